@@ -1,4 +1,4 @@
-//! What every part of the program is given.
+//! The context that every part of the program gets.
 
 pub mod declared;
 pub mod notices;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use self::notices::Notices;
+use self::notices::HealthWarnings;
 use self::queue::StoreQueue;
 use crate::config::{Config, ConfigError};
 use crate::topics;
@@ -23,33 +23,33 @@ use log::{Log, LogError};
 use objects::{ObjectError, Objects};
 use store::{Store, StoreError};
 
-/// The settings and the connections made from them. Cheap to clone: each call has some.
+/// The settings and the connections made from them. Cheap to clone: each request has one.
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 
-/// What an [`App`] is of.
+/// The contents of an [`App`].
 #[derive(Clone)]
 pub struct Parts {
     pub config: Arc<Config>,
     pub store: Store,
     pub log: Log,
-    /// Where exports without own storage are built.
+    /// The storage where exports without own storage are built.
     pub objects: Objects,
     pub secrets: SecretKey,
     pub clock: Clock,
     pub cores: Cores,
-    /// For users' data (`exports.memory_bytes`).
+    /// Memory for users' data (`exports.memory_bytes`).
     pub memory: Memory,
-    /// Where calls of the API wait for the store.
+    /// The queue of API requests that wait for the store.
     pub calls: StoreQueue,
-    /// What only transactional emails use.
+    /// Resources for transactional emails only.
     pub reserved: Reserved,
-    /// What an operator should look at.
-    pub notices: Notices,
+    /// Conditions that an operator should check.
+    pub notices: HealthWarnings,
     kept: Arc<RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>,
 }
 
-/// What is kept free for what nothing else may delay.
+/// Resources that are reserved, so that other work cannot delay their users.
 #[derive(Clone)]
 pub struct Reserved {
     pub store: Store,
@@ -57,7 +57,7 @@ pub struct Reserved {
     pub cores: Cores,
 }
 
-/// What a process keeps one of, for as long as it runs: clients, caches, budgets.
+/// A value that a process has only one of, for its lifetime: clients, caches, limits.
 pub trait Kept: Send + Sync + 'static {
     fn from_config(config: &Config) -> Self;
 }
@@ -70,7 +70,7 @@ impl<T: Default + Send + Sync + 'static> Kept for T {
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    // Not transparent: the command line looks for it among the causes.
+    // Not transparent: the command line searches the causes for it.
     #[error("{0}")]
     Config(#[from] ConfigError),
     #[error(transparent)]
@@ -92,7 +92,7 @@ impl Retry for OpenError {
     }
 }
 
-/// Connects to the store, without looking at its schema.
+/// Connects to the store, without checking its schema.
 pub async fn connect(config: &Config) -> Result<Store, StoreError> {
     Store::connect(&config.database_url(), config.database.max_connections).await
 }
@@ -103,7 +103,7 @@ pub async fn open_log(config: &Config) -> Result<Log, LogError> {
 }
 
 impl App {
-    /// Opens the store, the log and the objects. Looks at no schema and creates no topic.
+    /// Opens the store, the log and the objects. Checks no schema and creates no topic.
     pub async fn open(config: Config) -> Result<Self, OpenError> {
         let secrets = config.secret_key()?;
         let store = connect(&config).await?;
@@ -128,28 +128,28 @@ impl App {
             clock: Clock::system(),
             cores: Cores::new(threads),
             memory,
-            notices: Notices::default(),
+            notices: HealthWarnings::default(),
             kept: Arc::default(),
         })))
     }
 
-    /// What the process keeps of a kind: made when it is first asked for, and the same from then
-    /// on. So whoever needs something between calls declares it where it is used, and this layer
-    /// knows nothing of it.
+    /// The process's value of a type: created at the first use, and then kept. So a module that
+    /// needs state between requests declares it where it is used, and this layer knows nothing of
+    /// it.
     pub fn kept<T: Kept>(&self) -> Arc<T> {
         let kind = TypeId::of::<T>();
         let known = self.kept.read().get(&kind).cloned();
         let kept = known.unwrap_or_else(|| {
             let made: Arc<dyn Any + Send + Sync> = Arc::new(T::from_config(&self.config));
             let mut all = self.kept.write();
-            // Where two make one, the first one stays.
+            // If two threads create one, the first one stays.
             all.entry(kind).or_insert(made).clone()
         });
         kept.downcast().unwrap_or_else(|_| unreachable!("it is kept under its own type"))
     }
 
-    /// The same for what nothing else may delay: with connections to the store, a queue of calls
-    /// and room on the processors that all else leaves alone.
+    /// The same with the reserved resources: separate connections to the store, a separate queue of
+    /// requests, and separate processor permits.
     pub fn urgent(&self) -> Self {
         let Reserved { store, calls, cores } = self.reserved.clone();
         Self(Arc::new(Parts { store, calls, cores, ..Parts::clone(self) }))

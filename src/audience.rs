@@ -1,9 +1,9 @@
-//! Connected audiences: who is meant, as a tree of conditions (src/gateway/README.md, Connected
+//! Connected audiences: sets of users, as a tree of conditions (src/gateway/README.md, Connected
 //! audiences).
 //!
-//! [`Audience::read`] takes a tree from JSON and says where it is wrong; written back, it reads
-//! as it was given. A [`Matcher`] tells user by user who is meant. Types are never coerced: a
-//! condition on text holds for text alone.
+//! [`Audience::read`] parses a tree from JSON, or reports the position of an error; written back,
+//! the tree is unchanged. A [`Matcher`] decides for each user. Types are never coerced: a condition
+//! on text matches only text.
 
 mod matcher;
 #[cfg(test)]
@@ -23,12 +23,12 @@ pub use test::{Comparison, Operand, Test};
 
 use kit::retry::Retry;
 
-/// Who is meant.
+/// A set of users.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Audience {
-    /// Those for whom all of these hold; there is at least one.
+    /// Users that match all conditions; there is at least one.
     And(Vec<Audience>),
-    /// Those for whom any of these holds; there is at least one.
+    /// Users that match any condition; there is at least one.
     Or(Vec<Audience>),
     CustomAttribute {
         name: String,
@@ -37,8 +37,8 @@ pub enum Audience {
     PushSubscriptionStatus(Test),
     EmailSubscriptionStatus(Test),
     LastUsedApp(Test),
-    /// In segments of the workspace file alone: what the latest purchase of a product, or of any
-    /// product, was told with.
+    /// Only in segments of the workspace file: a property of the latest purchase of a product, or
+    /// of any product.
     PurchaseProperty {
         product_id: Option<String>,
         name: String,
@@ -46,7 +46,7 @@ pub enum Audience {
     },
 }
 
-/// What is wrong with an audience, and where.
+/// An error in an audience, and its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct AudienceError {
     /// Such as `AND[1].custom_attribute.value`; empty at the root.

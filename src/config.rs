@@ -1,8 +1,8 @@
 //! Every setting: one struct per concern, each field with its unit and default.
 //!
-//! Settings come from a TOML file (`--config FILE`, or `longshore.toml` in the working
-//! directory) and the environment over it ([`load`](Config::load)). Unknown names and
-//! impossible combinations are refused at start, all at once.
+//! Settings come from a TOML file (`--config FILE`, or `longshore.toml` in the working directory),
+//! overridden by the environment ([`load`](Config::load)). Unknown names and impossible
+//! combinations are rejected at the start, all together.
 
 mod check;
 mod data;
@@ -31,21 +31,20 @@ use kit::retry::Retry;
 pub struct Config {
     /// The data directory.
     pub data: PathBuf,
-    /// The address at which clients reach the gateways. Download and
-    /// unsubscribe addresses begin with it. Required in a fleet, on gateways and workers, and for
-    /// a `standalone` that listens on every address (`0.0.0.0`). The default is `http://` and
-    /// `gateway.listen`. Set it before the first email leaves the machine: emails carry the
-    /// unsubscribe address.
+    /// The URL at which clients reach the gateways. Download and unsubscribe URLs begin with it.
+    /// Required in a fleet, on gateways and workers, and for a `standalone` that listens on every
+    /// address (`0.0.0.0`). The default is `http://` and `gateway.listen`. Set it before the first
+    /// email is sent: emails contain the unsubscribe URL.
     #[schemars(with = "Option<String>")]
     pub public_url: Option<Url>,
-    /// 32 bytes in base64. Encrypts stored credentials and signs download
-    /// and unsubscribe addresses. Required with PostgreSQL, the same for every process. The
-    /// default is `secret.key` in the data directory, created once.
+    /// 32 bytes in base64. Encrypts stored credentials and signs download and unsubscribe URLs.
+    /// Required with PostgreSQL, the same for every process. The default is `secret.key` in the
+    /// data directory, created once.
     #[serde(skip_serializing)]
     #[schemars(with = "Option<String>")]
     pub secret_key: Option<SecretString>,
-    /// The former secret key, 32 bytes in base64. What it encrypted
-    /// or signed can still be read. Needed only while the key is rotated.
+    /// The previous secret key, 32 bytes in base64. Data that it encrypted or signed stays
+    /// readable. Needed only while the key is rotated.
     #[serde(skip_serializing)]
     #[schemars(with = "Option<String>")]
     pub secret_key_old: Option<SecretString>,
@@ -74,12 +73,12 @@ pub struct Config {
     pub messages: Messages,
     pub transactional: Transactional,
     pub smtp: Smtp,
-    /// What the operator is told of these settings. Not a setting.
+    /// Warnings for the operator about these settings. Not a setting.
     #[serde(skip)]
     pub warnings: Vec<String>,
 }
 
-/// The store of rows.
+/// The database.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Database {
@@ -96,7 +95,7 @@ pub struct Database {
     pub transactional_connections: u32,
 }
 
-/// Where exports without own storage are built.
+/// The storage where exports without own storage are built.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Objects {
@@ -120,27 +119,27 @@ pub struct Gateway {
     /// Largest body of a request, in bytes.
     pub max_body_bytes: usize,
     /// Memory of one gateway for request bodies, in bytes, at least `gateway.max_body_bytes`. A
-    /// body is held until its data is durable. A request that finds no room waits for a second and
-    /// then gets 503. One workspace may hold as much as it leaves free, so it cannot take the room
-    /// of other workspaces.
+    /// body is held until its data is durable. A request that finds no free memory waits for a
+    /// second and then gets 503. One workspace may hold at most as much as it leaves free, so it
+    /// cannot take the memory of other workspaces.
     pub memory_bytes: usize,
-    /// Memory of one gateway for senders who have not yet shown a valid key, token or signature,
-    /// in bytes, at least 1,048,576. One half is for heads of requests that have not arrived yet,
-    /// 16 KiB each: for a new head, the gateway closes the oldest one of the address with the
-    /// most. The other half is for bodies of reports whose signature is not checked yet: a report
-    /// that finds no room gets 503. One address (for IPv6, one /64 network) gets at most an eighth
-    /// of each half. That is also the largest body of a report, counting a compressed body and its
-    /// decompressed form together.
+    /// Memory of one gateway for senders who have not yet shown a valid key, token or signature, in
+    /// bytes, at least 1,048,576. One half is for heads of requests that have not arrived yet, 16
+    /// KiB each: for a new head, the gateway closes the oldest one of the address with the most.
+    /// The other half is for bodies of reports whose signature is not checked yet: a report that
+    /// finds no free memory gets 503. One address (for IPv6, one /64 network) gets at most an
+    /// eighth of each half. That is also the largest body of a report, counting a compressed body
+    /// and its decompressed form together.
     pub unauthenticated_bytes: usize,
-    /// Requests that one gateway handles at once, 1 to 1,000,000. A further request gets 503 with
-    /// `Retry-After` immediately. One workspace gets at most as many as it leaves free. The same
-    /// holds for all reports together whose signature is not checked yet; one address gets at most
-    /// a sixteenth.
+    /// Requests that one gateway handles at the same time, 1 to 1,000,000. A further request gets
+    /// 503 with `Retry-After` immediately. One workspace gets at most as many as it leaves free.
+    /// The same holds for all reports together whose signature is not checked yet; one address gets
+    /// at most a sixteenth.
     pub requests_in_flight: usize,
-    /// Connections of one gateway at once, 1 to 1,000,000. At most half of them may be without a
-    /// valid key, token or signature: for a new one, the gateway closes the oldest one of the
-    /// address with the most. If all are in use, the gateway closes the longest idle connection of
-    /// the workspace with the most idle ones. If none is idle, new connections wait in the
+    /// Connections of one gateway at the same time, 1 to 1,000,000. At most half of them may be
+    /// without a valid key, token or signature: for a new one, the gateway closes the oldest one of
+    /// the address with the most. If all are in use, the gateway closes the longest idle connection
+    /// of the workspace with the most idle ones. If none is idle, new connections wait in the
     /// system's queue. Each connection is a file descriptor; a process raises its own limit to the
     /// hard limit.
     pub connections: usize,
@@ -150,12 +149,12 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Bytes for heads of senders who have not proved who they are, and as many for bodies.
+    /// Bytes for heads of unauthenticated requests, and as many for their bodies.
     pub fn unproved_bytes(&self) -> usize {
         self.unauthenticated_bytes / 2
     }
 
-    /// The largest body that proves who sends it: what one sender has of these.
+    /// The largest unauthenticated body: the share of one sender.
     pub fn unproved_limit(&self) -> usize {
         self.max_body_bytes.min(self.unproved_bytes() / 8)
     }
@@ -173,27 +172,27 @@ pub struct Ops {
     pub watch_seconds: u64,
 }
 
-/// How a worker takes work.
+/// Settings of workers.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Worker {
     /// Lease of claimed work, in milliseconds, at least 500. If a worker does not renew it,
     /// another worker takes the work over. A live worker renews after a third of it.
     pub lease_ms: u64,
-    /// Milliseconds between two looks for work of an idle worker that notifications do not reach.
-    /// A worker that they reach looks ten times less often.
+    /// Milliseconds between two polls of an idle worker that notifications do not reach. A worker
+    /// that they reach polls ten times less often.
     pub poll_ms: u64,
     /// Seconds that a process may take to stop. Keep it 5 seconds below the limit of the
     /// supervisor.
     pub drain_seconds: u64,
-    /// Threads of one process, a gateway too, that parse, project, compress and render at once, at
-    /// most 1,024. Transactional emails have as many of their own. 0 means one for each processor,
-    /// or the CPU quota of the container.
+    /// Threads of one process, a gateway too, that parse, project, compress and render at the same
+    /// time, at most 1,024. Transactional emails have as many of their own. 0 means one for each
+    /// processor, or the CPU quota of the container.
     pub compute_threads: usize,
-    /// Exports that one worker plans at once.
+    /// Exports that one worker plans at the same time.
     pub messages_in_flight: usize,
-    /// Batches of tracked objects, and batches of catalog edits, that one worker applies at once,
-    /// each from another partition.
+    /// Batches of tracked objects, and batches of catalog edits, that one worker applies at the
+    /// same time, each from another partition.
     pub batches_in_flight: usize,
     /// Maximum number of messages in a batch, 1 to 100,000. A batch with more than 8,000 objects,
     /// or that changes more than 8 MiB of profiles and activity, is applied in pieces.
@@ -209,7 +208,7 @@ pub struct Worker {
 pub struct Exports {
     /// Maximum number of users in a file, 1 to 100,000.
     pub users_per_file: u32,
-    /// Parts that one worker exports at once. 0 means two for each compute thread.
+    /// Parts that one worker exports at the same time. 0 means two for each compute thread.
     pub parts_in_flight: usize,
     /// Memory of one worker for users' data, in bytes.
     pub memory_bytes: usize,
@@ -217,11 +216,11 @@ pub struct Exports {
     pub attempts: u32,
     /// First pause between attempts, in milliseconds. It doubles, to a minute.
     pub retry_ms: u64,
-    /// Minutes for which a download address is valid after its export is done.
+    /// Minutes for which a download URL is valid after its export is done.
     pub download_minutes: u64,
     /// Seconds after which a waiting export is planned even if its message did not arrive.
     pub requeue_seconds: u64,
-    /// Hours after the end of an export for which its leftover files are removed again.
+    /// Hours after the end of an export during which its leftover files are deleted again.
     pub cleanup_hours: u64,
 }
 
@@ -229,9 +228,9 @@ pub struct Exports {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Deliveries {
-    /// Deliveries (callbacks and status postbacks) that one worker sends at once.
+    /// Deliveries (callbacks and status postbacks) that one worker sends at the same time.
     pub in_flight: usize,
-    /// Deliveries to one receiver (scheme, host and port) at once, over the whole fleet.
+    /// Deliveries to one receiver (scheme, host and port) at the same time, over the whole fleet.
     pub per_receiver: u32,
     /// Hours after which a delivery is given up, 1 to 8,760.
     pub retry_hours: u64,
@@ -239,8 +238,8 @@ pub struct Deliveries {
     pub retry_ms: u64,
     /// Seconds that connecting to a receiver may take.
     pub connect_seconds: u64,
-    /// Seconds that a request to a receiver may take in all. It applies to webhooks and providers
-    /// of messages, too.
+    /// Seconds that a request to a receiver may take altogether. It applies to webhooks and
+    /// providers of messages, too.
     pub timeout_seconds: u64,
 }
 
@@ -248,17 +247,18 @@ pub struct Deliveries {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Messages {
-    /// Users in a part of a send to a segment, an audience or everybody, 1 to 100,000.
+    /// Users in a part of a send to a segment, an audience or all users, 1 to 100,000.
     pub part_users: u32,
-    /// Parts of sends that one worker handles at once. 0 means two for each compute thread.
+    /// Parts of sends that one worker handles at the same time. 0 means two for each compute
+    /// thread.
     pub parts_in_flight: usize,
-    /// Sends to named users that one worker handles at once. Parts never delay them.
+    /// Sends to listed users that one worker handles at the same time. Parts never delay them.
     pub named_in_flight: usize,
-    /// Users whose messages are written, rendered and sent together, 1 to 5,000. Fewer if profiles
+    /// Users whose messages are stored, rendered and sent together, 1 to 5,000. Fewer if profiles
     /// are large.
     pub batch_users: u32,
-    /// Messages that one worker hands over at once, 1 to 100,000: this many to users of parts, and
-    /// as many to named users.
+    /// Messages that one worker sends at the same time, 1 to 100,000: this many to users of parts,
+    /// and as many to listed users.
     pub sends_in_flight: usize,
     /// Number of times that work on a group of messages may end its worker before those messages
     /// are given up.
@@ -275,7 +275,7 @@ pub struct Messages {
     pub late_minutes: u64,
 }
 
-/// How relays are spoken to.
+/// Connections to relays.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Smtp {
@@ -300,10 +300,11 @@ pub struct Smtp {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transactional {
-    /// Transactional emails of one workspace that one worker handles at once, 1 to 100,000.
+    /// Transactional emails of one workspace that one worker handles at the same time, 1 to
+    /// 100,000.
     pub in_flight: usize,
-    /// Seconds between looks for transactional emails that gateways of release 0.1.0 accepted, 1 to
-    /// 3,600. Newer gateways offer theirs to the workers themselves.
+    /// Seconds between queries for transactional emails that gateways of release 0.1.0 accepted, 1
+    /// to 3,600. Newer gateways queue their emails directly.
     pub requeue_seconds: u64,
     /// Days for which the outcome of a transactional email is kept, 2 to 3,650. `longshore sla`
     /// looks back no further.
@@ -412,27 +413,26 @@ pub struct ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the settings cannot be used:")?;
+        write!(f, "invalid settings:")?;
         self.problems.iter().try_for_each(|problem| write!(f, "\n  - {problem}"))
     }
 }
 
 impl Retry for ConfigError {}
 
-/// What the settings are for: some are impossible for a service and fine for a command.
+/// The purpose of the settings: some are impossible for a service, but fine for a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// A command beside the service.
+    /// A command next to the service.
     Command,
-    /// One process with everything in it.
+    /// One process that has everything.
     Standalone,
-    /// One process of several: nothing may live inside a single one.
+    /// One process of several: they cannot share data inside of a process.
     Fleet,
 }
 
 impl Config {
-    /// The database's address, with its default filled in. Holds a password: for
-    /// connecting, never for printing.
+    /// The database's URL, or its default. Contains a password: for connecting, never for printing.
     pub fn database_url(&self) -> String {
         match &self.database.url {
             Some(url) => url.expose_secret().to_owned(),
@@ -440,21 +440,21 @@ impl Config {
         }
     }
 
-    /// The objects' address, with its default filled in; never for printing.
+    /// The objects' URL, or its default; never for printing.
     pub fn objects_url(&self) -> String {
         match &self.objects.url {
             Some(url) => url.expose_secret().to_owned(),
             None => {
                 let data = std::path::absolute(&self.data).unwrap_or_else(|_| self.data.clone());
                 let objects = data.join("objects");
-                // Encoded, so that no name of a directory reads as something else.
+                // Encoded, so that special characters in a directory's name are safe.
                 Url::from_file_path(&objects)
                     .map_or_else(|()| objects.display().to_string(), String::from)
             }
         }
     }
 
-    /// What download addresses begin with, without a slash at the end.
+    /// The beginning of download URLs, without a slash at the end.
     pub fn public_base(&self) -> String {
         match &self.public_url {
             Some(url) => url.as_str().trim_end_matches('/').to_owned(),
@@ -462,7 +462,7 @@ impl Config {
         }
     }
 
-    /// How long a claimed row stays with a worker.
+    /// The lease of a claimed row.
     pub fn lease(&self) -> Duration {
         Duration::from_millis(self.worker.lease_ms)
     }

@@ -1,15 +1,14 @@
-//! What callers present to be let in, API keys and SCIM tokens, as this process knows them, so
-//! that calls need no database.
+//! A process's cache of credentials, API keys and SCIM tokens, so that requests need no database.
 //!
-//! A credential is kept as the SHA-256 of its secret, which is long and random, so that no slow
-//! hash is needed. It is looked up by that hash: how long a look-up takes says nothing about the
-//! secret of any other.
+//! A credential is stored as the SHA-256 of its secret, which is long and random, so that no slow
+//! hash is needed. It is looked up by that hash: the time of a lookup reveals nothing about another
+//! secret.
 //!
-//! One that is in use is looked up anew every few seconds, beside the calls: a revocation is
-//! felt within five seconds. While the database does not answer, one that was known goes on
-//! for 15 minutes ([`RULES`]). The hashes of all that there are are known as a [`Listing`]: one
-//! that nobody has is never looked up, takes no room among those that are known, and holds up none
-//! that is merely not known yet.
+//! A credential in use is refreshed every few seconds in the background: a revocation takes effect
+//! within five seconds. While the database is down, a cached credential stays valid for 15 minutes
+//! ([`RULES`]). The hashes of all valid credentials are cached as a [`Listing`]: an unknown one is
+//! never looked up, takes no space in the cache, and never delays a valid one that is not cached
+//! yet.
 
 pub mod listing;
 
@@ -29,8 +28,8 @@ use kit::secrets::random_bytes;
 use store::cache::{Cache, Rules};
 use store::{StoreError, Tx};
 
-/// A revocation takes effect within `confirmed` and a second. Beyond `patience` the database does
-/// not answer.
+/// A revocation takes effect within `confirmed` and a second. After `patience` the database counts
+/// as down.
 const RULES: Rules = Rules {
     name: "credential",
     fresh: Duration::from_millis(2_500),
@@ -43,39 +42,39 @@ const RULES: Rules = Rules {
     survives: |_| true,
 };
 
-/// `last_used_at` is written this often at most, for each and by each process.
+/// Minimum interval between writes of `last_used_at`, per credential and process.
 const USED_EVERY: Duration = Duration::from_secs(60);
 
-/// What is kept of a secret.
+/// The stored form of a secret.
 pub type Hash = [u8; 32];
 
-/// What a secret is of, as a look-up finds it: who may call.
+/// The owner of a secret, as found by a lookup.
 pub trait Credential: Sized + Send + Sync + 'static {
-    /// What the operator's log calls it.
+    /// Its name in the operator's log.
     const NAME: &'static str;
 
     fn id(&self) -> Uuid;
 
-    /// The one with that hash that is not revoked.
+    /// The unrevoked credential with that hash.
     fn find(
         tx: &mut Tx,
         hash: &Hash,
     ) -> impl Future<Output = Result<Option<Self>, StoreError>> + Send;
 
-    /// The hashes of all that are not revoked.
+    /// The hashes of all unrevoked credentials.
     fn all(tx: &mut Tx) -> impl Future<Output = Result<HashSet<Hash>, StoreError>> + Send;
 
-    /// Notes that it was used at a time, in milliseconds since the Unix epoch.
+    /// Records its use at a time, in milliseconds since the Unix epoch.
     fn used(tx: &mut Tx, id: Uuid, now: i64)
     -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// Why it is not known whose a secret is.
+/// Why the owner of a secret is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     #[error(transparent)]
     Store(Arc<StoreError>),
-    #[error("as many unknown secrets or names are looked up already as may be at once")]
+    #[error("too many lookups of unknown secrets or names are in progress")]
     Busy,
 }
 
@@ -88,18 +87,18 @@ impl Retry for FindError {
     }
 }
 
-/// A new secret, which begins with what tells whose it is.
+/// A new secret, with a prefix that shows its kind.
 pub fn random_secret(prefix: &str) -> String {
     format!("{prefix}{}", BASE64_URL_SAFE_NO_PAD.encode(random_bytes::<32>()))
 }
 
-/// What is kept of a secret.
+/// The stored form of a secret.
 pub fn hash(secret: &str) -> Hash {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-/// The credential whose secret is `presented`, if there is one and it is not revoked. Notes,
-/// beside the call, that it was used.
+/// The credential with the secret `presented`, if it exists and is not revoked. Records its use in
+/// the background.
 pub async fn find<C: Credential>(app: &App, presented: &str) -> Result<Option<Arc<C>>, FindError> {
     let hash = hash(presented);
     let credentials = app.kept::<Credentials<C>>();
@@ -123,7 +122,7 @@ pub async fn find<C: Credential>(app: &App, presented: &str) -> Result<Option<Ar
             write_use::<C>(app, credential.id());
         }
         Some(_) => {}
-        // Revoked since it was listed. The rest of the list still holds.
+        // Revoked since it was listed. The rest of the list is still valid.
         None => {
             credentials.known.forget(&hash);
             credentials.all.change(|all| {
@@ -134,7 +133,7 @@ pub async fn find<C: Credential>(app: &App, presented: &str) -> Result<Option<Ar
     Ok((*found).clone())
 }
 
-/// Reads the list of all that there are.
+/// Reads the list of all credentials.
 pub async fn list<C: Credential>(app: &App) -> Result<Arc<HashSet<Hash>>, FindError> {
     let store = app.store.clone();
     let credentials = app.kept::<Credentials<C>>();
@@ -156,16 +155,16 @@ fn write_use<C: Credential>(app: &App, id: Uuid) {
             tx.commit().await
         };
         if let Err(error) = written.await {
-            tracing::warn!(%id, %error, "the last use of a {} could not be written", C::NAME);
+            tracing::warn!(%id, %error, "cannot store when a {} was last used", C::NAME);
         }
     });
 }
 
-/// Those of one kind that a process knows.
+/// The cached credentials of one kind.
 pub struct Credentials<C> {
     known: Arc<Cache<Hash, Option<Arc<C>>>>,
     all: Listing<HashSet<Hash>>,
-    /// When the last use of some was written.
+    /// When the last uses were written.
     used: Mutex<HashMap<Hash, Instant>>,
 }
 

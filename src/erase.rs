@@ -1,4 +1,4 @@
-//! Erasing one user, with all that belongs to it in every domain.
+//! Erases one user with all data in every domain.
 
 use futures::future::BoxFuture;
 use uuid::Uuid;
@@ -14,19 +14,19 @@ use kit::fail_point;
 use store::claims::now;
 use store::{Store, StoreError, Tx};
 
-/// Erases a user with all that belongs to it, in one transaction; answers who it was. That
-/// it was erased is remembered for a while, since the log may still hold what was taken in
-/// before: this makes nobody anew. So it is where nobody has the id
-/// ([`FindError::NobodyYet`]): all that there is of them may be in the log.
+/// Erases a user with all data, in one transaction; returns the user's ids. The erasure is
+/// remembered for a while, because the log may still contain earlier requests, which must not
+/// create the user again. The same holds if no user has the id ([`FindError::NobodyYet`]): the user
+/// may exist only in the log.
 pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uuid, FindError> {
     let (mut tx, user) = loop {
         let mut tx = store.write().await?;
         let seen = find_some(&mut tx, workspace.id, id, For::Reading).await?;
         fail_point!("erase::looked");
-        // Before the profile, as all who lock both.
+        // Locked before the profile, like everywhere.
         name_locks::lock(&mut tx, workspace.id, &names(id, seen.as_ref())).await?;
         let user = find_some(&mut tx, workspace.id, id, For::Erasing).await?;
-        // Else another writer was first, and made the user or gave it another name.
+        // Otherwise another writer was faster, and created the user or changed its identifiers.
         if names(id, user.as_ref()) == names(id, seen.as_ref()) {
             break (tx, user);
         }

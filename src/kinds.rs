@@ -1,4 +1,4 @@
-//! What workers share out among them as claims.
+//! The kinds of work that workers claim.
 
 use store::claims::Kind;
 use uuid::Uuid;
@@ -9,21 +9,21 @@ pub const EXPORT_PLAN: Kind = Kind::one_work("export_plan");
 pub const EXPORT_PART: Kind = Kind::one_work("export_part");
 /// The finishing of an export; the job is the export.
 pub const EXPORT_FINISH: Kind = Kind::one_work("export_finish");
-/// The removal of what an export must not leave behind; the job is the export.
+/// The deletion of an export's leftover files; the job is the export.
 pub const EXPORT_CLEANUP: Kind = Kind::one_work("export_cleanup");
 /// A callback; the job is its receiver, the item is from the delivery's id.
 pub const DELIVERY: Kind = Kind::new("delivery");
-/// Forgetting old activity; the item is a slice.
+/// Deleting old activity; the item is a slice.
 pub const ACTIVITY_SWEEP: Kind = Kind::new("activity_sweep");
 /// A schedule; the job is its workspace, the item is from the schedule's id.
 pub const SCHEDULE: Kind = Kind::new("schedule");
-/// Cutting the users of a dispatch into parts; the job is the dispatch, the item the wave.
+/// Splitting the users of a dispatch into parts; the job is the dispatch, the item the wave.
 pub const DISPATCH_PLAN: Kind = Kind::one_work("dispatch_plan");
 /// A part of a dispatch; the job is the dispatch, the item the part's number.
 pub const DISPATCH_PART: Kind = Kind::one_work("dispatch_part");
 /// A transactional email; the job is its workspace, the item is from its dispatch_id.
 pub const TRANSACTIONAL: Kind = Kind::new("transactional");
-/// The users that a dispatch names; the job is the workspace, the item is random.
+/// The listed users of a dispatch; the job is the workspace, the item is random.
 pub const DISPATCH_NAMED: Kind = Kind::new("dispatch_named");
 
 pub const ALL: [Kind; 11] = [
@@ -40,8 +40,8 @@ pub const ALL: [Kind; 11] = [
     TRANSACTIONAL,
 ];
 
-/// The job of a workspace's claims: so the workspaces share the workers, and looking for work takes
-/// no longer where many rows of one wait.
+/// The job of a workspace's claims: so the workspaces share the workers, and queries for work take
+/// no longer if one has many waiting rows.
 pub fn job_of_workspace(workspace: i32) -> Uuid {
     Uuid::from_u128(0x6d65_7373_6167_6573 << 64 | u128::from(workspace.unsigned_abs()))
 }

@@ -24,8 +24,8 @@ pub enum SetupError {
     Log(#[from] LogError),
     /// Of a newer program's schema this one does not know all that is sealed.
     #[error(
-        "the secret key is rotated by the newest program: run `longshore migrate` of the version \
-         that brought the database to schema {0}, with both keys"
+        "only the newest version can rotate the secret key: run `longshore migrate` of the \
+         version with schema {0}, with both keys"
     )]
     Rotation(i64),
 }
@@ -47,14 +47,14 @@ impl Retry for SetupError {
 pub struct Done {
     /// This program's, or a newer one that it may run on.
     pub schema: Schema,
-    /// The stored secrets were sealed anew, because the secret key was rotated.
+    /// The stored secrets were encrypted again, because the secret key was rotated.
     pub rotated: bool,
     /// What the operator should know of the log.
     pub note: Option<String>,
 }
 
-/// Migrates the database, writes down what is fixed from the first time on, and creates the
-/// topics. Safe to run from many processes at once, and again.
+/// Migrates the database, stores the fixed settings at the first run, and creates the topics. Safe
+/// to run repeatedly, and from many processes at the same time.
 pub async fn run(app: &App) -> Result<Done, SetupError> {
     let schema = MIGRATIONS.run(&app.store).await?;
     let mut tx = app.store.write().await?;
@@ -75,9 +75,9 @@ pub async fn run(app: &App) -> Result<Done, SetupError> {
     Ok(Done { schema, rotated, note })
 }
 
-/// Refuses to start on a schema that this program may not run on, with another number of
-/// partitions or another secret key than this installation's; the error says what to run or to
-/// set. A data directory that is new is made ready.
+/// Rejects a schema that this program may not run on, and a partition count or secret key that
+/// differs from this installation's; the error says what to run or to set. Sets up a new data
+/// directory.
 pub async fn check(app: &App) -> Result<Schema, SetupError> {
     if MIGRATIONS.is_new_directory(&app.store).await? {
         run(app).await?;

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::telemetry::lines;
 
-/// Waits for `work`. A signal ends the process in the middle of it, as it would have anyway,
-/// after what `hint` answers was said.
+/// Waits for `work`. A signal ends the process immediately, as by default, after printing the
+/// result of `hint`.
 pub async fn with_hint<T>(
     work: impl Future<Output = T>,
     hint: impl FnOnce() -> String,
@@ -23,14 +23,14 @@ pub async fn with_hint<T>(
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }
-    // A line of its own after a bar and the terminal's ^C.
+    // On a new line after a bar and the terminal's ^C.
     lines::say(&format!("\nlongshore: {}", hint()));
     std::process::exit(130)
 }
 
-/// A token that SIGTERM or SIGINT cancels. A second signal ends the process at once, with
-/// the status that a shell gives to SIGINT. After `patience` the process ends as if all had
-/// come to its end: what a dead connection holds up is done again by others.
+/// A token that SIGTERM or SIGINT cancels. A second signal ends the process immediately, with the
+/// exit status that shells use for SIGINT. After `patience` the process ends as if all work had
+/// ended: other processes repeat work that a dead connection holds up.
 pub fn signals(patience: Duration) -> std::io::Result<CancellationToken> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -41,14 +41,14 @@ pub fn signals(patience: Duration) -> std::io::Result<CancellationToken> {
             _ = terminate.recv() => "SIGTERM",
             _ = interrupt.recv() => "SIGINT",
         };
-        tracing::info!(signal = name, "stopping; a second signal ends the process at once");
+        tracing::info!(signal = name, "stopping; a second signal ends the process immediately");
         stop.cancel();
         tokio::select! {
             _ = terminate.recv() => exit(130),
             _ = interrupt.recv() => exit(130),
             () = tokio::time::sleep(patience) => {}
         }
-        tracing::warn!("not all came to its end in time; stopped all the same");
+        tracing::warn!("stopped before all work had ended");
         exit(0);
     });
     Ok(token)

@@ -6,12 +6,12 @@ use log::Topic;
 
 /// Exports that wait to be planned; key and payload are the job's id.
 pub const EXPORTS: Topic = Topic::new("exports");
-/// What `POST /users/track` took in: [`Batch`](crate::tracking::message::Batch)es.
+/// Accepted objects of `POST /users/track`: [`Batch`](crate::tracking::message::Batch)es.
 pub const TRACKING: Topic = Topic::new("tracking");
-/// What `PATCH /catalogs/{catalog_name}/items` took in:
+/// Accepted edits of `PATCH /catalogs/{catalog_name}/items`:
 /// [`Edit`](crate::catalogs::message::Edit)s.
 pub const CATALOGS: Topic = Topic::new("catalogs");
-/// What `POST /messages/send` took in: [`Order`](crate::messages::order::Order)s.
+/// Accepted orders of `POST /messages/send`: [`Order`](crate::messages::order::Order)s.
 pub const MESSAGES: Topic = Topic::new("messages");
 
 pub const ALL: &[Topic] = &[EXPORTS, TRACKING, CATALOGS, MESSAGES];

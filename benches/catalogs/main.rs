@@ -1,10 +1,10 @@
-//! Whether edits of catalogs are sustained at the rate that the API allows, by the whole chain:
+//! Measures whether the whole chain sustains catalog edits at the rate that the API allows:
 //! `scripts/bench catalogs`.
 //!
-//! Everything is local and real: a gateway and a worker of the release build, Kafka,
-//! PostgreSQL. Requests come at an even pace, whether the former are answered or not, and their
-//! latency counts from when they were due. At the end stands how far the worker is behind, and
-//! how long until every item is edited.
+//! Everything is local and real: a gateway and a worker of the release build, Kafka, PostgreSQL.
+//! Requests come at an even pace, whether the previous ones have a response or not, and their
+//! latency counts from when they were due. The report shows the worker's lag at the end, and the
+//! time until every item is edited.
 
 #[path = "../figures.rs"]
 mod figures;
@@ -71,7 +71,7 @@ struct Arguments {
     common: load::Common,
 }
 
-/// An item's fields beside its id, as requests change some of them.
+/// An item's fields next to its id, as requests change some of them.
 fn fields(rng: &mut ChaCha8Rng, out: &mut String) {
     let city = ["Oslo", "Porto", "Nara", "Quito"][rng.random_range(0..4)];
     let (rating, seats) = (rng.random_range(0..50), rng.random_range(1..200));

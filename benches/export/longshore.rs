@@ -15,7 +15,7 @@ use crate::support::fleet::{Backend, Fleet};
 use crate::support::places::Place;
 use crate::support::{Api, WorkspaceFile};
 
-/// What a record takes from the activity beside its document.
+/// What a record takes from the activity next to its document.
 pub const OF_ACTIVITY: [&str; 3] = ["purchases", "custom_events", "total_revenue"];
 
 const WORKER: &str = "worker-1";
@@ -60,7 +60,7 @@ impl Installation {
 
     /// Updates a tenth of the users, at random places, and restarts PostgreSQL.
     pub async fn age(&self) {
-        // A blank at the end changes no record, and writes each row anew.
+        // A blank at the end changes no record, and writes each row again.
         let sql = "UPDATE users SET doc = doc || ' ' WHERE random() < 0.1";
         sqlx::query(sql).execute(&self.pool).await.expect("the users are updated");
         settle(&self.pool).await;
@@ -115,8 +115,8 @@ impl Installation {
         line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0)
     }
 
-    /// Lays what an export shows of each user's activity beside the documents as text, since
-    /// SQL cannot read it where it is packed: so a join in SQL makes the same records.
+    /// Lays what an export shows of each user's activity next to the documents as text, since SQL
+    /// cannot read it where it is packed: so a join in SQL makes the same records.
     pub async fn keep_records_as_text(&self) {
         let sql = "CREATE TABLE activity_text (slice smallint, service_id uuid, body text,
                        PRIMARY KEY (slice, service_id))";

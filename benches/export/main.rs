@@ -1,6 +1,6 @@
-//! How fast an export is, beside the pipe that a shell would do it with and beside the bound:
-//! each stage alone on all cores, their times added. All on the same users, in the same run,
-//! on the real servers: `scripts/bench export`.
+//! How fast an export is, next to the pipe that a shell would do it with and next to the bound:
+//! each stage alone on all cores, their times added. All on the same users, in the same run, on the
+//! real servers: `scripts/bench export`.
 
 mod bound;
 mod longshore;

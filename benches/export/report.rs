@@ -18,8 +18,7 @@ pub struct Measured {
     pub resident: Option<u64>,
 }
 
-/// Who is held against whom: each export against the pipe that gives the same records, and
-/// against its bound.
+/// The comparisons: each export with the pipe that returns the same records, and with its bound.
 const PIPES: [(&str, &str); 2] = [
     ("longshore, document fields", "igzip -1, documents"),
     ("longshore, all fields", "igzip -1, records"),
@@ -49,7 +48,7 @@ impl Report {
         self.measured.iter().find(|all| all[0].name == name).map(|all| median(all))
     }
 
-    /// Speed beside the pipe: more than 1 is faster than it.
+    /// Speed next to the pipe: more than 1 is faster than it.
     fn beside_pipe(&self, measured: &Measured) -> Option<f64> {
         let (_, pipe) = PIPES.iter().find(|(name, _)| *name == measured.name)?;
         Some(self.find(pipe)?.seconds / measured.seconds)

@@ -1,6 +1,6 @@
-//! How fast the gateway takes purchases: calls of one and of 75, on 64 connections, each
-//! durable in Kafka (acks=all) before its answer; and what the checks before it cost:
-//! `scripts/bench gateway`.
+//! How fast the gateway takes purchases: calls of one and of 75, on 64 connections, each durable in
+//! Kafka (acks=all) before its response; and what the checks before it cost: `scripts/bench
+//! gateway`.
 
 mod checks;
 #[path = "../figures.rs"]

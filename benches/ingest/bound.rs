@@ -89,7 +89,7 @@ impl Bound {
         partitions.into_values().map(Partition::finish).collect()
     }
 
-    /// Passes over the messages since the last time.
+    /// Passes through the messages since the last time.
     pub async fn skip(&mut self) {
         self.batches().await;
     }
@@ -235,7 +235,7 @@ fn slices(users: &[Uuid]) -> Vec<i16> {
     users.iter().map(slice).collect()
 }
 
-/// What is written of somebody who had done nothing yet.
+/// The row of a user without activity.
 fn first_activity() -> Vec<u8> {
     let mut activity = Activity::default();
     activity.record_purchase("group-1", jiff::Timestamp::now().as_millisecond(), 1, None);

@@ -1,10 +1,9 @@
 //! How fast what is tracked becomes activity and profiles: `scripts/bench ingest`.
 //!
-//! Everything is local and real: a gateway and a worker of the release build, Kafka,
-//! PostgreSQL. Purchases are measured from the first call to the last one visible, and from a
-//! topic that is full when the worker starts; changes of attributes from a full topic. Beside
-//! them the bound, in the same run: as many rows of as many batches read under lock and
-//! upserted, and nothing else.
+//! Everything is local and real: a gateway and a worker of the release build, Kafka, PostgreSQL.
+//! Purchases are measured from the first call to the last one visible, and from a topic that is
+//! full when the worker starts; changes of attributes from a full topic. For comparison, the bound,
+//! in the same run: as many rows of as many batches read under lock and upserted, and nothing else.
 
 mod bound;
 #[path = "../figures.rs"]

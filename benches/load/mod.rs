@@ -1,8 +1,8 @@
-//! Calls, of `POST /users/track` for one, and who makes them.
+//! Requests, such as `POST /users/track`, and their clients.
 //!
-//! The load shares the processors with what it measures, so it is light: all bytes are made
-//! before, a thread serves all connections, and of an answer no more is read than its status
-//! and where it ends.
+//! The load shares the processors with what it measures, so it is light: all bytes are made before,
+//! a thread serves all connections, and of a response no more is read than its status and where it
+//! ends.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ pub const CONNECTIONS: usize = 64;
 /// Products that are bought: names of groups, as the API prefers them.
 const PRODUCTS: u32 = 200;
 
-/// What every bench under load is told.
+/// The options of every bench under load.
 #[derive(clap::Args)]
 pub struct Common {
     /// Another setting of the processes, such as LONGSHORE_LOG__KAFKA__LINGER_MS=5
@@ -174,7 +174,7 @@ impl Taken {
     }
 }
 
-/// Makes each call once; all must be answered 201 or 202.
+/// Makes each call once; all must be gets 201 or 202.
 pub async fn send(address: SocketAddr, calls: Arc<Vec<Vec<u8>>>) -> Taken {
     let count = calls.len();
     run(address, calls, count, Duration::MAX, None).await
@@ -263,7 +263,7 @@ impl Connection {
     }
 }
 
-/// Whether the head of an answer has come, and so many bytes after it as it says.
+/// Whether the head of a response has come, and so many bytes after it as it says.
 fn is_whole(answer: &[u8]) -> bool {
     const LENGTH: &[u8] = b"\r\ncontent-length: ";
     let find = |what: &[u8]| answer.windows(what.len()).position(|bytes| bytes == what);

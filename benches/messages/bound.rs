@@ -14,7 +14,7 @@ use sqlx::PgPool;
 
 use crate::receiver::Receiver;
 
-/// Requests under way at once.
+/// Requests in progress at once.
 const CONNECTIONS: usize = 64;
 
 /// In seconds.

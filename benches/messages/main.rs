@@ -1,10 +1,10 @@
 //! How fast messages go out: `scripts/bench messages`.
 //!
-//! Everything is local and real: a gateway and a worker of the release build, Kafka, PostgreSQL,
-//! an HTTP receiver and an SMTP server. A send to an audience that everybody is in is measured
-//! from its call to the last webhook at the receiver, beside the bound in the same run. Then
-//! transactional emails, one after the other at an even pace, from when each call was due to
-//! when the SMTP server has its email: at rest, and while sends and exports go on all the time.
+//! Everything is local and real: a gateway and a worker of the release build, Kafka, PostgreSQL, an
+//! HTTP receiver and an SMTP server. A send to an audience that everybody is in is measured from
+//! its call to the last webhook at the receiver, next to the bound in the same run. Then
+//! transactional emails, one after the other at an even pace, from when each call was due to when
+//! the SMTP server has its email: at rest, and while sends and exports continue all the time.
 
 mod bound;
 #[path = "../figures.rs"]

@@ -1,4 +1,4 @@
-//! What PostgreSQL tells of itself.
+//! Statistics of PostgreSQL.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -44,7 +44,7 @@ const FIRST_PARTS: i64 = 10;
 /// Between looks at how far exports are.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Exports that come while a large one is under way, and their parts.
+/// Exports that come while a large one is in progress, and their parts.
 const SMALL: (usize, i64) = (3, 40);
 
 #[derive(Clone, Copy)]
@@ -217,7 +217,7 @@ impl Simulation {
         }
     }
 
-    /// Seconds that each small export took, beside the large one.
+    /// Seconds that each small export took, next to the large one.
     async fn small_exports(&self) -> Vec<f64> {
         tokio::time::sleep(IDLE).await;
         let (exports, parts) = SMALL;

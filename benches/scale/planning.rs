@@ -13,7 +13,7 @@ use crate::workers::Workers;
 const PER_FILE: [u32; 3] = [5_000, 500, 50];
 
 pub async fn measure(workers: &mut Workers, runs: usize) -> Figures {
-    // Nobody is to take what is planned.
+    // No worker may claim the planned work.
     workers.have(0).await;
     let mut figures = Figures::new(format!("planning of {} users", workers.users));
     for run in 1..=runs {

@@ -14,7 +14,7 @@ const TURN: Duration = Duration::from_millis(20);
 /// Of so many turns each worker has one.
 pub const TURNS: usize = 4;
 
-/// Goes on until it is dropped.
+/// Continues until it is dropped.
 pub struct Throttle {
     pids: Vec<Pid>,
     end: Arc<AtomicBool>,
@@ -56,6 +56,6 @@ impl Drop for Throttle {
 }
 
 fn signal(pid: Pid, signal: Signal) {
-    // A worker that ended is told of where its work is missed.
+    // A worker that ended is notified of where its work is missed.
     let _ = kill_process(pid, signal);
 }

@@ -1,5 +1,4 @@
-//! What a process keeps of what workspaces declare, so that a call and a message ask the store
-//! for nothing.
+//! A process's cache of workspaces' declarations, so that a request or a message needs no query.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,18 +10,18 @@ use store::cache::{Cache, Rules};
 const RULES: Rules = Rules {
     name: "declaration",
     fresh: Duration::from_secs(4),
-    // A change takes effect after so long at most.
+    // A change takes effect after this time at most.
     confirmed: Duration::from_secs(5),
     patience: Duration::from_secs(2),
     kept: Duration::MAX,
     give_up: Duration::from_secs(2),
     most: 1_000,
     reads: 16,
-    // What a newer program declared must not be ignored.
+    // A newer program's declaration must not be ignored.
     survives: |error| error.can_retry() && !error.needs_newer(),
 };
 
-/// One thing that workspaces declare, by workspace.
+/// One kind of declaration, by workspace.
 pub struct Declared<T>(Arc<Cache<i32, T>>);
 
 impl<T: Send + Sync + 'static> Default for Declared<T> {
@@ -37,7 +36,8 @@ impl<T: Send + Sync + 'static> Declared<T> {
         self.0.forget(&workspace);
     }
 
-    /// What `workspace` declares, which `read` reads from the store where that is due.
+    /// The declaration of `workspace`, which `read` reads from the store if it is missing or too
+    /// old.
     pub async fn of(
         &self,
         workspace: i32,

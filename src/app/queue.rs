@@ -1,4 +1,4 @@
-//! Calls that wait for the store.
+//! Requests that wait for the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use tokio::time::timeout;
 
 use store::{Store, StoreError, Tx};
 
-/// Calls that wait at once, for seconds where the store is away. They take room that calls which
-/// go on without it need, so there are few.
+/// Requests that wait at the same time, for seconds if the store is down. They occupy resources
+/// that requests without the store need, so there are few.
 const PLACES: usize = 64;
 
-/// How long a call waits to be one of them: then the store is away, or has too much to do.
+/// How long a request waits for a place; after that, the store is down or overloaded.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Where calls queue for the store. Cheap to clone.
+/// The queue of requests for the store. Cheap to clone.
 #[derive(Clone)]
 pub struct StoreQueue {
     store: Store,
@@ -37,7 +37,7 @@ impl StoreQueue {
         self.pass(self.store.write()).await
     }
 
-    /// A statement that is a transaction by itself.
+    /// Runs a statement that is a transaction by itself.
     pub async fn pass<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,

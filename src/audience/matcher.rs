@@ -1,4 +1,4 @@
-//! Tells whom an audience means, user by user.
+//! Decides for each user whether an audience includes them.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::users::activity::Activity;
 use crate::users::recipient::Subscription;
 use kit::clock::parse_time;
 
-/// Bytes of a text that patterns are held against; a longer one matches none. A match takes time
-/// with the text and with the pattern.
+/// Bytes of a text that patterns are matched with; a longer text never matches. The time of a match
+/// grows with the text and the pattern.
 const MAX_MATCHED: usize = 16 << 10;
 
 const DAY_MS: i128 = Duration::from_secs(24 * 60 * 60).as_millis() as i128;
 
-/// An audience made ready for many users: its regular expressions are compiled. Of a user it
-/// reads what the tree names, and no more of that than decides.
+/// An audience prepared for many users: its regular expressions are compiled. It reads only the
+/// named values of a user, and only until the result is known.
 #[derive(Debug)]
 pub struct Matcher {
     root: Node,
@@ -43,14 +43,14 @@ enum Node {
         than: i64,
     },
     PurchaseProperty {
-        /// Of any product where there is none.
+        /// Any product if absent.
         product_id: Option<String>,
         name: String,
         question: Question,
     },
 }
 
-/// A comparison, or that it does not hold.
+/// A comparison, or its complement.
 #[derive(Debug)]
 struct Asked<T> {
     of: T,
@@ -59,28 +59,28 @@ struct Asked<T> {
 
 type Question = Asked<Check>;
 
-/// What a value has to be.
+/// The condition on a value.
 #[derive(Debug)]
 enum Check {
     Exists,
     Equals(Value),
     Matches(Regex),
     Includes(Value),
-    /// A number that stands so to this one.
+    /// A number with this order relative to the given one.
     Number(fn(Ordering) -> bool, Number),
-    /// A time that stands so to this one.
+    /// A time with this order relative to the given one.
     Time(Ordering, i64),
-    /// A time that is so far from now, before it or after it.
+    /// A time with this distance from now, before or after it.
     Days {
         is_past: bool,
         ordering: Ordering,
         than: u32,
     },
-    /// What no value is: a test that was not read from JSON.
+    /// Never true: a test that was not read from JSON.
     Never,
 }
 
-/// Who is asked about.
+/// The user to decide about.
 struct User<'a> {
     recipient: &'a Recipient,
     activity: Option<&'a Activity<'a>>,
@@ -88,8 +88,8 @@ struct User<'a> {
 }
 
 impl Audience {
-    /// Makes ready to be held against users. Takes as long as it takes to compile the regular
-    /// expressions: milliseconds at most for those that [`read`](Self::read) lets pass.
+    /// Prepares the audience for matching. Takes the time to compile its regular expressions: at
+    /// most milliseconds for those that [`read`](Self::read) accepts.
     pub fn matcher(&self) -> Matcher {
         Matcher { root: Node::of(self), needs_activity: self.needs_activity() }
     }
@@ -104,14 +104,14 @@ impl Audience {
 }
 
 impl Matcher {
-    /// Whether the audience includes a user. Give the [`Activity`] of a user who has one, if
-    /// [`needs_activity`](Self::needs_activity) says so; `now` is what days are counted from, in
-    /// milliseconds since the epoch.
+    /// Whether the audience includes a user. Pass the user's [`Activity`] if
+    /// [`needs_activity`](Self::needs_activity); days count from `now`, in milliseconds since the
+    /// epoch.
     pub fn holds(&self, recipient: &Recipient, activity: Option<&Activity<'_>>, now: i64) -> bool {
         self.root.holds(&User { recipient, activity, now })
     }
 
-    /// Whether there is a question about what users did.
+    /// Whether a condition depends on the user's activity.
     pub fn needs_activity(&self) -> bool {
         self.needs_activity
     }
@@ -135,7 +135,7 @@ impl Node {
                 };
                 let than = match test.operand {
                     Operand::Time(time, _) => time,
-                    // Not read from JSON: nobody.
+                    // Not read from JSON: matches nobody.
                     _ => return Self::Or(Vec::new()),
                 };
                 Self::LastUsedApp { ordering, than }
@@ -148,7 +148,7 @@ impl Node {
         }
     }
 
-    /// As deep as an audience may be: this calls itself.
+    /// Recursion is limited by the depth of an audience.
     fn holds(&self, user: &User<'_>) -> bool {
         let recipient = user.recipient;
         match self {
@@ -204,7 +204,7 @@ impl Question {
         Self { of: Check::of(test), is_negated: test.comparison.is_negative() }
     }
 
-    /// Whether one of the values passes; of a negative comparison, whether none does.
+    /// Whether one of the values matches; for a negative comparison, whether none does.
     fn is_answered<'v>(
         &self,
         values: impl IntoIterator<Item = Option<&'v Value>>,
@@ -217,7 +217,7 @@ impl Question {
 }
 
 impl Check {
-    /// The check of a comparison, or of what its complement is of.
+    /// The check of a comparison, or of the comparison that it negates.
     fn of(test: &Test) -> Self {
         use Comparison as C;
         let days = |is_past, ordering| match &test.operand {
@@ -295,8 +295,8 @@ fn time(value: &Value) -> Option<i64> {
     value.as_str().and_then(|text| parse_time(text).ok())
 }
 
-/// Whether two values are the same: numbers by what they are worth, arrays element by element,
-/// objects member by member; a value of one type is none of another.
+/// Whether two values are equal: numbers by value, arrays element by element, objects field by
+/// field. Values of different types are never equal.
 fn is_equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare(a, b).is_eq(),
@@ -308,9 +308,9 @@ fn is_equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Whether a purchase's properties have all that are wanted, each with an equal value: what a
-/// campaign's `trigger.purchase.properties` asks. Types are never coerced, and a null, which no
-/// property is, equals none.
+/// Whether a purchase has all the wanted properties with equal values: the condition
+/// `trigger.purchase.properties` of a campaign. Types are never coerced, and null equals nothing,
+/// because no property is null.
 pub fn has_properties(wanted: &Map<String, Value>, properties: &Map<String, Value>) -> bool {
     let is_there = |(name, value): (&String, &Value)| {
         properties.get(name).is_some_and(|property| is_equal(value, property))

@@ -1,5 +1,4 @@
-//! The matcher against an evaluator that takes a tree as it is written and says the same in the
-//! plainest way.
+//! Compares the matcher with a simple evaluator that works directly on the JSON tree.
 
 use proptest::prelude::*;
 use regex::Regex;
@@ -37,7 +36,7 @@ fn bought(purchases: &[(String, Value)]) -> Vec<u8> {
     activity.encode()
 }
 
-/// What the matcher says.
+/// The matcher's result.
 fn holds(tree: &Value, profile: Value, purchases: &[(String, Value)]) -> bool {
     let matcher = Audience::read_segment(tree).expect("a tree").matcher();
     assert_eq!(matcher.needs_activity(), tree.to_string().contains("purchase_property"));
@@ -45,7 +44,7 @@ fn holds(tree: &Value, profile: Value, purchases: &[(String, Value)]) -> bool {
     matcher.holds(&user(profile), Some(&Activity::decode(&packed).unwrap()), NOW)
 }
 
-/// What a plain reading of the tree says.
+/// The simple evaluator's result.
 fn plainly(tree: &Value, profile: &Value, purchases: &[(String, Value)]) -> bool {
     let (name, inside) = tree.as_object().unwrap().iter().next().unwrap();
     let nodes = || inside.as_array().unwrap().iter();
@@ -126,23 +125,23 @@ fn passes(comparison: &str, wanted: &Value, value: &Value) -> bool {
     }
 }
 
-/// A number of JSON as whole and fraction of a decimal, exactly, so that they compare as they
-/// are worth: below nothing both are negative.
+/// A JSON number as the exact whole part and fraction of a decimal, comparable; both are negative
+/// below 0.
 fn exact(text: &str) -> (i128, i128) {
-    // The nearest double of what has a fraction is what JSON means; all its digits are these.
+    // A number with a fraction is its nearest double; these are all its digits.
     let text = match text.parse::<i128>() {
         Ok(whole) => return (whole, 0),
         Err(_) => format!("{:.30}", text.parse::<f64>().unwrap()),
     };
     let (whole, fraction) = text.split_once('.').unwrap();
     let is_negative = whole.starts_with('-');
-    // More than 38 digits are far more than any whole number here.
+    // More than 38 digits exceed every whole number here.
     let whole = whole.parse().unwrap_or(if is_negative { i128::MIN } else { i128::MAX });
     let fraction: i128 = fraction.parse().unwrap();
     (whole, if is_negative { -fraction } else { fraction })
 }
 
-/// Values that attributes have and comparisons name.
+/// Values of attributes and comparisons.
 fn any_scalar() -> impl Strategy<Value = Value> {
     let numbers = [
         "0",
@@ -416,7 +415,7 @@ fn a_pattern_takes_its_time_with_no_text() {
     let tree = attribute("matches_regex", json!("(a|aa)+$"));
     assert!(holds(&tree, long(16 << 10), &[]));
     assert!(!holds(&tree, long((16 << 10) + 1), &[]), "what is longer matches nothing");
-    // Exponential where a pattern is tried in every way.
+    // Exponential for a backtracking engine.
     let tree = attribute("matches_regex", json!("^(((a*)*)*)*b$"));
     assert!(!holds(&tree, long(16 << 10), &[]));
 }

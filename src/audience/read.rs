@@ -6,13 +6,13 @@ use serde_json::{Map, Value};
 use super::test::{Comparisons, Kind, OF_ATTRIBUTES, OF_LAST_USES, OF_SUBSCRIPTIONS};
 use super::{Audience, AudienceError, Test};
 
-/// Nodes from the root to a leaf, both counted.
+/// Maximum number of nodes from the root to a leaf, including both.
 pub(super) const MAX_DEPTH: usize = 32;
 
-/// Conditions of one audience: each is looked at for each user.
+/// Maximum number of conditions: each is checked for each user.
 pub(super) const MAX_CONDITIONS: usize = 250;
 
-/// Regular expressions of one audience: each takes time to compile, and room.
+/// Maximum number of regular expressions: each takes time and memory to compile.
 pub(super) const MAX_PATTERNS: usize = 25;
 
 pub(super) const MAX_NAME: usize = 255;
@@ -20,7 +20,7 @@ pub(super) const MAX_NAME: usize = 255;
 const NODES: &str =
     "AND, OR, custom_attribute, push_subscription_status, email_subscription_status, last_used_app";
 
-/// What a tree is for: the name of the leaf that segments have beside those.
+/// The name of the leaf that only segments have.
 const OF_SEGMENTS: &str = "purchase_property";
 
 type Read<T> = Result<T, AudienceError>;
@@ -35,20 +35,19 @@ impl<'de> Deserialize<'de> for Audience {
 }
 
 impl Audience {
-    /// Reads a tree. Members that no node has are ignored within a leaf, and an explicit null
-    /// means absent.
+    /// Parses a tree. Ignores unknown fields of a leaf, and treats null as absent.
     pub fn read(value: &Value) -> Result<Self, AudienceError> {
         Reader { is_segment: false, conditions: 0, patterns: 0 }.node(value, &Place::Root, 1)
     }
 
-    /// Reads the tree of a segment of the workspace file, which may ask about the latest purchase
-    /// of each product too.
+    /// Parses the tree of a segment in the workspace file, which may also have conditions on the
+    /// latest purchase of each product.
     pub fn read_segment(value: &Value) -> Result<Self, AudienceError> {
         Reader { is_segment: true, conditions: 0, patterns: 0 }.node(value, &Place::Root, 1)
     }
 }
 
-/// Where a value is, written out only where it is wrong.
+/// The position of a value, written out only for an error.
 enum Place<'a> {
     Root,
     Member(&'a Place<'a>, &'a str),
@@ -79,14 +78,17 @@ struct Reader {
 impl Reader {
     fn node(&mut self, value: &Value, at: &Place<'_>, depth: usize) -> Read<Audience> {
         if depth > MAX_DEPTH {
-            return at.wrong(format!("an audience is nested {MAX_DEPTH} levels at most"));
+            return at.wrong(format!("an audience can nest at most {MAX_DEPTH} levels"));
         }
         let Some(object) = value.as_object() else {
             return at.wrong("expected an object with one condition");
         };
         let mut members = object.iter().filter(|(_, value)| !value.is_null());
         let (Some((name, value)), None) = (members.next(), members.next()) else {
-            return at.wrong(format!("a node has one member, of {}", self.nodes_there_are()));
+            return at.wrong(format!(
+                "a node must have exactly one field, one of {}",
+                self.nodes_there_are()
+            ));
         };
         let inside = Place::Member(at, name);
         match name.as_str() {
@@ -98,7 +100,7 @@ impl Reader {
 
     fn nodes(&mut self, value: &Value, at: &Place<'_>, depth: usize) -> Read<Vec<Audience>> {
         let Some(nodes) = value.as_array().filter(|nodes| !nodes.is_empty()) else {
-            return at.wrong("expected an array of at least one condition");
+            return at.wrong("expected a non-empty array of conditions");
         };
         let nodes = nodes.iter().enumerate();
         nodes.map(|(i, node)| self.node(node, &Place::Element(at, i), depth + 1)).collect()
@@ -130,13 +132,13 @@ impl Reader {
             "last_used_app" => (OF_LAST_USES, Audience::LastUsedApp),
             _ => {
                 let there_are = self.nodes_there_are();
-                return node.wrong(format!("no condition has this name; there are: {there_are}"));
+                return node.wrong(format!("unknown condition; expected one of {there_are}"));
             }
         };
         read_test(self.members(value, at)?, comparisons, at).map(make)
     }
 
-    /// What is asked of an attribute, or of a property, with the leaf's members.
+    /// The condition on an attribute or a property, from the leaf's fields.
     fn attribute_test<'a>(
         &mut self,
         value: &'a Value,
@@ -156,7 +158,10 @@ impl Reader {
         let comparison = members.get("comparison").and_then(Value::as_str);
         self.patterns += usize::from(comparison.is_some_and(|name| name.ends_with("_regex")));
         match self.patterns > MAX_PATTERNS {
-            true => at.wrong(format!("an audience has at most {MAX_PATTERNS} regular expressions")),
+            true => at.wrong(format!(
+                "an audience can have at most {MAX_PATTERNS} regular \
+                                      expressions"
+            )),
             false => Ok(()),
         }
     }
@@ -164,13 +169,13 @@ impl Reader {
     fn members<'a>(&mut self, value: &'a Value, at: &Place<'_>) -> Read<&'a Map<String, Value>> {
         self.conditions += 1;
         if self.conditions > MAX_CONDITIONS {
-            return at.wrong(format!("an audience has at most {MAX_CONDITIONS} conditions"));
+            return at.wrong(format!("an audience can have at most {MAX_CONDITIONS} conditions"));
         }
         value.as_object().map_or_else(|| at.wrong("expected an object"), Ok)
     }
 }
 
-/// The member that is a name: of an attribute, a property, a product.
+/// A field with the name of an attribute, a property or a product.
 fn name_in(members: &Map<String, Value>, member: &str, at: &Place<'_>) -> Read<String> {
     let name = members.get(member).and_then(Value::as_str);
     let name = name.filter(|name| (1..=MAX_NAME).contains(&name.chars().count()));

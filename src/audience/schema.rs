@@ -1,4 +1,4 @@
-//! Connected audiences as they are described: from the tables that they are read by.
+//! The JSON schema of connected audiences, generated from the tables that parse them.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,8 @@ impl JsonSchema for Audience {
             json!({ "type": "array", "minItems": 1, "items": node, "description": about })
         };
         let all = format!(
-            "All hold. A tree has at most {MAX_CONDITIONS} conditions in {MAX_DEPTH} levels."
+            "Every condition is true. A tree has at most {MAX_CONDITIONS} conditions in \
+             {MAX_DEPTH} levels."
         );
         let name = json!({ "type": "string", "minLength": 1, "maxLength": MAX_NAME });
         let leaf = |comparisons| json!({ "type": "object", "anyOf": tests(comparisons) });
@@ -32,7 +33,7 @@ impl JsonSchema for Audience {
         attribute["required"] = json!(["custom_attribute_name"]);
         let fields = [
             ("AND", nodes(&all)),
-            ("OR", nodes("One of them holds.")),
+            ("OR", nodes("At least one condition is true.")),
             ("custom_attribute", attribute),
             ("push_subscription_status", leaf(OF_SUBSCRIPTIONS)),
             ("email_subscription_status", leaf(OF_SUBSCRIPTIONS)),
@@ -73,7 +74,7 @@ fn value(kind: Kind) -> Value {
         Kind::Text => json!({ "type": "string" }),
         Kind::Regex => json!({
             "type": "string", "maxLength": MAX_PATTERN, "format": "regex",
-            "description": "A regular expression, without look-around and back-references.",
+            "description": "A regular expression, without look-around or back-references.",
         }),
         Kind::Number => json!({ "type": "number" }),
         Kind::Boolean => json!({ "type": "boolean" }),

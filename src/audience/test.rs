@@ -1,11 +1,11 @@
-//! What a condition asks of a value.
+//! Conditions on a value.
 
 use regex::{Regex, RegexBuilder};
 use serde_json::{Number, Value};
 
 use kit::clock::parse_time;
 
-/// How a value is compared, and with what.
+/// A comparison and its operand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Test {
     pub comparison: Comparison,
@@ -26,7 +26,7 @@ pub enum Operand {
 }
 
 impl Comparison {
-    /// Whether it is the complement of another one, and so holds where there is no value.
+    /// Whether it is the complement of another one, and so is true without a value.
     pub const fn is_negative(self) -> bool {
         matches!(
             self,
@@ -67,7 +67,7 @@ kit::named! {
     }
 }
 
-/// What an operand may be.
+/// The kind of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     None,
@@ -80,7 +80,7 @@ pub(super) enum Kind {
     Status,
 }
 
-/// The comparisons of a leaf, each with what its operand may be.
+/// The comparisons of a leaf, each with the kinds of its operand.
 pub(super) type Comparisons = &'static [(Comparison, &'static [Kind])];
 
 pub(super) const OF_ATTRIBUTES: Comparisons = &[
@@ -116,14 +116,13 @@ const SCALARS: &[Kind] = &[Kind::Text, Kind::Number, Kind::Boolean];
 
 pub(super) const STATUSES: [&str; 3] = ["opted_in", "subscribed", "unsubscribed"];
 
-/// Characters that a pattern may have, bytes that it may take once it is compiled, and those
-/// that it may take beyond while it is matched.
+/// Limits of a pattern: characters, bytes once compiled, and further bytes while matching.
 pub(super) const MAX_PATTERN: usize = 255;
 const MAX_COMPILED: usize = 256 << 10;
 const MAX_MATCHING: usize = 1 << 20;
 
 impl Kind {
-    /// Reads a value that is of this kind; the error is for one that is and cannot be used.
+    /// Reads a value of this kind; the error is for an unusable value of this kind.
     pub fn read(self, value: Option<&Value>) -> Option<Result<Operand, String>> {
         Some(match (self, value) {
             (Self::None, None) => Ok(Operand::None),
@@ -147,7 +146,7 @@ impl Kind {
         })
     }
 
-    /// What is meant, in words.
+    /// The expected value, as text.
     pub fn in_words(self) -> String {
         match self {
             Self::None => "no value".into(),
@@ -162,23 +161,23 @@ impl Kind {
     }
 }
 
-/// A pattern made ready, within bounds of size; it is matched in time that is linear in the text.
+/// Compiles a pattern within limits of size; matching takes linear time.
 pub(super) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(pattern).size_limit(MAX_COMPILED).dfa_size_limit(MAX_MATCHING).build()
 }
 
-/// Whether a pattern can be matched: in linear time, whatever it is.
+/// Checks that a pattern can be compiled; any pattern matches in linear time.
 fn check_pattern(pattern: &str) -> Result<(), String> {
     if pattern.chars().count() > MAX_PATTERN {
-        return Err(format!("a regular expression has at most {MAX_PATTERN} characters"));
+        return Err(format!("a regular expression can have at most {MAX_PATTERN} characters"));
     }
     compile(pattern).map(|_| ()).map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "the regular expression is too large".into(),
-        // Its text shows the pattern over several lines, the reason in the last.
+        // Its text has the pattern on several lines, and the reason in the last one.
         error => {
             let text = error.to_string();
             let reason = text.lines().last().unwrap_or_default().trim();
-            format!("is no regular expression: {}", reason.trim_start_matches("error: "))
+            format!("is not a valid regular expression: {}", reason.trim_start_matches("error: "))
         }
     })
 }

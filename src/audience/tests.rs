@@ -75,12 +75,12 @@ fn what_is_wrong_is_said_with_its_path() {
     let two = json!({ "AND": [leaf("exists", Value::Null)], "OR": [leaf("exists", Value::Null)] });
     for (tree, expected) in [
         (json!([]), "expected an object with one condition"),
-        (json!({}), "a node has one member, of AND, OR, "),
-        (two, "a node has one member"),
-        (json!({ "AND": [] }), "AND: expected an array of at least one condition"),
-        (json!({ "OR": {} }), "OR: expected an array"),
-        (inside(json!({ "NOT": [] })), "AND[1].OR[0]: no condition has this name; there are: AND"),
-        (inside(json!({ "purchase_property": {} })), "AND[1].OR[0]: no condition"),
+        (json!({}), "a node must have exactly one field, one of AND, OR, "),
+        (two, "a node must have exactly one field"),
+        (json!({ "AND": [] }), "AND: expected a non-empty array of conditions"),
+        (json!({ "OR": {} }), "OR: expected a non-empty array"),
+        (inside(json!({ "NOT": [] })), "AND[1].OR[0]: unknown condition; expected one of AND"),
+        (inside(json!({ "purchase_property": {} })), "AND[1].OR[0]: unknown condition"),
         (inside(json!({ "last_used_app": [] })), "AND[1].OR[0].last_used_app: expected an object"),
         (
             json!({ "custom_attribute": { "comparison": "exists" } }),
@@ -105,7 +105,7 @@ fn what_is_wrong_is_said_with_its_path() {
         ),
         (
             leaf("matches_regex", json!("a(")),
-            "custom_attribute.value: is no regular expression: unclosed group",
+            "custom_attribute.value: is not a valid regular expression: unclosed group",
         ),
         (
             leaf("matches_regex", json!("(a{1000}){1000}")),
@@ -113,7 +113,7 @@ fn what_is_wrong_is_said_with_its_path() {
         ),
         (
             leaf("matches_regex", json!("a".repeat(256))),
-            "custom_attribute.value: a regular expression has at most 255",
+            "custom_attribute.value: a regular expression can have at most 255",
         ),
         (
             json!({ "push_subscription_status": { "comparison": "is", "value": "maybe" } }),
@@ -135,7 +135,7 @@ fn a_segment_may_ask_for_purchases_and_an_audience_may_not() {
     for tree in [leaf(json!({})), leaf(json!({ "product_id": "tea" }))] {
         assert_eq!(Audience::read_segment(&tree).unwrap().to_json(), tree);
         let refused = refusal(&tree);
-        assert!(refused.starts_with("OR[0]: no condition has this name; there are:"), "{refused}");
+        assert!(refused.starts_with("OR[0]: unknown condition; expected one of"), "{refused}");
         assert!(!refused.contains("purchase_property"), "{refused}");
     }
     let refusal = |tree| Audience::read_segment(&tree).unwrap_err().to_string();
@@ -156,13 +156,13 @@ fn depth_and_number_are_bounded() {
     let nested =
         |levels| (1..levels).fold(leaf("exists", Value::Null), |node, _| json!({ "AND": [node] }));
     assert!(Audience::read(&nested(32)).is_ok());
-    assert!(refusal(&nested(33)).ends_with(": an audience is nested 32 levels at most"));
+    assert!(refusal(&nested(33)).ends_with(": an audience can nest at most 32 levels"));
     let wide = |conditions| json!({ "OR": vec![leaf("exists", Value::Null); conditions] });
     assert!(Audience::read(&wide(250)).is_ok());
     assert!(refusal(&wide(251)).ends_with("at most 250 conditions"));
 }
 
-/// JSON of members and values that mean something here, put together anyhow.
+/// JSON of meaningful names and values, combined randomly.
 fn any_json() -> impl Strategy<Value = Value> {
     let word = prop::sample::select(vec![
         "AND",
@@ -201,7 +201,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Trees that are right.
+/// Valid trees.
 fn any_tree() -> impl Strategy<Value = Value> {
     let scalar = || {
         prop_oneof![

@@ -1,4 +1,4 @@
-//! Writes an audience as JSON, as it was read.
+//! Writes an audience as JSON, unchanged.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};

@@ -26,26 +26,26 @@ const EXAMPLE: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
 /// Campaigns on a page.
 const PAGE: i64 = 100;
 
-/// The last page that is looked for: none has so many before it.
+/// The last page that is queried: no page before it can be empty.
 const LAST_PAGE: i64 = i64::MAX / PAGE / 2;
 
-const TAG: Tag = Tag { name: "Campaigns", about: "What the workspace file declares." };
+const TAG: Tag = Tag { name: "Campaigns", about: "Campaigns that the workspace file declares." };
 
 /// The routes of campaigns and Canvases.
 pub fn routes() -> Routes {
     let campaigns = describe::<CampaignPage>(
-        Operation::new(Method::GET, "listCampaigns", TAG, "The workspace's campaigns")
+        Operation::new(Method::GET, "listCampaigns", TAG, "List campaigns")
             .by(Access::Key(PERMISSION))
-            .about("In the order in which they were first declared. Canvases are not listed."),
+            .about("Ordered by the time when each was first declared. Canvases are not listed."),
     )
     .such_as(json!({ "message": "success", "campaigns": [{
         "id": EXAMPLE, "last_edited": "2026-11-21T08:00:00.000Z", "name": "Welcome",
         "is_api_campaign": true, "tags": ["onboarding"],
     }] }));
     let canvases = describe::<CanvasPage>(
-        Operation::new(Method::GET, "listCanvases", TAG, "The workspace's Canvases")
+        Operation::new(Method::GET, "listCanvases", TAG, "List Canvases")
             .by(Access::Key(CANVASES))
-            .about("In the order in which they were first declared."),
+            .about("Ordered by the time when each was first declared."),
     )
     .such_as(json!({ "message": "success", "canvases": [{
         "id": EXAMPLE, "last_edited": "2026-11-21T08:00:00.000Z", "name": "Welcome",
@@ -61,25 +61,25 @@ fn describe<Page: JsonSchema>(operation: Operation) -> Operation {
     operation
         .in_query(
             "page",
-            &format!("Which {PAGE}; past the end the list is empty."),
+            &format!("The page, of {PAGE} entries each; a page past the end is empty."),
             json!({ "type": "integer", "minimum": 0, "default": 0 }),
         )
         .in_query(
             "include_archived",
-            "Whether those that are archived are listed, too.",
+            "Whether to include archived campaigns.",
             json!({ "type": "boolean", "default": false }),
         )
         .in_query(
             "sort_direction",
-            "`asc`: the oldest first; `desc`: exactly the reverse.",
+            "`asc`: oldest first; `desc`: newest first.",
             json!({ "enum": ["asc", "desc"], "default": "asc" }),
         )
         .in_query(
             "last_edit.time[gt]",
-            "Only those edited later than this time. A `+` in it is written `%2B`.",
+            "Only those edited after this time. Write a `+` as `%2B`.",
             schema_of::<Time>(),
         )
-        .refuses_some(["page=-1"].map(read), "A parameter is wrong, or is there twice")
+        .refuses_some(["page=-1"].map(read), "A parameter is invalid or repeated")
         .answers::<Page>(StatusCode::OK, "A page.")
 }
 
@@ -153,7 +153,7 @@ struct CampaignPage {
 #[schemars(rename = "Campaign")]
 struct Entry {
     id: Uuid,
-    /// When what the file declares of it last changed.
+    /// When its declaration in the file last changed.
     #[serde(serialize_with = "serialize_time")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     last_edited: i64,
@@ -170,10 +170,10 @@ impl From<Listed> for Entry {
     }
 }
 
-/// Reads the parameters; the error names the one that is wrong. Unknown ones are ignored.
+/// Parses the parameters; the error names the invalid one. Ignores unknown parameters.
 pub fn read(query: &str) -> Result<Filter, String> {
     let page = parameter(query, "page", "a whole number from 0", |text| {
-        // One that no number holds is past the end as well.
+        // A number that is too large is past the end, too.
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| text.parse().unwrap_or(LAST_PAGE).min(LAST_PAGE))
     })?;

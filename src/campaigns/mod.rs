@@ -1,7 +1,8 @@
 //! Campaigns and Canvases: declared by the workspace file, listed by the API.
 //!
-//! A Canvas is kept as one more kind of campaign, so that an id means one of either. What a
-//! campaign sends, and to whom and when, is checked as it is applied, and kept as it was declared.
+//! A Canvas is stored as another kind of campaign, so that their ids are unique together. A
+//! campaign's messages, recipients and trigger are checked when the file is applied, and stored as
+//! declared.
 
 pub mod api;
 mod details;
@@ -26,19 +27,19 @@ use store::{StoreError, text_enum};
 pub use rows::{by_id, has_canvas, heeding_purchases, stored};
 pub use trigger::{Trigger, TriggerError};
 
-/// The campaigns that calls may name, by their ids.
+/// The campaigns that requests may use, by id.
 pub type ApiCampaigns = HashMap<Uuid, ApiCampaign>;
 
-/// A campaign that calls may name.
+/// A campaign that requests may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiCampaign {
     pub is_archived: bool,
     pub is_paused: bool,
-    /// The ids of its variations, and those that its own messages have; in lower case.
+    /// The ids of its variations, including those of its own messages; in lower case.
     pub variations: HashSet<String>,
 }
 
-/// The campaigns of a workspace that calls may name, as the store had them a few seconds ago.
+/// The campaigns that requests may use, from the cache.
 pub async fn of_calls(app: &App, workspace: i32) -> Result<Arc<ApiCampaigns>, StoreError> {
     let store = app.store.clone();
     let read = async move {
@@ -61,19 +62,19 @@ pub struct Campaign {
     pub tags: Vec<String>,
     pub archived: bool,
     pub paused: bool,
-    /// The other members, by their names in the file; absent ones are not there.
+    /// The other fields by their names in the file, without absent ones.
     #[serde(flatten)]
     pub content: Map<String, Value>,
 }
 
 impl Campaign {
-    /// The message objects by channel, where it has any.
+    /// The message objects by channel, if it has any.
     pub fn messages(&self) -> Option<&Map<String, Value>> {
         self.content.get("messages")?.as_object()
     }
 
-    /// The ids that its messages may have as `message_variation_id`: those that it declares, and
-    /// those of the messages that it declares.
+    /// The allowed values of `message_variation_id`: the declared variations, and those of the
+    /// declared messages.
     pub fn variations(&self) -> impl Iterator<Item = &str> {
         let declared = self.content.get("variations").and_then(Value::as_array);
         let declared = declared.into_iter().flatten().filter_map(|one| one.get("id"));
@@ -82,8 +83,8 @@ impl Campaign {
         declared.chain(named).filter_map(Value::as_str)
     }
 
-    /// What a transactional campaign sends, as a messages object: its email, from whom the
-    /// workspace's emails are where it does not say. It belongs to no app.
+    /// The email of a transactional campaign as a messages object. Uses the workspace's sender if
+    /// it has none. It belongs to no app.
     pub fn email(&self, settings: &Settings) -> Option<Map<String, Value>> {
         let mut email = self.content.get("email")?.as_object()?.clone();
         let is_absent =
@@ -103,22 +104,22 @@ impl Campaign {
         Trigger::read(self.content.get("trigger")?.as_object()?).ok()
     }
 
-    /// Of a triggered campaign, where not everybody is meant: a connected audience.
+    /// The audience of a triggered campaign, if it is limited.
     pub fn audience(&self) -> Option<&Value> {
         self.content.get("audience")
     }
 
-    /// For how long after a message of it purchases count as its, in milliseconds; where it
-    /// declares no `conversion_window`, it has none.
+    /// How long after its message a purchase counts as a conversion, in milliseconds; none without
+    /// `conversion_window`.
     pub fn conversion_window(&self) -> Option<i64> {
         window(self.content.get("conversion_window")?.as_str()?)
     }
 }
 
-/// What is expected where [`window`] reads nothing.
+/// The error of [`window`].
 const DURATION: &str = "expected minutes, hours or days, such as 30m, 12h or 3d";
 
-/// A length of time as the workspace file has it: `30m`, `12h`, `3d`.
+/// Parses a duration from the workspace file: `30m`, `12h`, `3d`.
 fn window(text: &str) -> Option<i64> {
     let (unit, seconds) = [('m', 60), ('h', 60 * 60), ('d', 24 * 60 * 60)]
         .into_iter()
@@ -137,10 +138,10 @@ text_enum! {
 }
 
 impl Kind {
-    /// The types that a campaign of the file may have.
+    /// The types of campaigns in the file.
     pub const CAMPAIGNS: [Self; 3] = [Self::Api, Self::Transactional, Self::Triggered];
 
-    /// The type of a campaign that is called so; the error says which there are.
+    /// The type of a campaign with that name; the error lists the names.
     pub fn of_campaign(name: &str) -> Result<Self, String> {
         Self::CAMPAIGNS
             .into_iter()
@@ -148,7 +149,7 @@ impl Kind {
             .ok_or_else(|| format!("{name:?}: expected api, transactional or triggered"))
     }
 
-    /// What people call one.
+    /// The name for people.
     pub(crate) fn in_words(self) -> &'static str {
         if self == Self::Canvas { "canvas" } else { "campaign" }
     }

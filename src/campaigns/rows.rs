@@ -10,7 +10,7 @@ use store::{StoreError, Tx, execute, from_row, on};
 
 from_row! { Campaign { id, kind, name, archived, paused } json { tags, content } }
 
-/// All campaigns and Canvases of a workspace, the oldest first.
+/// All campaigns and Canvases of a workspace, oldest first.
 pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
@@ -19,8 +19,8 @@ pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreE
     .bind(workspace).fetch_all(c).await?))
 }
 
-/// The campaigns and Canvases that heed purchases: those that one may start, and those with a
-/// conversion window. A few others may be among them.
+/// The campaigns and Canvases that depend on purchases: those with a trigger and those with a
+/// conversion window. May include a few others.
 pub async fn heeding_purchases(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
@@ -30,7 +30,7 @@ pub async fn heeding_purchases(tx: &mut Tx, workspace: i32) -> Result<Vec<Campai
     .bind(workspace).fetch_all(c).await?))
 }
 
-/// The campaign or Canvas of that id, if the workspace has one.
+/// The campaign or Canvas with that id, if it exists.
 pub async fn by_id(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Campaign>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
@@ -39,7 +39,7 @@ pub async fn by_id(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Campa
     .bind(workspace).bind(id).fetch_optional(c).await?))
 }
 
-/// The campaigns that calls may name.
+/// The campaigns that requests may use.
 pub(crate) async fn of_calls(tx: &mut Tx, workspace: i32) -> Result<ApiCampaigns, StoreError> {
     let campaigns: Vec<Campaign> = on!(tx, c => sqlx::query_as(
         "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
@@ -54,7 +54,7 @@ pub(crate) async fn of_calls(tx: &mut Tx, workspace: i32) -> Result<ApiCampaigns
     Ok(campaigns.into_iter().map(campaign).collect())
 }
 
-/// The number of the youngest.
+/// The number of the newest one.
 pub(crate) async fn last_number(tx: &mut Tx, workspace: i32) -> Result<i64, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "SELECT coalesce(max(number), 0) FROM campaigns WHERE workspace_id = $1",
@@ -62,7 +62,7 @@ pub(crate) async fn last_number(tx: &mut Tx, workspace: i32) -> Result<i64, Stor
     .bind(workspace).fetch_one(c).await?))
 }
 
-/// Writes a campaign: a new one under this number, one that is there under the one that it has.
+/// Writes a campaign: a new one with this number, an existing one with its own number.
 pub(crate) async fn put(
     tx: &mut Tx,
     workspace: i32,
@@ -115,7 +115,7 @@ macro_rules! canvas {
     };
 }
 
-/// Whether the workspace has a Canvas of that id; it is not removed before the end of the
+/// Whether the workspace has a Canvas with that id; it cannot be deleted before the end of the
 /// transaction.
 pub async fn has_canvas(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<bool, StoreError> {
     let sql = if tx.is_postgres() { canvas!("FOR KEY SHARE") } else { canvas!("") };
@@ -136,11 +136,11 @@ pub(crate) async fn times(
     .bind(workspace).bind(id).fetch_optional(c).await?))
 }
 
-/// Which campaigns are listed, and from which place on.
+/// The filter and the page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
     pub archived_too: bool,
-    /// Only those that were edited later, in milliseconds since the epoch.
+    /// Only campaigns edited after this time, in milliseconds since the epoch.
     pub edited_after: i64,
     pub newest_first: bool,
     pub offset: i64,
@@ -148,7 +148,7 @@ pub struct Filter {
     pub canvases: bool,
 }
 
-/// A campaign as it is listed.
+/// A campaign in a list.
 pub(crate) struct Listed {
     pub id: Uuid,
     pub kind: Kind,
@@ -157,8 +157,8 @@ pub(crate) struct Listed {
     pub edited_at: i64,
 }
 
-/// A page is found by walking the index alone, which has all that is asked for; the rows of that
-/// page are then read by their key. So what lies before a page costs its entries in the index.
+/// Finds a page with the index alone, which covers the filter, and then reads only the page's rows
+/// by key. So the rows before a page cost only their index entries.
 macro_rules! page {
     ($order:literal) => {
         concat!(
@@ -180,8 +180,8 @@ macro_rules! page {
     };
 }
 
-/// The campaigns of a page, in order of their creation, and of their file where they were declared
-/// together; the newest first is exactly the reverse.
+/// The campaigns of a page, in order of creation, and of the file if they were declared together.
+/// Newest first is exactly the reverse.
 pub(crate) async fn page(
     tx: &mut Tx,
     workspace: i32,

@@ -6,21 +6,21 @@ use super::{DURATION, window};
 
 const MAX_NAME: usize = 255;
 
-/// How old a purchase may be where the campaign does not say: three days. Purchases that are told
-/// in a batch, at night or after a weekend, start campaigns; a back-fill of older ones does not.
+/// Default of the maximum age of a purchase: three days. Purchases sent in a batch at night or
+/// after a weekend start campaigns; an import of older ones does not.
 const MAX_AGE_MS: i64 = 3 * 24 * 60 * 60 * 1_000;
 
 /// A recent purchase of this product, with all of these properties.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trigger {
     pub product_id: String,
-    /// Texts, numbers and booleans, by their names.
+    /// Strings, numbers and booleans by name.
     pub properties: Map<String, Value>,
-    /// How long before its receipt the purchase may have been made, in milliseconds.
+    /// Maximum age of the purchase when it is received, in milliseconds.
     pub max_age_ms: i64,
 }
 
-/// What is wrong, and where.
+/// An error, and its position.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TriggerError {
     /// Such as `purchase.product_id`; empty at the root.
@@ -36,7 +36,7 @@ impl Trigger {
         let is_known = |name: &str| matches!(name, "purchase" | "max_age");
         let purchase = purchase.filter(|_| trigger.keys().all(|name| is_known(name)));
         let purchase =
-            purchase.ok_or_else(|| wrong("", "expected purchase, perhaps with max_age"))?;
+            purchase.ok_or_else(|| wrong("", "expected purchase, and optionally max_age"))?;
         let max_age_ms = match trigger.get("max_age") {
             None | Some(Value::Null) => MAX_AGE_MS,
             Some(age) => {
@@ -46,7 +46,7 @@ impl Trigger {
         };
         let is_known = |name: &str| matches!(name, "product_id" | "properties");
         if !purchase.keys().all(|name| is_known(name)) {
-            return Err(wrong("purchase", "expected product_id and properties, and nothing else"));
+            return Err(wrong("purchase", "expected only product_id and properties"));
         }
         let product_id =
             purchase.get("product_id").and_then(Value::as_str).filter(|id| is_name(id));
@@ -62,7 +62,7 @@ impl Trigger {
             let path = || format!("purchase.properties.{name}");
             if !is_name(name) || name.starts_with('$') {
                 let text =
-                    "a property has a name of 1 to 255 characters that does not begin with $";
+                    "a property name must have 1 to 255 characters and must not begin with $";
                 return Err(wrong(&path(), text));
             }
             if !matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_)) {

@@ -1,4 +1,4 @@
-//! Calls of catalogs: edits of items are checked, appended and answered; the others read and write
+//! The requests of catalogs: edits of items are checked and appended; the others read and write
 //! rows.
 
 use std::collections::BTreeMap;
@@ -29,17 +29,17 @@ use crate::topics;
 use kit::json;
 use log::{NewMessage, partition_of};
 
-/// What the message of every refusal is.
+/// The message of every rejection.
 pub(super) const INVALID: &str = "Invalid Request";
 
-/// Ways of a catalog through the log. An item always goes the same one, so its edits stay in
-/// order, and as many workers can share a catalog. A request becomes no more messages than
-/// this: one for each of 64 partitions would have items travel almost alone, ten times the
-/// messages for the same items, and as many records of what became of them.
+/// Partitions used for a catalog. An item always uses the same one, so that its edits stay in
+/// order, while several workers can share a catalog. This limits the messages of a request: with
+/// one message per partition, 64 partitions would need ten times the messages for the same items,
+/// and as many records of outcomes.
 pub const LANES: u32 = 4;
 
 pub(super) const TAG: Tag =
-    Tag { name: "Catalogs", about: "Items with the fields that a catalog declares." };
+    Tag { name: "Catalogs", about: "Items, with the fields that their catalog declares." };
 
 /// The routes of catalogs.
 pub fn routes() -> Routes {
@@ -79,25 +79,25 @@ const EDITS: [EditCalls; 4] = [
         action: Action::Update,
         of_many: ("editItems", "catalogs.update_items"),
         of_one: ("editItem", "catalogs.update_item"),
-        summary: "Edit items of a catalog",
-        about: "Fields that are not sent stay as they are; null removes a field's value. An item \
-                that the catalog does not have is not created.",
+        summary: "Edit catalog items",
+        about: "A field that is not sent keeps its value; null removes the value. An item that does \
+                not exist is not created.",
     },
     EditCalls {
         method: Method::POST,
         action: Action::Create,
         of_many: ("createItems", "catalogs.add_items"),
         of_one: ("createItem", "catalogs.create_item"),
-        summary: "Create items of a catalog",
-        about: "An item that the catalog has already stays as it is.",
+        summary: "Create catalog items",
+        about: "An item that exists already is not changed.",
     },
     EditCalls {
         method: Method::PUT,
         action: Action::Replace,
         of_many: ("replaceItems", "catalogs.replace_items"),
         of_one: ("replaceItem", "catalogs.replace_item"),
-        summary: "Replace items of a catalog",
-        about: "Fields that are not sent are removed. An item that the catalog does not have is \
+        summary: "Replace catalog items",
+        about: "Fields that are not sent are removed. An item that does not exist is \
                 created.",
     },
     EditCalls {
@@ -105,8 +105,8 @@ const EDITS: [EditCalls; 4] = [
         action: Action::Delete,
         of_many: ("deleteItems", "catalogs.delete_items"),
         of_one: ("deleteItem", "catalogs.delete_item"),
-        summary: "Delete items of a catalog",
-        about: "An item that the catalog does not have is no error.",
+        summary: "Delete catalog items",
+        about: "An item that does not exist is ignored.",
     },
 ];
 
@@ -117,7 +117,7 @@ impl EditCalls {
     }
 
     fn operation(&self, (id, permission): (&'static str, &'static str), is_one: bool) -> Operation {
-        // The error of a header is that of every call.
+        // The error for a header is the same for all endpoints.
         let in_own_body = |error: &Value| match error["code"] == json!(Code::InvalidRequest) {
             true => error.clone(),
             false => {
@@ -128,10 +128,11 @@ impl EditCalls {
         let mut no_catalog = Faults::default();
         no_catalog.note_no_catalog("cafes");
         let about = format!(
-            "{} Answered once the edit is durable; it is applied soon after, edits of one item in \
-             the order in which they were answered.\n\nA value becomes what its field's type \
-             says, and is refused where it cannot. Of a request that is refused nothing is taken, \
-             and everything that is wrong with it is said at once.",
+            "{} The response is sent once the edit is durable; workers apply it soon after. Edits \
+             of one item are applied in the order of their responses.\n\nEach value is converted \
+             to the type of its field; if that is not possible, the request is rejected. A \
+             rejected request changes nothing, and `errors` lists everything that is wrong with \
+             it.",
             self.about
         );
         let mut operation = Operation::new(self.method.clone(), id, TAG, self.summary)
@@ -149,7 +150,8 @@ impl EditCalls {
                 json!({ "type": "string", "pattern": plain_name(), "examples": ["restaurant1"] }),
             );
         }
-        let operation = operation.repeatable();
+        let is_bodiless = is_one && self.action == Action::Delete;
+        let operation = if is_bodiless { operation } else { operation.repeatable() };
         let operation = match (is_one, self.action) {
             (true, Action::Delete) => operation,
             (true, _) => operation.takes::<OneItem<'_>>(
@@ -173,7 +175,7 @@ impl EditCalls {
             .refuses_as::<Errors<'_, CatalogFault<'_>>>(StatusCode::BAD_REQUEST, in_own_body)
             .refuses(
                 &ApiError::NotFoundMany(INVALID.into(), no_catalog.errors()),
-                "The workspace has no catalog of that name",
+                "No catalog in this workspace has that name",
             )
             .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
     }
@@ -211,7 +213,7 @@ async fn edit(
             };
             (key.map(|key| key.within(&within)), catalog)
         }
-        // No such call ever had an answer that could be given again.
+        // Such a request never had a stored response.
         false => (None, None),
     };
     let work = Work {
@@ -258,16 +260,16 @@ fn item_fields(generator: &mut SchemaGenerator) -> Schema {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "EditRequest")]
 struct Body<'a> {
-    /// No two have the same id.
+    /// No duplicate ids.
     #[serde(borrow)]
     #[schemars(with = "List<CatalogItem, 1, MOST_ITEMS>")]
     items: Option<&'a RawValue>,
 }
 
-/// The id of an item, and the fields to change: those that the catalog declares, each once.
-/// As a `string` strings, numbers and booleans are accepted; as a `number` numbers, and strings
-/// that are one; as a `boolean` booleans, `"true"` and `"false"`; as a `time` strings that are a
-/// Time; as an `object` or `array` only themselves.
+/// The id of an item, and the fields to change: declared fields, each once. A `string` accepts
+/// strings, numbers and booleans; a `number` accepts numbers and numeric strings; a `boolean`
+/// accepts booleans, `"true"` and `"false"`; a `time` accepts strings that are a Time; `object` and
+/// `array` accept only themselves.
 #[derive(JsonSchema)]
 struct CatalogItem(#[schemars(schema_with = "item")] ());
 
@@ -282,8 +284,8 @@ fn item(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A value: of a text or of the JSON of anything else at most 5,000 characters, and 50 levels of
-/// arrays and objects.
+/// A value: a string of at most 5,000 characters, or any other JSON of at most 5,000 characters and
+/// 50 levels of arrays and objects.
 #[derive(JsonSchema)]
 struct CatalogValue(#[schemars(schema_with = "value")] ());
 
@@ -292,7 +294,7 @@ fn value(generator: &mut SchemaGenerator) -> Schema {
     any_of(json!({ "maxLength": MOST_CHARACTERS }), generator)
 }
 
-/// What is in a value.
+/// An element of a value.
 #[derive(JsonSchema)]
 struct CatalogElement(#[schemars(schema_with = "element")] ());
 
@@ -300,7 +302,7 @@ fn element(generator: &mut SchemaGenerator) -> Schema {
     any_of(json!({}), generator)
 }
 
-/// Any JSON, with limits of its texts.
+/// Any JSON, with limits on its strings.
 fn any_of(mut text: Value, generator: &mut SchemaGenerator) -> Schema {
     let inside = generator.subschema_for::<CatalogElement>();
     text["type"] = "string".into();
@@ -317,7 +319,7 @@ fn key() -> Value {
     json!({ "pattern": r"^[^.$\u0000]*$" })
 }
 
-/// What a name in a path and an id look like.
+/// The pattern of a name in a path, and of an id.
 pub(super) fn plain_name() -> String {
     format!("^[A-Za-z0-9_-]{{1,{MAX_NAME}}}$")
 }
@@ -329,13 +331,13 @@ pub struct Answer {
     items: usize,
 }
 
-/// An edit that was asked for.
+/// A requested edit.
 pub struct Work {
     pub workspace: i32,
     pub action: Action,
     /// The id of the one item, where the path names it.
     pub item: Option<String>,
-    /// None where the workspace has none of that name.
+    /// None if the workspace has no catalog with that name.
     pub catalog: Option<Arc<Catalog>>,
     pub name: String,
     /// Of the log.
@@ -347,7 +349,7 @@ impl idempotency::Work for Work {
     type Answer = Answer;
     const STATUS: StatusCode = StatusCode::ACCEPTED;
 
-    /// The same body and time come to the same messages as long as the catalog is the same.
+    /// The result depends only on the body, the time and the catalog.
     fn read(
         &self,
         body: &JsonText,
@@ -374,7 +376,7 @@ impl idempotency::Work for Work {
 }
 
 impl Work {
-    /// 400, or 404 where there is no such catalog, which is said before the rest.
+    /// 400, or 404 for an unknown catalog, which takes precedence.
     fn refuse(&self, mut faults: Faults) -> ApiError {
         if self.catalog.is_some() {
             return ApiError::InvalidMany(INVALID.into(), faults.errors());
@@ -383,7 +385,7 @@ impl Work {
         ApiError::NotFoundMany(INVALID.into(), faults.errors())
     }
 
-    /// What is wrong with a body as a whole, in the form that this call's refusals have.
+    /// The error for an unreadable body, in the format of this endpoint's errors.
     fn cannot_read(&self, error: ApiError) -> ApiError {
         match error {
             ApiError::Invalid(why) | ApiError::Field(_, why) => self.refuse(Faults::no_items(why)),
@@ -415,7 +417,7 @@ impl Work {
         item.map(Some).map_err(|error| self.refuse(Faults::no_items(error.to_string())))
     }
 
-    /// A message for each partition that the items fall on.
+    /// One message for each partition of the items.
     fn messages(
         &self,
         catalog: i32,
@@ -429,9 +431,8 @@ impl Work {
         let message = |(partition, items)| {
             let (v, action) = (self.action.version(), self.action);
             let edit = Edit { v, workspace: self.workspace, catalog, received_at, action, items };
-            let payload = serde_json::to_vec(&edit).map_err(|error| {
-                ApiError::Internal(format!("a message cannot be written: {error}"))
-            })?;
+            let payload = serde_json::to_vec(&edit)
+                .map_err(|error| ApiError::Internal(format!("cannot write a message: {error}")))?;
             Ok(NewMessage {
                 topic: topics::CATALOGS,
                 key: Vec::new(),

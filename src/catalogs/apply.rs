@@ -1,13 +1,13 @@
-//! Edits become items, a batch of messages at a time.
+//! Applies edits to items, a batch of messages at a time.
 //!
 //! ```text
 //! messages ── decode ── catalogs (share) ── items (read) ── merge, in order ── items, records
 //! ```
 //!
-//! Items are read and written with one statement a batch, each once, and only what changed. An
-//! item always falls on one partition, whose offset is locked by whoever applies, so nobody
-//! else edits it meanwhile, except for a dead letter that is tried again: the item's version
-//! tells, and one of the two is tried once more.
+//! Items are read and written with one statement a batch, each once, and only what changed. An item
+//! always uses one partition, whose offset is locked while it is applied, so no other worker edits
+//! it at the same time, except for the retry of a dead letter: the item's version shows the
+//! conflict, and one of the two is retried.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -29,10 +29,10 @@ use store::{Room, StoreError, Tx};
 pub enum ApplyError {
     #[error(transparent)]
     Message(#[from] PayloadError),
-    #[error("the item {id} of catalog {catalog} cannot be read: {why}")]
+    #[error("cannot read item {id} of catalog {catalog}: {why}")]
     Item { catalog: i32, id: String, why: String },
-    /// The next try sees it as it is then.
-    #[error("an item was edited by somebody else meanwhile")]
+    /// The next attempt reads the new state.
+    #[error("another worker edited the item at the same time")]
     Meanwhile,
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -61,12 +61,12 @@ impl Retry for ApplyError {
     }
 }
 
-/// What one transaction holds at once, unless it is of a single item: items, and bytes of their
-/// documents, of which each is there about three times while it is changed.
+/// Limits of one transaction, unless it has a single item: items, and bytes of their documents,
+/// each of which is in memory about three times while it changes.
 const MOST_ITEMS: usize = 16_000;
 const MOST_BYTES: usize = 8 << 20;
 
-/// Ids of unknown items that a record has.
+/// Ids of unknown items in a record.
 const MOST_UNKNOWN: usize = 10;
 
 /// Applies messages of [`topics::CATALOGS`](crate::topics::CATALOGS).
@@ -81,10 +81,10 @@ impl ApplyEdits {
     }
 }
 
-/// Messages that can be read, each with the id of its request.
+/// Readable messages, each with the id of its request.
 pub struct Prepared<'m>(Vec<(Edit<'m>, &'m str)>);
 
-/// What became of items.
+/// The outcome for items.
 #[derive(Debug, Default)]
 pub struct Tally {
     applied: u64,
@@ -151,13 +151,12 @@ fn count(edits: &[(Edit<'_>, &str)]) -> usize {
     edits.iter().map(|(edit, _)| edit.items.len()).sum()
 }
 
-/// The catalog that an edit is of, as long as it is there and the workspace's.
+/// The catalog of an edit, if it still exists in the workspace.
 fn catalog_of<'c>(edit: &Edit<'_>, catalogs: &'c BTreeMap<i32, Catalog>) -> Option<&'c Catalog> {
     catalogs.get(&edit.catalog).filter(|catalog| catalog.workspace == edit.workspace)
 }
 
-/// The items that edits are about, each once, in the order of their keys. Of a catalog that is
-/// gone there are none.
+/// The items of the edits, each once, in the order of their keys; none for a deleted catalog.
 fn wanted<'p>(
     edits: &'p [(Edit<'_>, &str)],
     catalogs: &BTreeMap<i32, Catalog>,
@@ -171,7 +170,7 @@ fn wanted<'p>(
     wanted
 }
 
-/// What edits come to.
+/// The result of edits.
 #[derive(Default)]
 struct Outcome {
     /// In the order of their keys.
@@ -182,7 +181,7 @@ struct Outcome {
     tally: Tally,
 }
 
-/// An item that edits are merged into.
+/// An item with its merged edits.
 #[derive(Default)]
 struct Open<'a> {
     stored: Option<&'a StoredItem>,
@@ -207,7 +206,7 @@ impl<'a> Open<'a> {
     }
 }
 
-/// Merges edits, in their order, into the items that there are.
+/// Merges edits, in order, into the existing items.
 fn merge(
     edits: &[(Edit<'_>, &str)],
     catalogs: &BTreeMap<i32, Catalog>,
@@ -265,8 +264,8 @@ fn merge(
     Ok(outcome)
 }
 
-/// The values whose fields the catalog has now, and as it has them now: it may have been
-/// declared anew since the gateway looked.
+/// The values whose fields the catalog still has, coerced to the current types: it may have been
+/// declared again after the gateway checked them.
 fn fitting<'a>(values: &'a Values<'_>, fields: &Fields) -> Values<'a> {
     let fits = |(name, value): &'a (Cow<'_, str>, Cow<'_, serde_json::value::RawValue>)| {
         let kind = fields.kind(name)?;
@@ -284,7 +283,7 @@ fn unreadable(stored: &StoredItem, why: &serde_json::Error) -> ApplyError {
     ApplyError::Item { catalog, id, why: why.to_string() }
 }
 
-/// Texts and values that are JSON already are JSON.
+/// Strings and raw JSON values always serialize.
 fn to_json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("what was JSON is JSON")
+    serde_json::to_string(value).expect("JSON from JSON")
 }

@@ -1,4 +1,4 @@
-//! The items of a request, or of a file: read into the form that the log carries, or
+//! Checks the items of a request or a file: converts them to the log's format, or collects
 //! everything that is wrong with them (src/gateway/README.md, Editing catalog items).
 
 use std::borrow::Cow;
@@ -13,23 +13,26 @@ use serde_json::{Value, json};
 
 use super::coerce::coerce;
 use super::message::{Item, Values};
-use super::{Fields, ID, MAX_NAME, has_plain_characters, is_reserved};
+use super::{Fields, ID, MAX_NAME, Type, has_plain_characters, is_reserved};
 use kit::json::{self, Length, MOST_MEMBERS, Members, Text};
 use kit::words::beginning;
 
-/// Items of a request. Those past them are counted and not looked at.
+/// Maximum number of items in a request. Further items are only counted.
 pub const MOST_ITEMS: usize = 50;
 
-/// Characters of a value: of a text, or of the compact JSON of anything else.
+/// Maximum number of characters of a value: of a string, or of the compact JSON of any other value.
 pub const MOST_CHARACTERS: usize = 5_000;
 
-/// Levels of arrays and objects in a value, the value's own among them.
+/// Levels of arrays and objects in a value, including its own.
 pub const MOST_LEVELS: usize = 50;
 
-/// Names of fields that the message of one error has.
+/// Fields that the message of one error names.
 const MOST_NAMED: usize = 10;
 
-/// What can be wrong. The order is that of the answer.
+/// Characters of a value that a message shows.
+const MOST_SHOWN: usize = 50;
+
+/// The errors, in the order of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -60,8 +63,8 @@ impl Code {
             Self::CatalogNotFound => "Could not find catalog".into(),
             Self::ItemNotFound => "Could not find item".into(),
             Self::ItemArrayInvalid => format!(
-                "items must be an array of at least one object, none with a name twice or more \
-                 than {MOST_MEMBERS} members"
+                "items must be a non-empty array of objects; an object can have at most \
+                 {MOST_MEMBERS} fields and no duplicate field"
             ),
             Self::TooManyItems => format!("A request may have at most {MOST_ITEMS} items"),
             Self::ItemsMissingIds => "Every item must have an id".into(),
@@ -72,16 +75,19 @@ impl Code {
             }
             Self::IdsNotUnique => "Item ids must be unique within the request".into(),
             Self::InvalidFields => "Fields do not exist in the catalog".into(),
-            Self::InvalidKeys => "Keys in items must not contain . or $".into(),
-            Self::TooDeepNesting => format!("Values may have at most {MOST_LEVELS} nesting levels"),
+            Self::InvalidKeys => "Keys must not contain . or $".into(),
+            Self::TooDeepNesting => format!(
+                "Values may be nested at most {MOST_LEVELS} levels \
+                                             deep"
+            ),
             Self::ItemsTooLarge => {
                 format!("Values may have at most {MOST_CHARACTERS} characters")
             }
-            Self::UnableToCoerce => "Values cannot be taken as the type of their field".into(),
+            Self::UnableToCoerce => "A value cannot be read as the type of its field".into(),
         }
     }
 
-    /// What the values of `parameter_values` are: ids, or places in the array from 0.
+    /// The meaning of `parameter_values`: ids, or positions in the array from 0.
     fn parameter(self) -> &'static str {
         match self {
             Self::CatalogNotFound => "catalog_name",
@@ -91,51 +97,52 @@ impl Code {
     }
 }
 
-/// What is wrong with a request, by code.
+/// The errors of a request, by code.
 #[derive(Clone, Debug, Default)]
 pub struct Faults(BTreeMap<Code, Fault>);
 
 #[derive(Clone, Debug, Default)]
 struct Fault {
     values: Vec<String>,
-    fields: Vec<String>,
-    /// What is said instead of the code's message.
+    /// What the message adds about each field.
+    details: Vec<String>,
+    /// Replaces the code's message.
     text: Option<String>,
 }
 
-/// One thing that is wrong, with all places where it is.
+/// One error, with all its positions.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct CatalogFault<'a> {
     /// The code.
     id: Code,
     message: String,
-    /// What the values are: the catalog's name, places in the array from 0, or ids.
+    /// Meaning of the values: the catalog's name, positions in the array from 0, or ids.
     #[schemars(extend("items" = { "enum": ["catalog_name", "items", ID] }))]
     parameters: [&'static str; 1],
-    /// Each is cut if it is longer than an id.
+    /// A value that is longer than an id is cut.
     #[schemars(length(max = MOST_ITEMS))]
     parameter_values: &'a [String],
 }
 
 impl Faults {
-    /// That a body has no items that can be read, and why.
+    /// The error for a body without readable items.
     pub fn no_items(why: String) -> Self {
         let fault = Fault { text: Some(why), ..Fault::default() };
         Self(BTreeMap::from([(Code::ItemArrayInvalid, fault)]))
     }
 
-    /// Beside the rest, that there is no such catalog.
+    /// Adds the error for an unknown catalog.
     pub fn note_no_catalog(&mut self, name: &str) {
         self.note(Code::CatalogNotFound, name, None);
     }
 
-    pub(super) fn note(&mut self, code: Code, value: &str, field: Option<&str>) {
+    pub(super) fn note(&mut self, code: Code, value: &str, detail: Option<String>) {
         let fault = self.0.entry(code).or_default();
-        note(&mut fault.values, value);
-        field.into_iter().for_each(|field| note(&mut fault.fields, field));
+        note(&mut fault.values, &beginning(value, MAX_NAME));
+        detail.into_iter().for_each(|detail| note(&mut fault.details, &detail));
     }
 
-    /// `errors` of the answer.
+    /// `errors` of the response.
     pub fn errors(&self) -> Vec<Value> {
         let error = |(code, fault): (&Code, &Fault)| {
             json!(CatalogFault {
@@ -152,13 +159,16 @@ impl Faults {
 impl Fault {
     fn message(&self, code: Code) -> String {
         let text = self.text.clone().unwrap_or_else(|| code.message());
-        if self.fields.is_empty() {
+        if self.details.is_empty() {
             return text;
         }
-        let names: Vec<String> =
-            self.fields.iter().take(MOST_NAMED).map(|name| format!("{name:?}")).collect();
-        let more = if self.fields.len() > MOST_NAMED { " and more" } else { "" };
-        format!("{text}: {}{more}", names.join(", "))
+        let details = self.details.get(..MOST_NAMED).unwrap_or(&self.details);
+        let more = if self.details.len() > MOST_NAMED { " and more" } else { "" };
+        match code {
+            // Its details are whole sentences.
+            Code::UnableToCoerce => format!("{}{more}", details.join(". ")),
+            _ => format!("{text}: {}{more}", details.join(", ")),
+        }
     }
 }
 
@@ -171,17 +181,14 @@ impl fmt::Display for Faults {
     }
 }
 
-/// Adds a text that a customer chose, once, and of the first of them.
+/// Adds a text once, and at most [`MOST_ITEMS`] texts.
 fn note(noted: &mut Vec<String>, text: &str) {
-    if noted.len() < MOST_ITEMS {
-        let text = beginning(text, MAX_NAME);
-        if !noted.iter().any(|known| *known == text) {
-            noted.push(text.into_owned());
-        }
+    if noted.len() < MOST_ITEMS && !noted.iter().any(|known| *known == text) {
+        noted.push(text.to_owned());
     }
 }
 
-/// The elements of an array, as many as may be there, and how many there are.
+/// The first elements of an array, and their total number.
 struct Elements<'a> {
     first: Vec<&'a RawValue>,
     count: usize,
@@ -217,7 +224,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
     }
 }
 
-/// Reads the `items` of a request; without fields, as far as that goes without a catalog.
+/// Reads the `items` of a request. Without fields, checks everything that does not depend on the
+/// catalog.
 pub fn items<'a>(
     items: Option<&'a RawValue>,
     fields: Option<&Fields>,
@@ -248,14 +256,14 @@ pub fn items<'a>(
 
 /// Reads one item of a file.
 pub fn line<'a>(json: &'a str, fields: &Fields) -> Result<Item<'a>, String> {
-    // A syntax error is one of the line, not of the item.
-    json::parse::<IgnoredAny>(json).map_err(|why| format!("is not JSON: {why}"))?;
+    // A syntax error concerns the line, not the item.
+    json::parse::<IgnoredAny>(json).map_err(|why| format!("is not valid JSON: {why}"))?;
     let mut faults = Faults::default();
     let item = item(json.trim_ascii(), 0, Some(fields), &mut faults);
     item.filter(|_| faults.0.is_empty()).ok_or_else(|| faults.to_string())
 }
 
-/// Reads one item; none where it has no id that others could share.
+/// Reads one item; none without a usable id.
 fn item<'a>(
     json: &'a str,
     index: usize,
@@ -277,10 +285,10 @@ fn item<'a>(
         }
         match check(&name, value, fields) {
             Ok(value) => values.push((name, value)),
-            Err(codes) => {
-                for code in codes {
+            Err(found) => {
+                for (code, detail) in found {
                     let value = if code == Code::ItemArrayInvalid { &place } else { &label };
-                    faults.note(code, value, Some(&name));
+                    faults.note(code, value, Some(detail));
                 }
             }
         }
@@ -288,7 +296,7 @@ fn item<'a>(
     Some(Item { id: id?, values: Values(values) })
 }
 
-/// The item's id, where it is a string.
+/// The item's id, if it is a string.
 fn id<'a>(members: &Members<'a>, place: &str, faults: &mut Faults) -> Option<Cow<'a, str>> {
     let json = members.get(ID).filter(|json| *json != "null");
     let Some(json) = json else {
@@ -310,40 +318,64 @@ fn id<'a>(members: &Members<'a>, place: &str, faults: &mut Faults) -> Option<Cow
     id
 }
 
-/// A value as the type of its field has it, or everything that is wrong with it; without fields,
-/// as it is.
+/// Converts a value to the type of its field; without fields, keeps it. The error has every code
+/// that applies, with what its message adds about the field.
 fn check<'a>(
     name: &str,
     value: &'a RawValue,
     fields: Option<&Fields>,
-) -> Result<Cow<'a, RawValue>, Vec<Code>> {
+) -> Result<Cow<'a, RawValue>, Vec<(Code, String)>> {
     let json = value.get();
     let kind = fields.map(|fields| fields.kind(name));
     let is_too_deep = json::depth(json) > MOST_LEVELS;
-    // What reads values by recursion must not be given one that is too deep.
-    let can_be_read = is_too_deep || json::check_readable(json).is_ok();
+    // Readers that recurse must not get a value that is too deep.
+    let readable = if is_too_deep { Ok(()) } else { json::check_readable(json) };
     let is_too_large = characters(json) > MOST_CHARACTERS;
     let has_duplicate = !is_too_deep && !is_too_large && json::repeated_name(json).is_some();
     let coerced = match kind.flatten() {
         Some(kind) if json != "null" => coerce(kind, value),
         _ => Some(Cow::Borrowed(value)),
     };
-    let coerced = coerced.filter(|_| can_be_read);
+    let coerced = coerced.filter(|_| readable.is_ok());
     let is_reserved_name = |name: &str| name.contains(is_reserved);
+    let shown = format!("{:?}", beginning(name, MAX_NAME));
+    let reserved = match is_reserved_name(name) {
+        true => Some(shown.clone()),
+        false => json::find_name(json, is_reserved_name)
+            .map(|key| format!("{:?} in {}", beginning(&key, MAX_NAME), beginning(name, MAX_NAME))),
+    };
+    let uncoerced = || match (&readable, kind.flatten()) {
+        (Ok(()), Some(kind)) => {
+            let compact = json::compacted(json);
+            let given = beginning(&compact, MOST_SHOWN);
+            let expected = with_article(kind);
+            format!("{shown} is {expected} field; {given} cannot be read as {expected}")
+        }
+        (Err(why), _) => format!("The value of {shown} cannot be stored: {why}"),
+        (Ok(()), None) => shown.clone(),
+    };
+    let named = |is_so: bool| is_so.then(|| shown.clone());
     let faults = [
-        (Code::ItemArrayInvalid, has_duplicate),
-        (Code::InvalidFields, kind == Some(None)),
-        (Code::InvalidKeys, is_reserved_name(name) || json::any_name(json, is_reserved_name)),
-        (Code::TooDeepNesting, is_too_deep),
-        (Code::ItemsTooLarge, is_too_large),
-        (Code::UnableToCoerce, coerced.is_none()),
+        (Code::ItemArrayInvalid, named(has_duplicate)),
+        (Code::InvalidFields, named(kind == Some(None))),
+        (Code::InvalidKeys, reserved),
+        (Code::TooDeepNesting, named(is_too_deep)),
+        (Code::ItemsTooLarge, named(is_too_large)),
+        (Code::UnableToCoerce, coerced.is_none().then(uncoerced)),
     ];
-    let codes = faults.into_iter().filter(|(_, is_so)| *is_so).map(|(code, _)| code);
-    let codes: Vec<Code> = codes.collect();
-    coerced.filter(|_| codes.is_empty()).ok_or(codes)
+    let found = faults.into_iter().filter_map(|(code, detail)| Some((code, detail?)));
+    let found: Vec<_> = found.collect();
+    coerced.filter(|_| found.is_empty()).ok_or(found)
 }
 
-/// Of a text, or of the compact JSON of anything else.
+fn with_article(kind: Type) -> String {
+    match kind {
+        Type::Object | Type::Array => format!("an {}", kind.name()),
+        _ => format!("a {}", kind.name()),
+    }
+}
+
+/// The characters of a string, or of the compact JSON of any other value.
 fn characters(json: &str) -> usize {
     match json.as_bytes().first() {
         Some(b'"') => json::parse::<Length>(json).map_or(usize::MAX, |Length(count)| count),
@@ -355,14 +387,14 @@ fn characters(json: &str) -> usize {
     }
 }
 
-/// What a value is, in a word.
+/// The kind of a value, for an error.
 fn kind_of(json: &str) -> &'static str {
     match json.trim_ascii_start().as_bytes().first() {
         Some(b'{') => "an object",
         Some(b'"') => "a string",
         Some(b't' | b'f') => "a boolean",
         Some(b'-' | b'0'..=b'9') => "a number",
-        Some(b'[') => "an array that cannot be read",
+        Some(b'[') => "an array that is not valid",
         _ => "null",
     }
 }

@@ -1,6 +1,6 @@
-//! Values as the type of their field has them (src/gateway/README.md, Editing catalog items):
-//! string takes number and boolean, number takes numeric text, boolean takes `"true"` and
-//! `"false"`, time takes ISO 8601, object and array only themselves.
+//! Converts values to the type of their field (src/gateway/README.md, Editing catalog items):
+//! string accepts numbers and booleans, number accepts numeric text, boolean accepts `"true"` and
+//! `"false"`, time accepts ISO 8601, object and array accept only themselves.
 
 use std::borrow::Cow;
 
@@ -10,8 +10,8 @@ use super::Type;
 use kit::clock;
 use kit::json::{self, Text};
 
-/// The value in the form in which it is stored, without white space between its parts; none
-/// where it is of another type. What is coerced stays as it is when it is coerced again.
+/// The value in its stored format, without white space between its parts; none if its type does not
+/// fit. Coercing twice gives the same result.
 pub fn coerce(kind: Type, value: &RawValue) -> Option<Cow<'_, RawValue>> {
     let text = value.get();
     let first = text.bytes().next()?;
@@ -35,26 +35,26 @@ pub fn coerce(kind: Type, value: &RawValue) -> Option<Cow<'_, RawValue>> {
     }
 }
 
-/// The text of a JSON string; none of what is no text that every reader can read.
+/// The text of a JSON string; none if it is not readable by every reader.
 fn string(json: &str) -> Option<Cow<'_, str>> {
     json::parse::<Text<'_>>(json).ok().map(|Text(text)| text)
 }
 
-/// A text that is a number as JSON writes it, and one that a double can hold.
+/// A text that is a valid JSON number and fits a double.
 fn numeric(text: &str) -> Option<Cow<'static, RawValue>> {
     let is_bare = text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
         && text.ends_with(|c: char| c.is_ascii_digit());
     (is_bare && json::check(text).is_ok()).then(|| raw(text.to_owned())).flatten()
 }
 
-/// A time as every answer has it, `2021-06-28T17:02:43.032Z`.
+/// A time in the format of responses, `2021-06-28T17:02:43.032Z`.
 fn time(value: &RawValue) -> Option<Cow<'_, RawValue>> {
     let ms = clock::parse_time(&string(value.get())?).ok()?;
     let stored = format!("\"{}\"", clock::format_time(ms));
     if stored == value.get() { Some(Cow::Borrowed(value)) } else { raw(stored) }
 }
 
-/// What is written here is JSON; if it ever were not, it would be a value that does not fit.
+/// The JSON written here is always valid; otherwise the value would not fit.
 fn raw<'a>(json: String) -> Option<Cow<'a, RawValue>> {
     RawValue::from_string(json).ok().map(Cow::Owned)
 }

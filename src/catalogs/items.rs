@@ -1,5 +1,5 @@
-//! A file of items: newline-delimited JSON, an item a line with its id and its fields, `.gz`
-//! too.
+//! A file of items: newline-delimited JSON, one item per line with its id and its fields; also
+//! `.gz`.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -11,14 +11,14 @@ use sha2::{Digest as _, Sha256};
 use super::{Catalog, Field, Fields, check};
 use crate::users::import::{BadLine, Input, Line, next_line, problem_of_format};
 
-/// Bad lines that an error lists.
+/// Invalid lines that an error lists.
 const LISTED: usize = 100;
 
 /// Items and bytes of one batch.
 const BATCH_ITEMS: usize = 1_000;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// What a file holds.
+/// Properties of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
     /// SHA-256 of its lines.
@@ -37,7 +37,7 @@ pub enum ItemsError {
     Bad(BadLines),
 }
 
-/// Lines that are no items; the first of them.
+/// The invalid lines; the first of them.
 #[derive(Debug, Default)]
 pub struct BadLines {
     first: Vec<BadLine>,
@@ -46,20 +46,20 @@ pub struct BadLines {
 
 impl fmt::Display for BadLines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the items cannot be taken:")?;
+        write!(f, "cannot load the items:")?;
         for BadLine { file, line, reason, .. } in &self.first {
             write!(f, "\n  {file}:{line}: {reason}")?;
         }
         match self.count - self.first.len() as u64 {
             0 => Ok(()),
-            more => write!(f, "\n  and {more} more lines"),
+            more => write!(f, "\n  and {more} more"),
         }
     }
 }
 
-/// Reads a file whole, checks every line, and hands over its items in batches, each in the
-/// order of the ids, until `take` says that no more are wanted. Waits for the disk: to be
-/// called where threads may.
+/// Reads a whole file, checks every line, and passes its items in batches, each in the order of
+/// ids, until `take` returns that no more are needed. Blocks on the disk, so call it where threads
+/// may block.
 pub fn read(
     path: &Path,
     fields: &Fields,
@@ -87,7 +87,7 @@ pub fn read(
                 hash.update(b"\n");
                 row(&line, number, fields).and_then(|row| match ids.insert(row.0.clone()) {
                     true => Ok(row),
-                    false => Err(format!("the id {} is there twice", row.0)),
+                    false => Err(format!("duplicate id {}", row.0)),
                 })
             }
         };
@@ -132,7 +132,7 @@ fn sorted(mut batch: Vec<Row>) -> Vec<Row> {
 
 fn row(line: &[u8], number: u64, fields: &Fields) -> Result<Row, String> {
     let line = std::str::from_utf8(line).map_err(|_| "is not UTF-8".to_owned())?;
-    // Some programs begin their files with a byte order mark.
+    // Some programs start their files with a byte order mark.
     let line = if number == 1 { line.strip_prefix('\u{feff}').unwrap_or(line) } else { line };
     let mut item = check::line(line, fields)?;
     item.values.0.retain(|(_, value)| value.get() != "null");
@@ -140,7 +140,7 @@ fn row(line: &[u8], number: u64, fields: &Fields) -> Result<Row, String> {
     Ok((item.id.into_owned(), doc))
 }
 
-/// An item as a line of such a file.
+/// An item as a line of a file.
 pub fn line(id: &str, doc: &str) -> String {
     let mut out = String::with_capacity(doc.len() + id.len() + 8);
     out.push_str("{\"id\":");
@@ -152,7 +152,7 @@ pub fn line(id: &str, doc: &str) -> String {
     out
 }
 
-/// A document without some of its fields; none where it has none of them.
+/// A document without some of its fields; none if it has none of them.
 pub fn without(doc: &str, fields: &[String]) -> Result<Option<String>, serde_json::Error> {
     let mut values: super::message::Values<'_> = serde_json::from_str(doc)?;
     let before = values.0.len();
@@ -161,7 +161,7 @@ pub fn without(doc: &str, fields: &[String]) -> Result<Option<String>, serde_jso
 }
 
 impl Catalog {
-    /// Its fields in a line, such as `City: string, Rating: number`.
+    /// Its fields as text, such as `City: string, Rating: number`.
     pub fn fields_in_words(&self) -> String {
         in_words(self.fields.all())
     }
@@ -211,11 +211,11 @@ mod tests {
     fn every_bad_line_is_named() {
         let text = "{\"id\":\"a\"}\n{\"id\":\"a\"}\n{\"id\":\"b\",\"Citty\":1}\n{\n";
         let error = read_text(text).unwrap_err();
-        for part in [":2: the id a is there twice", ":3: Fields do not exist", ":4: is not JSON"] {
+        for part in [":2: duplicate id a", ":3: Fields do not exist", ":4: is not valid JSON"] {
             assert!(error.contains(part), "{part}: {error}");
         }
         let error = read_text(&"7\n".repeat(150)).unwrap_err();
-        assert!(error.ends_with("and 50 more lines"), "{error}");
+        assert!(error.ends_with("and 50 more"), "{error}");
         let error = read(Path::new("no-such.ndjson"), &fields(), |_| true).unwrap_err();
         assert!(error.to_string().starts_with("no-such.ndjson: "), "{error}");
     }

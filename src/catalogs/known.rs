@@ -1,4 +1,4 @@
-//! The definitions that a gateway keeps, so that an edit asks the store for nothing.
+//! A gateway's cache of catalog definitions, so that an edit needs no query.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,11 +8,10 @@ use crate::app::App;
 use crate::app::declared::Declared;
 use store::StoreError;
 
-/// The catalogs of a workspace by name, all together: names that it does not have cost no look
-/// into the store either.
+/// All catalogs of a workspace by name, so that unknown names need no query either.
 pub type Catalogs = BTreeMap<String, Arc<Catalog>>;
 
-/// The catalog of that name, if the workspace has one.
+/// The catalog with that name, if it exists.
 pub async fn find(
     app: &App,
     workspace: i32,

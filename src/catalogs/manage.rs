@@ -226,7 +226,6 @@ fn describe_delete() -> Operation {
             "With its items. One that the workspace file declares is created again by the next \
              `longshore apply`.",
         )
-        .repeatable()
         .answers_success(StatusCode::ACCEPTED, "It is gone.")
         .refuses(&no_catalog("cafes"), "The workspace has no catalog of that name")
         .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
@@ -236,27 +235,16 @@ async fn remove(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     path: Names,
-    key: Option<IdempotencyKey>,
-) -> Result<Answer, ApiError> {
+) -> Result<(StatusCode, axum::Json<Success>), ApiError> {
     let ((name, _), workspace) = (names(path), caller.workspace.id);
-    let key = key.map(|key| key.within(&format!("delete {}", plain(&name))));
-    let answer = idempotency::transact(&app, key.as_ref(), name.clone().as_bytes(), |tx| {
-        Box::pin(async move {
-            let catalog = find(tx, workspace, &name).await?;
-            rows::lock(tx, &[catalog.id]).await?;
-            rows::delete(tx, catalog.id).await?;
-            tracing::info!(catalog = name, "catalog deleted");
-            Answer::of(StatusCode::ACCEPTED, &Success::default())
-        })
-    })
-    .await?;
+    let mut tx = app.calls.write().await?;
+    let catalog = find(&mut tx, workspace, &name).await?;
+    rows::lock(&mut tx, &[catalog.id]).await?;
+    rows::delete(&mut tx, catalog.id).await?;
+    tx.commit().await?;
+    tracing::info!(catalog = name, "catalog deleted");
     known::forget(&app, workspace);
-    Ok(answer)
-}
-
-/// A name that a key can be within.
-fn plain(name: &str) -> &str {
-    if is_plain_name(name) { name } else { "" }
+    Ok((StatusCode::ACCEPTED, axum::Json(Success::default())))
 }
 
 // Items --------------------------------------------------------------------------------------

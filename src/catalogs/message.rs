@@ -1,5 +1,5 @@
-//! What the log carries from the gateway to the workers: the items of one request that fall
-//! on one partition, checked and with coerced values, so that a worker only merges them.
+//! The message from the gateway to the workers: the items of one request that belong to one
+//! partition, checked and with coerced values, so that a worker only merges them.
 //!
 //! A message is an [`Edit`] as compact JSON:
 //!
@@ -8,8 +8,8 @@
 //!  "items":[{"id":"restaurant1","values":{"City":"Oslo","Rating":4.5,"Closed_at":null}}]}
 //! ```
 //!
-//! A value that is null is removed; members that are not there stay as they are. The catalog
-//! is its number in the store: one that is removed and declared again is another.
+//! A null removes a value; absent fields do not change. The catalog is its number in the store: a
+//! catalog that is deleted and declared again has another one.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ use log::{PayloadError, payload};
 /// what it does: an earlier program then applies all that it knows.
 pub const VERSION: u32 = 2;
 
-/// The member of a payload that has the items.
+/// The field of a payload that has the items.
 pub const ITEMS: &str = "items";
 
 /// The payload of a message of [`topics::CATALOGS`](crate::topics::CATALOGS).
@@ -34,7 +34,7 @@ pub struct Edit<'a> {
     pub v: u32,
     pub workspace: i32,
     pub catalog: i32,
-    /// When the gateway took the request, in milliseconds since the epoch.
+    /// When the gateway accepted the request, in milliseconds since the epoch.
     pub received_at: i64,
     /// Other than `update` of version 2.
     #[serde(default, skip_serializing_if = "Action::is_update")]
@@ -70,7 +70,7 @@ impl Action {
     }
 }
 
-/// What becomes of one item.
+/// The changes of one item.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Item<'a> {
     #[serde(borrow)]
@@ -79,13 +79,13 @@ pub struct Item<'a> {
     pub values: Values<'a>,
 }
 
-/// Fields and their values as JSON, in an order; no field is there twice.
+/// Fields and their values as JSON, in order, without duplicates.
 #[derive(Clone, Debug, Default)]
 pub struct Values<'a>(pub Vec<(Cow<'a, str>, Cow<'a, RawValue>)>);
 
 impl<'a> Values<'a> {
-    /// Takes over what another has: null removes, anything else replaces or is added.
-    /// Whether anything changed.
+    /// Merges the values of another: null removes, anything else replaces or adds. Returns whether
+    /// anything changed.
     pub fn merge(&mut self, newer: &Values<'a>) -> bool {
         let mut changed = false;
         for (name, value) in &newer.0 {
@@ -121,7 +121,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Values<'a> {
 }
 
 impl<'a> Edit<'a> {
-    /// Reads a payload; texts without escapes are borrowed from it.
+    /// Reads a payload; borrows texts without escapes.
     pub fn decode(payload: &'a [u8]) -> Result<Self, PayloadError> {
         payload::read(topics::CATALOGS, VERSION, payload, |edit: &Self| Some(edit.v))
     }

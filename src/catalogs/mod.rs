@@ -1,15 +1,15 @@
-//! Catalogs: items with typed fields, declared in the workspace file, loaded from a file of
-//! lines and edited by customers' servers.
+//! Catalogs: items with typed fields, declared in the workspace file, loaded from a file of lines
+//! and edited by customers' servers.
 //!
 //! | module | is about |
 //! |---|---|
 //! | [`api`] | calls that edit items |
 //! | `manage` | calls that list, create and delete catalogs, and that read items |
-//! | [`check`] | from a request's items to what is applied, or everything that is wrong with them |
-//! | [`coerce`](mod@coerce) | values as the type of their field has them |
-//! | [`known`] | definitions that a gateway keeps for some seconds |
-//! | [`message`] | what the log carries from the gateway to the workers |
-//! | [`apply`] | from messages to items, in batches; what became of each edit |
+//! | [`check`] | checks a request's items, and collects everything that is wrong with them |
+//! | [`coerce`](mod@coerce) | converts values to the type of their field |
+//! | [`known`] | definitions that a gateway caches for some seconds |
+//! | [`message`] | the message from the gateway to the workers |
+//! | [`apply`] | applies messages to items, in batches; the outcome of each edit |
 //! | [`items`] | a file of items |
 //! | [`rows`] | the SQL |
 
@@ -31,13 +31,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::workspaces::rules::{one, one_of, rules};
 
-/// The longest name of a catalog, name of a field and id of an item, in characters.
+/// Maximum characters of a catalog's name, a field's name and an item's id.
 pub const MAX_NAME: usize = 250;
 
-/// Fields that a catalog may have.
+/// Maximum number of fields of a catalog.
 pub const MAX_FIELDS: usize = 500;
 
-/// What every item has beside its fields.
+/// The field that every item has, in addition to the declared ones.
 pub const ID: &str = "id";
 
 /// A catalog as stored.
@@ -49,7 +49,7 @@ pub struct Catalog {
     pub fields: Fields,
 }
 
-/// The fields of a catalog, each found by its name.
+/// The fields of a catalog, indexed by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields {
     all: Vec<Field>,
@@ -62,7 +62,7 @@ impl Fields {
         &self.all
     }
 
-    /// The type of the field of that name.
+    /// The type of the field with that name.
     pub fn kind(&self, name: &str) -> Option<Type> {
         self.kinds.get(name).copied()
     }
@@ -82,7 +82,7 @@ pub struct Field {
     /// 1 to 250 characters, no `.`, `$` or control characters.
     #[serde(deserialize_with = "one::<FieldName, _>")]
     pub name: String,
-    /// What its values are.
+    /// The type of its values.
     #[serde(rename = "type")]
     #[schemars(schema_with = "field_type")]
     pub kind: Type,
@@ -97,7 +97,7 @@ fn field_type(_: &mut SchemaGenerator) -> Schema {
 }
 
 store::text_enum! {
-    /// What the values of a field are (src/gateway/README.md, Editing catalog items).
+    /// The type of a field's values (src/gateway/README.md, Editing catalog items).
     pub enum Type {
         String = "string",
         Number = "number",
@@ -108,8 +108,8 @@ store::text_enum! {
     }
 }
 
-/// The name of a catalog, which stands in a path, and the id of an item: 1 to [`MAX_NAME`]
-/// letters, digits, hyphens and underscores.
+/// Whether a text can be the name of a catalog, which is part of a path, or the id of an item: 1 to
+/// [`MAX_NAME`] letters, digits, hyphens and underscores.
 pub fn is_plain_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && has_plain_characters(name)
 }
@@ -118,10 +118,10 @@ fn has_plain_characters(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// Checks the name of a field: items' members must be able to have it.
+/// Checks the name of a field.
 pub fn check_field_name(name: &str) -> Result<(), String> {
     if name == ID {
-        return Err("every item has an id already: it is not declared".to_owned());
+        return Err("every item has an id: do not declare it".to_owned());
     }
     let is_plain = |c: char| !c.is_control() && !is_reserved(c);
     if (1..=MAX_NAME).contains(&name.chars().count()) && name.chars().all(is_plain) {
@@ -131,7 +131,7 @@ pub fn check_field_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// What no key in an item may contain (src/gateway/README.md, Editing catalog items).
+/// Characters that no key in an item may contain (src/gateway/README.md, Editing catalog items).
 fn is_reserved(c: char) -> bool {
     matches!(c, '.' | '$')
 }

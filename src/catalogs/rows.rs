@@ -1,8 +1,7 @@
-//! The SQL of catalogs, in bulk: one statement a kind, whatever the number of rows.
+//! The SQL of catalogs, in bulk: one statement per kind, whatever the number of rows.
 //!
-//! Whoever applies edits shares a lock on the catalogs, whoever declares them has it alone, and
-//! so nothing comes or goes under an edit. Two edits of one item are told apart by the item's
-//! version.
+//! Applying edits takes a shared lock on the catalogs, declaring them takes an exclusive one, so
+//! that no catalog changes during an edit. The item's version detects conflicting edits.
 
 use futures::TryStreamExt as _;
 use sqlx::QueryBuilder;
@@ -12,21 +11,21 @@ use store::documents::parsed;
 use store::retention::OldRows;
 use store::{Room, StoreError, Tx, execute, from_row, insert_rows, old_rows, on, to_json};
 
-/// What the locks of catalogs are called among PostgreSQL's advisory locks, beside the id. Those
-/// are given out in the order in which they were asked for; that of a row, when it is shared
-/// already, at once, so that whoever wants it alone could wait for ever.
+/// The class of the catalogs' advisory locks in PostgreSQL; the other part is the id. Advisory
+/// locks are granted in the order of their requests; a shared row lock is granted immediately if
+/// others share it, so that an exclusive request could wait forever.
 const LOCK_CLASS: i32 = 0x6361_7461;
 
 // Catalogs -----------------------------------------------------------------------------
 
-/// A catalog beside what was loaded into it.
+/// A catalog, and its loaded items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub catalog: Catalog,
-    /// Of the file that was loaded last.
+    /// Hash of the last loaded file.
     pub items_hash: Option<Vec<u8>>,
     pub items: i64,
-    /// Items that the file loaded last does not have.
+    /// Items that are missing in the last loaded file.
     pub left: i64,
 }
 
@@ -48,7 +47,7 @@ pub async fn of_workspace(tx: &mut Tx, workspace: i32) -> Result<Vec<Catalog>, S
     .collect()
 }
 
-/// The same with what was loaded.
+/// The same, and their loaded items.
 pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Stored>, StoreError> {
     on!(tx, c => sqlx::query_as::<_, (i32, String, String, Option<Vec<u8>>, i64, i64)>(
         "SELECT id, name, fields, items_hash,
@@ -71,15 +70,15 @@ pub async fn names(tx: &mut Tx, workspace: i32) -> Result<Vec<(i32, String)>, St
         .bind(workspace).fetch_all(c).await?))
 }
 
-/// Makes whoever applies edits to some catalogs, given in the order of their ids, wait for the
-/// end of this transaction.
+/// Blocks edits of some catalogs, given in the order of their ids, until the end of this
+/// transaction.
 pub async fn lock(tx: &mut Tx, ids: &[i32]) -> Result<(), StoreError> {
     const LOCK: &str = "SELECT pg_advisory_xact_lock($1, id) FROM unnest($2::integer[]) AS c (id)";
     take_locks(tx, LOCK, ids).await
 }
 
-/// Those of some catalogs, given in the order of their ids, that there are; until the end of the
-/// transaction nobody declares them anew.
+/// Returns the existing catalogs of these, given in the order of their ids; they cannot be declared
+/// again before the end of the transaction.
 pub async fn share(tx: &mut Tx, ids: &[i32]) -> Result<Vec<Catalog>, StoreError> {
     const LOCK: &str =
         "SELECT pg_advisory_xact_lock_shared($1, id) FROM unnest($2::integer[]) AS c (id)";
@@ -102,7 +101,7 @@ pub async fn share(tx: &mut Tx, ids: &[i32]) -> Result<Vec<Catalog>, StoreError>
     rows.into_iter().map(catalog).collect()
 }
 
-/// Takes locks one after the other. SQLite has one writer at a time, and needs none.
+/// Takes locks one after the other. SQLite has one writer at a time, and needs no locks.
 async fn take_locks(tx: &mut Tx, sql: &'static str, ids: &[i32]) -> Result<(), StoreError> {
     if let Tx::Postgres(tx) = tx {
         sqlx::query(sql).bind(LOCK_CLASS).bind(ids).execute(&mut **tx).await?;
@@ -110,7 +109,7 @@ async fn take_locks(tx: &mut Tx, sql: &'static str, ids: &[i32]) -> Result<(), S
     Ok(())
 }
 
-/// Makes a catalog; answers its id.
+/// Creates a catalog; returns its id.
 pub async fn insert(
     tx: &mut Tx,
     workspace: i32,
@@ -134,8 +133,8 @@ pub async fn set_fields(tx: &mut Tx, id: i32, fields: &[Field]) -> Result<(), St
     Ok(())
 }
 
-/// Removes a catalog with its items. The records of its edits, of which there may be millions,
-/// are left to be swept.
+/// Deletes a catalog with its items. The records of its edits, possibly millions, are deleted
+/// later.
 pub async fn delete(tx: &mut Tx, id: i32) -> Result<(), StoreError> {
     for sql in
         ["DELETE FROM catalog_items WHERE catalog_id = $1", "DELETE FROM catalogs WHERE id = $1"]
@@ -152,27 +151,27 @@ pub async fn delete(tx: &mut Tx, id: i32) -> Result<(), StoreError> {
 pub struct StoredItem {
     pub catalog_id: i32,
     pub item_id: String,
-    /// The load of its catalog that it came with last.
+    /// The last load of its catalog that included it.
     pub load: i32,
-    /// Counts its changes.
+    /// Number of its changes.
     pub version: i64,
     /// Its values, a JSON object.
     pub doc: String,
 }
 from_row! { StoredItem { catalog_id, item_id, load, version, doc } }
 
-/// As found: PostgreSQL leaves the documents out where there is no room for them.
+/// A row as found: PostgreSQL omits the documents if there is no room for them.
 type Found = (i32, String, i32, i64, Option<String>);
 
-/// Those of some items, given by catalog and id, that there are; as long as there is room for
-/// their documents.
+/// Returns the existing items of these, given by catalog and id, if there is room for their
+/// documents.
 pub async fn find_items(
     tx: &mut Tx,
     wanted: &[(i32, &str)],
     room: &mut Room,
 ) -> Result<Vec<StoredItem>, StoreError> {
-    // The limit keeps it at a look into the index for each. How long they are together is known
-    // without reading any.
+    // The limit forces an index lookup for each item. The total size is known without reading the
+    // documents.
     const POSTGRES: &str = "SELECT found.catalog_id, found.item_id, found.load, found.version,
              CASE WHEN sum(octet_length(found.doc)) OVER () <= $3 THEN found.doc END
          FROM unnest($1::integer[], $2::text[]) AS wanted (catalog_id, item_id)
@@ -217,10 +216,11 @@ pub async fn find_items(
     Ok(items)
 }
 
-/// Writes items that were found with the version before theirs, in the order of their keys;
-/// answers how many: one that somebody else has written since is left out.
+/// Writes items that had the previous version, in the order of their keys; returns how many. Skips
+/// items that another transaction has changed since.
 pub async fn update_items(tx: &mut Tx, items: &[StoredItem]) -> Result<u64, StoreError> {
-    // As an insert it goes by the index alone; the planner would read all for some of them.
+    // An insert uses only the index; for an update of some items the planner would scan the whole
+    // table.
     const ON_CONFLICT: &str = "ON CONFLICT (catalog_id, item_id) DO UPDATE SET
              doc = excluded.doc, version = excluded.version
          WHERE catalog_items.version = excluded.version - 1";
@@ -237,7 +237,7 @@ pub async fn delete_item(tx: &mut Tx, item: &StoredItem) -> Result<bool, StoreEr
     ) == 1)
 }
 
-/// What becomes of items of a load that there are: all is replaced.
+/// A load replaces existing items completely.
 const ON_LOAD: &str = "ON CONFLICT (catalog_id, item_id) DO UPDATE SET
          doc = excluded.doc, load = excluded.load, version = catalog_items.version + 1";
 
@@ -260,7 +260,7 @@ async fn write_items(
     }, on_conflict))
 }
 
-/// Begins a load: answers its number.
+/// Starts a load; returns its number.
 pub async fn begin_load(
     tx: &mut Tx,
     id: i32,
@@ -272,8 +272,8 @@ pub async fn begin_load(
     .bind(id).bind(items_hash).fetch_one(c).await?))
 }
 
-/// Makes a table of this transaction's own for the items of files: what is read into it keeps
-/// nobody waiting. For PostgreSQL; SQLite's one writer keeps the others waiting either way.
+/// Creates a temporary table for the items of files, so that reading them blocks no other
+/// transaction. For PostgreSQL; SQLite's only writer blocks others anyway.
 pub async fn begin_staging(tx: &mut Tx) -> Result<(), StoreError> {
     const CREATE: &str = "CREATE TEMPORARY TABLE staged_items (
              catalog TEXT NOT NULL, item_id TEXT COLLATE \"C\" NOT NULL, doc TEXT NOT NULL)
@@ -282,7 +282,7 @@ pub async fn begin_staging(tx: &mut Tx) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Adds items of a catalog's file, by id and document.
+/// Stages items of a catalog's file, by id and document.
 pub async fn stage_items(
     tx: &mut Tx,
     catalog: &str,
@@ -298,13 +298,13 @@ pub async fn stage_items(
     Ok(())
 }
 
-/// Has the items of each catalog found together.
+/// Indexes the staged items by catalog.
 pub async fn end_staging(tx: &mut Tx) -> Result<(), StoreError> {
     execute!(tx, sqlx::query("CREATE INDEX ON staged_items (catalog, item_id)"));
     Ok(())
 }
 
-/// Writes the staged items of a load, as [`load_items`] does.
+/// Writes the staged items of a load, like [`load_items`].
 pub async fn load_staged(tx: &mut Tx, id: i32, catalog: &str, load: i32) -> Result<(), StoreError> {
     let mut sql =
         QueryBuilder::new("INSERT INTO catalog_items (catalog_id, item_id, load, version, doc) ");
@@ -317,7 +317,7 @@ pub async fn load_staged(tx: &mut Tx, id: i32, catalog: &str, load: i32) -> Resu
     Ok(())
 }
 
-/// Removes the items that did not come with the last load.
+/// Deletes the items that the last load did not include.
 pub async fn delete_left(tx: &mut Tx, id: i32) -> Result<u64, StoreError> {
     Ok(execute!(
         tx,
@@ -329,7 +329,7 @@ pub async fn delete_left(tx: &mut Tx, id: i32) -> Result<u64, StoreError> {
     ))
 }
 
-/// So many items after an id, by their ids.
+/// A page of items after an id, ordered by id.
 pub async fn items_after(
     tx: &mut Tx,
     catalog: i32,
@@ -345,14 +345,14 @@ pub async fn items_after(
 
 // Edits --------------------------------------------------------------------------------
 
-/// What became of the items of one message.
+/// The outcome for the items of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EditRow {
     pub catalog_id: i32,
     pub request_id: String,
     pub received_at: i64,
     pub applied: i32,
-    /// Items that there are not.
+    /// Number of unknown items.
     pub unknown: i32,
     /// The ids of the first of these, a JSON array.
     pub unknown_ids: String,
@@ -377,8 +377,7 @@ pub async fn insert_edits(tx: &mut Tx, edits: &[EditRow]) -> Result<(), StoreErr
     Ok(())
 }
 
-/// So many records of a catalog, those received last first; the records of a request are
-/// together.
+/// The latest records of a catalog, newest first; the records of a request are adjacent.
 pub async fn latest_edits(
     tx: &mut Tx,
     catalog: i32,
@@ -397,9 +396,9 @@ pub async fn ids(tx: &mut Tx) -> Result<Vec<i32>, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar("SELECT id FROM catalogs ORDER BY id").fetch_all(c).await?))
 }
 
-/// The ids of the catalogs that have records of edits; some may be gone themselves.
+/// The ids of the catalogs with records of edits; some may be deleted.
 pub async fn edited(tx: &mut Tx) -> Result<Vec<i32>, StoreError> {
-    // A look into the index for each catalog, and not one at every record.
+    // An index lookup for each catalog, instead of a scan of every record.
     Ok(on!(tx, c => sqlx::query_scalar(
         "WITH RECURSIVE edited (id) AS (
              SELECT min(catalog_id) FROM catalog_edits

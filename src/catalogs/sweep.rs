@@ -12,7 +12,7 @@ use store::StoreError;
 /// How long the outcome of an edit is kept.
 pub const KEPT: Duration = hours(3 * 24);
 
-/// One pass over all catalogs: deletes records that are too old, or whose catalog is gone.
+/// One pass through all catalogs: deletes records that are too old, or whose catalog was deleted.
 pub async fn sweep(app: &App, stop: &CancellationToken) -> Result<(), StoreError> {
     let old = app.clock.now_ms() - millis(KEPT);
     let mut tx = app.store.snapshot().await?;

@@ -11,8 +11,7 @@ use crate::workspace_file::document::json_schema;
 use crate::workspace_file::file;
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Example:
+#[command(after_help = "Example:
   $ cat acme.yaml
   workspace: acme
   currency: USD
@@ -24,26 +23,26 @@ Example:
     + workspace acme
     + key integrator (users.export.global_control_group)
     + control_group (5%)
-    + callbacks.secret (made, since the file has none)
-    + webhooks.secret (made, since the file has none)
-  callbacks.secret of acme, shown this once: whsec_…
-  webhooks.secret of acme, shown this once: whsec_…")]
+    + callbacks.secret (generated: the file has none)
+    + webhooks.secret (generated: the file has none)
+  callbacks.secret of acme, shown only once: whsec_…
+  webhooks.secret of acme, shown only once: whsec_…")]
 pub struct Arguments {
-    /// The workspace file: YAML, one document a workspace, and one for the company
+    /// The workspace file: YAML, one document per workspace, and one for the company
     #[arg(required_unless_present = "schema")]
     file: Option<PathBuf>,
-    /// Say what would change, and change nothing; storage is not tried
+    /// Show the changes without applying them; storage is not tested
     #[arg(long)]
     dry_run: bool,
-    /// Also end what the file no longer declares: declared keys, apps, storage, catalogs with
+    /// Also delete or revoke what the file no longer declares: declared keys, apps, storage, catalogs with
     /// their fields and items, selections, content blocks, connected content, email, providers,
     /// subscription groups, segments, campaigns, Canvases, SCIM tokens, dashboard users
     #[arg(long)]
     prune: bool,
-    /// Print the outcome as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Print the JSON Schema of the file and do nothing else
+    /// Print the JSON Schema of the file and exit
     #[arg(long)]
     schema: bool,
 }
@@ -84,7 +83,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         let applied = apply(&app, declaration, options).await;
         show(applied.map_err(|error| format!("workspace {}: {error}", declaration.name))?)?;
     }
-    // Its users may name any of the workspaces.
+    // Its users may refer to any of the workspaces.
     if let Some(company) = &declared.company {
         let applied = apply_company(&app, company, options).await;
         show(applied.map_err(|error| format!("company {}: {error}", company.name))?)?;
@@ -93,17 +92,17 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 }
 
 fn print(applied: &Applied, dry_run: bool) {
-    println!("{}:{}", applied.what, if dry_run { " (nothing is changed yet)" } else { "" });
+    println!("{}:{}", applied.what, if dry_run { " (not applied yet)" } else { "" });
     for change in &applied.changes {
         println!("  {change}");
     }
     if applied.changes.is_empty() {
-        println!("  = nothing to change");
+        println!("  = no changes");
     }
     for note in &applied.notes {
         println!("  ! {note}");
     }
     for (path, secret) in &applied.secrets {
-        println!("{path} of {}, shown this once: {secret}", applied.what);
+        println!("{path} of {}, shown only once: {secret}", applied.what);
     }
 }

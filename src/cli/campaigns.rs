@@ -9,7 +9,7 @@ use crate::campaigns;
 use crate::config::Config;
 use crate::messages::dispatch::{self, Statistics};
 
-/// Campaigns and Canvases: what their messages came to.
+/// Show statistics of campaigns and Canvases.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   longshore campaigns stats --workspace acme")]
@@ -20,7 +20,7 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Messages of each variation by channel: sent, delivered, bounced and so on
+    /// Show the messages of each variation by channel: sent, delivered, bounced and so on
     #[command(after_help = "Example:
   longshore campaigns stats 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --workspace acme --json")]
     Stats(Stats),
@@ -32,7 +32,7 @@ struct Stats {
     id: Option<Uuid>,
     #[command(flatten)]
     workspace: WorkspaceArgument,
-    /// A JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
@@ -48,10 +48,15 @@ async fn stats(app: &App, arguments: Stats) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let workspace = arguments.workspace.find(&mut tx).await?;
     let found = dispatch::statistics(&mut tx, workspace.id, arguments.id).await?;
-    // One that is gone has its statistics still, and one that is new has none yet.
+    // A deleted campaign still has its statistics, and a new one has none yet.
     if let Some(id) = arguments.id.filter(|_| found.is_empty()) {
         let campaign = campaigns::by_id(&mut tx, workspace.id, id).await?;
-        campaign.ok_or_else(|| format!("no campaign or Canvas has the id {id}"))?;
+        campaign.ok_or_else(|| {
+            format!(
+                "unknown campaign or Canvas {id}: see `longshore campaigns \
+                                        stats`"
+            )
+        })?;
     }
     if !arguments.json {
         println!(

@@ -12,12 +12,12 @@ use store::claims;
 pub struct Arguments {
     #[command(flatten)]
     user: UserArgument,
-    /// A JSON object a line, with the whole card
+    /// Print one JSON object per line, with the whole card
     #[arg(long)]
     json: bool,
 }
 
-/// Cards that have not expired, the latest first.
+/// List cards that have not expired, latest first.
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     let mut tx = app.store.snapshot().await?;

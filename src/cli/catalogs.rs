@@ -1,4 +1,4 @@
-//! `longshore catalogs`: what there is, and what became of edits.
+//! `longshore catalogs`: catalogs, their items and the outcome of edits.
 
 use serde_json::json;
 
@@ -29,16 +29,16 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// The catalogs of a workspace, with their fields
+    /// List the catalogs of a workspace with their fields
     #[command(after_help = "Example:\n  longshore catalogs list --workspace acme")]
     List {
         #[command(flatten)]
         workspace: WorkspaceArgument,
-        /// A JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// The items of a catalog, one JSON object a line, as its file may have them
+    /// Print the items of a catalog, one JSON object per line, in the format of its file
     #[command(after_help = "Example:\n  longshore catalogs items restaurants > restaurants.ndjson")]
     Items {
         /// The catalog's name
@@ -49,23 +49,23 @@ enum Command {
         id: Option<String>,
         #[command(flatten)]
         workspace: WorkspaceArgument,
-        /// The one item in one line as well
+        /// Print a single item in one line, too
         #[arg(long)]
         json: bool,
     },
-    /// What became of the latest edits: for three days
+    /// Show the outcome of the latest edits, of the last three days
     #[command(after_help = "Example:\n  longshore catalogs edits restaurants --json | \
                             jq 'select(.unknown > 0)'")]
     Edits {
         /// The catalog's name
         #[arg(value_name = "CATALOG")]
         catalog: String,
-        /// How many at most
+        /// Maximum number of edits
         #[arg(long, value_name = "N", default_value_t = 100)]
         limit: u32,
         #[command(flatten)]
         workspace: WorkspaceArgument,
-        /// A JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
@@ -111,7 +111,7 @@ async fn items(
     if let Some(id) = id {
         let mut found =
             rows::find_items(&mut tx, &[(catalog.id, id)], &mut Room::endless()).await?;
-        let item = found.pop().ok_or_else(|| format!("catalog {name} has no item {id}"))?;
+        let item = found.pop().ok_or_else(|| format!("unknown item {id} in catalog {name}"))?;
         let line = items::line(&item.item_id, &item.doc);
         println!("{}", if json { line } else { pretty(&line) });
         return Ok(());
@@ -136,7 +136,7 @@ async fn edits(
 ) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let catalog = find(&mut tx, workspace, name).await?;
-    // A request has a record in each lane that its items fell on.
+    // A request has one record for each partition of its items.
     let most = i64::from(limit) * i64::from(api::LANES);
     let records = rows::latest_edits(&mut tx, catalog.id, most).await?;
     let same =
@@ -148,7 +148,7 @@ async fn edits(
     Ok(())
 }
 
-/// What became of a request, as far as it is applied.
+/// The outcome of a request, as far as it is applied.
 struct Edit<'a> {
     request_id: &'a str,
     received_at: i64,
@@ -205,6 +205,6 @@ async fn find(tx: &mut Tx, workspace: &WorkspaceArgument, name: &str) -> Command
     let catalogs = rows::of_workspace(tx, workspace.id).await?;
     let names: Vec<&str> = catalogs.iter().map(|catalog| catalog.name.as_str()).collect();
     let there_are = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    let unknown = format!("there is no catalog {name}; there are: {there_are}");
+    let unknown = format!("unknown catalog {name}; expected one of {there_are}");
     catalogs.into_iter().find(|catalog| catalog.name == name).ok_or_else(|| unknown.into())
 }

@@ -7,17 +7,17 @@ use crate::config::Config;
 use crate::messages::dispatch;
 use kit::clock::format_seconds;
 
-/// The developer console: requests that targeted a segment, once all was sent.
+/// List the requests that targeted a segment, once all their messages were sent.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   longshore console-log --workspace acme --limit 20 --json")]
 pub struct Arguments {
     #[command(flatten)]
     workspace: WorkspaceArgument,
-    /// How many at most, the latest first
+    /// Maximum number of requests, latest first
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u32,
-    /// A JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
@@ -28,7 +28,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let workspace = arguments.workspace.find(&mut tx).await?;
     let records = dispatch::console(&mut tx, workspace.id, arguments.limit).await?;
     if records.is_empty() {
-        eprintln!("longshore: no request to a segment has come to its end");
+        eprintln!("No requests.");
     }
     for found in records {
         if arguments.json {

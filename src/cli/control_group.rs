@@ -21,10 +21,10 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// The active group: segment id, percent, buckets, users now
+    /// Show the active group: segment id, percentage, buckets, current users
     #[command(after_help = "Example:\n  $ longshore control-group show --workspace acme --json")]
     Show(Show),
-    /// Make a new group of randomly chosen users, with a new segment id, the active one
+    /// Create a new group of randomly chosen users with a new segment id, and activate it
     #[command(after_help = "Example:\n  $ longshore control-group renew --percent 10")]
     Renew(Renew),
 }
@@ -40,7 +40,7 @@ struct Show {
 
 #[derive(clap::Args)]
 struct Renew {
-    /// Whole percent of the users; a live group has 1 to 15
+    /// Whole percentage of the users; usual groups have 1 to 15
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..=100))]
     percent: i32,
     #[command(flatten)]
@@ -80,7 +80,7 @@ async fn renew(app: &App, arguments: Renew) -> CommandResult {
     let now = app.clock.now_ms();
     let group = groups::renew(&mut tx, workspace.id, arguments.percent, now).await?;
     tx.commit().await?;
-    // Counted afterwards: nobody should wait for it.
+    // Counted afterwards, so that no other transaction waits for it.
     let mut tx = app.store.snapshot().await?;
     let users = groups::users(&mut tx, workspace.id, &group).await?;
     tx.commit().await?;
@@ -89,13 +89,13 @@ async fn renew(app: &App, arguments: Renew) -> CommandResult {
         eprintln!("{note}");
     }
     eprintln!(
-        "where the workspace file has control_group, its percent must be {} from now on",
+        "if the workspace file declares control_group, change its percent to {}",
         group.percent
     );
     Ok(())
 }
 
-/// The slices as ranges of buckets, adjoining ones as one range.
+/// The slices as ranges of buckets; adjacent ones are one range.
 fn buckets(slices: &[i16]) -> String {
     let runs = slices.chunk_by(|one, next| one + 1 == *next);
     let ranges = runs.filter_map(|run| {

@@ -30,20 +30,20 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show what could not be done, oldest first
+    /// List messages that could not be processed, oldest first
     #[command(after_help = "Example:\n  longshore dead-letters list --json | jq -r .reason")]
     List {
-        /// One JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Have messages done again and remove them from the list
+    /// Process messages again and remove them from the list
     #[command(
         after_help = "Example:\n  longshore dead-letters retry 01927b3e-5a1c-7cc3-98c4-dc0c0c07398f\n  \
                       longshore dead-letters retry --all"
     )]
     Retry(Which),
-    /// Remove messages for good
+    /// Delete messages permanently
     #[command(
         after_help = "Example:\n  longshore dead-letters discard 01927b3e-5a1c-7cc3-98c4-dc0c0c07398f"
     )]
@@ -56,7 +56,7 @@ struct Which {
     /// The ids, as `list` shows them
     #[arg(value_name = "ID")]
     ids: Vec<Uuid>,
-    /// All that there are
+    /// All dead letters
     #[arg(long)]
     all: bool,
 }
@@ -117,7 +117,7 @@ async fn discard(store: &Store, which: &Which) -> CommandResult {
     all_done(failed)
 }
 
-/// The ids given, or all as of now: what fails again meanwhile is not taken twice.
+/// The given ids, or all current ones: a message that fails again is not retried twice.
 async fn chosen(store: &Store, which: &Which) -> CommandResult<Vec<Uuid>> {
     if !which.all {
         return Ok(which.ids.clone());
@@ -129,12 +129,12 @@ async fn chosen(store: &Store, which: &Which) -> CommandResult<Vec<Uuid>> {
         page = dead_letters::page(store, Some(&last)).await?;
     }
     if ids.is_empty() {
-        println!("there are no dead letters");
+        println!("No dead letters.");
     }
     Ok(ids)
 }
 
-/// Says how it went; answers how many failed.
+/// Prints the result; returns the number of failures.
 fn report(id: Uuid, done: &str, result: CommandResult) -> usize {
     match result {
         Ok(()) => {
@@ -149,7 +149,7 @@ fn report(id: Uuid, done: &str, result: CommandResult) -> usize {
 }
 
 fn all_done(failed: usize) -> CommandResult {
-    if failed == 0 { Ok(()) } else { Err(format!("{failed} could not be done").into()) }
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} failed again").into()) }
 }
 
 fn as_json(letter: &DeadLetter) -> String {
@@ -197,7 +197,7 @@ fn age(then: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// Text as it is, an id as an id, other bytes in hexadecimal.
+/// Text unchanged, an id as an id, other bytes in hexadecimal.
 fn readable(bytes: &[u8]) -> String {
     let is_plain = |text: &&str| !text.contains(|c: char| c.is_control() && !c.is_whitespace());
     if let Some(text) = std::str::from_utf8(bytes).ok().filter(is_plain) {

@@ -9,7 +9,7 @@ use crate::deliveries::{self, Delivery, Filter, State};
 use crate::workspaces::only_or_named;
 use kit::clock::format_seconds;
 
-/// Callbacks: what was sent where, and how it went.
+/// List, show and resend callbacks and status postbacks.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   longshore deliveries list --state given_up
@@ -22,16 +22,16 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// The latest deliveries, one a line
+    /// List the latest deliveries
     #[command(after_help = "Example:
   longshore deliveries list --workspace acme --state pending --limit 20
   longshore deliveries list --subject 0197b6a83c557e119a1f3f0f3c2d6e54")]
     List(List),
-    /// One delivery with its body and its last error
+    /// Show one delivery with its body and its last error
     #[command(after_help = "Example:
   longshore deliveries show 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --json")]
     Show(Show),
-    /// Send deliveries that have ended once more, under the same webhook-id
+    /// Send ended deliveries again, with the same webhook-id
     #[command(after_help = "Example:
   longshore deliveries resend 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54")]
     Resend(Resend),
@@ -41,7 +41,8 @@ enum Command {
 struct List {
     #[command(flatten)]
     which: ListArguments<State>,
-    /// Only those about this: a transactional email's dispatch_id, an export's object_prefix
+    /// Only deliveries about this subject: a transactional email's dispatch_id, an export's
+    /// object_prefix
     #[arg(long, value_name = "ID")]
     subject: Option<String>,
 }
@@ -51,7 +52,7 @@ struct Show {
     /// The delivery's id, or its webhook-id
     #[arg(value_parser = delivery_id)]
     id: Uuid,
-    /// As a JSON object
+    /// Print a JSON object
     #[arg(long)]
     json: bool,
 }
@@ -107,12 +108,12 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
     Ok(())
 }
 
-/// Sends what can be sent, says what cannot, and fails where there was any.
+/// Resends all deliveries that it can, prints the errors of the others, and fails if there are any.
 async fn resend(app: &App, arguments: Resend) -> CommandResult {
     let mut failed = 0;
     for id in &arguments.ids {
         match deliveries::resend(app, *id).await {
-            Ok(()) => println!("{id} is to be sent again"),
+            Ok(()) => println!("{id} will be sent again"),
             Err(error) => {
                 failed += 1;
                 eprintln!("longshore: {error}");
@@ -165,7 +166,7 @@ fn details(delivery: &Delivery) -> String {
 
 fn delivery_id(text: &str) -> Result<Uuid, String> {
     Uuid::parse_str(text.strip_prefix("msg_").unwrap_or(text))
-        .map_err(|_| "a delivery's id is a UUID, or msg_ and 32 hexadecimal digits".into())
+        .map_err(|_| "a delivery ID must be a UUID, or msg_ and 32 hexadecimal digits".into())
 }
 
 #[cfg(test)]

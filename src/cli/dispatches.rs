@@ -12,7 +12,7 @@ use crate::transactional::{self, Shown};
 use crate::workspaces::only_or_named;
 use kit::clock::format_seconds;
 
-/// Sends: how far each is, and what its messages came to.
+/// Show sends: their progress and the outcome of their messages.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   longshore dispatches list --state running
@@ -25,16 +25,16 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// The latest sends, one a line
+    /// List the latest sends
     #[command(after_help = "Example:
   longshore dispatches list --workspace acme --state running --limit 20")]
     List(ListArguments<State>),
-    /// One send: users looked at and left out, messages by what they came to and why, parts left;
-    /// or one transactional email
+    /// Show one send: users checked and excluded, messages by outcome and reason, parts left; or
+    /// one transactional email
     #[command(after_help = "Example:
   longshore dispatches show 0197b6a83c557e119a1f3f0f3c2d6e54 --json")]
     Show(Show),
-    /// Stop sends; what is being handed over goes out
+    /// Cancel sends; messages already passed to their channel are still sent
     #[command(after_help = "Example:
   longshore dispatches cancel 0197b6a83c557e119a1f3f0f3c2d6e54")]
     Cancel(Cancel),
@@ -45,7 +45,7 @@ struct Show {
     /// The dispatch_id
     #[arg(value_parser = dispatch_id)]
     id: Uuid,
-    /// As a JSON object
+    /// Print a JSON object
     #[arg(long)]
     json: bool,
 }
@@ -112,7 +112,7 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
     Ok(())
 }
 
-/// Cancels what can be cancelled, says what cannot, and fails where there was any.
+/// Cancels all sends that it can, prints the errors of the others, and fails if there are any.
 async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
     let mut failed = 0;
     for id in &arguments.ids {
@@ -135,7 +135,7 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
 }
 
 fn unknown(id: Uuid) -> String {
-    format!("no dispatch has the id {}", id.simple())
+    format!("unknown dispatch {}: see `longshore dispatches list`", id.simple())
 }
 
 fn line(listed: &Listed) -> String {
@@ -151,12 +151,12 @@ fn line(listed: &Listed) -> String {
     )
 }
 
-/// Whether there may be more messages with a reason than were looked at.
+/// Whether there may be more messages with a reason than were counted.
 fn are_of_latest(reasons: &[Reason]) -> bool {
     reasons.first().is_some_and(|reason| reason.looked_at >= REASONS_OF)
 }
 
-/// A line for each reason.
+/// One line for each reason.
 fn why(reasons: &[Reason]) -> String {
     let of = match are_of_latest(reasons) {
         true => format!(" of the latest {REASONS_OF}"),
@@ -169,7 +169,7 @@ fn why(reasons: &[Reason]) -> String {
     reasons.iter().map(line).collect()
 }
 
-/// In one line, without what nobody was left out for.
+/// In one line, without reasons that excluded nobody.
 fn left_out(listed: &Listed) -> String {
     let counted = listed.left_out.by_reason().into_iter().filter(|(_, count)| *count > 0);
     let counted: Vec<String> = counted.map(|(reason, count)| format!("{reason} {count}")).collect();
@@ -201,7 +201,7 @@ fn email_details(email: &Shown) -> String {
 }
 
 pub(super) fn dispatch_id(text: &str) -> Result<Uuid, String> {
-    Uuid::parse_str(text).map_err(|_| "a dispatch_id has 32 hexadecimal digits".into())
+    Uuid::parse_str(text).map_err(|_| "a dispatch_id must have 32 hexadecimal digits".into())
 }
 
 fn details(listed: &Listed, open: i64) -> String {
@@ -212,7 +212,7 @@ fn details(listed: &Listed, open: i64) -> String {
         ("state", listed.state.name().to_owned()),
         ("note", or_none(listed.note.clone())),
         ("campaign", or_none(listed.campaign_id.map(|id| id.to_string()))),
-        ("users", format!("{} of {} looked at", listed.walked, listed.users)),
+        ("users", format!("{} of {} users checked", listed.walked, listed.users)),
         ("left out", left_out(listed)),
         ("parts", format!("{} of {} left", listed.parts_left, listed.parts)),
         ("waiting", open.to_string()),

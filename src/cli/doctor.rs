@@ -20,16 +20,16 @@ use kit::secrets::SecretKey;
 use objects::{ObjectError, Objects, probe};
 use store::{StoreError, inspect};
 
-/// How long a server may take.
+/// Time limit of a server.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How to fix a server that does not answer.
-const FIX_SILENT: &str = "is the address right, and does a firewall let it through?";
+/// How to fix a server that does not respond.
+const FIX_SILENT: &str = "check the address and the firewall";
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-The servers are tried at the same time, each for 5 seconds. Ends with 1 where anything fails.
-Nothing is sent: a workspace's relay is asked whether it takes the login, and providers and postback addresses are asked for nothing (HEAD, unsigned).
+#[command(
+    after_help = "The checks run in parallel, each for at most 5 seconds. The exit status is 1 if a check fails.
+No message is sent: the check of a workspace's relay only logs in, and the checks of providers and postback URLs only send an unsigned HEAD request.
 
 Example:
   $ longshore doctor
@@ -37,22 +37,23 @@ Example:
   ok   database: SQLite, at this version (schema 2)
   ok   log: embedded
   FAIL objects: access denied — allow put, get, list and delete on the bucket
-  ok   email of acme: smtps://relay.acme.example:465 takes emails, under TLS, with the login")]
+  ok   email of acme: smtps://relay.acme.example:465 accepts emails, over TLS, with the login"
+)]
 pub struct Arguments {
-    /// Print as JSON, a line each
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Serialize)]
 struct Finding {
     ok: bool,
-    /// What was tried.
+    /// The checked part.
     what: String,
-    /// How it is, or what is wrong.
+    /// Its state, or its error.
     text: String,
-    /// How to mend it.
+    /// How to fix it.
     mend: Option<String>,
 }
 
@@ -85,7 +86,7 @@ impl Finding {
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     if let Some(missing) = config.missing_installation() {
         Finding::fail("data directory", missing, "").print(arguments.json)?;
-        return Err("doctor: without an installation nothing else can be tried".into());
+        return Err("doctor: no installation found, so the other checks did not run".into());
     }
     let mut findings = Vec::new();
     if keeps_data(&config) {
@@ -106,27 +107,29 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         finding.print(arguments.json)?;
     }
     match findings.iter().filter(|finding| !finding.ok).count() {
-        _ if !is_tried => Err("doctor: without a secret key nothing else can be tried".into()),
+        _ if !is_tried => Err("doctor: no secret key found, so the other checks did not \
+                               run"
+        .into()),
         0 => Ok(()),
         1 => Err("one check failed".into()),
         failed => Err(format!("{failed} checks failed").into()),
     }
 }
 
-/// What is found of every server, all of them tried at the same time.
+/// The findings of all servers, checked at the same time.
 async fn servers(config: Config, secrets: SecretKey) -> Vec<Finding> {
     let (database, log, objects, workspaces) = tokio::join!(
         bounded("database", database(config.clone(), secrets.clone())),
         bounded("log", log(config.clone())),
         bounded("objects", objects(config.clone(), secrets.clone())),
-        // What these try is in the database, and each server of it has its own time.
+        // The targets are in the database, and each server has its own time limit.
         async {
             tokio::join!(own_storage(&config, &secrets), channels::channels(&config, &secrets))
         },
     );
     let is_readable = database.iter().all(|finding| finding.ok);
     let (storages, channels) = workspaces;
-    // The cause is the database's.
+    // The database's error is the cause.
     let readable = |findings: Result<Vec<Finding>, Finding>| match findings {
         Err(_) if !is_readable => Vec::new(),
         findings => findings.unwrap_or_else(|unreadable| vec![unreadable]),
@@ -134,7 +137,7 @@ async fn servers(config: Config, secrets: SecretKey) -> Vec<Finding> {
     [database, log, objects, readable(storages), readable(channels)].concat()
 }
 
-/// Findings with the same cause together: several things fail where one server is down.
+/// Groups findings with the same cause: several checks fail when one server is down.
 fn each_cause_once(findings: Vec<Finding>) -> Vec<Finding> {
     let mut causes: Vec<Finding> = Vec::new();
     for finding in findings {
@@ -150,25 +153,32 @@ fn each_cause_once(findings: Vec<Finding>) -> Vec<Finding> {
     causes
 }
 
-/// Runs a check in a task of its own, so that one which takes too long is left to its end
-/// and not torn.
+/// Runs a check in its own task, so that a check that takes too long is abandoned and not
+/// interrupted.
 async fn bounded(
     what: &str,
     check: impl Future<Output = Vec<Finding>> + Send + 'static,
 ) -> Vec<Finding> {
     match tokio::time::timeout(PATIENCE, tokio::spawn(check)).await {
         Ok(Ok(findings)) => findings,
-        Ok(Err(error)) => vec![Finding::fail(what, format!("the check broke: {error}"), "")],
+        Ok(Err(error)) => vec![Finding::fail(
+            what,
+            format!(
+                "the check itself failed: \
+                                                            {error}"
+            ),
+            "",
+        )],
         Err(_) => vec![silent(what)],
     }
 }
 
 fn silent(what: &str) -> Finding {
-    let text = format!("no answer within {} s", PATIENCE.as_secs());
+    let text = format!("no response within {} s", PATIENCE.as_secs());
     Finding::fail(what, text, FIX_SILENT)
 }
 
-/// Reads what workspaces declare, in a task of its own.
+/// Reads workspaces' declarations, in its own task.
 async fn declared<T: Send + 'static>(
     read: impl Future<Output = Result<T, StorageError>> + Send + 'static,
 ) -> Result<T, StorageError> {
@@ -179,8 +189,7 @@ async fn declared<T: Send + 'static>(
     }
 }
 
-/// Whether any of what there is stands in the data directory: in a fleet nothing does, and there
-/// it may be that nothing can be written.
+/// Whether the data directory holds any data: in a fleet it holds none, and may be read-only.
 fn keeps_data(config: &Config) -> bool {
     config.database.url.is_none()
         || config.objects.url.is_none()
@@ -192,14 +201,14 @@ fn data_directory(config: &Config) -> Finding {
     let directory = config.data.display();
     let trial = config.data.join(format!(".doctor.{}", std::process::id()));
     let written = private::directory(&config.data)
-        .and_then(|()| std::fs::write(&trial, b"Longshore was here.\n"))
+        .and_then(|()| std::fs::write(&trial, b"Written by `longshore doctor`.\n"))
         .and_then(|()| std::fs::remove_file(&trial));
     match written {
-        Ok(()) => Finding::ok("data directory", format!("{directory} can be written")),
+        Ok(()) => Finding::ok("data directory", format!("{directory} is writable")),
         Err(error) => {
             let mend = match error.kind() {
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room on its disk",
-                _ => "give this user the right to write it, or set LONGSHORE_DATA",
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some space on its disk",
+                _ => "allow this user to write to it, or set LONGSHORE_DATA",
             };
             Finding::fail("data directory", format!("{directory}: {error}"), mend)
         }
@@ -208,7 +217,8 @@ fn data_directory(config: &Config) -> Finding {
 
 async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
     const WHAT: &str = "database";
-    const MEND: &str = "start it, make what it lacks, or set LONGSHORE_DATABASE_URL";
+    const MEND: &str = "start it, create the missing database or role, or set \
+                        LONGSHORE_DATABASE_URL";
     let (name, problems) = match inspect::reach(&config.database_url()).await {
         Ok(Some(server)) => {
             let now = jiff::Timestamp::now().as_millisecond();
@@ -217,10 +227,10 @@ async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
         }
         Ok(None) => ("SQLite".to_owned(), Vec::new()),
         Err(error) => {
-            // A pooler gives a connection to one transaction after the other.
+            // A transaction pooler changes the connection between transactions.
             let is_pooled = error.to_string().contains("prepared statement");
             let mend = match is_pooled {
-                true => "use the pooler in session mode, or connect to PostgreSQL itself",
+                true => "use the pooler in session mode, or connect to PostgreSQL directly",
                 false => MEND,
             };
             return vec![Finding::fail(WHAT, error, mend)];
@@ -238,11 +248,11 @@ async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
     findings
 }
 
-/// The errors of these say themselves what to run or to set.
+/// These errors already say what to run or to set.
 async fn at_this_version(config: &Config, secrets: &SecretKey) -> Result<String, FixedError> {
     let store = crate::app::connect(config).await?;
     if MIGRATIONS.is_new_directory(&store).await? {
-        return Ok("new: the next command makes it ready".into());
+        return Ok("new: the next command sets it up".into());
     }
     let schema = MIGRATIONS.check(&store).await?;
     let mut tx = store.snapshot().await?;
@@ -253,8 +263,8 @@ async fn at_this_version(config: &Config, secrets: &SecretKey) -> Result<String,
     if !store.wake().is_heard().await {
         let poll = config.worker.poll_ms;
         state += &format!(
-            "; notifications do not arrive, so idle workers look for work every {poll} ms (does a \
-             pooler in transaction mode stand before it?)"
+            "; notifications do not arrive, so idle workers poll every {poll} ms (is a pooler in \
+             transaction mode in front of it?)"
         );
     }
     store.close().await;
@@ -271,7 +281,7 @@ async fn log(config: Config) -> Vec<Finding> {
     let findings = match log.check().await {
         Ok(problems) if problems.is_empty() => {
             let kind = if config.log.url == "embedded" { "embedded" } else { "Kafka" };
-            vec![Finding::ok(WHAT, format!("{kind}, all topics are as they should be"))]
+            vec![Finding::ok(WHAT, format!("{kind}, all topics are configured correctly"))]
         }
         Ok(problems) => {
             problems.into_iter().map(|problem| Finding::fail(WHAT, problem, "")).collect()
@@ -290,12 +300,12 @@ async fn objects(config: Config, secrets: SecretKey) -> Vec<Finding> {
         Ok::<_, ObjectError>(objects)
     };
     vec![match tried.await {
-        Ok(objects) => Finding::ok(WHAT, format!("{objects} can be used")),
+        Ok(objects) => Finding::ok(WHAT, format!("{objects} is usable")),
         Err(error) => Finding::fail(WHAT, error, "see LONGSHORE_OBJECTS_URL"),
     }]
 }
 
-/// Each workspace's own storage. The error is that the database cannot say which.
+/// The own storage of each workspace. Fails if the database cannot list it.
 async fn own_storage(config: &Config, secrets: &SecretKey) -> Result<Vec<Finding>, Finding> {
     let all = match declared(storages(config.clone(), secrets.clone())).await {
         Ok(all) => all,
@@ -310,7 +320,7 @@ async fn own_storage(config: &Config, secrets: &SecretKey) -> Result<Vec<Finding
     Ok(join_all(tried).await.concat())
 }
 
-/// By the names of the workspaces.
+/// By workspace name.
 async fn storages(
     config: Config,
     secrets: SecretKey,
@@ -335,11 +345,11 @@ async fn try_storage(what: String, settings: storage::Settings) -> Finding {
     let tried = async { probe::own_storage(&settings.connect().await?).await };
     match tried.await {
         Ok(limits) => {
-            let written = format!("{} can be written", settings.place());
+            let written = format!("{} is writable", settings.place());
             Finding::ok(&what, [vec![written], limits].concat().join("; "))
         }
         Err(error) => {
-            Finding::fail(&what, error, "correct `storage` in the workspace file and apply it")
+            Finding::fail(&what, error, "fix `storage` in the workspace file and apply it")
         }
     }
 }

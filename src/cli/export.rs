@@ -1,5 +1,5 @@
-//! `longshore export`: asks the API for an export, watches it, and fetches and verifies
-//! what is behind a download address.
+//! `longshore export`: requests an export from the API, follows it, and downloads and verifies the
+//! file behind its URL.
 
 pub mod client;
 mod verify;
@@ -17,15 +17,15 @@ use super::{CommandResult, Error};
 use crate::config::{Config, ConfigError};
 use crate::shutdown;
 
-/// Between looks at an export's state.
+/// Interval between checks of an export's state.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Ask the API for exports of the global control group, watch and cancel them.
+/// Request, follow and cancel exports of the global control group with the API.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  longshore export run --fields external_id,email,purchases \
                         --output exports --key \"$LONGSHORE_KEY\"")]
 pub struct Arguments {
-    /// The API's address
+    /// The API's URL
     #[arg(long, global = true, env = "LONGSHORE_URL", default_value = "http://127.0.0.1:8080")]
     url: String,
     /// An API key with the permission users.export.global_control_group
@@ -40,20 +40,20 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Ask for an export, wait for it, and fetch and verify it where it has an address
+    /// Request an export, wait for it, and download and verify its file if it has a URL
     #[command(
         after_help = "Example:\n  longshore export run --fields external_id,custom_attributes.plan \
                       --output exports"
     )]
     Run(Run),
-    /// The workspace's exports, latest first
+    /// List the workspace's exports, latest first
     #[command(after_help = "Example:\n  longshore export list --limit 5")]
     List {
-        /// How many, at most
+        /// Maximum number of exports
         #[arg(long, default_value_t = 20)]
         limit: usize,
     },
-    /// How far an export is
+    /// Show the status of an export
     #[command(
         after_help = "Example:\n  longshore export status 1f0c7a52-3a55-4b0e-9d3e-6f1c5e2b7a10-1795249527"
     )]
@@ -61,7 +61,7 @@ enum Command {
         /// The export's object_prefix
         prefix: String,
     },
-    /// Cancel an export that is not yet finishing; what was uploaded is removed
+    /// Cancel an export that is not finishing yet; uploaded files are deleted
     #[command(
         after_help = "Example:\n  longshore export cancel 1f0c7a52-3a55-4b0e-9d3e-6f1c5e2b7a10-1795249527"
     )]
@@ -73,16 +73,16 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Run {
-    /// What to export: names of the user record, custom_attributes or custom_attributes.<name>
+    /// Fields to export: fields of the user record, custom_attributes or custom_attributes.<name>
     #[arg(long, value_delimiter = ',', required = true)]
     fields: Vec<String>,
-    /// How files in own storage are packed: zip or gzip
+    /// Format of files in own storage: zip or gzip
     #[arg(long)]
     format: Option<String>,
-    /// Where to put the file behind a download address
+    /// Directory for the downloaded file
     #[arg(long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
-    /// An address that is called when the export is ready
+    /// URL that gets a callback when the export is ready
     #[arg(long, value_name = "URL")]
     callback: Option<String>,
 }
@@ -100,23 +100,23 @@ pub async fn run(_config: Config, arguments: Arguments) -> CommandResult {
     }
 }
 
-/// Refuses what no request can be made with.
+/// Rejects arguments that cannot make a valid request.
 fn check_access(url: &str, key: &str) -> Result<(), ConfigError> {
     let mut problems = Vec::new();
     if !Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https")) {
-        problems.push("--url (LONGSHORE_URL): expected an address such as http://127.0.0.1:8080");
+        problems.push("--url (LONGSHORE_URL): expected a URL such as http://127.0.0.1:8080");
     }
     if key.is_empty() {
-        problems.push("an API key is needed: --key or LONGSHORE_KEY");
+        problems.push("an API key is required: use --key or LONGSHORE_KEY");
     } else if HeaderValue::from_bytes(key.as_bytes()).is_err() {
-        problems.push("--key (LONGSHORE_KEY): a line feed or another control character is in it");
+        problems.push("--key (LONGSHORE_KEY): contains a line feed or another control character");
     }
     let problems: Vec<String> = problems.into_iter().map(str::to_owned).collect();
     if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
 }
 
 async fn run_export(client: &Client, run: Run, json: bool) -> CommandResult {
-    // Before anything is asked for, since later it would be too late to say so.
+    // Checked before the export is requested: later would be too late.
     let output = run.output.display();
     tokio::fs::create_dir_all(&run.output)
         .await
@@ -132,18 +132,18 @@ async fn run_export(client: &Client, run: Run, json: bool) -> CommandResult {
     let prefix = &requested.object_prefix;
     eprintln!("requested {prefix}");
     requested.warnings.iter().for_each(|warning| eprintln!("{warning}"));
-    let hint = || format!("the export goes on; to end it: longshore export cancel {prefix}");
+    let hint = || format!("the export continues; to cancel it: longshore export cancel {prefix}");
     let (export, raw) = shutdown::with_hint(wait(client, prefix), hint).await??;
     let Some(url) = &requested.url else {
-        eprintln!("done: {}, in the workspace's own storage", export.contents());
+        eprintln!("export done: {}, in the workspace's own storage", export.contents());
         return print_result(&raw, None, json);
     };
     let file = fetch(client, url, &run.output, &export).await?;
-    eprintln!("done: {}, each checked: {}", export.contents(), file.display());
+    eprintln!("export done: {}, verified: {}", export.contents(), file.display());
     print_result(&raw, Some(&file), json)
 }
 
-/// Standard output: the file's path, or with `json` all that is known.
+/// Standard output: the file's path, or all known data with `json`.
 fn print_result(raw: &Value, file: Option<&Path>, json: bool) -> CommandResult {
     if json {
         let mut raw = raw.clone();
@@ -157,7 +157,7 @@ fn print_result(raw: &Value, file: Option<&Path>, json: bool) -> CommandResult {
     Ok(())
 }
 
-/// Waits until the export is done, and answers its last status.
+/// Waits until the export is done; returns its last status.
 pub async fn wait(client: &Client, prefix: &str) -> CommandResult<(Export, Value)> {
     let mut shown = Progress::begin(Unit::Users);
     loop {
@@ -165,14 +165,14 @@ pub async fn wait(client: &Client, prefix: &str) -> CommandResult<(Export, Value
         match export.state.as_str() {
             "done" => return Ok((export, raw)),
             "failed" => return Err(format!("the export failed: {}", export.error_text()).into()),
-            "cancelled" => return Err("the export is cancelled".into()),
+            "cancelled" => return Err("the export was cancelled".into()),
             state => shown.update(state, export.users.done, export.users.total),
         }
         tokio::time::sleep(LOOK).await;
     }
 }
 
-/// Fetches under a temporary name, verifies, and only then gives the file its own.
+/// Downloads to a temporary name, verifies, and only then renames the file.
 async fn fetch(
     client: &Client,
     url: &str,
@@ -193,12 +193,10 @@ async fn fetch(
     };
     let hint = || {
         let _ = std::fs::remove_file(&draft);
-        "the export is done, but its file was not fetched to its end: what there was of it is \
-         removed"
-            .to_owned()
+        "the export is done, but the download failed: the partial file was deleted".to_owned()
     };
     if let Err(error) = shutdown::with_hint(fetched, hint).await? {
-        // The reason counts, not whether the draft could be removed.
+        // Report the reason, even if the temporary file cannot be deleted.
         let _ = tokio::fs::remove_file(&draft).await;
         return Err(error);
     }

@@ -8,10 +8,10 @@ use crate::config::Config;
 use crate::gateway;
 use crate::telemetry::process::Process;
 
-/// Answers the API's calls until SIGTERM or SIGINT.
+/// Serve the API until SIGTERM or SIGINT.
 ///
-/// Needs a log and a database that other processes can share: Kafka and PostgreSQL. Alone
-/// on one machine, `longshore standalone` is the gateway and the workers in one.
+/// Needs a log and a database that several processes can share: Kafka and PostgreSQL. On a single
+/// machine, `longshore standalone` runs the gateway and the workers in one process.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   export LONGSHORE_DATABASE_URL=postgres://longshore@db/longshore
@@ -21,13 +21,13 @@ use crate::telemetry::process::Process;
   export LONGSHORE_SECRET_KEY=…
   longshore migrate && longshore gateway --listen 0.0.0.0:8080")]
 pub struct Arguments {
-    /// Where to listen, over LONGSHORE_LISTEN
+    /// Listen address, overrides LONGSHORE_LISTEN
     #[arg(long, value_name = "ADDR")]
     listen: Option<std::net::SocketAddr>,
 }
 
 impl Arguments {
-    /// The settings that the options stand for.
+    /// The settings of the options.
     pub fn settings(&self) -> Vec<(&'static str, OsString)> {
         self.listen.iter().map(|listen| ("LONGSHORE_LISTEN", listen.to_string().into())).collect()
     }

@@ -1,4 +1,4 @@
-//! `longshore generate`: lifelike user records as newline-delimited JSON.
+//! `longshore generate`: realistic user records as newline-delimited JSON.
 
 use std::io::{BufWriter, ErrorKind, Write as _};
 
@@ -9,17 +9,17 @@ use crate::config::Config;
 use crate::users::generate::Users;
 use kit::clock::Clock;
 
-/// Writes user records to standard output, one a line: the same for the same seed and date.
+/// Write user records to standard output, one per line: the same for the same seed and date.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  longshore generate --users 50000 > users.ndjson")]
 pub struct Arguments {
-    /// How many users
+    /// Number of users
     #[arg(long, value_name = "N")]
     users: u64,
-    /// Another seed gives other users
+    /// Seed; another seed generates other users
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// The UTC day before which everything happened [default: today]
+    /// The UTC day before which all activity happened [default: today]
     #[arg(long, value_name = "DATE")]
     as_of: Option<Date>,
 }
@@ -28,7 +28,7 @@ pub async fn run(_config: Config, arguments: Arguments) -> CommandResult {
     let today = Clock::system().today();
     let as_of = arguments.as_of.unwrap_or(today);
     if as_of > today {
-        return Err(format!("--as-of {as_of} is still to come").into());
+        return Err(format!("--as-of {as_of} is in the future").into());
     }
     tokio::task::spawn_blocking(move || write(&arguments, as_of)).await??;
     Ok(())
@@ -43,7 +43,7 @@ fn write(arguments: &Arguments, as_of: Date) -> std::io::Result<()> {
         users.write(number, &mut line);
         line.push('\n');
         match out.write_all(line.as_bytes()) {
-            // Whoever reads has enough, as `head` has.
+            // The reader stopped, like `head`.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
             written => written?,
         }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use super::{CommandResult, Error};
 use crate::config::Config;
 
-/// A probe must answer within what its caller allows, which is 5 seconds in the image.
+/// The probe must finish within its caller's time limit, which is 5 seconds in the image.
 const TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Ask the process on this machine whether it is ready
+/// Check whether the process on this machine is ready
 ///
-/// For health checks of containers, which have no shell and no other HTTP client. Asks /readyz
-/// of the operations listener, prints the answer, and ends with 0 only if the process is ready.
+/// For health checks of containers, which have no shell and no other HTTP client. Requests /readyz
+/// of the operations listener, prints the response, and exits with 0 only if the process is ready.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   longshore health
@@ -26,13 +26,13 @@ pub async fn run(config: Config, Arguments {}: Arguments) -> CommandResult {
         .get(format!("http://{address}/readyz"))
         .send()
         .await
-        .map_err(|error| Error::from(format!("{address} does not answer: {error}")))?;
+        .map_err(|error| Error::from(format!("{address} does not respond: {error}")))?;
     let ready = response.status().is_success();
     print!("{}", response.text().await?);
     if ready { Ok(()) } else { Err("the process is not ready".into()) }
 }
 
-/// Where a listener is reached from its own machine.
+/// The address of a listener from its own machine.
 fn local(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),

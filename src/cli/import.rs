@@ -16,34 +16,34 @@ use crate::shutdown;
 use crate::users::import::{Importer, Input, Options, Progress, Summary};
 use kit::words::count;
 
-/// What is said of an import that came to no end.
-const STAYS: &str = "what was written stays; run the same import again to finish it";
+/// The hint for an import that did not finish.
+const STAYS: &str = "imported users stay; run the same import again to finish it";
 
-/// Bad lines that are told one by one.
-const TOLD: u64 = 20;
+/// Number of invalid lines that are printed.
+const SHOWN: u64 = 20;
 
-/// One export record a line. A record that names an existing profile (service_id,
-/// external_id, alias, then email) replaces its fields; any other makes a profile. Bad lines
-/// are reported with file and line number, the first 20 one by one and all of them by reason, and
-/// the rest go in. Run again, an import doubles nobody.
+/// Import users, one export record per line. A record with the identifier of an existing profile
+/// (service_id, external_id, alias, then email) replaces its fields; any other creates a profile.
+/// Invalid lines are reported with file and line number, the first 20 individually and all of them
+/// by reason; the other lines are imported. Repeating an import creates no duplicates.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   longshore generate --users 50000 | longshore import -
   longshore import users.ndjson --max-errors 100 --rejects bad.ndjson")]
 pub struct Arguments {
-    /// Files of newline-delimited JSON; `-` is standard input, `.gz` is unpacked
+    /// Files of newline-delimited JSON; `-` is standard input, `.gz` is decompressed
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
     workspace: WorkspaceArgument,
-    /// Stop when more than N lines are bad
+    /// Stop after more than N invalid lines
     #[arg(long, value_name = "N")]
     max_errors: Option<u64>,
-    /// Write the bad lines to a new file, to correct and import them
+    /// Write the invalid lines to a new file, to fix and import them
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
-    /// The summary as JSON
+    /// Print the summary as JSON
     #[arg(long)]
     json: bool,
 }
@@ -66,7 +66,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let work = importer.run(inputs, |told| match told {
         Progress::Bad(bad) => {
             told_of += 1;
-            if told_of <= TOLD {
+            if told_of <= SHOWN {
                 shown.line(&format!("{}:{}: {}", bad.file, bad.line, bad.reason));
             }
             rejects.iter_mut().for_each(|rejects| rejects.add(&bad.text));
@@ -79,10 +79,10 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let result = shutdown::with_hint(work, || STAYS.to_owned()).await?;
     let seconds = shown.seconds();
     drop(shown);
-    // Before the result: what was rejected stays rejected.
+    // Before the result, because the file is useful even after a failure.
     let kept = rejects.map_or(Ok(()), Rejects::close);
     let summary = result.map_err(|error| format!("{error}\n{STAYS}"))?;
-    if summary.bad > TOLD {
+    if summary.bad > SHOWN {
         print_reasons(&summary);
     }
     print(&summary, seconds, arguments.json);
@@ -90,12 +90,12 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     match summary.bad {
         _ if summary.stopped => {
             let most = HumanCount(arguments.max_errors.unwrap_or_default());
-            Err(format!("stopped, since more than {most} lines are bad (--max-errors); {STAYS}")
+            Err(format!("stopped: more than {most} lines are invalid (--max-errors); {STAYS}")
                 .into())
         }
         0 => Ok(()),
-        1 => Err("1 line did not go in".into()),
-        bad => Err(format!("{} lines did not go in", HumanCount(bad)).into()),
+        1 => Err("1 line was not imported".into()),
+        bad => Err(format!("{} lines were not imported", HumanCount(bad)).into()),
     }
 }
 
@@ -114,7 +114,7 @@ fn open(file: &Path, read: &Arc<AtomicU64>) -> Result<(Input, Option<u64>), Stri
     Ok((Input::new(&name, Counted { inner: opened, read: read.clone() }), bytes))
 }
 
-/// Counts what is read, for the progress.
+/// Counts the bytes read, for the progress.
 struct Counted<R> {
     inner: R,
     read: Arc<AtomicU64>,
@@ -128,18 +128,18 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// The file of bad lines.
+/// The file of invalid lines.
 struct Rejects {
     path: PathBuf,
     file: BufWriter<File>,
     lines: u64,
-    /// What went wrong first.
+    /// The first error.
     error: Option<std::io::Error>,
 }
 
 impl Rejects {
-    /// Creates the file for its owner alone: it has personal data. One that exists is not
-    /// overwritten, since it may be what is imported.
+    /// Creates the file for its owner only, because it has personal data. An existing file is not
+    /// overwritten, because it may be the input.
     fn create(path: &Path) -> Result<Self, String> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file = file.map_err(|error| format!("--rejects {}: {error}", path.display()))?;
@@ -157,11 +157,16 @@ impl Rejects {
         self.error = written.err();
     }
 
-    /// Says how many lines it has; one without any is removed.
+    /// Prints the number of lines; deletes the file if it has none.
     fn close(mut self) -> Result<(), String> {
         let path = self.path.display();
         let done = self.error.take().map_or(Ok(()), Err).and_then(|()| self.file.flush());
-        done.map_err(|error| format!("--rejects {path}: {error}; it lacks bad lines"))?;
+        done.map_err(|error| {
+            format!(
+                "--rejects {path}: {error}; some invalid lines are not in \
+                                      it"
+            )
+        })?;
         match self.lines {
             0 => drop(std::fs::remove_file(&self.path)),
             lines => eprintln!("{} in {path}", count(lines, "bad line")),
@@ -170,10 +175,10 @@ impl Rejects {
     }
 }
 
-/// Why lines are bad, the most frequent reason first.
+/// Prints the reasons of invalid lines, the most frequent first.
 fn print_reasons(summary: &Summary) {
     const SHOWN: usize = 20;
-    eprintln!("{}, of which {TOLD} are shown. By reason:", count(summary.bad, "bad line"));
+    eprintln!("{}, the first {SHOWN} shown. By reason:", count(summary.bad, "bad line"));
     let mut reasons: Vec<_> = summary.reasons.iter().collect();
     reasons.sort_by_key(|(_, lines)| std::cmp::Reverse(**lines));
     for (reason, lines) in reasons.iter().take(SHOWN) {
@@ -195,7 +200,7 @@ fn print(summary: &Summary, seconds: f64, json: bool) {
         return;
     }
     println!(
-        "{} in {seconds:.1} s, {} a second: {} new, {} replaced, {}",
+        "{} in {seconds:.1} s, {} per second: {} new, {} replaced, {}",
         count(users, "user"),
         HumanCount(rate),
         HumanCount(summary.created),
@@ -203,6 +208,6 @@ fn print(summary: &Summary, seconds: f64, json: bool) {
         count(summary.bad, "bad line"),
     );
     for (name, lines) in &summary.ignored {
-        println!("not a member of a user's record, left out: {name} ({})", count(*lines, "time"));
+        println!("unknown field, ignored: {name} ({})", count(*lines, "time"));
     }
 }

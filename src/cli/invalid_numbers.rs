@@ -13,13 +13,13 @@ use crate::sms::{self, PhoneNumber};
 use kit::clock::format_time;
 use kit::words::count;
 
-/// Numbers that are read or written at a time.
+/// Numbers that are read or written together.
 const PAGE: usize = 1_000;
 
-/// Bytes of a line: a number has no more.
+/// Maximum bytes of a line.
 const MAX_LINE: u64 = 1_024;
 
-/// Phone numbers that messages are not sent to.
+/// Show and change the list of invalid phone numbers, which get no messages.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   longshore invalid-numbers list
@@ -32,39 +32,39 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// The numbers on the list, one a line
+    /// List the numbers
     #[command(after_help = "Example:\n  longshore invalid-numbers list --workspace acme --json")]
     List {
         #[command(flatten)]
         workspace: WorkspaceArgument,
-        /// A JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Put the numbers of a file on the list, one a line; bad lines are told, the rest go in
+    /// Add the numbers of a file, one per line, to the list; invalid lines are reported and skipped
     #[command(after_help = "Example:\n  echo +15550100 | longshore invalid-numbers add -")]
     Add {
         /// The file; `-` is standard input
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Why they are invalid
-        #[arg(long, value_name = "TEXT", default_value = "added by hand")]
+        /// Reason that is stored with the numbers
+        #[arg(long, value_name = "TEXT", default_value = "added by an operator")]
         reason: String,
         #[command(flatten)]
         workspace: WorkspaceArgument,
-        /// The outcome as JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Take numbers off the list
+    /// Remove numbers from the list
     #[command(after_help = "Example:\n  longshore invalid-numbers remove +15550100 +15550101")]
     Remove {
-        /// The numbers, with their plus or without
+        /// The numbers, with or without plus
         #[arg(value_name = "NUMBER", required = true, value_parser = PhoneNumber::parse)]
         numbers: Vec<PhoneNumber>,
         #[command(flatten)]
         workspace: WorkspaceArgument,
-        /// The outcome as JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },
@@ -111,7 +111,7 @@ async fn add(
     json: bool,
 ) -> CommandResult {
     if reason.contains(char::is_control) {
-        return Err("a reason has no control characters".into());
+        return Err("a reason must not contain control characters".into());
     }
     let workspace = workspace.find(&mut app.store.snapshot().await?).await?;
     let name = file.display().to_string();
@@ -134,11 +134,11 @@ async fn add(
         println!("{}", json!({"added": added, "already_there": there, "bad": bad}));
     } else {
         let (added, bad) = (count(added, "number"), count(bad, "bad line"));
-        println!("{added} added, {there} there already, {bad}");
+        println!("{added} added, {there} already on the list, {bad}");
     }
     match bad {
         0 => Ok(()),
-        bad => Err(format!("{} did not go in", count(bad, "line")).into()),
+        bad => Err(format!("{} not added", count(bad, "line")).into()),
     }
 }
 
@@ -148,7 +148,7 @@ struct Outcome {
     bad: u64,
 }
 
-/// Reads numbers into batches, in which none is twice, until the receiver is gone.
+/// Reads numbers into batches without duplicates, until the receiver is closed.
 fn read(
     name: &str,
     input: impl Read,
@@ -161,7 +161,7 @@ fn read(
         let failed = |error| format!("{name}:{at}: {error}");
         let read = (&mut input).take(MAX_LINE).read_until(b'\n', &mut line).map_err(failed)?;
         if read as u64 == MAX_LINE && !line.ends_with(b"\n") {
-            return Err(format!("{name}:{at}: the line is no phone number"));
+            return Err(format!("{name}:{at}: not a valid phone number"));
         }
         let text = String::from_utf8_lossy(&line);
         match PhoneNumber::parse(text.trim()) {
@@ -182,7 +182,7 @@ fn read(
     Ok(outcome)
 }
 
-/// Sends a batch; how many numbers it had, none where the receiver is gone, which says why
+/// Sends a batch; returns its size, or none if the receiver is closed, which reports the reason
 /// itself.
 fn send(batch: &mut Vec<PhoneNumber>, to_writer: &mpsc::Sender<Vec<PhoneNumber>>) -> Option<u64> {
     let mut numbers = std::mem::take(batch);
@@ -236,6 +236,6 @@ mod tests {
         let (outcome, numbers) = read_all(&many);
         assert_eq!((outcome.unwrap().numbers, numbers.len()), (2_500, 2_500));
         let error = read_all(&format!("+15550100\n{}", "5".repeat(2_000))).0.err().unwrap();
-        assert_eq!(error, "file:2: the line is no phone number");
+        assert_eq!(error, "file:2: not a valid phone number");
     }
 }

@@ -26,7 +26,7 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Make a key and print its secret, this once
+    /// Create a key and print its secret, only this time
     #[command(after_help = "\
 Example:
   $ longshore key create --workspace acme --name integrator \\
@@ -36,7 +36,7 @@ Example:
     /// List keys: name, permissions, created, last used, revoked
     #[command(after_help = "Example:\n  $ longshore key list --workspace acme --json")]
     List(List),
-    /// End a key: within five seconds nobody can use it
+    /// Revoke a key; it stops working within five seconds
     #[command(after_help = "Example:\n  $ longshore key revoke --workspace acme integrator")]
     Revoke(Revoke),
 }
@@ -45,14 +45,14 @@ Example:
 struct Create {
     #[command(flatten)]
     workspace: WorkspaceArgument,
-    /// What to call it
+    /// Name of the key
     #[arg(long)]
     name: String,
     /// What it may be used for; give it once for each
     #[arg(long = "permission", required = true, value_name = "PERMISSION",
           help = permission_help())]
     permissions: Vec<String>,
-    /// Network that it may be used from; give it once for each [default: everywhere]
+    /// Network from which the key may be used; repeat for each [default: everywhere]
     #[arg(long, value_name = "CIDR", value_parser = network)]
     allow: Vec<IpNet>,
     /// Print as JSON
@@ -65,7 +65,7 @@ struct List {
     /// Only the keys of this workspace
     #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
-    /// Print as JSON, a line each
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
@@ -82,7 +82,7 @@ struct Revoke {
 }
 
 fn permission_help() -> String {
-    format!("What it may be used for, once for each: {}", keys::PERMISSIONS.join(", "))
+    format!("A permission of the key; repeat for each: {}", keys::PERMISSIONS.join(", "))
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
@@ -110,7 +110,7 @@ async fn create(app: &App, arguments: Create) -> CommandResult {
         let name = arguments.name;
         println!("{}", json!({"workspace": workspace.name, "name": name, "secret": secret}));
     } else {
-        eprintln!("key {} of {}; its secret is shown this once:", arguments.name, workspace.name);
+        eprintln!("key {} of {}; its secret is shown only once:", arguments.name, workspace.name);
         println!("{secret}");
     }
     Ok(())
@@ -132,7 +132,7 @@ async fn list(app: &App, arguments: List) -> CommandResult {
         }
     }
     if keys.is_empty() && !arguments.json {
-        println!("no keys");
+        println!("No keys.");
     }
     Ok(())
 }
@@ -149,7 +149,7 @@ async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
     }
     if key.declared {
         eprintln!(
-            "the workspace file declares it: take it out there, or the next apply makes it again"
+            "the workspace file declares it: remove it there, or the next apply creates it again"
         );
     }
     Ok(())

@@ -22,21 +22,21 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show where each group is in each partition, how far behind, and what stops it
+    /// Show each group's position in each partition, its lag, and why it is stopped
     ///
-    /// Of the topics whose messages are applied exactly once, since their offsets are in the
-    /// database. Ends with 1 where a partition cannot go on.
+    /// For the topics whose messages are applied exactly once, because their offsets are in the
+    /// database. Exits with 1 if a partition is stopped.
     #[command(after_help = "Example:\n  longshore log status --json | jq 'select(.stopped)'")]
     Status {
-        /// One JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Say where stopped partitions go on
+    /// Set the position of stopped partitions
     ///
-    /// Workers need not be stopped: they go on from there within seconds. What lies between
-    /// the old place and the new one is never applied; what is given out again is applied
-    /// once more, and counts twice.
+    /// Workers can keep running: they continue at the new position within seconds. Messages between
+    /// the old and a later position are never applied; messages after an earlier position are
+    /// applied again, and count twice.
     #[command(
         after_help = "Examples:\n  longshore log reset --topic tracking --partition 3 --to latest\n  \
                       longshore log reset --topic tracking --all --to earliest"
@@ -51,8 +51,7 @@ struct Reset {
     topic: Topic,
     #[command(flatten)]
     which: Which,
-    /// `earliest`: the oldest message that the log has; `latest`: behind the newest one; or an
-    /// offset
+    /// `earliest`: the oldest message in the log; `latest`: after the newest one; or an offset
     #[arg(long, value_name = "OFFSET")]
     to: To,
 }
@@ -63,7 +62,7 @@ struct Which {
     /// The partitions
     #[arg(long = "partition", value_name = "N")]
     partitions: Vec<i32>,
-    /// All partitions that cannot go on
+    /// All stopped partitions
     #[arg(long)]
     all: bool,
 }
@@ -97,14 +96,14 @@ impl FromStr for To {
 }
 
 impl To {
-    /// The offset within what the log has.
+    /// The offset, within the offsets of the log.
     fn within(self, range: &Range) -> Result<i64, String> {
         match self {
             Self::Earliest => Ok(range.earliest),
             Self::Latest => Ok(range.end),
             Self::Offset(offset) if (range.earliest..=range.end).contains(&offset) => Ok(offset),
             Self::Offset(offset) => Err(format!(
-                "partition {}: {offset} is not within what the log has, {} to {}",
+                "partition {}: {offset} is outside of the log's offsets, {} to {}",
                 range.partition, range.earliest, range.end
             )),
         }
@@ -121,7 +120,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     result
 }
 
-/// A partition as a group has it, beside what the log has.
+/// A group's position in a partition, and the offsets of the log.
 struct Line {
     topic: Topic,
     place: Place,
@@ -148,7 +147,7 @@ impl Line {
         })
     }
 
-    /// Messages to go; of a partition that cannot go on nobody knows.
+    /// Messages to process; unknown for a stopped partition.
     fn behind(&self) -> Option<i64> {
         let range = self.range.filter(|_| self.stopped.is_none());
         range.map(|range| range.end - self.place.next)
@@ -169,7 +168,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// The partitions of a topic whose offsets the store keeps; none that nobody consumed yet.
+/// The partitions of a topic whose offsets are in the store; none before the first consumer.
 async fn lines(app: &App, topic: Topic) -> CommandResult<(Vec<Line>, Option<Extent>)> {
     let places = offsets::places(&mut app.store.snapshot().await?, topic).await?;
     if places.is_empty() {
@@ -193,7 +192,7 @@ async fn status(app: &App, json: bool) -> CommandResult {
         }
     }
     if shown == 0 {
-        eprintln!("longshore: no group has taken anything from the log yet");
+        eprintln!("No consumer groups.");
     }
     match stopped {
         0 => Ok(()),
@@ -206,7 +205,9 @@ async fn status(app: &App, json: bool) -> CommandResult {
 
 async fn reset(app: &App, reset: &Reset) -> CommandResult {
     let (lines, Some(extent)) = lines(app, reset.topic).await? else {
-        return Err(format!("{} was never consumed: nothing to reset", reset.topic.name()).into());
+        return Err(
+            format!("{} was never consumed: no position to reset", reset.topic.name()).into()
+        );
     };
     let mut chosen = Vec::new();
     for line in &lines {
@@ -216,7 +217,7 @@ async fn reset(app: &App, reset: &Reset) -> CommandResult {
             false => reset.which.partitions.contains(&partition),
         };
         if is_chosen {
-            let range = line.range.ok_or(format!("the log has no partition {partition}"))?;
+            let range = line.range.ok_or(format!("unknown partition {partition}"))?;
             chosen.push((line, reset.to.within(&range)?));
         }
     }
@@ -237,10 +238,10 @@ async fn reset(app: &App, reset: &Reset) -> CommandResult {
     for (line, next) in &chosen {
         let Place { consumer_group: group, partition, next: former, .. } = &line.place;
         let topic = reset.topic.name();
-        println!("{topic} {partition} of {group}: was at {former}, goes on at {next}");
+        println!("{topic} {partition} of {group}: was at {former}, continues at {next}");
     }
     if chosen.is_empty() {
-        println!("no partition is stopped: nothing was changed");
+        println!("No stopped partitions.");
     }
     Ok(())
 }

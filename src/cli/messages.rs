@@ -1,4 +1,4 @@
-//! `longshore messages`: what a user was sent, and what not.
+//! `longshore messages`: the messages of a user.
 
 use uuid::Uuid;
 
@@ -9,25 +9,25 @@ use crate::messages::dispatch::{self, OfUser};
 use kit::clock::format_seconds;
 
 #[derive(clap::Args)]
-#[command(after_help = "Transactional emails are not among them: see `dispatches show`.
+#[command(after_help = "Transactional emails are not included: see `dispatches show`.
 
 Example:
   longshore messages ann@acme.example --limit 20 --json")]
 pub struct Arguments {
     #[command(flatten)]
     user: UserArgument,
-    /// Only those of this dispatch_id
+    /// Only messages of this dispatch_id
     #[arg(long, value_name = "ID", value_parser = dispatch_id)]
     dispatch: Option<Uuid>,
-    /// How many at most, the latest first
+    /// Maximum number of messages, latest first
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u32,
-    /// A JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
-/// The latest messages first, whatever came of them.
+/// List the latest messages of a user, whatever their outcome.
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     let mut tx = app.store.snapshot().await?;

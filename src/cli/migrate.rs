@@ -9,19 +9,20 @@ use crate::setup::{self, SetupError};
 use kit::retry::Retry;
 use store::{StoreError, inspect};
 
-/// How long a database or a log that is just being started is waited for.
+/// How long to wait for a database or a log that is starting.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args)]
-#[command(after_help = "\
-Safe to run again, from many processes at once, and beside running gateways and workers of the
-version before. On a database that a newer version has brought further it does nothing, and says
-whether this version still runs on it. Give LONGSHORE_SECRET_KEY_OLD beside a new
-LONGSHORE_SECRET_KEY, and the stored secrets are sealed anew.
+#[command(
+    after_help = "Safe to run again, from many processes at the same time, and while gateways and workers of the
+previous version run. On a database that a newer version has migrated, it changes nothing and reports
+whether this version still works with it. To encrypt the stored secrets again with a new
+LONGSHORE_SECRET_KEY, set LONGSHORE_SECRET_KEY_OLD to the previous one.
 
 Example:
   $ longshore migrate
-  the database and the log are at this version")]
+  the database and the log are at this version"
+)]
 pub struct Arguments {}
 
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +51,7 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
         match migrate(&config).await {
             Ok(done) => break done,
             Err(error) if error.can_retry() && started.elapsed() < PATIENCE => {
-                eprintln!("longshore: {error}; trying again");
+                eprintln!("longshore: {error}; retrying");
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
             Err(error) => return Err(error.into()),
@@ -64,13 +65,13 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
         eprintln!("longshore: {note}");
     }
     if done.rotated {
-        println!("the stored secrets are sealed with the new LONGSHORE_SECRET_KEY");
+        println!("the stored secrets are now encrypted with the new LONGSHORE_SECRET_KEY");
     }
     Ok(())
 }
 
 async fn migrate(config: &Config) -> Result<setup::Done, MigrateError> {
-    // A plain connection first: its error says more than that of a pool.
+    // A plain connection first: its error is clearer than that of a pool.
     inspect::reach(&config.database_url()).await?;
     let app = App::open(config.clone()).await?;
     Ok(setup::run(&app).await?)

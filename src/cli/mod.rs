@@ -1,5 +1,5 @@
-//! The command line: one file a subcommand. Each parses its options, opens what it needs,
-//! hands over, and ends with 0 only when all of it was done.
+//! The command line: one file per subcommand. Each parses its options, opens what it needs, runs
+//! the work, and exits with 0 only if all of it was done.
 
 mod apply;
 mod campaigns;
@@ -50,7 +50,7 @@ use crate::users::find;
 use crate::workspaces::{ChoiceError, Workspace, only_or_named};
 use store::Tx;
 
-/// What a command may fail with: printed to the operator as it is.
+/// An error of a command, printed to the operator unchanged.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 pub type CommandResult<T = ()> = Result<T, Error>;
 
@@ -60,15 +60,13 @@ pub type CommandResult<T = ()> = Result<T, Error>;
     name = "longshore",
     version,
     max_term_width = 100,
-    after_help = "Commands take the settings that the processes have, from the environment or the \
-                  settings file.\nWithout any they use ./longshore-data, which apply, migrate and \
-                  standalone create.\n\n\
-                  Examples:\n  \
-                  longshore demo\n  \
-                  longshore export run --help"
+    after_help = "Commands read the same settings as the processes, from the environment or the \
+                  settings file.\nWithout settings they use ./longshore-data, which apply, \
+                  migrate and standalone create.\n\nExamples:\n  longshore demo\n  longshore \
+                  export run --help"
 )]
 struct Arguments {
-    /// Settings file [default: longshore.toml where it exists]
+    /// Settings file [default: longshore.toml if it exists]
     #[arg(long, global = true, value_name = "FILE", env = "LONGSHORE_CONFIG")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -77,61 +75,62 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Gateway and every worker role in one process, on the embedded log, store and objects
+    /// Run the gateway and every worker role in one process, with the embedded log, store and
+    /// objects
     Standalone(standalone::Arguments),
-    /// The API
+    /// Run the API
     Gateway(gateway::Arguments),
-    /// The work behind the API
+    /// Run the workers behind the API
     Worker(worker::Arguments),
-    /// Bring the database and the log up to this version
+    /// Migrate the database and the log to this version
     Migrate(migrate::Arguments),
-    /// Bring a workspace to what a file declares
+    /// Apply a workspace file
     Apply(apply::Arguments),
-    /// API keys: create, list, revoke
+    /// Create, list and revoke API keys
     Key(key::Arguments),
-    /// SCIM tokens: create, list, revoke
+    /// Create, list and revoke SCIM tokens
     ScimToken(scim_token::Arguments),
     /// Import users from newline-delimited JSON
     Import(import::Arguments),
-    /// Write lifelike user records as newline-delimited JSON
+    /// Generate realistic user records as newline-delimited JSON
     Generate(generate::Arguments),
     /// Show or erase users
     Users(users::Arguments),
-    /// The global control group: show, renew
+    /// Show or renew the global control group
     ControlGroup(control_group::Arguments),
-    /// Exports: run, list, status, cancel
+    /// Run, list, show and cancel exports
     Export(export::Arguments),
-    /// Callbacks: list, show, resend
+    /// List, show and resend callbacks
     Deliveries(deliveries::Arguments),
-    /// Catalogs: list, items, edits
+    /// Show catalogs, their items and edits
     Catalogs(catalogs::Arguments),
-    /// Campaigns and Canvases: stats
+    /// Show statistics of campaigns and Canvases
     Campaigns(campaigns::Arguments),
-    /// Sends: list, show, cancel
+    /// List, show and cancel sends
     Dispatches(dispatches::Arguments),
-    /// The developer console's records of sends to segments
+    /// Show the developer console's records of sends to segments
     ConsoleLog(console_log::Arguments),
-    /// The messages of a user: what came of each, and why
+    /// Show the messages of a user, with their outcome
     Messages(messages::Arguments),
-    /// The content cards of a user
+    /// Show the content cards of a user
     Cards(cards::Arguments),
-    /// Templates of messages: check, render
+    /// Check and render message templates
     Template(template::Arguments),
-    /// Scheduled sends: list, show, cancel
+    /// List, show and cancel schedules
     Schedules(schedules::Arguments),
-    /// How many transactional emails were handed over within a minute, by campaign and hour
+    /// Show the share of transactional emails sent within a minute, by campaign and hour
     Sla(sla::Arguments),
-    /// Phone numbers that messages are not sent to: list, add, remove
+    /// List, add and remove invalid phone numbers
     InvalidNumbers(invalid_numbers::Arguments),
-    /// Work that could not be done: list, retry, discard
+    /// List, retry and discard dead letters
     DeadLetters(dead_letters::Arguments),
-    /// Where the groups are in the log: status, reset
+    /// Show and reset the groups' positions in the log
     Log(log::Arguments),
-    /// The main job from start to end on a throw-away data directory
+    /// Run an export from start to end on a temporary data directory
     Demo(demo::Arguments),
-    /// Try each configured connection and say how to mend what is wrong
+    /// Test each configured connection, and show how to fix errors
     Doctor(doctor::Arguments),
-    /// Ask the process on this machine whether it is ready
+    /// Check whether the process on this machine is ready
     Health(health::Arguments),
     /// Write the generated pages of the documentation
     #[command(hide = true)]
@@ -139,7 +138,7 @@ enum Command {
 }
 
 impl Command {
-    /// What the settings must serve for, and the settings that its options stand for.
+    /// The mode of the settings, and the settings of its options.
     fn needs(&self) -> (Mode, Vec<(&'static str, OsString)>) {
         match self {
             Self::Standalone(arguments) => (Mode::Standalone, arguments.settings()),
@@ -155,10 +154,10 @@ fn commands() -> clap::Command {
     Arguments::command()
 }
 
-/// Which workspace a command works on.
+/// The workspace of a command.
 #[derive(clap::Args)]
 struct WorkspaceArgument {
-    /// The workspace; may be left out where there is only one
+    /// The workspace; optional if there is only one
     #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
 }
@@ -169,7 +168,7 @@ impl WorkspaceArgument {
     }
 }
 
-/// Whom a command is about.
+/// The user of a command.
 #[derive(clap::Args)]
 struct UserArgument {
     /// An external_id, a service_id or an email
@@ -187,7 +186,7 @@ impl UserArgument {
     }
 }
 
-/// What a command lists of what has a state.
+/// The arguments of a list of objects with a state.
 #[derive(clap::Args)]
 struct ListArguments<S: clap::ValueEnum + Send + Sync + 'static> {
     /// Only those in this state
@@ -196,16 +195,16 @@ struct ListArguments<S: clap::ValueEnum + Send + Sync + 'static> {
     /// Only those of this workspace
     #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
-    /// How many at most
+    /// Maximum number
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u32,
-    /// A JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
-/// Opens what a command works on: an installation of this version. Nothing needs to be closed:
-/// what is said to be done is durable.
+/// Opens an installation of this version for a command. It needs no close: completed work is
+/// durable.
 async fn open(config: Config) -> CommandResult<App> {
     if let Some(missing) = config.missing_installation() {
         return Err(missing.into());
@@ -213,17 +212,17 @@ async fn open(config: Config) -> CommandResult<App> {
     open_or_create(config).await
 }
 
-/// The same for a command with which an installation may begin.
+/// The same for a command that can create an installation.
 async fn open_or_create(config: Config) -> CommandResult<App> {
     let app = App::open(config).await?;
     setup::check(&app).await?;
     Ok(app)
 }
 
-/// What a shell shows of a program that SIGPIPE has ended.
+/// The exit status that a shell shows for a program ended by SIGPIPE.
 const READER_GONE: i32 = 128 + 13;
 
-/// Who reads no further, as `| head` does, ends the command: that is no panic.
+/// A reader that stops early, like `| head`, ends the command without a panic.
 fn end_with_the_reader() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -235,7 +234,7 @@ fn end_with_the_reader() {
     }));
 }
 
-/// Parses the command line, runs the command and says how it went.
+/// Parses the command line, runs the command and prints its error.
 pub fn main() -> ExitCode {
     end_with_the_reader();
     // One TLS provider for every client in the process.
@@ -251,7 +250,7 @@ pub fn main() -> ExitCode {
     };
     let status = runtime.block_on(run(arguments));
     if is_doctor {
-        // A check that was given up may block a thread for longer.
+        // An abandoned check may block a thread for longer.
         runtime.shutdown_background();
     }
     status
@@ -314,7 +313,7 @@ async fn run(arguments: Arguments) -> ExitCode {
     }
 }
 
-/// 2 where the settings cannot be used, as for a wrong option; else 1.
+/// 2 for invalid settings, as for a wrong option; otherwise 1.
 fn status(error: &(dyn std::error::Error + 'static)) -> ExitCode {
     let mut causes = std::iter::successors(Some(error), |error| error.source());
     ExitCode::from(if causes.any(|cause| cause.is::<ConfigError>()) { 2 } else { 1 })

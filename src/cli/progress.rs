@@ -8,7 +8,7 @@ use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 
 use kit::words;
 
-/// Between lines where there is no terminal.
+/// Interval between lines without a terminal.
 const LINE: Duration = Duration::from_secs(5);
 
 /// What is counted.
@@ -27,7 +27,7 @@ impl Unit {
     }
 }
 
-/// Work under way. Dropped, it takes the bar away.
+/// Work in progress. Removes the bar when dropped.
 pub struct Progress {
     unit: Unit,
     bar: Option<ProgressBar>,
@@ -44,7 +44,7 @@ impl Progress {
         Self { unit, bar, began: now, told: now }
     }
 
-    /// Says what is being done and how much of it is; `total` where that is known.
+    /// Sets the current work and its progress; `total` if it is known.
     pub fn update(&mut self, what: &str, done: u64, total: Option<u64>) {
         if self.bar.is_none() && self.told.elapsed() < LINE {
             return;
@@ -70,7 +70,7 @@ impl Progress {
         }
     }
 
-    /// Since the beginning.
+    /// Seconds since the start.
     pub fn seconds(&self) -> f64 {
         self.began.elapsed().as_secs_f64()
     }
@@ -91,7 +91,7 @@ fn counts(unit: Unit, done: u64, total: Option<u64>, elapsed: Duration) -> Strin
     let rated = format!("{} a second", unit.text(rate as u64));
     let Some(total) = total else { return format!("{}, {rated}", unit.text(done)) };
     let of = format!("{} of {}, {rated}", unit.text(done), unit.text(total));
-    // Before anything is done nobody knows how long it will take.
+    // At the start, the remaining time is unknown.
     let seconds = total.saturating_sub(done) as f64 / rate;
     match Duration::try_from_secs_f64(seconds) {
         Ok(left) if done > 0 => format!("{of}, about {:#} left", HumanDuration(left)),

@@ -17,7 +17,7 @@ use crate::workspace_file::document::json_schema;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The folder to write to
+    /// The output folder
     folder: PathBuf,
 }
 
@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments) -> CommandResult {
     Ok(())
 }
 
-/// A page: its file, its title, and what it is about. The last page of a list has the rest.
+/// A page: its file, its title, and its topics. The last page of a list has the rest.
 type Part = (&'static str, &'static str, &'static [&'static str]);
 
 const SETTINGS: &[Part] = &[
@@ -87,7 +87,7 @@ pub fn pages() -> Vec<(&'static str, String)> {
     pages
 }
 
-/// Whether a page has something, of the pages of `parts`.
+/// Whether a page includes a name, given all `parts`.
 fn has(part: &Part, parts: &[Part], name: &str) -> bool {
     let is_claimed = || parts.iter().any(|(_, _, names)| names.contains(&name));
     part.2.contains(&name) || (part.2.is_empty() && !is_claimed())
@@ -175,7 +175,7 @@ fn commands(part: &Part) -> String {
 
 fn help(page: &mut String, command: &clap::Command, level: usize) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
-    // What a variable holds is no part of the documentation.
+    // The values of environment variables are not part of the documentation.
     let mut shown = command.clone().mut_args(|option| option.hide_env_values(true));
     let text = shown.render_help().to_string();
     let lines: Vec<&str> = text.trim_end().lines().map(str::trim_end).collect();
@@ -237,7 +237,7 @@ fn fields(page: &mut String, schema: &Value, object: &Value, path: &str) {
     }
 }
 
-/// What a field holds: the object of a list, of a map, or of what may be absent.
+/// The type of a field: the object of a list, of a map, or of an optional field.
 fn inner(field: &Value) -> &Value {
     let some = field["anyOf"].as_array().and_then(|forms| forms.first());
     let is_map = |value: &&Value| value.get("$ref").is_some();
@@ -264,7 +264,7 @@ fn members(object: &Value) -> Vec<(&String, &Value)> {
     object["properties"].as_object().into_iter().flat_map(Map::iter).collect()
 }
 
-/// What a `$ref` leads to.
+/// The target of a `$ref`.
 fn resolved<'a>(schema: &'a Value, value: &'a Value) -> &'a Value {
     let name = value["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/"));
     name.map_or(value, |name| &schema["$defs"][name])

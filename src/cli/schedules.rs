@@ -10,7 +10,7 @@ use crate::schedules::{self, Filter, Schedule, State};
 use crate::workspaces::only_or_named;
 use kit::clock::{format_seconds, format_time};
 
-/// Sends that wait for their time.
+/// List, show and cancel scheduled sends.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   longshore schedules list --state pending
@@ -23,15 +23,15 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// The youngest schedules, one a line
+    /// List the latest schedules
     #[command(after_help = "Example:
   longshore schedules list --workspace acme --state pending --limit 20")]
     List(ListArguments<State>),
-    /// One schedule with its request
+    /// Show one schedule with its request
     #[command(after_help = "Example:
   longshore schedules show 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --json")]
     Show(Show),
-    /// Cancel schedules: of what is begun, what can still be kept back is
+    /// Cancel schedules; messages that are being sent are stopped if possible
     #[command(after_help = "Example:
   longshore schedules cancel 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54")]
     Cancel(Cancel),
@@ -41,7 +41,7 @@ enum Command {
 struct Show {
     /// The schedule_id
     id: Uuid,
-    /// As a JSON object
+    /// Print a JSON object
     #[arg(long)]
     json: bool,
 }
@@ -90,7 +90,7 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
     Ok(())
 }
 
-/// Cancels what can be cancelled, says what cannot, and fails where there was any.
+/// Cancels all schedules that it can, prints the errors of the others, and fails if there are any.
 async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
     let mut failed = 0;
     for id in &arguments.ids {
@@ -98,8 +98,8 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
         let state = schedules::cancel(&mut tx, *id, app.clock.now_ms()).await?;
         tx.commit().await?;
         match state {
-            Some(State::Cancelled) => println!("{id} is cancelled"),
-            Some(State::Missed) => println!("{id} was missed: nothing of it is sent"),
+            Some(State::Cancelled) => println!("{id} cancelled"),
+            Some(State::Missed) => println!("{id} was missed: no message is sent"),
             state => {
                 failed += 1;
                 let why = state.map_or_else(|| unknown(*id), |_| format!("{id} has been sent"));
@@ -114,7 +114,7 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
 }
 
 fn unknown(id: Uuid) -> String {
-    format!("no schedule has the id {id}")
+    format!("unknown schedule {id}: see `longshore schedules list`")
 }
 
 fn line(schedule: &Schedule) -> String {
@@ -153,14 +153,14 @@ fn moment(ms: Option<i64>) -> String {
     ms.map_or("-".to_owned(), format_time)
 }
 
-/// How many of the moments at which its time comes are past.
+/// How many of its due times are past.
 fn moments(schedule: &Schedule) -> String {
     let (all, past) = schedule.moments();
     let missed = schedule.missed_at.map(|at| format!(", missed up to {}", format_time(at)));
     format!("{past} of {all}{}", missed.unwrap_or_default())
 }
 
-/// What it is of: a Canvas or a campaign, with its id, or a send of its own.
+/// Its subject: a Canvas or a campaign with its id, or a send without one.
 fn what(schedule: &Schedule) -> String {
     let request: serde_json::Value = serde_json::from_str(&schedule.request).unwrap_or_default();
     match (schedule.canvas_id, request["campaign_id"].as_str()) {
@@ -174,7 +174,7 @@ fn canvas(schedule: &Schedule) -> String {
     schedule.canvas_id.map_or("-".to_owned(), |id| id.to_string())
 }
 
-/// In whole seconds: in UTC, or as it is on walls.
+/// In whole seconds: in UTC, or as a local time.
 fn time(schedule: &Schedule) -> String {
     let time = format_seconds(schedule.time);
     match schedule.timing {

@@ -25,7 +25,7 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Make a token and print its secret, this once
+    /// Create a token and print its secret, only this time
     #[command(
         after_help = "Example:\n  $ longshore scim-token create --name idp --allow 203.0.113.0/24"
     )]
@@ -33,17 +33,17 @@ enum Command {
     /// List tokens: name, networks, created, last used, revoked
     #[command(after_help = "Example:\n  $ longshore scim-token list --json")]
     List(List),
-    /// End a token: within five seconds nobody can use it
+    /// Revoke a token; it stops working within five seconds
     #[command(after_help = "Example:\n  $ longshore scim-token revoke idp")]
     Revoke(Revoke),
 }
 
 #[derive(clap::Args)]
 struct Create {
-    /// What to call it
+    /// Name of the token
     #[arg(long)]
     name: String,
-    /// Network that it may be used from; give it once for each [default: everywhere]
+    /// Network from which the token may be used; repeat for each [default: everywhere]
     #[arg(long, value_name = "CIDR", value_parser = network)]
     allow: Vec<IpNet>,
     /// Print as JSON
@@ -53,7 +53,7 @@ struct Create {
 
 #[derive(clap::Args)]
 struct List {
-    /// Print as JSON, a line each
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
@@ -84,7 +84,7 @@ async fn create(app: &App, arguments: Create) -> CommandResult {
     if arguments.json {
         println!("{}", json!({"name": arguments.name, "secret": secret}));
     } else {
-        eprintln!("SCIM token {}; its secret is shown this once:", arguments.name);
+        eprintln!("SCIM token {}; its secret is shown only once:", arguments.name);
         println!("{secret}");
     }
     Ok(())
@@ -102,7 +102,7 @@ async fn list(app: &App, arguments: List) -> CommandResult {
         }
     }
     if tokens.is_empty() && !arguments.json {
-        println!("no SCIM tokens");
+        println!("No SCIM tokens.");
     }
     Ok(())
 }
@@ -118,7 +118,7 @@ async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
     }
     if token.declared {
         eprintln!(
-            "the workspace file declares it: take it out there, or the next apply makes it again"
+            "the workspace file declares it: remove it there, or the next apply creates it again"
         );
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What every long-running command does: starts, waits for what is away, runs, stops.
+//! The life of every long-running command: start, wait for dependencies, run, stop.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,15 +24,16 @@ use crate::{
 use crate::{inbound, transactional};
 use kit::retry::{self, Retry as _};
 
-/// The pause before what is away is asked again, and the longest.
+/// The first and the longest pause before a dependency is tried again.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// From the drain's end to the process's: for stopped work to return and connections to
-/// close. With the default drain all is over before the 30 seconds of most supervisors.
+/// Time from the end of the drain to the end of the process, for stopped work to return and
+/// connections to close. With the default drain, the process ends before the 30 seconds of most
+/// supervisors.
 const AFTER_DRAIN: Duration = Duration::from_secs(4);
 
-/// Every call of the API.
+/// Every route of the API.
 pub fn routes() -> Routes {
     tracking::api::routes()
         .merge(exports::api::routes())
@@ -46,7 +47,7 @@ pub fn routes() -> Routes {
         .merge(scim::api::routes())
 }
 
-/// A process with its connections, its operations listener and the signal that ends it.
+/// A process with its connections, its operations listener and its stop signal.
 pub struct Service {
     pub app: App,
     pub shutdown: CancellationToken,
@@ -54,7 +55,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Opens everything; nothing is looked at yet.
+    /// Opens all connections; checks nothing yet.
     pub async fn start(config: Config, process: Process) -> CommandResult<Self> {
         telemetry::init_tracing(&config)?;
         let metrics = telemetry::metrics::recorder::install()?;
@@ -72,8 +73,8 @@ impl Service {
         Ok(Self { app, ops: tokio::spawn(ops), shutdown })
     }
 
-    /// Refuses a schema that it may not run on, another partition count or secret key than the
-    /// installation's; waits for a store that is away. False when the process was told to stop
+    /// Rejects an unsupported schema, and a partition count or secret key that differs from the
+    /// installation's; waits for a store that is down. False if the process was asked to stop
     /// before.
     pub async fn is_set_up(&self) -> Result<bool, SetupError> {
         let mut attempt = 0;
@@ -97,8 +98,8 @@ impl Service {
         Ok(false)
     }
 
-    /// Reads which keys, tokens and workspaces there are, so that those that have some need not
-    /// wait beside those that have none. False when the process was told to stop before.
+    /// Reads the lists of keys, tokens and workspaces, so that valid ones need not wait for the
+    /// lookups of unknown ones. False if the process was asked to stop before.
     async fn has_lists(&self) -> Result<bool, FindError> {
         let mut attempt = 0;
         while !self.shutdown.is_cancelled() {
@@ -120,14 +121,14 @@ impl Service {
         Ok(false)
     }
 
-    /// Answers the API's calls until the shutdown. Until the lists of keys are read, connections
-    /// wait in the system's queue.
+    /// Serves the API until the shutdown. Before the lists of keys are read, connections wait in
+    /// the system's queue.
     pub async fn serve(&self, listener: TcpListener) -> CommandResult {
         if !self.has_lists().await? {
             return Ok(());
         }
         let address: SocketAddr = listener.local_addr()?;
-        tracing::info!(%address, "the gateway listens");
+        tracing::info!(%address, "gateway started");
         let router = gateway::router(self.app.clone(), routes().documented(&self.app.config));
         tokio::join!(
             gateway::serve(self.app.clone(), router, listener, self.shutdown.clone()),

@@ -6,8 +6,8 @@ use crate::transactional::sla::{self, Kept};
 use crate::workspaces::only_or_named;
 use kit::clock::from_ms;
 
-/// How many transactional emails were handed over within a minute: by campaign and hour, what the
-/// package covers and what is beyond it.
+/// Show how many transactional emails the relay accepted within a minute, by campaign and hour,
+/// within and above the package.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   longshore sla
@@ -16,10 +16,10 @@ pub struct Arguments {
     /// Only this workspace
     #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
-    /// How many hours, the running one too
+    /// Number of hours, including the current one
     #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=8_760))]
     hours: u32,
-    /// A JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
@@ -68,7 +68,7 @@ fn line(kept: &Kept) -> String {
     )
 }
 
-/// Rounded down: 99.9% is nothing that 99.89% is.
+/// Rounded down: 99.89% must not show as 99.9%.
 fn percent(share: Option<f64>) -> String {
     share.map_or("-".into(), |share| format!("{:.2}%", (share * 1e4).floor() / 1e2))
 }

@@ -13,21 +13,21 @@ use crate::worker::Role;
 use crate::{gateway, setup};
 use kit::private;
 
-/// Gateway and workers in this process, on a data directory of its own: nothing else to
-/// install or start. Stops cleanly on Ctrl-C or SIGTERM and goes on where it was.
+/// Run the gateway and the workers in this process, with a data directory: nothing else to install
+/// or start. Stops cleanly on Ctrl-C or SIGTERM, and continues at the next start.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  longshore standalone --data ./longshore-data")]
 pub struct Arguments {
-    /// The data directory, over LONGSHORE_DATA
+    /// Data directory, overrides LONGSHORE_DATA
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where to listen, over LONGSHORE_LISTEN
+    /// Listen address, overrides LONGSHORE_LISTEN
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
 }
 
 impl Arguments {
-    /// The settings that the options stand for.
+    /// The settings of the options.
     pub fn settings(&self) -> Vec<(&'static str, OsString)> {
         let data = self.data.iter().map(|data| ("LONGSHORE_DATA", data.into()));
         let listen = self.listen.iter();
@@ -48,7 +48,7 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     served.and(Ok(worked?))
 }
 
-/// One standalone per data directory: the embedded log has one process.
+/// One standalone per data directory, because the embedded log supports one process.
 fn lock(data: &Path) -> Result<File, String> {
     let file = data.join("standalone.lock");
     let problem = |error: std::io::Error| format!("{}: {error}", file.display());
@@ -57,7 +57,7 @@ fn lock(data: &Path) -> Result<File, String> {
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(format!(
-            "another standalone runs on {}: stop it, or give this one --data of its own",
+            "another standalone is running on {}: stop it, or set another --data",
             data.display()
         )),
         Err(TryLockError::Error(error)) => Err(problem(error)),

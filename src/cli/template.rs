@@ -38,7 +38,7 @@ enum Command {
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
     },
-    /// Print what a template renders to for a user
+    /// Render a template for a user
     #[command(after_help = "Example:
   longshore template render body.liquid --user customer-17 --trigger-properties '{\"code\":\"X\"}'")]
     Render {
@@ -91,7 +91,12 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             let service_id = find::identify(&mut tx, workspace_id, &user).await?;
             let found = find_users(&mut tx, workspace_id, &[service_id], For::Reading).await?;
             drop(tx);
-            let stored = found.first().ok_or_else(|| format!("user {user} was erased"))?;
+            let stored = found.first().ok_or_else(|| {
+                format!(
+                    "user {user} does not exist any \
+                                                              more"
+                )
+            })?;
             let subject = Subject {
                 profile: parsed("users.doc", service_id, &stored.doc)?,
                 service_id: Some(service_id),
@@ -115,7 +120,7 @@ fn check(files: &[PathBuf], names: &Names<'_>) -> CommandResult {
     let wrong = errors.map(|error| eprintln!("{error}")).count();
     match wrong {
         0 => Ok(()),
-        wrong => Err(format!("{wrong} of {} templates cannot be used", files.len()).into()),
+        wrong => Err(format!("{wrong} of {} templates are invalid", files.len()).into()),
     }
 }
 
@@ -141,7 +146,7 @@ fn read(file: &Path, names: &Names<'_>) -> Result<Template, String> {
     }
 }
 
-/// Prints the text as it would be sent; what `message_extras` noted goes to standard error.
+/// Prints the text as it would be sent; the values of `message_extras` go to standard error.
 fn print(shown: Preview) -> CommandResult {
     if let Some(reason) = shown.aborted {
         return Err(format!("message aborted: {reason}").into());

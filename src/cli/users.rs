@@ -1,4 +1,4 @@
-//! `longshore users`: one user's stored record; erasure with all that belongs to it.
+//! `longshore users`: shows or erases one user.
 
 use super::{CommandResult, WorkspaceArgument};
 use crate::app::App;
@@ -26,11 +26,11 @@ enum Command {
         id: String,
         #[command(flatten)]
         workspace: WorkspaceArgument,
-        /// One line of JSON, as `import` takes it
+        /// Print one line of JSON, in the format of `import`
         #[arg(long)]
         json: bool,
     },
-    /// Erase users with all that belongs to them
+    /// Erase users with all their data
     #[command(after_help = "Example:\n  longshore users delete customer-17 customer-18")]
     Delete {
         /// External_ids, service_ids or emails
@@ -38,7 +38,7 @@ enum Command {
         ids: Vec<String>,
         #[command(flatten)]
         workspace: WorkspaceArgument,
-        /// One line of JSON: who was erased and who was not, and why
+        /// Print one JSON object per line: erased or not, and why
         #[arg(long)]
         json: bool,
     },

@@ -6,12 +6,12 @@ use crate::config::Config;
 use crate::telemetry::process::Process;
 use crate::worker::Role;
 
-/// Takes work from the log and the store of a fleet; run as many as wanted. On SIGTERM it
-/// finishes or hands back what is under way.
+/// Process work from the log and the store of a fleet; run any number of workers. On SIGTERM it
+/// finishes its work or returns it to the queue.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  longshore worker --roles exports,deliveries")]
 pub struct Arguments {
-    /// What this worker does [default: everything]
+    /// Roles of this worker [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "ROLE,…")]
     roles: Vec<Role>,
 }

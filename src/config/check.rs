@@ -1,4 +1,4 @@
-//! Which settings are impossible, all of them at once.
+//! Checks the settings; returns all errors together.
 
 use secrecy::ExposeSecret as _;
 
@@ -7,7 +7,7 @@ use kit::secrets::SecretKey;
 use objects::settings as objects;
 
 impl Config {
-    /// What makes these settings impossible for `mode`.
+    /// The errors of these settings for `mode`.
     pub(super) fn problems(&self, mode: Mode) -> Vec<String> {
         let mut problems = self.impossible();
         match mode {
@@ -18,40 +18,41 @@ impl Config {
         problems
     }
 
-    /// Clients must be able to call what download addresses begin with.
+    /// Clients must be able to reach the beginning of download URLs.
     fn impossible_alone(&self) -> Option<String> {
         let listen = self.gateway.listen;
         let is_callable = !listen.ip().is_unspecified() && listen.port() != 0;
         (self.public_url.is_none() && !is_callable).then(|| {
             format!(
-                "public_url (LONGSHORE_PUBLIC_URL) is not set, and {listen}, where the API \
-                 listens, is nothing that a client can call: give the address that clients use, \
-                 such as http://longshore.example.com:8080"
+                "public_url (LONGSHORE_PUBLIC_URL) is not set, and clients cannot reach {listen}, \
+                 where the API listens: set public_url to the URL that clients use, such as \
+                 http://longshore.example.com:8080"
             )
         })
     }
 
-    /// The processes of a fleet share nothing that lives inside one of them.
+    /// The processes of a fleet share no data inside of a process.
     fn impossible_in_a_fleet(&self) -> Vec<String> {
         let problems = [
             (
                 self.log.url == "embedded",
-                "log.url (LONGSHORE_LOG_URL) is embedded, which only `standalone` can use: give \
+                "log.url (LONGSHORE_LOG_URL) is embedded, which only `standalone` can use: set \
                  kafka://host:port",
             ),
             (
                 self.database_url().starts_with("sqlite:"),
                 "database.url (LONGSHORE_DATABASE_URL) is SQLite, which only `standalone` can \
-                 use: give postgres://…",
+                 use: set postgres://…",
             ),
             (
                 self.objects.url.is_none(),
-                "objects.url (LONGSHORE_OBJECTS_URL) is not set, and the data directory is of \
-                 one machine: give s3://…, azure://…, or file:///DIR of a volume that all share",
+                "objects.url (LONGSHORE_OBJECTS_URL) is not set, and the data directory is on one \
+                 machine only: set s3://…, azure://…, or file:///DIR on a volume that all \
+                 processes share",
             ),
             (
                 self.public_url.is_none(),
-                "public_url (LONGSHORE_PUBLIC_URL) is not set: give the address at which clients \
+                "public_url (LONGSHORE_PUBLIC_URL) is not set: set it to the URL at which clients \
                  reach the gateways, such as https://longshore.example.com",
             ),
         ];
@@ -74,7 +75,7 @@ impl Config {
         refuse(
             shared && self.secret_key.is_none(),
             "secret_key (LONGSHORE_SECRET_KEY) is required on a shared database: 32 bytes in \
-             base64, the same for every process (make one with: openssl rand -base64 32)",
+             base64, the same for every process (create one with: openssl rand -base64 32)",
         );
         refuse(
             self.log.url != "embedded" && !self.log.url.starts_with("kafka://"),
@@ -96,7 +97,8 @@ impl Config {
         );
         refuse(
             self.gateway.listen == self.ops.listen && self.ops.listen.port() != 0,
-            "ops.listen (LONGSHORE_OPS_LISTEN) is the API's own listener: operations never share it",
+            "ops.listen (LONGSHORE_OPS_LISTEN) must not be the API's listener: operations need an \
+             address of their own",
         );
         refuse(!(1..=3_600).contains(&self.ops.watch_seconds), "ops.watch_seconds: 1 to 3,600");
         refuse(
@@ -113,8 +115,8 @@ impl Config {
         );
         refuse(
             self.gateway.memory_bytes < self.gateway.max_body_bytes,
-            "gateway.memory_bytes: at least gateway.max_body_bytes, or the largest bodies never \
-             find room",
+            "gateway.memory_bytes: at least gateway.max_body_bytes, or the largest bodies would \
+             never be accepted",
         );
         refuse(
             self.gateway.unauthenticated_bytes < 1 << 20,

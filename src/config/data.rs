@@ -1,5 +1,4 @@
-//! What is made in the data directory before anything is opened there: the directory
-//! itself, and the secret key.
+//! Prepares the data directory before it is used: creates the directory and the secret key.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -15,9 +14,9 @@ use kit::private;
 use kit::secrets::SecretKey;
 
 impl Config {
-    /// The secret key: as set, else read from the data directory, else made there once
-    /// with mode 0600. Never made where a database is there already: its secrets are sealed
-    /// with another.
+    /// The secret key: from the settings, or from the data directory, or created there once with
+    /// mode 0600. Never created next to an existing database, whose secrets are encrypted with
+    /// another key.
     pub fn secret_key(&self) -> Result<SecretKey, ConfigError> {
         let file = self.data.join("secret.key");
         let problem = |text: String| ConfigError { problems: vec![text] };
@@ -31,8 +30,8 @@ impl Config {
             .map_err(|error| problem(format!("{}: {error}", file.display())))
     }
 
-    /// The folder of an installation that does not exist, in words; none where there is one, or
-    /// where nothing that a command reads is in a folder.
+    /// The folder of a missing installation, as text; none if it exists, or if a command reads
+    /// nothing from a folder.
     pub fn missing_installation(&self) -> Option<String> {
         let place = match self.database_file() {
             Some(file) => std::path::absolute(&file).unwrap_or(file),
@@ -41,13 +40,13 @@ impl Config {
         };
         let folder = place.parent().filter(|_| !place.exists())?.display();
         Some(format!(
-            "there is no installation in {folder}: run the command in the folder that has \
+            "no installation found in {folder}: run the command in the folder that contains \
              longshore-data, or set LONGSHORE_DATA or LONGSHORE_DATABASE_URL. `longshore apply \
              FILE`, `longshore migrate` and `longshore standalone` create an installation"
         ))
     }
 
-    /// Where the database is a file: which, whether it is there or not.
+    /// The database's file, existing or not, if it is a file.
     pub(crate) fn database_file(&self) -> Option<PathBuf> {
         let url = self.database_url();
         let options = SqliteConnectOptions::from_str(&url).ok()?;
@@ -59,15 +58,15 @@ fn read_or_make_key(file: &Path, database: Option<&Path>) -> io::Result<String> 
     if let Some(directory) = file.parent() {
         private::directory(directory)?;
     }
-    // Looked at before the key: whoever makes both makes the key first.
+    // Checked before the key, because another process that creates both creates the key first.
     let database = database.filter(|database| database.exists());
     if !file.exists() {
         if let Some(database) = database {
             return Err(io::Error::new(
                 ErrorKind::NotFound,
                 format!(
-                    "is missing, and the secrets in {} are sealed with it: put it back from a \
-                     backup, or set LONGSHORE_SECRET_KEY to what it held",
+                    "is missing, and the secrets in {} are encrypted with it: restore it from a \
+                     backup, or set LONGSHORE_SECRET_KEY to its content",
                     database.display()
                 ),
             ));
@@ -77,8 +76,8 @@ fn read_or_make_key(file: &Path, database: Option<&Path>) -> io::Result<String> 
     fs::read_to_string(file)
 }
 
-/// Written whole under another name and linked: of two processes that start together one
-/// wins, and neither reads half a key.
+/// Written to a temporary name and then linked: if two processes start together, one wins, and
+/// neither reads half a key.
 fn make_key(file: &Path) -> io::Result<()> {
     let draft = file.with_extension(format!("{}.new", std::process::id()));
     let mut new =
@@ -107,7 +106,7 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&config.data), 0o700);
         assert_eq!(mode(&config.data.join("secret.key")), 0o600);
-        // The same key the second time, and nothing beside it.
+        // The same key the second time, and no other file next to it.
         let text = fs::read_to_string(config.data.join("secret.key")).unwrap();
         config.secret_key().unwrap();
         assert_eq!(fs::read_to_string(config.data.join("secret.key")).unwrap(), text);
@@ -130,7 +129,7 @@ mod tests {
         config.database.url =
             Some(format!("sqlite://{}?cache=private", elsewhere.display()).into());
         refuses_for(&config, &elsewhere);
-        // What lies beside it is not the database then.
+        // The file next to it is not the database then.
         fs::remove_file(elsewhere).unwrap();
         config.secret_key().unwrap();
     }

@@ -1,4 +1,4 @@
-//! From a file and the environment over it to settings, with all that is wrong at once.
+//! Reads the settings from a file and the environment, and collects all errors.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -36,20 +36,20 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("LONGSHORE_OPS_LISTEN", "ops.listen"),
 ];
 
-/// Names that the environment may hold beside settings: what commands read, and (beginnings
-/// of names) what scripts and tests are told.
+/// Other names that the environment may contain: those of commands, and (as prefixes) those of
+/// scripts and tests.
 const BESIDE: &[&str] = &["LONGSHORE_CONFIG", "LONGSHORE_KEY", "LONGSHORE_URL"];
 const BESIDE_PREFIXES: &[&str] = &["LONGSHORE_TEST_", "LONGSHORE_SERVICES_"];
 
-/// Lists, which the environment writes with commas between.
+/// Lists, which the environment writes with commas.
 const LISTS: &[&str] = &["allow_private", "trusted_proxies"];
 
-/// What no error may show, beside the properties of librdkafka.
+/// Settings that no error may show, in addition to the properties of librdkafka.
 const SECRETS: &[&str] = &["secret_key", "secret_key_old", "database.url", "objects.url"];
 
 impl Config {
-    /// Reads the file (`file`, or `longshore.toml` where it exists) and the environment
-    /// over it, and checks that they serve for `mode`.
+    /// Reads the file (`file`, or `longshore.toml` if it exists), overridden by the environment,
+    /// and checks the result for `mode`.
     pub fn load(
         file: Option<&Path>,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -66,7 +66,7 @@ impl Config {
     }
 }
 
-/// Addresses and networks; the error names each text that is neither.
+/// Parses addresses and networks; the error names each invalid text.
 pub(super) fn networks<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<IpNet>, D::Error> {
     let (mut networks, mut bad) = (Vec::new(), Vec::new());
     for text in Vec::<String>::deserialize(list)? {
@@ -78,7 +78,7 @@ pub(super) fn networks<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<IpNet>,
     if bad.is_empty() { Ok(networks) } else { Err(D::Error::custom(bad.join("; "))) }
 }
 
-/// What is set, and what is wrong with it.
+/// The given settings, and their errors.
 #[derive(Default)]
 struct Given {
     values: Dict,
@@ -99,7 +99,7 @@ impl Given {
         };
         match Toml::from_str(&text) {
             Ok(values) => self.values = values,
-            // Its own text would show the line, and a secret may stand in it.
+            // Its own text would show the line, which may contain a secret.
             Err(error) => {
                 let before = error.span().and_then(|span| text.get(..span.start));
                 let line = before.unwrap_or_default().matches('\n').count() + 1;
@@ -126,7 +126,7 @@ impl Given {
         }
     }
 
-    /// The settings as far as they can be read, with defaults in the place of the others.
+    /// The readable settings, with defaults for the others.
     fn settings(&mut self) -> Config {
         loop {
             let settings = Figment::from(Serialized::defaults(Config::default()))
@@ -166,17 +166,17 @@ impl Given {
     }
 }
 
-/// That a setting does not exist, and which one may be meant.
+/// The error for an unknown setting, with the most similar name.
 fn no_setting(name: &str, known: impl Iterator<Item = String>) -> String {
-    // What all variables have in common says nothing.
+    // The common prefix of all variables carries no information.
     fn end(name: &str) -> &str {
         name.strip_prefix("LONGSHORE_").unwrap_or(name)
     }
     let known: Vec<String> = known.collect();
     let meant = nearest(end(name), known.iter().map(|known| end(known)));
     match meant.and_then(|meant| known.iter().find(|known| end(known) == meant)) {
-        Some(meant) => format!("{name}: no such setting; did you mean {meant}?"),
-        None => format!("{name}: no such setting"),
+        Some(meant) => format!("{name}: unknown setting; did you mean {meant}?"),
+        None => format!("{name}: unknown setting"),
     }
 }
 
@@ -196,7 +196,7 @@ fn settings() -> impl Iterator<Item = String> {
     short.chain(shown)
 }
 
-/// Every variable that is read, but for those of librdkafka's properties.
+/// Every variable that is read, except librdkafka's properties.
 fn variables() -> impl Iterator<Item = String> {
     let beside = BESIDE.iter().map(|name| (*name).to_owned());
     beside.chain(settings().map(|setting| variable(&setting)))
@@ -219,7 +219,7 @@ fn is_of_service(name: &str, value: &str) -> bool {
         )
         .expect("a regular expression")
     });
-    // Any other `…_PORT` may be meant as a setting.
+    // Any other `…_PORT` may be a misspelled setting.
     let is_address = || ["tcp://", "udp://", "sctp://"].iter().any(|kind| value.starts_with(kind));
     name == "LONGSHORE_PORT" || NAME.is_match(name) || (name.ends_with("_PORT") && is_address())
 }
@@ -233,8 +233,8 @@ fn of_services(names: &[String]) -> Option<String> {
     }
     (!names.is_empty()).then(|| {
         format!(
-            "ignored {shown}: Kubernetes sets them for a Service. Set enableServiceLinks: false in \
-             the pod to be without them"
+            "ignored {shown}, which Kubernetes sets for a Service. To avoid them, set \
+             enableServiceLinks: false in the pod"
         )
     })
 }
@@ -245,7 +245,7 @@ fn is_setting(name: &str) -> bool {
         && !BESIDE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The path of the setting that a variable stands for.
+/// The path of a variable's setting.
 fn path_of(variable: &str) -> Option<Vec<String>> {
     let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     if let Some((_, setting)) = ENVIRONMENT.iter().find(|(short, _)| *short == variable) {
@@ -282,7 +282,7 @@ fn put(values: &mut Dict, path: &[String], value: Value) {
     }
 }
 
-/// Takes out what is at `path`, or the value that the path leads into.
+/// Removes the value at `path`, or the value that contains the path.
 fn take(values: &mut Dict, path: &[String]) -> Option<(Vec<String>, Value)> {
     let (name, rest) = path.split_first()?;
     if let Some(Value::Dict(_, section)) = values.get_mut(name)
@@ -295,24 +295,24 @@ fn take(values: &mut Dict, path: &[String]) -> Option<(Vec<String>, Value)> {
     Some((vec![name.clone()], values.remove(name)?))
 }
 
-/// What a setting looks like.
+/// The expected format of a setting.
 fn shape(setting: &str, kind: &Kind) -> &'static str {
     match setting {
         "gateway.listen" | "ops.listen" => "an address with a port, such as 127.0.0.1:8080",
-        "public_url" => "an address, such as https://longshore.example.com",
+        "public_url" => "a URL, such as https://longshore.example.com",
         "log_format" => "text or json",
         "data" | "database.url" | "log.url" | "log.topic_prefix" | "objects.url" | "secret_key"
         | "secret_key_old" => "a text",
         _ if LISTS.contains(&setting) => "a list of networks",
         _ if setting.starts_with("log.kafka.") => {
-            "a text in quotes (and a name with dots stands in quotes, too)"
+            "a string in quotes (a name with dots needs quotes, too)"
         }
         "log.kafka" => "a section",
         _ if !setting.contains('.') => "a section",
         _ => match kind {
             Kind::InvalidValue(_, range) if range == "u16" => "a whole number from 0 to 65535",
             Kind::InvalidValue(_, range) if range == "u32" => "a whole number from 0 to 4294967295",
-            _ => "a whole number from 0 on",
+            _ => "a whole number from 0",
         },
     }
 }
@@ -324,7 +324,7 @@ fn shown(setting: &str, value: &Value) -> String {
         Value::Array(..) => "a list".into(),
         Value::Dict(..) => "a section".into(),
         _ if is_secret => "a value of another kind".into(),
-        // A text in quotes, a number, true or false.
+        // A string in quotes, a number, true or false.
         _ => serde_json::to_string(value).unwrap_or_default(),
     }
 }
@@ -411,20 +411,19 @@ mod tests {
             ],
         );
         let mut wanted = vec![
-            "LONGSHORE_KEYS: no such setting; did you mean LONGSHORE_KEY?",
-            "LONGSHORE_ALLOW_PRIVATE: \"10.0.0.300\" is no address and no network, such as \
-             10.0.0.0/8; \"me\" is no address and no network, such as 10.0.0.0/8",
+            "LONGSHORE_KEYS: unknown setting; did you mean LONGSHORE_KEY?",
+            "LONGSHORE_ALLOW_PRIVATE: \"10.0.0.300\" is not an IP address or a network such as \
+             10.0.0.0/8; \"me\" is not an IP address or a network such as 10.0.0.0/8",
             "exports.attempts: expected a whole number from 0 to 4294967295, found -1",
-            "exports.retry_ms: expected a whole number from 0 on, found 1.5",
+            "exports.retry_ms: expected a whole number from 0, found 1.5",
             "LONGSHORE_LISTEN: expected an address with a port, such as 127.0.0.1:8080, found \"8080\"",
             "log.replication: expected a whole number from 0 to 65535, found 70000",
             "log_format: expected text or json, found \"xml\"",
             "ops: expected a section, found 5",
-            "public_url: expected an address, such as https://longshore.example.com, found \
-             \"example\"",
-            "worker.lease: no such setting; did you mean worker.lease_ms?",
-            "LONGSHORE_WORKER__LEASE_MS: expected a whole number from 0 on, found \"abc\"",
-            "LONGSHORE_WORKR__POLL_MS: no such setting; did you mean LONGSHORE_WORKER__POLL_MS?",
+            "public_url: expected a URL, such as https://longshore.example.com, found \"example\"",
+            "worker.lease: unknown setting; did you mean worker.lease_ms?",
+            "LONGSHORE_WORKER__LEASE_MS: expected a whole number from 0, found \"abc\"",
+            "LONGSHORE_WORKR__POLL_MS: unknown setting; did you mean LONGSHORE_WORKER__POLL_MS?",
         ];
         let mut found: Vec<&str> = found.iter().map(String::as_str).collect();
         found.sort_unstable();
@@ -445,7 +444,7 @@ mod tests {
             let question = format!("did you mean {meant}?");
             assert!(found.len() == 1 && found[0].ends_with(&question), "{found:?}");
         }
-        assert_eq!(problems("", &[("LONGSHORE_XYZZY", "1")]), ["LONGSHORE_XYZZY: no such setting"]);
+        assert_eq!(problems("", &[("LONGSHORE_XYZZY", "1")]), ["LONGSHORE_XYZZY: unknown setting"]);
     }
 
     #[test]

@@ -1,17 +1,17 @@
-//! Networks as operators write them.
+//! Networks in the notation of operators.
 
 use std::net::IpAddr;
 use std::str::FromStr as _;
 
 use ipnet::{IpNet, Ipv4Net};
 
-/// A network as CIDR, or one address. A network of IPv4 addresses that are mapped into IPv6
-/// (`::ffff:a.b.c.d`) is that of the addresses themselves, as senders are compared with it.
+/// A network as CIDR, or one address. A network of IPv4-mapped IPv6 addresses (`::ffff:a.b.c.d`)
+/// becomes the IPv4 network, because senders' addresses are compared in that form.
 pub fn network(text: &str) -> Result<IpNet, String> {
     IpNet::from_str(text)
         .or_else(|_| IpAddr::from_str(text).map(IpNet::from))
         .map(|network| unmapped(network).trunc())
-        .map_err(|_| format!("{text:?} is no address and no network, such as 10.0.0.0/8"))
+        .map_err(|_| format!("{text:?} is not an IP address or a network such as 10.0.0.0/8"))
 }
 
 fn unmapped(network: IpNet) -> IpNet {
@@ -20,7 +20,7 @@ fn unmapped(network: IpNet) -> IpNet {
     v4.and_then(|(address, prefix)| Ipv4Net::new(address, prefix).ok()).map_or(network, IpNet::V4)
 }
 
-/// A list of networks as operators read it.
+/// Formats a list of networks.
 pub fn networks(networks: &[IpNet]) -> String {
     match networks {
         [] => "everywhere".into(),

@@ -1,9 +1,9 @@
-//! All that there are of something, as this process knows it, so that what there is none of can
-//! be told without a look-up for each: anybody can ask for that.
+//! A process's cached list of all existing keys of something, so that unknown ones can be rejected
+//! without a lookup: anyone can send those.
 //!
-//! Whoever asks for what the list does not name waits for one that is read after they asked; one
-//! is read at a time, for all that wait. So they cost the database no more than a few look-ups a
-//! second, however many there are, and never stand in the way of those that the list names.
+//! A caller with an unlisted key waits for a list that is read after its call; one list is read at
+//! a time, for all callers. So unknown keys cost the database only a few reads per second, however
+//! many there are, and never delay listed keys.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,19 +15,19 @@ use tokio::time::{sleep, sleep_until};
 use super::FindError;
 use store::{StoreError, answered};
 
-/// So many wait at most: each has a place among the requests under way.
+/// Maximum number of waiting callers: each occupies a request.
 const WAITING: usize = 128;
 
-/// The time from one reading's beginning to the next.
+/// The interval between two reads.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// When a reading is given up.
+/// Time limit of a read.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A list, read again when it is asked for what it does not name.
+/// A list, read again when a caller has an unlisted key.
 pub struct Listing<T> {
     latest: Mutex<Option<Arc<T>>>,
-    /// Whoever has it reads.
+    /// The holder reads.
     turn: tokio::sync::Mutex<Option<Reading>>,
     places: Semaphore,
 }
@@ -49,12 +49,12 @@ impl<T> Default for Listing<T> {
 }
 
 impl<T: Send + Sync + 'static> Listing<T> {
-    /// The list as it was read last; none before it was.
+    /// The last list; none before the first read.
     pub fn latest(&self) -> Option<Arc<T>> {
         self.latest.lock().clone()
     }
 
-    /// Changes it: something that it names is no more.
+    /// Changes it: a listed key was deleted.
     pub fn change(&self, change: impl FnOnce(&mut T))
     where
         T: Clone,
@@ -64,7 +64,7 @@ impl<T: Send + Sync + 'static> Listing<T> {
         }
     }
 
-    /// The list as it is now, or a little later.
+    /// The list as of now, or a little later.
     pub async fn renewed(
         &self,
         read: impl Future<Output = Result<T, StoreError>> + Send + 'static,
@@ -123,7 +123,7 @@ mod tests {
         let all = futures::future::join_all((0..WAITING + 10).map(|_| ask())).await;
         let busy = all.iter().filter(|one| matches!(one, Err(FindError::Busy))).count();
         assert_eq!(busy, 10);
-        // The first began before the others had asked, the second after.
+        // The first read began before the other calls, the second after them.
         assert!(readings.load(Ordering::SeqCst) <= 2);
         assert!(all.iter().flatten().all(|list| **list <= 1));
         let before = readings.load(Ordering::SeqCst);
@@ -132,7 +132,7 @@ mod tests {
         let seen = listing.latest();
         listing.change(|list| *list += 100);
         assert_eq!(listing.latest().as_deref(), Some(&(before + 100)));
-        assert_eq!(seen.as_deref(), Some(&before), "whoever has it keeps it as it was");
+        assert_eq!(seen.as_deref(), Some(&before), "holders keep the old list");
     }
 
     #[tokio::test]

@@ -1,5 +1,5 @@
-//! Callbacks and postbacks: a row before it is a request; signed, retried for a day, never
-//! into a private network.
+//! Callbacks and postbacks: stored before they are sent; signed, retried for a day, never into a
+//! private network.
 //!
 //! ```text
 //! pending ──2xx──> delivered
@@ -7,12 +7,12 @@
 //!    └──<── resend ──<── delivered │ given_up
 //! ```
 //!
-//! A delivery is made at least once, under one `webhook-id`. Every status but 2xx is tried
-//! again, 410 as well: what stands before a receiver that is being moved answers it too,
-//! and a receiver that is gone costs a few requests an hour for a day.
+//! A delivery is sent at least once, with one `webhook-id`. Every status but 2xx is retried, 410 as
+//! well: a proxy in front of a moving receiver returns it, too, and a receiver that no longer
+//! exists costs a few requests an hour for a day.
 //!
-//! A delivery that [follows](NewDelivery::follows) another one is offered to the workers once that
-//! has ended, and not before: so what is told of one thing comes in its order.
+//! A delivery that [follows](NewDelivery::follows) another one is offered to the workers only after
+//! that has ended, so that deliveries about one subject arrive in order.
 
 mod rows;
 
@@ -46,20 +46,20 @@ use rows::Attempted;
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 
-/// That an export is ready.
+/// The kind of callbacks when an export is ready.
 pub const EXPORT_CALLBACK: &str = "export_callback";
 
-/// That a transactional email has come to a state.
+/// The kind of postbacks about a transactional email's status.
 pub const STATUS_POSTBACK: &str = "transactional_postback";
 
-/// A delivery to make.
+/// A new delivery.
 pub struct NewDelivery {
     pub workspace_id: i32,
     /// [`EXPORT_CALLBACK`] or [`STATUS_POSTBACK`].
     pub kind: &'static str,
-    /// What it is about, such as the export's `object_prefix`.
+    /// Its subject, such as the export's `object_prefix`.
     pub subject: String,
-    /// The delivery that must have ended before this one is tried.
+    /// The delivery that must end before this one is sent.
     pub follows: Option<Uuid>,
     pub url: String,
     /// The JSON body, as it will be sent and signed.
@@ -68,19 +68,19 @@ pub struct NewDelivery {
 }
 
 text_enum! {
-    /// How far a delivery has come.
+    /// The state of a delivery.
     #[derive(clap::ValueEnum)]
     #[value(rename_all = "snake_case")]
     pub enum State {
-        /// To be tried, for the first time or again.
+        /// Waits for its first or next attempt.
         Pending = "pending",
         Delivered = "delivered",
-        /// Tried without success until its time was up.
+        /// Failed until its time limit.
         GivenUp = "given_up",
     }
 }
 
-/// A delivery as stored. Times are milliseconds since the epoch, and ISO 8601 in JSON.
+/// A stored delivery. Times are milliseconds since the epoch, and ISO 8601 in JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Delivery {
     pub id: Uuid,
@@ -94,7 +94,7 @@ pub struct Delivery {
     #[serde(serialize_with = "serialize_shown")]
     pub url: String,
     pub body: String,
-    /// Who receives it: the job of its claim.
+    /// The receiver: the job of its claim.
     #[serde(skip)]
     pub receiver: Uuid,
     #[serde(skip)]
@@ -107,10 +107,10 @@ pub struct Delivery {
     /// When it is given up.
     #[serde(serialize_with = "as_time")]
     pub retry_until: i64,
-    /// When it is tried next, while pending.
+    /// When the next attempt is due, while pending.
     #[serde(serialize_with = "as_optional_time")]
     pub next_at: Option<i64>,
-    /// What came of the last attempt: the receiver's status, and why it failed.
+    /// The outcome of the last attempt: the receiver's status, and the error.
     pub last_status: Option<i32>,
     pub last_error: Option<String>,
     #[serde(serialize_with = "as_optional_time")]
@@ -129,7 +129,7 @@ impl Delivery {
         format!("msg_{}", self.id.simple())
     }
 
-    /// The address without its secrets.
+    /// The URL without its secrets.
     pub fn shown_url(&self) -> String {
         shown(&self.url)
     }
@@ -147,13 +147,13 @@ fn as_optional_time<S: Serializer>(ms: &Option<i64>, serializer: S) -> Result<S:
     ms.map(from_ms).serialize(serializer)
 }
 
-/// Which deliveries to list.
+/// Selects the deliveries of a list.
 #[derive(Clone, Debug)]
 pub struct Filter {
     pub state: Option<State>,
     /// A workspace's name.
     pub workspace: Option<String>,
-    /// What they are about: an export's object_prefix, a transactional email's dispatch_id.
+    /// Their subject: an export's object_prefix, a transactional email's dispatch_id.
     pub subject: Option<String>,
     pub limit: u32,
 }
@@ -164,9 +164,9 @@ pub enum DeliveryError {
     Claim(#[from] ClaimError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("there is no delivery {0}")]
+    #[error("unknown delivery {0}")]
     Unknown(Uuid),
-    #[error("delivery {0} is pending: it is being tried as it is")]
+    #[error("delivery {0} is still pending: it is retried automatically")]
     Pending(Uuid),
 }
 
@@ -188,7 +188,7 @@ impl Retry for DeliveryError {
     }
 }
 
-/// Writes the delivery and offers it to the workers, in the caller's transaction.
+/// Stores the delivery and offers it to the workers, in the caller's transaction.
 pub async fn enqueue(
     tx: &mut Tx,
     config: &Config,
@@ -223,8 +223,8 @@ pub async fn enqueue(
     Ok(id)
 }
 
-/// Offers what follows a delivery that has ended in this transaction. Who writes one that follows
-/// it either sees that, or is waited for before it: the row is locked for both.
+/// Offers the next delivery after one that has ended in this transaction. A concurrent insert of a
+/// following delivery either sees the end, or is waited for: both lock the row.
 async fn offer_next(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     for (receiver, item) in rows::following(tx, id).await? {
         claims::offer(tx, kinds::DELIVERY, receiver, item, Duration::ZERO).await?;
@@ -232,8 +232,7 @@ async fn offer_next(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Sends a delivery that has ended once more, as the same `webhook-id` and with the whole
-/// time for retries ahead.
+/// Sends an ended delivery again, with the same `webhook-id` and a new time limit.
 pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
     let mut tx = app.store.write().await?;
     let delivery = rows::by_id(&mut tx, id).await?.ok_or(DeliveryError::Unknown(id))?;
@@ -247,8 +246,8 @@ pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
     Ok(())
 }
 
-/// Who receives what is sent to `url`: the same for one scheme, host and port, so that
-/// whoever is slow there holds up nobody else.
+/// The receiver of a URL: the same for one scheme, host and port, so that a slow receiver delays no
+/// other.
 fn receiver(url: &str) -> Uuid {
     let origin =
         Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.origin().ascii_serialization());
@@ -257,13 +256,13 @@ fn receiver(url: &str) -> Uuid {
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-/// How long a delivery is tried, in milliseconds.
+/// The time limit of a delivery, in milliseconds.
 pub(crate) fn retry_ms(config: &Config) -> i64 {
     millis(hours(config.deliveries.retry_hours))
 }
 
-/// Makes one attempt at the delivery of `claim`, and notes what came of it together with
-/// the end of the claim. [`ClaimError::Lost`] says that another worker's attempt counts.
+/// Makes one attempt at the delivery of `claim`, and stores its outcome together with the end of
+/// the claim. [`ClaimError::Lost`] means that another worker's attempt counts.
 pub async fn run(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), DeliveryError> {
     let mut tx = app.store.snapshot().await?;
     let found = rows::by_claim(&mut tx, claim.job, claim.item).await?;
@@ -288,14 +287,14 @@ async fn attempt(
     delivery: &Delivery,
 ) -> Result<(), DeliveryError> {
     let started = Instant::now();
-    // A panic is a failed attempt like any other: tried again, and given up in time.
+    // A panic is a failed attempt like any other.
     let posted = AssertUnwindSafe(post_until_stopped(app, delivery, stop)).catch_unwind().await;
     let result = posted.unwrap_or_else(|panic| {
         let text = format!("the attempt panicked: {}", panics::text(&*panic));
         Ok(Some(Err(Failure::unanswered(text))))
     })?;
     let Some(result) = result else {
-        // Another worker may have it at once.
+        // Another worker may claim it immediately.
         return Ok(claims::hand_back(&app.store, claim, Duration::ZERO).await?);
     };
     metrics::histogram!("longshore_delivery_attempt_seconds").record(started.elapsed());
@@ -309,8 +308,8 @@ async fn attempt(
     if outcome == "lost" { Err(ClaimError::Lost.into()) } else { Ok(()) }
 }
 
-/// Gives up the delivery of a claim that cannot even be attempted, once its time is up, and
-/// until then puts it off by `pause`. Reads nothing of the row, which may be what is wrong.
+/// Gives up the delivery of a claim that cannot be attempted, once its time limit has passed; until
+/// then delays it by `pause`. Reads nothing of the row, which may be the cause.
 pub async fn give_up_in_time(
     app: &App,
     claim: &Claim,
@@ -327,22 +326,22 @@ pub async fn give_up_in_time(
     claims::finish(&mut tx, claim).await?;
     offer_next(&mut tx, id).await?;
     tx.commit().await?;
-    tracing::error!(error, "not delivered, given up");
+    tracing::error!(error, "delivery given up");
     metrics::counter!("longshore_deliveries_total", "outcome" => "given_up").increment(1);
     Ok(())
 }
 
-/// A claim without a delivery to make: nothing is left to do for it.
+/// Ends a claim that has no pending delivery.
 async fn withdraw(app: &App, claim: &Claim) -> Result<(), DeliveryError> {
-    tracing::warn!(receiver = %claim.job, item = claim.item, "a claim without a pending delivery");
+    tracing::warn!(receiver = %claim.job, item = claim.item, "claim without a pending delivery");
     let mut tx = app.store.write().await?;
     claims::finish(&mut tx, claim).await?;
     tx.commit().await?;
     Ok(())
 }
 
-/// Sends the request; nothing where the worker stops before there is an answer. An error is that
-/// only a newer worker can send it.
+/// Sends the request; none if the worker stops before the response. An error means that only a
+/// newer worker can send it.
 async fn post_until_stopped(
     app: &App,
     delivery: &Delivery,
@@ -362,8 +361,8 @@ async fn post_until_stopped(
     })
 }
 
-/// Where to send and with what signature. The address is checked once more: what may be
-/// reached can have changed since the delivery was asked for.
+/// The destination and the signature. Checks the URL again, because the allowed networks may have
+/// changed since the delivery was created.
 async fn prepare(
     app: &App,
     delivery: &Delivery,
@@ -376,11 +375,11 @@ async fn prepare(
         Ok(settings) => settings,
         Err(error) if error.needs_newer() => return Err(error),
         Err(error) => {
-            return Ok(Err(Failure::unanswered(format!("what it is signed with: {error}"))));
+            return Ok(Err(Failure::unanswered(format!("the signing secret: {error}"))));
         }
     };
     let Some(secrets) = secrets(&settings, delivery) else {
-        let none = "the workspace declares no email.status_postback any more";
+        let none = "the workspace no longer declares email.status_postback";
         return Ok(Err(Failure::unanswered(none)));
     };
     if secrets.secret.is_none() {
@@ -391,7 +390,7 @@ async fn prepare(
     Ok(Ok((url, signature::sign_with_each(secrets.each(), id, now, &delivery.body))))
 }
 
-/// What a delivery is signed with, if the workspace still declares it.
+/// The signing secrets of a delivery, if the workspace still declares them.
 fn secrets(settings: &Settings, delivery: &Delivery) -> Option<SigningSecrets> {
     if delivery.kind != STATUS_POSTBACK {
         return Some(settings.callbacks.clone());
@@ -399,8 +398,7 @@ fn secrets(settings: &Settings, delivery: &Delivery) -> Option<SigningSecrets> {
     Some(settings.email.as_ref()?.status_postback.as_ref()?.signing())
 }
 
-/// Writes down what came of an attempt, in one transaction with the claim; answers the
-/// outcome.
+/// Stores the outcome of an attempt, in one transaction with the claim; returns the outcome.
 async fn settle(
     app: &App,
     claim: &Claim,
@@ -432,7 +430,8 @@ async fn settle(
     })
 }
 
-/// What an attempt makes of a delivery: the last one is made as its time is up.
+/// The state of a delivery after an attempt. The last attempt happens when the time limit is
+/// reached.
 fn after(result: Result<u16, Failure>, now: i64, retry_until: i64, pause: Duration) -> Attempted {
     match result {
         Ok(status) => Attempted {
@@ -460,8 +459,8 @@ fn tell(made: &Attempted) {
     let (status, error) = (made.status, made.error.as_deref().unwrap_or_default());
     match made.state {
         State::Delivered => tracing::info!(status, "delivered"),
-        State::Pending => tracing::warn!(status, error, "not delivered, to be tried again"),
-        State::GivenUp => tracing::error!(status, error, "not delivered, given up"),
+        State::Pending => tracing::warn!(status, error, "delivery failed; retrying"),
+        State::GivenUp => tracing::error!(status, error, "delivery given up"),
     }
 }
 
@@ -502,7 +501,7 @@ mod tests {
         let pause = Duration::from_millis(500);
         let made = after(failure(), 1_000, 9_000, pause);
         assert_eq!((made.state, made.next_at), (State::Pending, Some(1_500)));
-        // The last attempt is at the very end, not before it.
+        // The last attempt is exactly at the end, not before it.
         let made = after(failure(), 8_900, 9_000, pause);
         assert_eq!((made.state, made.next_at), (State::Pending, Some(9_000)));
         let made = after(failure(), 9_000, 9_000, pause);

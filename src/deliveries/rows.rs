@@ -33,7 +33,7 @@ pub struct New<'a> {
     pub follows: Option<Uuid>,
 }
 
-/// What one attempt made of a delivery.
+/// The state of a delivery after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempted {
     pub state: State,
@@ -68,8 +68,8 @@ pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether a delivery is pending. Its row is locked, so that it does not end before the end of
-/// this transaction.
+/// Whether a delivery is pending. Locks its row, so that it does not end before the end of this
+/// transaction.
 pub async fn is_pending(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     let sql = if tx.is_postgres() {
         "SELECT state FROM deliveries WHERE id = $1 FOR UPDATE"
@@ -81,7 +81,7 @@ pub async fn is_pending(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     Ok(state == Some(State::Pending))
 }
 
-/// The claims, each a job and an item, of pending deliveries that follow this one.
+/// The claims (job and item) of pending deliveries that follow this one.
 pub async fn following(tx: &mut Tx, id: Uuid) -> Result<Vec<(Uuid, i64)>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT receiver, item FROM deliveries WHERE follows = $1 AND state = 'pending'",
@@ -111,7 +111,7 @@ pub async fn by_id(tx: &mut Tx, id: Uuid) -> Result<Option<Delivery>, StoreError
         .await?))
 }
 
-/// The deliveries that pass `filter`, latest first.
+/// The deliveries that match `filter`, latest first.
 pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Delivery>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(select!(
         "WHERE ($1 IS NULL OR d.state = $1) AND ($2 IS NULL OR w.name = $2)
@@ -126,7 +126,7 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Delivery>, StoreEr
     .await?))
 }
 
-/// Notes an attempt; whether it may be noted is for the claim to say.
+/// Stores an attempt; the claim decides whether it is valid.
 pub async fn attempted(tx: &mut Tx, id: Uuid, made: &Attempted) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -145,7 +145,8 @@ pub async fn attempted(tx: &mut Tx, id: Uuid, made: &Attempted) -> Result<(), St
     Ok(())
 }
 
-/// Gives up the delivery of a claim's job and item, if its time is up; answers which it is then.
+/// Gives up the delivery of a claim's job and item, if its time limit has passed; returns its id
+/// then.
 pub async fn give_up(
     tx: &mut Tx,
     receiver: Uuid,
@@ -168,7 +169,7 @@ pub async fn give_up(
     .await?))
 }
 
-/// Makes a delivery that has ended pending again; answers whether it had.
+/// Makes an ended delivery pending again; returns whether it had ended.
 pub async fn reopen(tx: &mut Tx, id: Uuid, now: i64, retry_until: i64) -> Result<bool, StoreError> {
     let reopened =
         execute!(tx, sqlx::query(

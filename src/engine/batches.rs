@@ -1,16 +1,16 @@
-//! Batches to the work that they ask for, exactly once: what a batch changes and the offset
-//! of its partition are one transaction, guarded by the offset that was expected.
+//! Applies batches of messages exactly once: the changes of a batch and the offset of its partition
+//! are one transaction, guarded by the expected offset.
 //!
-//! A store that is away makes the worker wait with its partitions. A batch that fails for
-//! good is halved until the message is found; of that each part is tried by itself, and what
-//! fails of it becomes a dead letter in the same transaction as the offset. One that is more
-//! than a transaction may hold, or takes too long, is halved and done in parts as well.
+//! When the store is down, the worker waits with its partitions. A batch that fails permanently is
+//! halved until the message is found. Each part of that message is tried separately, and failing
+//! parts become a dead letter in the same transaction as the offset. A batch that is too large for
+//! a transaction, or takes too long, is also halved and split into parts.
 //!
-//! A batch that ends its process is found by the note made before the first one of an
-//! assignment: noted twice without a clean end, its messages are tried one by one, alone; one
-//! that was twice noted alone becomes a dead letter untried. So a killer ends at most five
-//! workers, and neither its neighbours are taken for one, nor is a message whose worker was
-//! ended by something else again and again.
+//! A batch that ends its process is found by the record written before the first batch of an
+//! assignment. After two recorded starts without a clean end, its messages are tried one by one,
+//! alone; a message with two recorded starts alone becomes a dead letter without another attempt.
+//! So a fatal message ends at most five workers. Its neighbours are not blamed, and neither is a
+//! message whose worker was repeatedly ended by something else.
 
 pub mod arrays;
 mod attempt;
@@ -44,58 +44,58 @@ use log::offsets::{self, Place};
 use log::{Ack, Batch, Consumer, Limits, Message, Standing, Standings, Topic};
 use store::{StoreError, Tx, answered};
 
-/// Between looks at how far behind the partitions are, and whether stopped ones may go on.
+/// Interval between reports of the partitions' lag, and checks whether stopped ones may continue.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long the store may take to say where a stopped partition goes on.
+/// Time limit for the store to return a stopped partition's position.
 const LOOK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Does what messages ask for, in a transaction that is not its own.
+/// Applies messages in the caller's transaction.
 pub trait Handler: Send + Sync + 'static {
     type Error: Retry + Display + From<StoreError> + Send;
-    /// What is made of messages before the transaction; may borrow from them.
+    /// Data prepared from messages before the transaction; may borrow from them.
     type Prepared<'m>: Send + Sync;
-    /// What is told of messages once they are applied.
+    /// Data for metrics once messages are applied.
     type Applied: Send;
 
-    /// Does what needs no part in the transaction, such as reading the messages; may be done
-    /// again, and for some of the messages, whatever comes of the transaction.
+    /// Does the work that needs no transaction, such as parsing the messages. May be repeated, and
+    /// for some of the messages, whatever happens to the transaction.
     fn prepare<'m>(
         &self,
         messages: &'m [Message],
     ) -> impl Future<Output = Result<Self::Prepared<'m>, Self::Error>> + Send;
 
-    /// Changes what is to be changed. The offset's row is locked already. After an error
-    /// nothing of it stays.
+    /// Makes the changes. The offset's row is already locked. After an error, all changes are
+    /// rolled back.
     fn apply(
         &self,
         tx: &mut Tx,
         prepared: &Self::Prepared<'_>,
     ) -> impl Future<Output = Result<Self::Applied, Self::Error>> + Send;
 
-    /// A message as several, in order, that come to the same one after the other; by itself
-    /// where it asks for one thing only or cannot be read.
+    /// Splits a message into several, in order, that have the same effect one after the other;
+    /// returns the message itself if it has only one part or is unreadable.
     fn split(&self, message: &Message) -> Vec<Message> {
         vec![message.clone()]
     }
 
-    /// The message of some of the parts that one was [`split`](Self::split) into; at least one.
+    /// The message of some parts of a [`split`](Self::split) one; at least one part.
     fn join(&self, parts: &[&Message]) -> Message {
         parts[0].clone()
     }
 
-    /// The transaction is committed: for metrics. A process that ends at this very
-    /// moment never gets here.
+    /// Called after the commit, for metrics. A process that ends at this very moment never calls
+    /// it.
     fn applied(&self, _applied: Self::Applied) {}
 }
 
-/// How batches are worked on.
+/// Options of the processing.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub limits: Limits,
-    /// For what is under way when the worker must end.
+    /// Time limit for work in progress when the worker must stop.
     pub drain: Duration,
-    /// The pause before the second try of a batch; it doubles from there, to 10 seconds.
+    /// The pause before the second attempt at a batch; it doubles, to 10 seconds.
     pub pause: Duration,
 }
 
@@ -114,8 +114,8 @@ impl Options {
     }
 }
 
-/// Has `handler` apply the messages of `topic` until `shutdown`; then takes no more, and
-/// finishes or hands back what is under way.
+/// Applies the messages of `topic` with `handler` until `shutdown`; then stops reading, and
+/// finishes or returns the work in progress.
 pub async fn run(
     app: &App,
     group: &'static str,
@@ -149,13 +149,13 @@ struct Runner<H> {
     shared: Arc<Shared<H>>,
     topic: Topic,
     tasks: JoinSet<Ending>,
-    /// The partitions that metrics tell of.
+    /// The partitions with reported metrics.
     reported: BTreeSet<i32>,
 }
 
 impl<H: Handler> Runner<H> {
-    /// Takes batches from one consumer until the runner stops, or the partitions must be
-    /// taken anew from where the store says.
+    /// Processes the batches of one consumer until the runner stops, or the partitions must be read
+    /// again from the stored positions.
     async fn consume(&mut self, mut consumer: Consumer, standings: &Standings, failures: &mut u32) {
         let shutdown = self.shared.shutdown.clone();
         let mut looks = interval(LOOK_EVERY);
@@ -167,9 +167,10 @@ impl<H: Handler> Runner<H> {
                 Some(ended) = self.tasks.join_next() => match ended {
                     Ok(Ending::Done | Ending::HandedBack) => {}
                     Ok(Ending::Lost) => break,
-                    // Panics of the handler are caught before: this is a fault of the runner's.
+                    // Panics of the handler are caught earlier: this is a bug of the runner.
                     Err(error) => {
-                        tracing::error!(%error, "a batch's task failed; the batch comes again");
+                        tracing::error!(%error, "a batch's task failed; the batch will be \
+                                                 processed again");
                         break;
                     }
                 },
@@ -178,7 +179,8 @@ impl<H: Handler> Runner<H> {
                     let standings = standings.all(self.shared.app.clock.now_ms());
                     self.report(&standings, &waiting);
                     if self.may_go_on(&standings).await {
-                        tracing::info!("a stopped partition was reset: taking the partitions anew");
+                        tracing::info!("a stopped partition was reset; reading the partitions \
+                                        again");
                         break;
                     }
                 }
@@ -211,19 +213,19 @@ impl<H: Handler> Runner<H> {
         self.tasks.spawn(work.instrument(span));
     }
 
-    /// Lets what is under way end until the deadline. What does not is not aborted, since
-    /// database work must run to its end; should it commit yet, the guard keeps it right.
+    /// Waits for the work in progress until the deadline. The rest is not aborted, because database
+    /// work must run to its end; if it still commits, the guard keeps the result correct.
     async fn leave(&mut self, consumer: Consumer) {
         let deadline = Instant::now() + self.shared.options.drain;
         consumer.drain(self.shared.options.drain).await;
         while let Ok(Some(_)) = timeout_at(deadline, self.tasks.join_next()).await {}
         if !self.tasks.is_empty() {
-            tracing::warn!(batches = self.tasks.len(), "not done within the deadline");
+            tracing::warn!(batches = self.tasks.len(), "not done before the deadline");
         }
         self.tasks.detach_all();
     }
 
-    /// Tells how the partitions stand; those that went stand at nothing.
+    /// Reports the state of the partitions; revoked ones report zero.
     fn report(&mut self, standings: &[Standing], waiting: &[i32]) {
         let now = self.shared.app.clock.now_ms();
         for standing in standings {
@@ -242,8 +244,8 @@ impl<H: Handler> Runner<H> {
             .set(waiting.len() as f64);
         lines.extend(waiting.iter().map(|partition| {
             format!(
-                "partition {partition} of {topic} waits: the log does not say what it has of it, \
-                 or the database not where to go on"
+                "partition {partition} of {topic} waits: cannot read its offsets from the log, or \
+                 its position from the database"
             )
         }));
         lines.extend(self.shared.told());
@@ -260,7 +262,7 @@ impl<H: Handler> Runner<H> {
         metrics::gauge!("longshore_log_lag_seconds", &labels).set(waiting_ms as f64 / 1000.0);
     }
 
-    /// Whether the store says something else about a stopped partition than when it stopped.
+    /// Whether the stored position of a stopped partition has changed since it stopped.
     async fn may_go_on(&self, standings: &[Standing]) -> bool {
         let stopped = standings.iter().filter_map(|standing| standing.stopped.clone());
         let stopped: Vec<Place> = stopped.map(|(place, _)| place).collect();
@@ -274,7 +276,7 @@ impl<H: Handler> Runner<H> {
         match places {
             Ok(places) => stopped.iter().any(|place| !places.contains(place)),
             Err(error) => {
-                tracing::warn!(%error, "whether a stopped partition may go on is not known");
+                tracing::warn!(%error, "cannot check whether a stopped partition was reset");
                 false
             }
         }

@@ -1,5 +1,5 @@
-//! What runs work: batches of the log, and claims shared out among workers. It knows nothing of
-//! what the work is.
+//! Runs work: batches of the log, and claims shared among workers. It knows nothing about the
+//! content of the work.
 
 pub mod batches;
 pub mod shares;
@@ -13,13 +13,13 @@ use tracing::Instrument as _;
 use kit::retry;
 use log::LogError;
 
-/// The pause before a log that gave nothing is tried again, and the longest.
+/// The first and the longest pause before the log is read again after an error.
 const RECONNECT: Duration = Duration::from_millis(500);
 const LONGEST_RECONNECT: Duration = Duration::from_secs(10);
 
-/// Waits before the log is tried again, longer each time.
+/// Waits before the log is read again, longer each time.
 async fn wait_for_log(error: &LogError, failures: &mut u32, shutdown: &CancellationToken) {
-    tracing::warn!(%error, "no messages can be taken; trying again");
+    tracing::warn!(%error, "cannot read messages; retrying");
     *failures = failures.saturating_add(1);
     retry::wait(retry::pause(*failures, RECONNECT, LONGEST_RECONNECT), shutdown).await;
 }

@@ -1,5 +1,5 @@
-//! Works on claimed rows: takes them as places come free, renews their leases, and deals
-//! with what fails.
+//! Works on claimed rows: claims them when it has capacity, renews their leases, and handles
+//! failures.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -20,25 +20,23 @@ use kit::retry::{self, Retry};
 use store::claims::{self, Claim, ClaimError, Kind, Taken};
 use store::{Store, StoreError, answered};
 
-/// What is done with the rows of one kind.
+/// The work on the rows of one kind.
 pub trait Handler: Send + Sync + 'static {
     type Error: Retry + Display + Send + Sync;
 
     const KIND: Kind;
 
-    /// Does the work of one row and removes it with [`claims::finish`] in the transaction
-    /// that writes the result. Between steps it looks at `stop`, and when that is
-    /// cancelled (the claim was lost, or the worker must end) it may return early with
-    /// anything.
+    /// Does the work of one row and deletes it with [`claims::finish`] in the transaction that
+    /// writes the result. Checks `stop` between steps; when it is cancelled (the claim was lost, or
+    /// the worker must stop) it may return early with any result.
     fn handle(
         &self,
         claim: &Claim,
         stop: &CancellationToken,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// The row cannot be done: `error` is permanent, or was the last attempt's; without
-    /// one, every attempt ended its worker before it could say why. Must settle the row:
-    /// remove it, or put it off.
+    /// The work cannot succeed: `error` is permanent, or came from the last attempt; without an
+    /// error, every attempt ended its worker. Must settle the row: delete it, or delay it.
     fn give_up(
         &self,
         claim: &Claim,
@@ -49,57 +47,57 @@ pub trait Handler: Send + Sync + 'static {
 /// How the rows of one kind are shared.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Rows of this worker under way at once.
+    /// Rows of this worker in progress.
     pub in_flight: usize,
-    /// Rows of one job under way at once, over the fleet.
+    /// Rows of one job in progress, in the whole fleet.
     pub per_job: u32,
-    /// The same of this worker: a few more where one look takes several.
+    /// The same for this worker: a few more if one query claims several.
     pub per_job_here: usize,
-    /// Tries of a row; when the last one fails the work gives up.
+    /// Attempts at a row; after the last failure the work is given up.
     pub attempts: u32,
-    /// The first pause between tries; it doubles up to [`LONGEST_PAUSE`].
+    /// The first pause between attempts; it doubles up to [`LONGEST_PAUSE`].
     pub pause: Duration,
     pub lease: Duration,
-    /// Between looks for rows while idle, where offers of other processes do not wake this one;
-    /// else [`QUIET`] times as long.
+    /// Poll interval of an idle worker if offers of other processes do not wake it; else [`QUIET`]
+    /// times as long.
     pub poll: Duration,
-    /// For what is under way when the worker must end.
+    /// Time limit for work in progress when the worker must stop.
     pub drain: Duration,
 }
 
-/// The longest pause between two tries of a row.
+/// The longest pause between two attempts at a row.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How many times less often an idle loop looks for rows that wakes when one is offered.
+/// How many times less often an idle loop polls if offers wake it.
 const QUIET: u32 = 10;
 
-/// The first pause after a wake-up for which nothing was left; it doubles with each one, to
-/// [`LONGEST_FRUITLESS`]. Of a fleet that is woken for each row all but one find nothing.
+/// The first pause after a wake-up that found no work; it doubles with each, to
+/// [`LONGEST_FRUITLESS`]. When a row wakes a whole fleet, all workers but one find nothing.
 const FIRST_FRUITLESS: Duration = Duration::from_millis(5);
 const LONGEST_FRUITLESS: Duration = Duration::from_millis(500);
 
-/// How long a row that this worker cannot do stays with nobody.
+/// How long a row that this worker cannot process stays unclaimed.
 const LEFT_PAUSE: Duration = Duration::from_secs(5);
 
-/// For how long a worker asks for nothing of a job that only a newer one can do.
+/// How long a worker skips a job that only a newer worker can process.
 const NEWER_PAUSE: Duration = Duration::from_secs(5);
 
-/// The same of a job that was refused for this machine's clock.
+/// The same for a job that failed because of this machine's clock.
 const CLOCK_PAUSE: Duration = Duration::from_secs(15);
 
-/// A clock that differs so much from the database's is wrong.
+/// A clock that differs this much from the database's is wrong.
 const CLOCK_OFF: Duration = Duration::from_secs(60);
 
-/// After the drain's end, how long stopped work may take to return.
+/// How long stopped work may take to return after the end of the drain.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// How long the store may take to answer, before its connection counts as dead.
+/// Time limit of a response from the store, before its connection counts as dead.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The longest that a try of a row may hold it: work that hangs must not keep it for ever.
+/// The maximum time that an attempt may hold a row: work that hangs must not hold it forever.
 const LONGEST_TRY: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// Takes and works until `shutdown`, then finishes or hands back what is under way.
+/// Works until `shutdown`, then finishes or returns the work in progress.
 pub async fn run<H: Handler>(
     store: Store,
     handler: Arc<H>,
@@ -111,7 +109,7 @@ pub async fn run<H: Handler>(
     let mut wakes = store.wake().subscribe(H::KIND);
     let mut tasks = Tasks::default();
     let mut failures = 0;
-    // Wake-ups in a row for which nothing was left.
+    // Consecutive wake-ups that found no work.
     let (mut is_woken, mut fruitless) = (false, 0);
     while !shutdown.is_cancelled() {
         wakes.mark_unchanged();
@@ -144,14 +142,14 @@ pub async fn run<H: Handler>(
             }
             Err(error) => {
                 failures += 1;
-                tracing::warn!(kind = H::KIND.name(), %error, "cannot look for work");
+                tracing::warn!(kind = H::KIND.name(), %error, "cannot query for work");
                 retry::pause(failures, options.poll, Duration::from_secs(10))
             }
         };
         let has_room = tasks.running.len() < options.in_flight;
         let woken = async {
             let rested = Instant::now() + rest(fruitless);
-            // The sender is the store's.
+            // The sender belongs to the store.
             let _changed = wakes.changed().await;
             sleep_until(rested).await;
         };
@@ -166,7 +164,7 @@ pub async fn run<H: Handler>(
     drain(tasks.running, stop, options.drain).await;
 }
 
-/// The rows of this worker that are under way, each a task.
+/// The rows of this worker in progress, one task each.
 #[derive(Default)]
 struct Tasks {
     running: JoinSet<()>,
@@ -185,7 +183,7 @@ impl Tasks {
         }
     }
 
-    /// The jobs with at least `most` rows under way.
+    /// The jobs with at least `most` rows in progress.
     fn full_jobs(&self, most: usize) -> Vec<Uuid> {
         if self.jobs.len() < most {
             return Vec::new();
@@ -200,7 +198,7 @@ impl Tasks {
 fn idle_pause(next: Option<Duration>, options: Options, is_woken: bool) -> Duration {
     let (poll, is_due) = (options.poll, next == Some(Duration::ZERO));
     let longest = match is_woken && !is_due {
-        // Whoever looks once in a lease knows the end of every lease before it comes.
+        // A worker that polls once per lease knows the end of every lease in time.
         true => poll.saturating_mul(QUIET).min(options.lease.max(poll)),
         false => poll,
     };
@@ -208,7 +206,7 @@ fn idle_pause(next: Option<Duration>, options: Options, is_woken: bool) -> Durat
     next.filter(|_| !is_due).map_or(pause, |next| next.min(pause))
 }
 
-/// The least time between a look that found nothing and the next one for a wake-up.
+/// The minimum time between a query without a result and the next one for a wake-up.
 fn rest(fruitless: u32) -> Duration {
     match fruitless {
         0 => Duration::ZERO,
@@ -235,7 +233,7 @@ async fn take(
     };
     let patience = async {
         retry::wait(PATIENCE, shutdown).await;
-        // Who must stop still waits a little: what was taken is to be handed back.
+        // A stopping worker still waits a little, to return its claimed rows.
         sleep(GRACE).await;
     };
     answered(taking, patience).await
@@ -249,12 +247,11 @@ async fn drain(mut tasks: JoinSet<()>, stop: CancellationToken, deadline: Durati
     stop.cancel();
     let all_stopped = async { while tasks.join_next().await.is_some() {} };
     if tokio::time::timeout(GRACE, all_stopped).await.is_err() {
-        tracing::warn!(left = tasks.len(), "work did not stop in time; its leases will run out");
+        tracing::warn!(left = tasks.len(), "work did not stop in time; its leases will expire");
     }
 }
 
-/// Jobs that this worker cannot do for now, each with the time until which it asks for none of
-/// its rows.
+/// Jobs that this worker cannot process for now, each with the time until which it skips them.
 #[derive(Clone, Default)]
 struct Avoided(Arc<Mutex<HashMap<Uuid, Instant>>>);
 
@@ -274,7 +271,7 @@ impl Avoided {
     }
 }
 
-/// One row's work, from taking to the end.
+/// The work on one row, from its claim to its end.
 struct One<H> {
     store: Store,
     handler: Arc<H>,
@@ -292,10 +289,10 @@ impl<H: Handler> One<H> {
         };
         match settled {
             Ok(()) => {}
-            Err(ClaimError::Lost) => tracing::info!("the claim was lost on the way"),
-            Err(error) => tracing::warn!(%error, "cannot settle a claim; its lease will run out"),
+            Err(ClaimError::Lost) => tracing::info!("the claim was lost meanwhile"),
+            Err(error) => tracing::warn!(%error, "cannot settle a claim; its lease will expire"),
         }
-        // Of a job that had as many under way as it may have, another row can be taken now.
+        // A job at its limit can have another row claimed now.
         if self.options.per_job != u32::MAX {
             self.store.wake().wake(H::KIND);
         }
@@ -307,7 +304,7 @@ impl<H: Handler> One<H> {
         let renewing = renew(store, claim, lease, stop.clone(), renewed.clone());
         tokio::spawn(renewing.in_current_span());
         let _renewed = renewed.drop_guard();
-        // In a task of its own, so that a panic ends this row's try and nothing else.
+        // In its own task, so that a panic ends only this row's attempt.
         let (handler, token) = (self.handler.clone(), stop.clone());
         let work =
             tokio::spawn(async move { handler.handle(&claim, &token).await }.in_current_span());
@@ -317,9 +314,9 @@ impl<H: Handler> One<H> {
         };
         let result = tokio::select! {
             result = work => result,
-            // It runs on, since database work is not dropped half way, but its place is free.
+            // It continues, because database work is never dropped half way, but its slot is free.
             () = hangs => {
-                tracing::error!("the work does not end though it was told to stop");
+                tracing::error!("the work does not end although it was asked to stop");
                 return Err(ClaimError::Lost);
             }
         };
@@ -340,27 +337,27 @@ impl<H: Handler> One<H> {
         stopped: bool,
     ) -> Result<(), ClaimError> {
         if stopped {
-            tracing::info!(%error, "stopped; handing back");
+            tracing::info!(%error, "stopped; returned to the queue");
             return self.hand_back(claim, Duration::ZERO).await;
         }
         if error.needs_newer() {
-            tracing::warn!(%error, "left to a newer worker");
+            tracing::warn!(%error, "left for a newer worker");
             return self.leave(claim, NEWER_PAUSE).await;
         }
         if error.blames_clock() && self.is_clock_wrong().await {
-            tracing::error!(%error, "left to a worker whose clock is right");
+            tracing::error!(%error, "left for a worker with a correct clock");
             return self.leave(claim, CLOCK_PAUSE).await;
         }
         let last = self.attempt(claim) >= self.options.attempts;
         if error.can_retry() && !last {
             let pause = self.pause(claim);
-            tracing::warn!(%error, ?pause, "failed; will try again");
+            tracing::warn!(%error, ?pause, "attempt failed; retrying");
             return self.hand_back(claim, pause).await;
         }
         let given_up = self.handler.give_up(claim, Some(error)).await;
-        // Of a claim that was lost it is no failure: whoever has it now says how it ends.
+        // A lost claim is not a failure: its new owner decides how it ends.
         if !matches!(given_up, Err(ClaimError::Lost)) {
-            tracing::error!(%error, last, "failed for good");
+            tracing::error!(%error, last, "failed permanently");
         }
         given_up
     }
@@ -373,21 +370,21 @@ impl<H: Handler> One<H> {
         retry::pause(self.attempt(claim), self.options.pause, LONGEST_PAUSE)
     }
 
-    /// Whether this machine's clock is wrong by the database's. Where it is not, whoever refuses
-    /// it would refuse every worker.
+    /// Whether this machine's clock is wrong compared with the database's. If it is right, every
+    /// worker would be rejected.
     async fn is_clock_wrong(&self) -> bool {
         let store = self.store.clone();
         let asking = async move { claims::now(&mut store.snapshot().await?).await };
         match answered(asking, sleep(PATIENCE)).await {
             Ok(now) => (now - Timestamp::now().as_millisecond()).abs() > millis(CLOCK_OFF),
             Err(error) => {
-                tracing::warn!(%error, "the database's clock cannot be read");
+                tracing::warn!(%error, "cannot read the database's clock");
                 false
             }
         }
     }
 
-    /// Leaves the row to other workers, and with it for `pause` what else there is of its work.
+    /// Leaves the row, and for `pause` the rest of its job, to other workers.
     async fn leave(&self, claim: &Claim, pause: Duration) -> Result<(), ClaimError> {
         if claim.kind.is_one_work() {
             self.avoided.add(claim.job, pause);
@@ -404,9 +401,8 @@ impl<H: Handler> One<H> {
     }
 }
 
-/// Renews a lease until `done`. Cancels `stop` when the claim is lost, when the lease must be
-/// taken for lost because the store could not be reached for as long, or when the try has
-/// lasted too long.
+/// Renews a lease until `done`. Cancels `stop` when the claim is lost, when the store was
+/// unreachable for as long as the lease, or when the attempt has lasted too long.
 async fn renew(
     store: Store,
     claim: Claim,
@@ -435,7 +431,7 @@ async fn renew(
             }
         }
     }
-    tracing::error!("the work takes too long: its lease is not renewed any more");
+    tracing::error!("the work takes too long; its lease is no longer renewed");
     stop.cancel();
 }
 
@@ -470,7 +466,7 @@ mod tests {
             assert!(within(pause, seconds(longest)), "{next:?} {is_woken}: {pause:?}");
         }
         assert_eq!(idle_pause(Some(seconds(7)), options, true), seconds(7));
-        // A lease that began after the look must not be over before the next one.
+        // A lease that began after the query must not expire before the next one.
         let brief = Options { lease: seconds(3), ..options };
         assert!(within(idle_pause(None, brief, true), seconds(3)));
     }

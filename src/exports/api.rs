@@ -1,4 +1,4 @@
-//! The calls of exports: ask for one, watch it, cancel it.
+//! The endpoints of exports: request, status, list, cancel.
 
 use std::sync::{Arc, OnceLock};
 
@@ -32,24 +32,23 @@ use kit::clock::format_time;
 use kit::fail_point;
 use store::Tx;
 
-/// The permission of every call here.
+/// The permission of every endpoint here.
 const PERMISSION: &str = "users.export.global_control_group";
 
-/// Jobs on a page of the list, unless asked for otherwise, and at most.
+/// Default and maximum number of jobs on a page of the list.
 const PAGE: i64 = 20;
 const LARGEST_PAGE: i64 = 100;
 
-/// Ids of broken users that a status shows.
+/// Ids of unreadable users that a status shows.
 const BROKEN_USERS_SHOWN: i64 = 100;
 
-/// Words of this family of interfaces that stand in the place of an `object_prefix`, and that
-/// nothing is at here.
+/// Paths of related endpoints that would match an `object_prefix`, and do not exist here.
 const RESERVED: [&str; 2] = ["/users/export/ids", "/users/export/segment"];
 
 const NO_GROUP: &str = "The workspace has no active global control group";
 
 pub(super) const TAG: Tag =
-    Tag { name: "Exports", about: "The users of the global control group as files." };
+    Tag { name: "Exports", about: "Exports of the global control group's users as files." };
 
 /// Of the examples.
 const PREFIX: &str = "9d2261c4-4cf3-44b0-909b-455baf540288-1795249898";
@@ -74,30 +73,34 @@ pub(super) fn prefix_in_path(operation: Operation) -> Operation {
         "type": "string", "examples": [PREFIX],
         "pattern": "^[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}-[0-9]{1,19}$",
     });
-    operation.in_path("object_prefix", "As the request for the export was answered.", schema)
+    operation.in_path(
+        "object_prefix",
+        "The `object_prefix` from the response to the \
+                                        request.",
+        schema,
+    )
 }
 
 fn describe_request() -> Operation {
-    Operation::new(Method::POST, "requestExport", TAG, "Ask for an export")
+    Operation::new(Method::POST, "requestExport", TAG, "Request an export")
         .by(Access::Key(PERMISSION))
         .about(
-            "Every user of the global control group, one JSON object a line, in files of up to \
-             5,000 users. They go to the workspace's own storage (Azure where it is the default \
-             destination, else S3), else behind the download address. With a `callback_endpoint` \
-             the service sends a signed POST to it when the export ends.\n\nEvery call creates another export, unless \
-             it has the `Idempotency-Key` of an earlier one.",
+            "Exports every user of the global control group, one JSON object per line, in files \
+             of up to 5,000 users. The files go to the workspace's own storage (Azure if it is \
+             the default destination, else S3). Without own storage, `url` downloads them. If \
+             `callback_endpoint` is set, the service sends a signed POST to it when the export \
+             ends.\n\nEach request creates a new export, unless it repeats the `Idempotency-Key` \
+             of an earlier request.",
         )
         .repeatable()
         .takes::<ExportRequest>(
-            "Some fields, and a callback",
+            "Some fields, with a callback",
             json!({
                 "fields_to_export": ["external_id", "email", "custom_attributes.loyalty_tier"],
                 "callback_endpoint": "https://example.com/exports",
-            }))
-        .answers::<Accepted<'static>>(
-            StatusCode::CREATED,
-            "The export is stored and will be made.",
+            }),
         )
+        .answers::<Accepted<'static>>(StatusCode::CREATED, "The export is accepted.")
         .with_link(
             "exportStatus",
             json!({ "parameters": { "object_prefix": "$response.body#/object_prefix" } }),
@@ -106,7 +109,7 @@ fn describe_request() -> Operation {
             "cancelExport",
             json!({ "parameters": { "object_prefix": "$response.body#/object_prefix" } }),
         )
-        .refuses(&ApiError::Invalid(NO_GROUP.into()), "There is no active control group")
+        .refuses(&ApiError::Invalid(NO_GROUP.into()), "The workspace has no active control group")
 }
 
 fn example_status() -> Value {
@@ -120,11 +123,11 @@ fn example_status() -> Value {
 }
 
 fn describe_status() -> Operation {
-    let operation = Operation::new(Method::GET, "exportStatus", TAG, "How far an export is")
+    let operation = Operation::new(Method::GET, "exportStatus", TAG, "Get the status of an export")
         .by(Access::Key(PERMISSION))
         .answers::<Status>(StatusCode::OK, "The status.")
         .such_as(example_status())
-        .refuses(&unknown(), "The workspace has no such export");
+        .refuses(&unknown(), "No export in this workspace has this object_prefix");
     prefix_in_path(operation)
 }
 
@@ -132,13 +135,14 @@ fn describe_cancel() -> Operation {
     let operation = Operation::new(Method::DELETE, "cancelExport", TAG, "Cancel an export")
         .by(Access::Key(PERMISSION))
         .about(
-            "One that is queued, planning or running. What it wrote is removed, and there is no \
-             callback. It stays in the list; cancelling again gives the same answer.",
+            "Cancels an export that is queued, planning or running. Its files are deleted, and no \
+             callback is sent. The export stays in the list. Cancelling it again returns the same \
+             response.",
         )
         .answers::<Status>(StatusCode::OK, "The status.")
         .such_as(example_status())
-        .refuses(&unknown(), "The workspace has no such export")
-        .refuses(&ended(JobState::Done), "It has ended, or is about to");
+        .refuses(&unknown(), "No export in this workspace has this object_prefix")
+        .refuses(&ended(JobState::Done), "The export has ended or is finishing");
     prefix_in_path(operation)
 }
 
@@ -146,21 +150,20 @@ fn describe_list() -> Operation {
     let limit = json!({
         "type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE,
     });
-    let operation =
-        Operation::new(Method::GET, "listExports", TAG, "The workspace's exports, latest first")
-            .by(Access::Key(PERMISSION))
-            .in_query("limit", "Exports on a page.", limit)
-            .in_query(
-                "cursor",
-                "The `next_cursor` of the page before.",
-                json!({ "type": "string", "minLength": 1 }),
-            )
-            .answers::<Page>(StatusCode::OK, "A page.")
-            .such_as(
-                json!({ "exports": [example_status()], "next_cursor": "MTc5NTI0OTc2ODkxMCAwMWEx" }),
-            );
+    let operation = Operation::new(Method::GET, "listExports", TAG, "List exports, newest first")
+        .by(Access::Key(PERMISSION))
+        .in_query("limit", "Number of exports per page.", limit)
+        .in_query(
+            "cursor",
+            "The `next_cursor` of the previous page.",
+            json!({ "type": "string", "minLength": 1 }),
+        )
+        .answers::<Page>(StatusCode::OK, "A page.")
+        .such_as(
+            json!({ "exports": [example_status()], "next_cursor": "MTc5NTI0OTc2ODkxMCAwMWEx" }),
+        );
     let wrong = ["limit=0"];
-    operation.refuses_some(wrong.map(read_page), "A parameter is wrong, or is there twice")
+    operation.refuses_some(wrong.map(read_page), "A parameter is invalid or repeated")
 }
 
 /// `POST /users/export/global_control_group`.
@@ -178,22 +181,22 @@ async fn request(
     accept(&app, caller, key, &body, wanted).await
 }
 
-/// The answer to a request.
+/// The response to a request.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ExportAccepted")]
 struct Accepted<'a> {
     message: SuccessText,
     /// A random UUID, and the Unix seconds of the request.
     object_prefix: &'a str,
-    /// The download address. Only without own storage.
+    /// The download URL. Only without own storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// What of the request has no effect.
+    /// Parts of the request without effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
-/// Makes the job durable, then tells the workers; under a key, once.
+/// Makes the job durable, then notifies the workers; with a key, only once.
 async fn accept(
     app: &App,
     caller: Caller,
@@ -214,7 +217,7 @@ async fn accept(
         })
     })
     .await;
-    // Nothing is made where the first answer is given again.
+    // Nothing was created if the first response is repeated.
     let Some(job) = made.get() else { return answer };
     let answer = match answer {
         Ok(answer) => answer,
@@ -229,10 +232,10 @@ async fn accept(
 /// Writes a job, and offers its planning.
 async fn make(app: &App, tx: &mut Tx, caller: Caller, wanted: Wanted) -> Result<Job, ApiError> {
     let now = app.clock.now();
-    // The caller's may be a few seconds old, and be from before an `apply` that moved exports.
+    // The caller's copy may be a few seconds old, from before an `apply` that changed the storage.
     let workspace = workspaces::by_id(tx, caller.workspace.id)
         .await?
-        .ok_or_else(|| ApiError::Invalid("The workspace is gone".into()))?;
+        .ok_or_else(|| ApiError::Invalid("The workspace was deleted".into()))?;
     let group = workspaces::control_group(tx, workspace.id)
         .await?
         .ok_or_else(|| ApiError::Invalid(NO_GROUP.into()))?;
@@ -264,8 +267,8 @@ fn answer(app: &App, job: &Job, mut warnings: Vec<String>) -> Result<Answer, Api
     Answer::of(StatusCode::CREATED, &body)
 }
 
-/// Looks for the job where its commit failed: one that is there although its answer was lost
-/// is not refused, or the client would ask for a second one.
+/// Checks whether the job exists after a failed commit: if only the response was lost, an error
+/// would make the client request a second export.
 async fn confirm(
     app: &App,
     job: &Job,
@@ -275,15 +278,14 @@ async fn confirm(
     if matches!(error, ApiError::Unavailable(_)) {
         let mut tx = app.calls.snapshot().await?;
         if rows::load(&mut tx, job.id).await?.is_some() {
-            tracing::warn!(export = %job.id, "committed, though the answer was lost");
+            tracing::warn!(export = %job.id, "the commit succeeded although its response was lost");
             return answer(app, job, warnings);
         }
     }
     Err(error)
 }
 
-/// The `object_prefix` in a path. What cannot be one is as unknown as one that nobody has,
-/// without asking the store.
+/// The `object_prefix` in a path. An invalid one is unknown, without a query.
 pub(super) struct ObjectPrefix(pub String);
 
 impl<S: Send + Sync> FromRequestParts<S> for ObjectPrefix {
@@ -325,7 +327,7 @@ async fn status(
     Ok(axum::Json(status))
 }
 
-/// `DELETE /users/export/{object_prefix}`: cancels; what was uploaded is removed.
+/// `DELETE /users/export/{object_prefix}`: cancels; uploaded files are deleted.
 async fn cancel(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -344,10 +346,10 @@ async fn cancel(
 
 fn ended(state: JobState) -> ApiError {
     let state = state.name();
-    ApiError::Conflict(format!("The export is {state} and cannot be cancelled any more"))
+    ApiError::Conflict(format!("The export is {state} and can no longer be cancelled"))
 }
 
-/// `GET /users/export?limit&cursor`: latest first.
+/// `GET /users/export?limit&cursor`: newest first.
 async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -365,7 +367,7 @@ async fn list(
     }))
 }
 
-/// How many exports are asked for, and after which; the error names the parameter.
+/// The page size and the position after which it starts; the error names the parameter.
 fn read_page(query: &str) -> Result<(i64, rows::After), String> {
     let meant = format!("a whole number from 1 to {LARGEST_PAGE}");
     let limit = parameter(query, "limit", &meant, |text| {
@@ -382,7 +384,7 @@ fn read_page(query: &str) -> Result<(i64, rows::After), String> {
 #[schemars(rename = "ExportPage")]
 struct Page {
     exports: Vec<Status>,
-    /// Asks for what follows; absent at the end.
+    /// Cursor of the next page; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
@@ -397,7 +399,7 @@ fn read_cursor(text: &str) -> Option<rows::After> {
     Some((requested_at.parse().ok()?, Uuid::try_parse(id).ok()?))
 }
 
-/// The caller's job of that prefix; one of another workspace is as unknown as none.
+/// The caller's job with that prefix; a job of another workspace is unknown.
 async fn own_job(
     tx: &mut Tx,
     caller: &Caller,
@@ -409,17 +411,18 @@ async fn own_job(
         .ok_or_else(unknown)
 }
 
-/// How far an export is. Times are ISO 8601 in UTC.
+/// The status of an export. Times are ISO 8601 in UTC.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ExportStatus")]
 struct Status {
     object_prefix: String,
-    /// The last three are final. While `finishing`, all files are written and get their place.
+    /// The last three are final. While `finishing`, all files are written and get their final
+    /// place.
     #[schemars(extend("enum" = JobState::ALL.map(JobState::name)))]
     state: &'static str,
     users: DoneOf,
     files: DoneOf,
-    /// Bytes of the files that are written.
+    /// Bytes of the written files.
     bytes: i64,
     #[schemars(extend("format" = "date-time"))]
     requested_at: String,
@@ -429,18 +432,18 @@ struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     finished_at: Option<String>,
-    /// While running, once some users are done: when it ends if it goes on as it did.
+    /// While running, once some users are done: the expected end at the current speed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     estimated_end: Option<String>,
-    /// Until when the download address works. Only without own storage.
+    /// Until when the download URL works. Only without own storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     expires_at: Option<String>,
-    /// Why it failed. Of an export that goes on, why its files cannot be stored for now.
+    /// Why it failed, or, while it is in progress, why its files cannot be stored for now.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// The first of the users whose stored profile cannot be read. Never in the list.
+    /// The first users whose stored profile is unreadable. Never in the list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = BROKEN_USERS_SHOWN))]
     broken_users: Vec<Uuid>,
@@ -474,7 +477,7 @@ impl Status {
     }
 }
 
-/// When a running job would end if it went on as it did.
+/// The expected end of a running job at its current speed.
 fn estimated_end(progress: &Progress, now: i64) -> Option<i64> {
     if progress.state != JobState::Running || progress.users_done <= 0 {
         return None;
@@ -518,7 +521,7 @@ mod tests {
         assert_eq!(estimated_end(&nothing_yet, 1_010_000), None);
         let done = Progress { state: JobState::Done, ..running() };
         assert_eq!(estimated_end(&done, 1_010_000), None);
-        // More than were planned, and a clock that went backwards.
+        // More than were planned, and a clock that was set back.
         let more = Progress { users_done: 1_001, ..running() };
         assert_eq!(estimated_end(&more, 999_000), Some(999_000));
     }

@@ -1,11 +1,10 @@
 //! The files of an export: ZIP and gzip.
 //!
-//! A ZIP is made of finished *segments* (a local header with known checksum and sizes, then
-//! deflate data) and a central directory behind them. A segment does not know where it
-//! lies, so segments are written side by side by many workers, and the one ZIP behind `url`
-//! is their concatenation with the directory appended: nothing is compressed twice.
-//! Every time in a file is that of the export's request, so that attempts at the same data
-//! give the same bytes.
+//! A ZIP consists of finished *segments* (a local header with known checksum and sizes, then
+//! deflate data) and a central directory after them. A segment does not depend on its position, so
+//! many workers write segments in parallel, and the ZIP behind `url` is their concatenation with
+//! the directory appended: nothing is compressed twice. Every time in a file is the time of the
+//! export's request, so that repeated attempts with the same data give the same bytes.
 
 use std::io;
 
@@ -13,14 +12,14 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::deflate::{Deflated, Deflater};
 
-/// The largest number that the fields of a plain ZIP hold; from it on, ZIP64 has them.
+/// The largest number in the fields of a plain ZIP; larger ones need ZIP64.
 const MAX_32: u64 = u32::MAX as u64;
 const MAX_16: u64 = u16::MAX as u64;
 
 const LOCAL_HEADER: usize = 30;
 const GZIP_HEADER: usize = 10;
 
-/// Both sizes, behind the id and length of the extra field.
+/// Both sizes, after the id and length of the extra field.
 const ZIP64_LOCAL: u64 = 4 + 16;
 
 /// "The name is UTF-8."
@@ -31,10 +30,10 @@ const VERSION_DEFLATE: u16 = 20;
 const VERSION_ZIP64: u16 = 45;
 const MADE_ON_UNIX: u16 = 3 << 8;
 const IS_TEXT: u16 = 1;
-/// A plain file that everybody may read, where Unix keeps it.
+/// A regular file that everyone may read, on Unix.
 const FILE_MODE: u32 = 0o100_644 << 16;
 
-/// What the central directory says of a segment.
+/// A segment's entry in the central directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub name: String,
@@ -55,18 +54,18 @@ pub struct Packed {
     pub raw_bytes: u64,
 }
 
-/// What a file is to be.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A ZIP of one entry.
     Zip,
-    /// A gzip file that remembers its entry's name.
+    /// A gzip file with its entry's name.
     Gzip,
     /// A segment of a larger ZIP.
     Segment,
 }
 
-/// Takes a file's data piece by piece and packs it, without ever holding much of it.
+/// Compresses a file's data piece by piece, with bounded memory.
 pub struct Packer {
     shape: Shape,
     name: String,
@@ -75,7 +74,7 @@ pub struct Packer {
 }
 
 impl Packer {
-    /// `name` is at most 65,535 bytes long, and has no NUL in it.
+    /// `name` must have at most 65,535 bytes and no NUL.
     pub fn new(shape: Shape, name: String, time: Timestamp) -> Self {
         let header = match shape {
             Shape::Zip | Shape::Segment => LOCAL_HEADER + name.len(),
@@ -84,13 +83,12 @@ impl Packer {
         Self { shape, name, time, deflater: Deflater::new(header) }
     }
 
-    /// Takes more data: what `write` appends to the buffer, which must leave alone what
-    /// the buffer holds already.
+    /// Adds the data that `write` appends to the buffer; it must not change the buffer's content.
     pub fn append<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> io::Result<T> {
         self.deflater.append(write)
     }
 
-    /// Bytes held, and bytes that finishing may need beside them.
+    /// Bytes held, plus the bytes that finishing may need.
     pub fn held_bytes(&self) -> usize {
         self.deflater.held_bytes()
     }
@@ -110,7 +108,7 @@ fn into_gzip(name: &str, deflated: Deflated, time: Timestamp) -> Packed {
     let Deflated { mut bytes, crc32, raw_bytes } = deflated;
     let seconds = u32::try_from(time.as_second()).unwrap_or(0);
     let mut header = Fields(Vec::with_capacity(GZIP_HEADER + name.len() + 1));
-    // Magic number, deflate, "a name follows"; then "fastest compression", made on Unix.
+    // Magic number, deflate, "a name follows"; then "fastest compression", created on Unix.
     header.raw(&[0x1f, 0x8b, 8, 8]).u32(seconds).raw(&[4, 3]).raw(name.as_bytes()).raw(&[0]);
     bytes[..header.0.len()].copy_from_slice(&header.0);
     let mut file = Fields(bytes);
@@ -156,8 +154,8 @@ fn local_header(name: &str, crc32: u32, raw: u64, data: u64, time: Timestamp) ->
     header.0
 }
 
-/// What comes behind the segments of `entries`, concatenated in this order from the
-/// beginning of the file: the central directory and the end of the ZIP.
+/// The bytes after the segments of `entries`, which are concatenated in this order from the start
+/// of the file: the central directory and the end of the ZIP.
 pub fn central_directory(entries: &[Entry], time: Timestamp) -> Vec<u8> {
     let mut out = Fields(Vec::with_capacity(entries.iter().map(|e| 74 + e.name.len()).sum()));
     let mut offset = 0;
@@ -172,7 +170,7 @@ pub fn central_directory(entries: &[Entry], time: Timestamp) -> Vec<u8> {
 
 fn central_header(out: &mut Fields, entry: &Entry, offset: u64, time: Timestamp) {
     let data = entry.data_bytes();
-    // Only what does not fit is in the extra field, in this order.
+    // The extra field has only the values that do not fit, in this order.
     let large: Vec<u64> =
         [entry.raw_bytes, data, offset].into_iter().filter(|value| *value >= MAX_32).collect();
     let extra = if large.is_empty() { 0 } else { 4 + 8 * large.len() as u16 };
@@ -194,7 +192,7 @@ fn central_header(out: &mut Fields, entry: &Entry, offset: u64, time: Timestamp)
 fn end_of_directory(out: &mut Fields, entries: u64, size: u64, start: u64) {
     if entries >= MAX_16 || size >= MAX_32 || start >= MAX_32 {
         out.raw(b"PK\x06\x06").u64(44).u16(MADE_ON_UNIX | VERSION_ZIP64).u16(VERSION_ZIP64);
-        // This disk and the directory's; entries here and in all.
+        // This disk and the directory's; entries here and in total.
         out.u32(0).u32(0).u64(entries).u64(entries).u64(size).u64(start);
         out.raw(b"PK\x06\x07").u32(0).u64(start + size).u32(1);
     }
@@ -212,8 +210,8 @@ impl Entry {
     }
 }
 
-/// Date and time as MS-DOS had them, in UTC, to two seconds; the date is the upper half.
-/// What lies outside its years is put to the nearest end.
+/// Date and time in MS-DOS format, in UTC, with a resolution of two seconds; the date is the upper
+/// half. Times out of range become the nearest end.
 fn dos_time(time: Timestamp) -> u32 {
     let time = time.to_zoned(TimeZone::UTC).datetime();
     if time.year() < 1980 {
@@ -251,7 +249,7 @@ impl Fields {
         self.raw(&value.to_le_bytes())
     }
 
-    /// All ones says that ZIP64 has the value.
+    /// All ones means that ZIP64 has the value.
     fn u32_or_max(&mut self, value: u64) -> &mut Self {
         self.u32(u32::try_from(value).unwrap_or(u32::MAX))
     }

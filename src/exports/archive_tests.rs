@@ -11,7 +11,7 @@ fn time() -> Timestamp {
     TIME.parse().unwrap()
 }
 
-/// A gzip file of `raw` whose entry is called `name`.
+/// A gzip file of `raw` with the entry name `name`.
 fn gzip(name: &str, raw: &[u8], time: Timestamp) -> io::Result<Vec<u8>> {
     Ok(pack(Shape::Gzip, name, raw, time)?.bytes)
 }
@@ -41,7 +41,7 @@ fn entry(name: &str, segment: &Packed) -> Entry {
     }
 }
 
-/// A ZIP put together as the finisher does it.
+/// A ZIP put together like the finisher's.
 fn zip_of(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut entries = Vec::new();
@@ -175,8 +175,8 @@ impl Seek for Sparse {
     }
 }
 
-/// A ZIP of small entries with one between them that takes `gap` bytes (and is not to be
-/// read), laid out without writing it.
+/// A ZIP of small entries with one between them that takes `gap` bytes (and must not be read),
+/// described without writing it.
 fn sparse(gap: u64) -> (Sparse, Vec<(String, Vec<u8>)>) {
     let files: Vec<_> = ["a.json", "b.json"].map(|n| (n.to_owned(), n.as_bytes().to_vec())).into();
     let [first, last] = [0, 1].map(|n| segment(&files[n].0, &files[n].1, time()).unwrap());
@@ -206,7 +206,7 @@ fn sparse(gap: u64) -> (Sparse, Vec<(String, Vec<u8>)>) {
 #[test]
 fn offsets_and_sizes_beyond_4_gib() {
     let limit = u64::from(u32::MAX);
-    // On both sides of the limit: of the offset alone, of the directory's, and of the sizes.
+    // On both sides of the limit: of the offset, of the directory, and of the sizes.
     for gap in [limit - 100, limit - 60, limit - 1, limit, limit + 1, 5 << 30] {
         let (file, files) = sparse(gap);
         let mut zip = zip::ZipArchive::new(file).unwrap();
@@ -237,7 +237,7 @@ fn python_reads_beyond_4_gib() {
     assert_eq!(read.trim(), "b'a.json' b'b.json' 5368709120");
 }
 
-/// The system's own tools: what a customer is likely to have.
+/// The system's tools, which customers usually have.
 #[test]
 fn other_programs_find_the_files_sound() {
     let directory = tempfile::tempdir().unwrap();

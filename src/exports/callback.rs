@@ -1,4 +1,4 @@
-//! The callback of an export that has ended: its body, and a delivery for it.
+//! The callback of an ended export: its body, and its delivery.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::deliveries::{self, NewDelivery};
 use crate::gateway::openapi::{SENT_TO_OTHERS, Webhook};
 use store::{StoreError, Tx};
 
-/// An export has ended, and how.
+/// The end of an export.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "ExportCallback")]
@@ -18,7 +18,7 @@ pub(super) enum Callback {
     Done {
         #[schemars(extend("const" = true))]
         success: bool,
-        /// The download address, if the workspace has no storage of its own.
+        /// The download URL, if the workspace has no own storage.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(url)]
         url: Option<String>,
@@ -41,20 +41,20 @@ impl Callback {
     }
 }
 
-/// The callback as it is described.
+/// The callback's OpenAPI description.
 pub(super) fn describe() -> Webhook {
     let url = "https://longshore.example.com/users/export/9d2261c4-4cf3-44b0-909b-455baf540288-1795249898/download?signature=dqIqj_fo";
     Webhook::new::<Callback>("exportCallback", SENT_TO_OTHERS, "An export has ended")
         .about(
-            "To the `callback_endpoint` of the request for it, signed with `callbacks.secret` of \
-             the workspace, which signs nothing else. Webhooks that messages send are signed \
-             with `webhooks.secret`, under the message's id.",
+            "Sent to the `callback_endpoint` of the export, signed with the workspace's \
+             `callbacks.secret`, which signs nothing else. Webhooks that are messages are signed \
+             with `webhooks.secret`.",
         )
-        .example("Behind a download address", json!(Callback::done(Some(url.to_owned()))))
+        .example("With a download URL", json!(Callback::done(Some(url.to_owned()))))
         .retried()
 }
 
-/// Leaves the callback with the database; none where the request asked for none.
+/// Stores the callback's delivery; none if the request has no callback.
 pub(super) async fn enqueue(
     app: &App,
     tx: &mut Tx,

@@ -1,9 +1,8 @@
-//! Removing what an export must not leave behind.
+//! Deletes the files that an export must not leave behind.
 //!
-//! A worker that slept through its lease may still write what it was about to, so names
-//! are removed again, with growing pauses, until `exports.cleanup_hours` after the job's
-//! end. All of them lie below prefixes that hold the job's own random id, so nothing of
-//! anybody else is ever touched.
+//! A worker that was paused beyond its lease may still write files, so they are deleted repeatedly,
+//! with growing pauses, until `exports.cleanup_hours` after the job's end. All of them are below
+//! prefixes with the job's random id, so no other data is touched.
 
 use std::time::Duration;
 
@@ -24,11 +23,11 @@ use store::claims::{self, Claim, ClaimError};
 const PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3 * 3600);
 
-/// Removals by name under way at once.
+/// Deletions by name in progress at the same time.
 const REMOVALS_AT_ONCE: usize = 8;
 
-/// One pass: removes what must not be there, and comes back later or is done. What cannot
-/// be removed now is tried again at the next pass.
+/// One pass: deletes leftover files, and either repeats later or is done. Failed deletions are
+/// retried in the next pass.
 pub async fn clean(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
     let mut tx = app.store.snapshot().await?;
     let loaded = rows::load(&mut tx, claim.job).await?;
@@ -39,7 +38,7 @@ pub async fn clean(app: &App, claim: &Claim, stop: &CancellationToken) -> Result
     fail_point!("cleanup::removed");
     if let Err(error) = &passed {
         metrics::counter!("longshore_export_cleanup_failures_total").increment(1);
-        tracing::warn!(export = %job.id, %error, "cannot remove all that an export left");
+        tracing::warn!(export = %job.id, %error, "cannot delete all files of an export");
     }
     match next_pass(app, claim, &progress, passed.is_ok()) {
         Some(pause) => {
@@ -51,7 +50,7 @@ pub async fn clean(app: &App, claim: &Claim, stop: &CancellationToken) -> Result
             if passed.is_err() {
                 tracing::error!(
                     export = %job.id, object_prefix = job.object_prefix,
-                    "given up removing what the export left in storage"
+                    "gave up deleting the export's files in storage"
                 );
             }
             forget(app, claim).await
@@ -59,7 +58,7 @@ pub async fn clean(app: &App, claim: &Claim, stop: &CancellationToken) -> Result
     }
 }
 
-/// The end of the cleaning, which is the end of the job's parts, too.
+/// The end of the cleanup, which also deletes the job's parts.
 async fn forget(app: &App, claim: &Claim) -> Result<(), ClaimError> {
     let mut tx = app.store.write().await?;
     claims::finish(&mut tx, claim).await?;
@@ -67,8 +66,8 @@ async fn forget(app: &App, claim: &Claim) -> Result<(), ClaimError> {
     Ok(tx.commit().await?)
 }
 
-/// When to come back; none when nobody can write any more and all is removed. A storage
-/// that refuses gets as long again.
+/// The time of the next pass; none when no worker can still write and everything is deleted. A
+/// storage that rejects deletions gets the same time again.
 fn next_pass(app: &App, claim: &Claim, progress: &Progress, passed: bool) -> Option<Duration> {
     let now = app.clock.now_ms();
     let attempt = u32::try_from(claim.attempt).unwrap_or(u32::MAX);
@@ -107,7 +106,7 @@ async fn pass(
     }
 }
 
-/// The segments and the ZIP behind `url`: everything, but a ZIP that is still valid.
+/// The segments and the ZIP behind `url`: everything except a ZIP that is still valid.
 async fn clean_private(app: &App, job: &Job, progress: &Progress) -> Result<(), ExportError> {
     let now = app.clock.now_ms();
     let valid = progress.state == State::Done && progress.expires_at.is_some_and(|end| now < end);
@@ -118,14 +117,14 @@ async fn clean_private(app: &App, job: &Job, progress: &Progress) -> Result<(), 
     };
     let segments = paths::segments_folder(job.id);
     app.objects.delete_prefix(&segments).await.map_err(ExportError::Objects)?;
-    // Attempts are numbered upwards, and the one that finished was the last.
+    // Attempts have ascending numbers, and the one that finished was the last.
     for attempt in 1..winner {
         app.objects.delete(&paths::archive(job.id, attempt)).await.map_err(ExportError::Objects)?;
     }
     Ok(())
 }
 
-/// The date folders of own storage in which nothing of the job may be.
+/// The date folders of own storage that must have no file of the job.
 fn dates_to_clean(progress: &Progress, plan: &Plan) -> Vec<jiff::civil::Date> {
     let completed = progress.completion_date();
     let mut dates = vec![plan.upload_date];
@@ -136,8 +135,8 @@ fn dates_to_clean(progress: &Progress, plan: &Plan) -> Vec<jiff::civil::Date> {
     dates
 }
 
-/// Removes a job's files from one date folder: by prefix, unfinished uploads too; where
-/// the credentials do not allow to list, by their names.
+/// Deletes a job's files from one date folder: by prefix, including unfinished uploads; or by name,
+/// if the credentials cannot list.
 async fn clean_folder(
     objects: &Objects,
     job: &Job,

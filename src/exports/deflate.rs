@@ -1,50 +1,49 @@
 //! Compression of an export's files.
 //!
-//! What fits into [`WHOLE`] bytes is compressed at once by libdeflate, which is the fastest
-//! at its ratio but wants all of its input; what is larger streams through flate2. Level 1
-//! either way. Equal data gives equal bytes, in whatever pieces it comes.
+//! Data of up to [`WHOLE`] bytes is compressed at once by libdeflate, which is the fastest at its
+//! ratio but needs the whole input; larger data is streamed through flate2. Both use level 1. The
+//! same data gives the same bytes, whatever its pieces.
 
 use std::io::{self, Write as _};
 
 use flate2::write::DeflateEncoder;
 use libdeflater::{CompressionLvl, Compressor, Crc};
 
-/// The most bytes that are compressed at once.
+/// Maximum bytes that are compressed at once.
 pub const WHOLE: usize = 16 << 20;
 
-/// Streamed data goes in in blocks of this size, so that the pieces it came in leave no
-/// trace in the result.
+/// Streamed data is passed on in blocks of this size, so that the result does not depend on its
+/// pieces.
 const BLOCK: usize = 1 << 20;
 
 const LEVEL: u8 = 1;
 
-/// Finished deflate data, behind as many bytes as were reserved for a header.
+/// Finished deflate data, after the bytes reserved for a header.
 #[derive(Debug)]
 pub struct Deflated {
     pub bytes: Vec<u8>,
-    /// Checksum of the data as it was before.
+    /// Checksum of the uncompressed data.
     pub crc32: u32,
     pub raw_bytes: u64,
 }
 
-/// Takes data piece by piece and compresses it, holding at most [`WHOLE`] bytes of it.
+/// Compresses data piece by piece, holding at most [`WHOLE`] bytes of it.
 pub struct Deflater {
     header: usize,
     raw: Vec<u8>,
-    /// From the moment that the data is more than [`WHOLE`].
+    /// Used once the data exceeds [`WHOLE`].
     stream: Option<DeflateEncoder<Vec<u8>>>,
     crc: Crc,
     raw_bytes: u64,
 }
 
 impl Deflater {
-    /// The result will begin with `header` bytes of zero, to be filled in.
+    /// The result will begin with `header` bytes of zero.
     pub fn new(header: usize) -> Self {
         Self { header, raw: Vec::new(), stream: None, crc: Crc::new(), raw_bytes: 0 }
     }
 
-    /// Takes more data: what `write` appends to the buffer, which must leave alone what
-    /// the buffer holds already.
+    /// Adds the data that `write` appends to the buffer; it must not change the buffer's content.
     pub fn append<T>(&mut self, write: impl FnOnce(&mut Vec<u8>) -> T) -> io::Result<T> {
         let result = write(&mut self.raw);
         if self.stream.is_some() || self.raw.len() > WHOLE {
@@ -53,7 +52,7 @@ impl Deflater {
         Ok(result)
     }
 
-    /// Bytes held, and bytes that finishing may need beside them.
+    /// Bytes held, plus the bytes that finishing may need.
     pub fn held_bytes(&self) -> usize {
         match &self.stream {
             Some(stream) => self.raw.len() + stream.get_ref().len(),
@@ -100,7 +99,7 @@ impl Deflater {
     }
 }
 
-/// None where libdeflate refuses, which it does only for want of room.
+/// None if libdeflate fails, which only happens for lack of space.
 fn deflate_whole(raw: &[u8], header: usize) -> Option<Vec<u8>> {
     let mut compressor = Compressor::new(CompressionLvl::new(LEVEL.into()).ok()?);
     let mut bytes = vec![0; header + compressor.deflate_compress_bound(raw.len())];
@@ -133,7 +132,7 @@ mod tests {
         deflater.finish().unwrap()
     }
 
-    /// Lifelike enough to compress, and different everywhere.
+    /// Realistic enough to compress, and different everywhere.
     fn text(length: usize) -> Vec<u8> {
         let mut text = Vec::with_capacity(length + 32);
         let mut number = 1u64;

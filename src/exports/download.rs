@@ -1,6 +1,5 @@
-//! `url`: an address of the gateway that anybody may open who has it. It is signed, says
-//! when the export is not ready yet, and redirects to a short-lived address of the
-//! storage from then on until it expires.
+//! `url`: a signed URL of the gateway, usable by anyone who has it. It reports an unfinished
+//! export, and redirects to a short-lived URL of the storage after that, until it expires.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,12 +27,12 @@ use objects::files::SignatureError;
 use objects::{Objects, content_disposition};
 use store::Tx;
 
-/// What signatures of download addresses are derived for.
+/// The purpose of the signatures.
 const PURPOSE: &str = "export download";
 
-const EXPIRED: &str = "The download address has expired";
+const EXPIRED: &str = "The download URL has expired";
 
-/// The longest that an address of the storage is valid.
+/// The maximum lifetime of the storage's URL.
 const STORAGE_ADDRESS_VALID: Duration = Duration::from_secs(15 * 60);
 
 pub fn routes() -> Routes {
@@ -42,30 +41,30 @@ pub fn routes() -> Routes {
         .route("/objects/{*path}", get(serve), [describe_serve()])
 }
 
-/// When a download is refused with [`ADDRESS_REFUSED`].
-const ADDRESS: &str = "The sender's address is not on the list of the workspace";
+/// The description of [`ADDRESS_REFUSED`] for downloads.
+const ADDRESS: &str = "The sender's address is not on the workspace's `ip_allowlist`";
 
 fn describe_download() -> Operation {
     let operation = Operation::new(Method::GET, "downloadExport", TAG, "Download an export")
         .about(
-            "The `url` that a request without own storage is answered with: one ZIP with all \
-             files. It is signed, so whoever has it can download until it expires, from the \
-             addresses of the workspace's `ip_allowlist`. Keep it, rather than what it redirects \
-             to.",
+            "The `url` in the response to an export request without own storage: one ZIP with all \
+             files. The URL is signed: anyone who has it can download until it expires, from the \
+             addresses on the workspace's `ip_allowlist`. Store this URL, not the one that it \
+             redirects to.",
         )
-        .in_query(
-            "signature",
-            "What shows that the address is the service's.",
-            json!({ "type": "string" }),
+        .in_query("signature", "The signature of the URL.", json!({ "type": "string" }))
+        .answers_empty(
+            StatusCode::FOUND,
+            "Redirects to a short-lived URL of the storage; follow \
+                                           it.",
         )
-        .answers_empty(StatusCode::FOUND, "Follow it: a short-lived address of the storage.")
         .with_header("Location", "The address.", json!({ "type": "string", "format": "uri" }))
-        .refuses(&not_found(), "The signature is wrong or missing, or there is no such export")
+        .refuses(&not_found(), "The signature is invalid or missing, or the export does not exist")
         .refuses(&ApiError::Forbidden(ADDRESS_REFUSED), ADDRESS);
     let ends = [super::State::Running, super::State::Failed, super::State::Cancelled];
     let refusals = ends.into_iter().filter_map(not_yet).chain([ApiError::Forbidden(EXPIRED)]);
     let operation = refusals.fold(operation, |operation, error| {
-        operation.refuses(&error, "It cannot be downloaded, yet or any more")
+        operation.refuses(&error, "The export is not ready, or failed, or was cancelled")
     });
     prefix_in_path(operation)
 }
@@ -83,24 +82,28 @@ fn describe_serve() -> Operation {
         Method::GET,
         "downloadFile",
         TAG,
-        "A file, where they are the gateway's",
+        "Download a file from the gateway's own storage",
     )
     .about(
-        "What a download redirects to where objects are files: signed, short-lived, and not \
-             to be made by clients. A client can request ranges of it.",
+        "A download redirects here if the service stores objects as files. The URL is signed and \
+         short-lived; clients do not construct it. Range requests are supported.",
     )
     .in_path("path", "Has slashes.", json!({ "type": "string", "minLength": 1 }))
-    .refuses(&not_found(), "The signature is wrong or missing, or there is no such file")
-    .refuses(&ApiError::Forbidden(EXPIRED), "The address has expired")
+    .refuses(&not_found(), "The signature is invalid or missing, or the file does not exist")
+    .refuses(&ApiError::Forbidden(EXPIRED), "The URL has expired")
     .refuses(&ApiError::Forbidden(ADDRESS_REFUSED), ADDRESS)
-    .answers_empty(StatusCode::NOT_MODIFIED, "What `If-Modified-Since` names is the same.")
-    .answers_empty(StatusCode::PRECONDITION_FAILED, "It is not what `If-Unmodified-Since` names.")
+    .answers_empty(StatusCode::NOT_MODIFIED, "The file has not changed since `If-Modified-Since`.")
+    .answers_empty(
+        StatusCode::PRECONDITION_FAILED,
+        "The file has changed since \
+                                                     `If-Unmodified-Since`.",
+    )
     .answers_empty(StatusCode::RANGE_NOT_SATISFIABLE, "The range is outside of the file.");
     let operation = file(operation, StatusCode::OK, "The file.");
-    file(operation, StatusCode::PARTIAL_CONTENT, "The range that was asked for.")
+    file(operation, StatusCode::PARTIAL_CONTENT, "The requested range.")
 }
 
-/// The download address of an export.
+/// The download URL of an export.
 pub fn address(app: &App, object_prefix: &str) -> String {
     let tag = app.secrets.derive(PURPOSE, &[object_prefix.as_bytes()]);
     let signature = BASE64_URL_SAFE_NO_PAD.encode(tag);
@@ -108,7 +111,7 @@ pub fn address(app: &App, object_prefix: &str) -> String {
     format!("{base}/users/export/{object_prefix}/download?signature={signature}")
 }
 
-/// Whether `signature` is that of the export's address.
+/// Whether `signature` is valid for the export's URL.
 fn is_signed(app: &App, object_prefix: &str, signature: &str) -> bool {
     BASE64_URL_SAFE_NO_PAD
         .decode(signature)
@@ -138,18 +141,18 @@ async fn download(
     redirect(&app, &paths::archive(job.id, attempt), valid, &job).await
 }
 
-/// Refuses a sender whom the workspace's `ip_allowlist` does not let in, as at every other call.
+/// Rejects a sender that is not on the workspace's `ip_allowlist`, like every other endpoint.
 async fn check_sender(app: &App, tx: &mut Tx, head: &Parts, job: &Job) -> Result<(), ApiError> {
     let workspace = workspaces::by_id(tx, job.workspace_id).await?.ok_or_else(not_found)?;
     gateway::check_address(app, head, &[&workspace.ip_allowlist])
 }
 
-/// The attempt whose ZIP is behind the address, and for how long.
+/// The attempt with the ZIP behind the URL, and how long the URL is valid.
 fn what_is_valid(app: &App, progress: &Progress) -> Result<(i32, Duration), ApiError> {
     if let Some(error) = not_yet(progress.state) {
         return Err(error);
     }
-    // With own storage there is no address, whatever its signature.
+    // With own storage there is no URL, whatever its signature.
     let (Some(attempt), Some(expires_at)) = (progress.archive, progress.expires_at) else {
         return Err(not_found());
     };
@@ -159,14 +162,14 @@ fn what_is_valid(app: &App, progress: &Progress) -> Result<(i32, Duration), ApiE
     }
 }
 
-/// Why there is nothing to download in a state; none where there is something.
+/// The error for a state without a download; none if there is one.
 fn not_yet(state: super::State) -> Option<ApiError> {
     use super::State as S;
     Some(ApiError::Forbidden(match state {
         S::Queued | S::Planning | S::Running | S::Finishing => {
-            "The export is not ready yet; its address works once it is"
+            "The export is not ready yet; retry this URL later"
         }
-        S::Failed => "The export failed; GET /users/export/{object_prefix} says why",
+        S::Failed => "The export failed; see `error` in GET /users/export/{object_prefix}",
         S::Cancelled => "The export was cancelled",
         S::Done => return None,
     }))
@@ -176,10 +179,10 @@ async fn redirect(app: &App, path: &str, valid: Duration, job: &Job) -> Result<R
     let file_name = format!("{}.zip", job.object_prefix);
     let valid = valid.min(STORAGE_ADDRESS_VALID);
     let address = app.objects.signed_get(path, valid, &file_name).await?;
-    // Of files, it is a path below our own address.
+    // For files, it is a path below our own URL.
     let address = if address.starts_with('/') { public_base(app) + &address } else { address };
     let location = HeaderValue::try_from(address)
-        .map_err(|_| ApiError::Internal("a storage address that is no header value".into()))?;
+        .map_err(|_| ApiError::Internal("the storage URL is not a valid header value".into()))?;
     let headers = [
         (header::LOCATION, location),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
@@ -187,13 +190,13 @@ async fn redirect(app: &App, path: &str, valid: Duration, job: &Job) -> Result<R
     Ok((StatusCode::FOUND, headers).into_response())
 }
 
-/// Serves an object that is a file, at the address that [`Objects::signed_get`] gave: whole
-/// or in ranges, so that a download can be taken up again.
+/// Serves an object from a file, at a URL from [`Objects::signed_get`]: whole or in ranges, so that
+/// clients can resume downloads.
 async fn serve(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let Objects::Files(files) = &app.objects else { return Err(not_found()) };
     let uri = request.uri();
     let path = uri.path().strip_prefix("/objects/").ok_or_else(not_found)?;
-    // These addresses are signed and checked by the system's clock.
+    // These URLs are signed and checked by the system's clock.
     let download =
         files.verify(path, uri.query().unwrap_or_default(), Timestamp::now()).map_err(|error| {
             match error {
@@ -209,7 +212,7 @@ async fn serve(State(app): State<App>, request: Request) -> Result<Response, Api
     drop(tx);
     let request = Request::from_parts(head, body);
     let disposition = HeaderValue::try_from(content_disposition(&download.name))
-        .map_err(|_| ApiError::Internal("a file name that is no header value".into()))?;
+        .map_err(|_| ApiError::Internal("the file name is not a valid header value".into()))?;
     let mut response = match ServeFile::new(download.file).oneshot(request).await {
         Ok(response) if response.status() == StatusCode::NOT_FOUND => return Err(not_found()),
         Ok(response) => response.map(Body::new),
@@ -221,5 +224,5 @@ async fn serve(State(app): State<App>, request: Request) -> Result<Response, Api
 }
 
 fn not_found() -> ApiError {
-    ApiError::NotFound("No such download".into())
+    ApiError::NotFound("Unknown download".into())
 }

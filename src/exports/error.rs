@@ -1,4 +1,4 @@
-//! What can go wrong with an export's work.
+//! Errors of an export's work.
 
 use tokio_util::sync::CancellationToken;
 
@@ -11,13 +11,13 @@ use objects::ObjectError;
 use store::StoreError;
 use store::claims::ClaimError;
 
-/// Why a piece of an export's work was not done.
+/// Why a piece of an export's work failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The claim is not ours any more: whatever was done for it does not count.
+    /// The claim is lost: the work does not count.
     #[error("the claim was lost to another worker, or withdrawn")]
     Lost,
-    /// Whoever asked to stop knows what becomes of the claim.
+    /// The caller that requested the stop handles the claim.
     #[error("asked to stop")]
     Stopped,
     #[error(transparent)]
@@ -33,15 +33,15 @@ pub enum ExportError {
     /// Where exports without own storage are built.
     #[error("{0}")]
     Objects(ObjectError),
-    /// No other try can help.
+    /// A retry cannot help.
     #[error("{}", .0.detail)]
     Permanent(Failure),
-    /// Another try may help.
+    /// A retry may help.
     #[error("{}", .0.detail)]
     Transient(Failure),
 }
 
-/// Between two steps: goes on unless asked to stop.
+/// Checks between two steps whether a stop was requested.
 pub(super) fn go_on(stop: &CancellationToken) -> Result<(), ExportError> {
     if stop.is_cancelled() { Err(ExportError::Stopped) } else { Ok(()) }
 }
@@ -86,14 +86,14 @@ impl Retry for ExportError {
 }
 
 impl ExportError {
-    /// What the storage of files answered, where that is why and another try may help.
+    /// The storage's error, if it is the cause and a retry may help.
     pub(super) fn storage_failure(&self) -> Option<Failure> {
         let is_waiting = self.can_retry() && !self.needs_newer() && !self.blames_clock();
         let failure = is_waiting.then(|| self.failure())?;
         matches!(failure.cause, Cause::OwnStorage | Cause::Objects).then_some(failure)
     }
 
-    /// What the job fails with when this was the last try.
+    /// The job's failure if this was the last attempt.
     pub fn failure(&self) -> Failure {
         match self {
             Self::Store(error) => Failure::store(error),

@@ -1,4 +1,4 @@
-//! Why a job fails: the customer's words, the operator's, and the metric's.
+//! Why a job fails: the texts for the customer and the operator, and the metric's label.
 
 use uuid::Uuid;
 
@@ -7,11 +7,11 @@ use objects::ObjectError;
 use store::StoreError;
 
 kit::named! {
-    /// Why a job failed, as metrics tell it.
+    /// The cause of a failed job, in metrics.
     pub enum Cause {
-        /// More users or bytes than an export without own storage may have.
+        /// More users or bytes than allowed without own storage.
         Limit = "limit",
-        /// Stored documents that cannot be read.
+        /// Unreadable stored documents.
         BrokenUsers = "broken_users",
         /// The workspace's own storage.
         OwnStorage = "own_storage",
@@ -19,9 +19,9 @@ kit::named! {
         Objects = "objects",
         /// The database.
         Store = "store",
-        /// One piece of work that came to no end, time and again.
+        /// A piece of work that repeatedly ended its worker.
         WorkersLost = "workers_lost",
-        /// A mistake in this program.
+        /// A bug in this program.
         Internal = "internal",
     }
 }
@@ -30,8 +30,7 @@ kit::named! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub cause: Cause,
-    /// For the customer: in the job's status and the callback. No credentials, and nothing
-    /// of the inside.
+    /// For the customer: in the job's status and the callback. No credentials, and no internals.
     pub message: String,
     /// For the operator. No credentials.
     pub detail: String,
@@ -44,7 +43,7 @@ impl Failure {
             message: format!(
                 "The control group has {users} users, and an export without your own cloud \
                  storage can have at most {limit}. Add S3 or Azure credentials to the workspace, \
-                 or renew the control group with a smaller percentage."
+                 or renew the control group with a lower percentage."
             ),
             detail: format!("{users} users, limit {limit}"),
         }
@@ -54,15 +53,14 @@ impl Failure {
         Self {
             cause: Cause::Limit,
             message: format!(
-                "The export has grown past {limit} bytes, the most that it can have without your \
-                 own cloud storage. Request fewer fields, or add S3 or Azure credentials to the \
-                 workspace."
+                "The export has grown past {limit} bytes, the maximum without your own cloud \
+                 storage. Request fewer fields, or add S3 or Azure credentials to the workspace."
             ),
             detail: format!("more than {limit} bytes of compressed data"),
         }
     }
 
-    /// The database is in the way.
+    /// The database failed.
     pub fn store(error: &StoreError) -> Self {
         Self {
             cause: Cause::Store,
@@ -73,8 +71,8 @@ impl Failure {
         }
     }
 
-    /// The objects are in the way; `own` says whose they are. Of own storage the customer
-    /// is told what it answered, since only they can mend it.
+    /// The object storage failed; `own` says whose it is. For own storage, the customer gets its
+    /// error, because only the customer can fix it.
     pub fn objects(error: &ObjectError, own: bool) -> Self {
         let detail = error.to_string();
         if own {
@@ -103,7 +101,7 @@ impl Failure {
         }
     }
 
-    /// No attempt at a piece of work came to an end that says why.
+    /// No attempt at a piece of work ended with an error of its own.
     pub(super) fn workers_lost(work: &str, attempts: u32) -> Self {
         Self {
             cause: Cause::WorkersLost,
@@ -111,14 +109,14 @@ impl Failure {
                       request fewer fields."
                 .into(),
             detail: format!(
-                "{work}: {attempts} attempts, none of which came to an end: the worker was lost \
-                 or stopped, or the work panicked"
+                "{work}: none of {attempts} attempts ended: the worker was lost or stopped, or \
+                 the work panicked"
             ),
         }
     }
 
-    /// Some users' stored documents cannot be read: an export that lacks them is never
-    /// passed off as whole.
+    /// Some users' stored documents are unreadable: an export without them must not count as
+    /// complete.
     pub(super) fn broken_users(count: i64, first: &[(Uuid, String)]) -> Self {
         let ids: Vec<String> = first.iter().map(|(id, _)| id.to_string()).collect();
         let reasons: Vec<String> = first.iter().map(|(id, why)| format!("{id}: {why}")).collect();
@@ -134,12 +132,12 @@ impl Failure {
         }
     }
 
-    /// What lies under a part's name in own storage is not a file of this export.
+    /// The object with a part's name in own storage is not a file of this export.
     pub(super) fn in_the_way(path: &str) -> Self {
-        Self::own_file(format!("{path} is there already, and was not written by this export"))
+        Self::own_file(format!("{path} already exists and was not written by this export"))
     }
 
-    /// The file of an earlier attempt went away between the look at its name and at it.
+    /// The file of an earlier attempt was deleted between the check and the read.
     pub(super) fn vanished(path: &str) -> Self {
         Self::own_file(format!("{path} was removed during the export"))
     }
@@ -149,7 +147,7 @@ impl Failure {
         Self { cause: Cause::OwnStorage, message, detail }
     }
 
-    /// A part's file does not fit into all the memory that there is for users' data.
+    /// A part's file exceeds the whole memory for users' data.
     pub(super) fn too_large(bytes: usize) -> Self {
         Self {
             cause: Cause::Limit,
@@ -162,16 +160,16 @@ impl Failure {
         }
     }
 
-    /// What the status says of a failure of storage while the export goes on trying.
+    /// The status text of a storage failure while the export retries.
     pub(super) fn while_retrying(&self) -> String {
         let what = match self.cause {
             Cause::Objects => "The file of the export could not be stored",
             _ => self.message.trim_end_matches('.'),
         };
-        format!("{what}. The export keeps trying.")
+        format!("{what}. The export retries.")
     }
 
-    /// What must not happen.
+    /// An error that should never happen.
     pub fn internal(detail: impl Into<String>) -> Self {
         Self {
             cause: Cause::Internal,

@@ -1,4 +1,4 @@
-//! `fields_to_export`: which members of a user's record an export gives.
+//! `fields_to_export`: the fields of a user's record in an export.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::users::profile::Field;
 use crate::workspaces::is_field_alias;
 use kit::words::beginning;
 
-/// The members that are made of a user's activity rather than read from the document.
+/// The fields that come from a user's activity, not from the document.
 pub const PURCHASES: &str = "purchases";
 pub const CUSTOM_EVENTS: &str = "custom_events";
 pub const TOTAL_REVENUE: &str = "total_revenue";
@@ -29,53 +29,53 @@ pub fn note_alias(body: &mut Map<String, Value>, alias: Option<&str>) {
     }
 }
 
-/// The one member that can also be asked for in part, as `custom_attributes.<name>`.
+/// The only field that can also be exported in part, as `custom_attributes.<name>`.
 pub const CUSTOM_ATTRIBUTES: &str = "custom_attributes";
 
 pub const OF_ACTIVITY: [&str; 3] = [PURCHASES, CUSTOM_EVENTS, TOTAL_REVENUE];
 
-/// The most names that `fields_to_export` may have, and bytes in all of them.
+/// Maximum number of names in `fields_to_export`, and bytes of all of them.
 pub const MOST_NAMES: usize = 1_000;
 pub const MOST_BYTES: usize = 64 << 10;
 
-/// Unknown names that the customer is told.
+/// Unknown names that an error shows.
 const UNKNOWN_TOLD: usize = 10;
 
-/// Characters of each that are.
+/// Characters of each that an error shows.
 const SHOWN: usize = 64;
 
-/// The user record of the API (src/gateway/README.md, The user record): what documents have of
-/// it, then what is made of activity.
+/// The user record of the API (src/gateway/README.md, The user record): the fields of documents,
+/// then those from activity.
 pub fn record() -> impl Iterator<Item = &'static str> {
     let stored = Field::ALL.iter().filter(|field| field.is_exported());
     stored.map(|field| field.name()).chain(OF_ACTIVITY)
 }
 
-/// Checks how much `fields_to_export` asks for. The error follows the field's name.
+/// Checks the size of `fields_to_export`. The error follows the field's name.
 fn check_size(names: &[impl AsRef<str>]) -> Result<(), String> {
     let bytes: usize = names.iter().map(|name| name.as_ref().len()).sum();
     if names.len() <= MOST_NAMES && bytes <= MOST_BYTES {
         return Ok(());
     }
-    Err(format!("may have at most {MOST_NAMES} names of {MOST_BYTES} bytes in all"))
+    Err(format!("must have at most {MOST_NAMES} names and {MOST_BYTES} bytes in total"))
 }
 
-/// The wanted members, checked.
+/// The requested fields, checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
     /// Names of [`record`].
     members: BTreeSet<&'static str>,
-    /// Names of single custom attributes; none while all of them are wanted.
+    /// Names of single custom attributes; none if all of them are requested.
     attributes: BTreeSet<String>,
     /// What `service_id` was asked for as, where that is another name.
     alias: Option<String>,
 }
 
 impl FieldSet {
-    /// Checks `fields_to_export`. Naming a field twice does no harm. The error follows the field's name.
+    /// Checks `fields_to_export`. Duplicates are allowed. The error follows the field's name.
     pub fn parse(names: &[String]) -> Result<Self, String> {
         if names.is_empty() {
-            return Err("must name at least one field".into());
+            return Err("must contain at least one field".into());
         }
         check_size(names)?;
         let mut set = Self::default();
@@ -91,7 +91,7 @@ impl FieldSet {
             let names: Vec<String> = told.collect();
             let more = if unknown.len() > UNKNOWN_TOLD { " and more" } else { "" };
             let names = names.join(", ");
-            return Err(format!("names unknown fields: {names}{more}"));
+            return Err(format!("contains unknown fields: {names}{more}"));
         }
         if set.wants(CUSTOM_ATTRIBUTES) {
             set.attributes.clear();
@@ -99,7 +99,7 @@ impl FieldSet {
         Ok(set)
     }
 
-    /// False where there is no such field.
+    /// False for an unknown field.
     fn add(&mut self, name: &str) -> bool {
         if let Some(member) = record().find(|member| *member == name) {
             self.members.insert(member);
@@ -121,12 +121,12 @@ impl FieldSet {
         }
     }
 
-    /// Whether a member of [`record`] is wanted as a whole.
+    /// Whether a field of [`record`] is requested as a whole.
     pub fn wants(&self, member: &str) -> bool {
         self.members.contains(member)
     }
 
-    /// The wanted members, as named in [`record`].
+    /// The requested fields, as named in [`record`].
     pub fn members(&self) -> impl Iterator<Item = &'static str> {
         self.members.iter().copied()
     }
@@ -136,7 +136,7 @@ impl FieldSet {
         self.alias.as_deref().unwrap_or(SERVICE_ID)
     }
 
-    /// The custom attributes that are wanted one by one.
+    /// The custom attributes that are requested individually.
     pub fn attributes(&self) -> &BTreeSet<String> {
         &self.attributes
     }
@@ -216,8 +216,8 @@ mod tests {
         .unwrap_err();
         assert_eq!(
             message,
-            "names unknown fields: \"push_tokens\", \"Email\", \"\", \
-             \"custom_attributes.\", \"custom_attributesx\""
+            "contains unknown fields: \"push_tokens\", \"Email\", \"\", \"custom_attributes.\", \
+             \"custom_attributesx\""
         );
         assert!(parse(&[&"x".repeat(10_000)]).unwrap_err().len() < 200, "only its beginning");
     }

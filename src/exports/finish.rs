@@ -1,10 +1,9 @@
-//! Finishing: what is left when all parts are done. It is claimed and leased like any
-//! other work, so a finisher that dies is followed by another, and every step may be
-//! repeated.
+//! Finishes an export when all parts are done. Finishing is claimed and leased like any other work,
+//! so another finisher replaces one that dies, and every step may be repeated.
 //!
-//! With own storage the files are moved to the folder of the day of completion, where
-//! they were uploaded on another. Without, the parts' segments become the one ZIP behind
-//! `url`. Then the job is done, and its callback written, in one transaction.
+//! With own storage, files that were uploaded on another day are moved to the folder of the day of
+//! completion. Without, the parts' segments become the ZIP behind `url`. Then one transaction marks
+//! the job as done and stores its callback.
 
 use std::time::Duration;
 
@@ -29,16 +28,16 @@ use kit::fail_point;
 use objects::{ByteStream, Head, ObjectError, Objects, PutOptions};
 use store::claims::{self, Claim};
 
-/// Files that are moved at once.
+/// Files that are moved at the same time.
 const MOVES_AT_ONCE: usize = 8;
 
-/// Segments that are opened ahead of the one that is read.
+/// Segments that are opened ahead of the current one.
 const SEGMENTS_AHEAD: usize = 2;
 
-/// Broken users whose ids the customer is told.
+/// Unreadable users whose ids the customer gets.
 const BROKEN_USERS_TOLD: i64 = 20;
 
-/// Brings a job from `finishing` to `done`. Looks at `stop` between steps.
+/// Finishes a job, from `finishing` to `done`. Checks `stop` between steps.
 pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
     let mut tx = app.store.snapshot().await?;
     let (job, progress) = rows::load(&mut tx, claim.job).await?.ok_or(ExportError::Lost)?;
@@ -55,7 +54,7 @@ pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Resul
     }
     let plan = consistent_plan(&progress, &winners)?;
     fail_point!("finish::begun");
-    // A part whose users were all deleted meanwhile has no file.
+    // A part whose users were all deleted in the meantime has no file.
     winners.retain(|winner| winner.bytes > 0);
     let archive = match job.storage_id {
         Some(storage) => {
@@ -72,7 +71,7 @@ pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Resul
     complete(app, claim, &job, &progress, archive).await
 }
 
-/// The plan, if as many parts are done as it has.
+/// The plan, if the number of finished parts matches it.
 fn consistent_plan<'a>(
     progress: &'a Progress,
     winners: &[Winner],
@@ -86,8 +85,8 @@ fn consistent_plan<'a>(
     plan.ok_or_else(|| inconsistent("a job in finishing has no plan".into()))
 }
 
-/// Moves the files that were uploaded under another date to the day of completion: copies
-/// all, then removes the old names.
+/// Moves the files that were uploaded with another date to the day of completion: copies all, then
+/// deletes the old names.
 async fn move_files(
     objects: &Objects,
     job: &Job,
@@ -121,8 +120,8 @@ async fn move_files(
         .await
 }
 
-/// Copies the file that the part was counted with. Where it is not under its old name, an
-/// earlier attempt moved it, and what is there now is a sleeper's.
+/// Copies the part's counted file. If the old name has another file, an earlier attempt already
+/// moved it, and a paused worker wrote that file.
 async fn copy_once(
     objects: &Objects,
     winner: &Winner,
@@ -140,8 +139,8 @@ async fn copy_once(
     }
 }
 
-/// Puts the one ZIP together, under a name of this attempt: the parts' segments as they
-/// are, in order, and the central directory.
+/// Writes the ZIP with a name of this attempt: the parts' segments unchanged, in order, and the
+/// central directory.
 async fn build_archive(
     app: &App,
     claim: &Claim,
@@ -171,7 +170,7 @@ async fn build_archive(
     result.map_err(ExportError::Objects)
 }
 
-/// The winners' segments, one after the other; an error ends it when asked to stop.
+/// The parts' segments, one after the other; ends with an error if a stop is requested.
 fn segments_of(
     objects: Objects,
     job: Uuid,
@@ -198,11 +197,11 @@ fn segments_of(
         .boxed()
 }
 
-/// A stream that fails unless it has `wanted` bytes, so that a torn segment never becomes
-/// part of a ZIP whose directory says otherwise.
+/// A stream that fails unless it has `wanted` bytes, so that a truncated segment never becomes part
+/// of a ZIP.
 fn of_length(stream: ByteStream, wanted: u64, name: String) -> ByteStream {
     let wrong = move |given: u64| {
-        ObjectError::Unavailable(format!("{name} gave {given} bytes where {wanted} were written"))
+        ObjectError::Unavailable(format!("{name} returned {given} bytes, expected {wanted}"))
     };
     futures::stream::try_unfold((stream, 0, wrong), move |(mut stream, before, wrong)| async move {
         let Some(chunk) = stream.try_next().await? else {
@@ -246,7 +245,7 @@ async fn complete(
         users = progress.users_done,
         files = progress.files_done,
         bytes = progress.bytes_done,
-        "the export is done"
+        "export completed"
     );
     Ok(())
 }
@@ -257,8 +256,8 @@ mod tests {
     use crate::exports::part_rows::PartResult;
     use kit::secrets::SecretKey;
 
-    /// Another finisher copied the file and removed its old name, under which a sleeper has
-    /// written since.
+    /// Another finisher copied the file and deleted its old name, and a paused worker wrote it
+    /// again.
     #[tokio::test]
     async fn a_moved_file_is_not_replaced_by_a_sleepers() {
         let directory = tempfile::tempdir().unwrap();
@@ -279,7 +278,7 @@ mod tests {
         write("ours", 5).await.unwrap();
         copy_once(&objects, &winner, &from, &to).await.unwrap();
         objects.delete(&from).await.unwrap();
-        // Whether nothing is there or another file, the one that was moved stays.
+        // Whether the old name is missing or has another file, the moved one stays.
         copy_once(&objects, &winner, &from, &to).await.unwrap();
         write("theirs", 4).await.unwrap();
         copy_once(&objects, &winner, &from, &to).await.unwrap();

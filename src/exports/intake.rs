@@ -1,8 +1,8 @@
-//! How a new job comes to be planned.
+//! Starts the planning of a new job.
 //!
-//! The planning is offered in the transaction that writes the job, to be begun after
-//! `exports.requeue_seconds`. The message that is appended next brings it forward, so a lost
-//! message delays an export and nothing else.
+//! The planning is offered in the transaction that writes the job, to start after
+//! `exports.requeue_seconds`. The message that is appended next starts it immediately, so a lost
+//! message only delays an export.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use log::{Message, NewMessage, PayloadError, payload};
 use store::claims;
 use store::{StoreError, Tx};
 
-/// How long a caller waits for its message to be appended. The job is durable by then.
+/// How long a caller waits for the append of its message. The job is durable by then.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 fn message(job: &Job) -> NewMessage {
@@ -32,8 +32,8 @@ fn message(job: &Job) -> NewMessage {
     }
 }
 
-/// The job that such a message is about. A payload that says its version, as those of the other
-/// topics do, is a newer program's.
+/// The job of such a message. A payload with a version field, like those of the other topics, comes
+/// from a newer program.
 pub fn job_of(message: &Message) -> Result<Uuid, PayloadError> {
     const NO_VERSION: u32 = 0;
     Uuid::try_parse_ascii(&message.payload).or_else(|_| {
@@ -42,29 +42,30 @@ pub fn job_of(message: &Message) -> Result<Uuid, PayloadError> {
     })
 }
 
-/// Writes a new job, and offers its planning for the case that its message is lost.
+/// Writes a new job, and offers its planning in case its message is lost.
 pub async fn insert(app: &App, tx: &mut Tx, job: &Job) -> Result<(), StoreError> {
     rows::insert(tx, job).await?;
     let patience = Duration::from_secs(app.config.exports.requeue_seconds);
     claims::offer(tx, kinds::EXPORT_PLAN, job.id, 0, patience).await
 }
 
-/// Appends the message of a new job. Where that takes long it goes on by itself. Where it fails
-/// the job is planned later: an error would only make the client ask for a second export.
+/// Appends the message of a new job. A slow append continues in the background. After a failure the
+/// job is planned later: an error would only make the client request a second export.
 pub(super) async fn announce(app: &App, job: &Job) {
     let (log, message) = (app.log.clone(), message(job));
     let append = async move {
         if let Err(error) = log.append(vec![message]).await {
-            tracing::warn!(%error, "the export is planned later: its message was not appended");
+            tracing::warn!(%error, "cannot append the export's message; the export is planned \
+                                    later");
         }
     };
     let append = tokio::spawn(append.in_current_span());
     if tokio::time::timeout(PATIENCE, append).await.is_err() {
-        tracing::warn!("the log takes long; the export waits for its message");
+        tracing::warn!("the log is slow; the export waits for its message");
     }
 }
 
-/// Has the exports of [`topics::EXPORTS`] planned at once.
+/// Makes the exports of [`topics::EXPORTS`] start their planning immediately.
 pub struct PlanAtOnce;
 
 impl Handler for PlanAtOnce {
@@ -76,7 +77,7 @@ impl Handler for PlanAtOnce {
         messages.iter().map(|message| Ok(job_of(message)?)).collect()
     }
 
-    /// A message can be about a job that was planned long ago, which then stays as it is.
+    /// A message can be about a job that was planned long ago, which then does not change.
     async fn apply(&self, tx: &mut Tx, jobs: &Self::Prepared<'_>) -> Result<(), ExportError> {
         for job in jobs {
             if rows::is_to_be_planned(tx, *job).await? {
@@ -87,8 +88,8 @@ impl Handler for PlanAtOnce {
     }
 }
 
-/// Offers the planning of jobs that the release before wrote, which offers none; returns how
-/// many. Its workers may be planning one of them, which is harmless.
+/// Offers the planning of jobs from the previous release, which does not offer it; returns how
+/// many. Its workers may be planning them already, which is harmless.
 pub async fn offer_missing(app: &App) -> Result<usize, StoreError> {
     // An idle SQLite never takes the write lock for this.
     let jobs = rows::without_plan_claim(&mut app.store.snapshot().await?).await?;

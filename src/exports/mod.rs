@@ -1,15 +1,15 @@
-//! Exports: from the request to the files of users and the callback.
+//! Exports: from the request to the files and the callback.
 //!
 //! ```text
 //! queued ──plan──> running ──last part──> finishing ──finish──> done
 //!    └───────────────┴───────────┴─────────────> failed │ cancelled
 //! ```
 //!
-//! A request becomes a job (`api`), whose planning is offered with it (`intake`). A worker cuts
-//! the group into parts, once (`plan`). Parts are claimed side by side over the fleet: read,
-//! projected, compressed, written (`part`). Whoever does the last one leaves the finishing
-//! (`finish`), which dates the files, puts the ZIP behind `url` together, and calls back.
-//! Whatever must not stay behind is removed, and removed again (`cleanup`).
+//! A request becomes a job (`api`), whose planning is offered with it (`intake`). A worker splits
+//! the group into parts, once (`plan`). The fleet works on parts in parallel: read, projected,
+//! compressed, written (`part`). The worker of the last one offers the finishing (`finish`), which
+//! moves the files, builds the ZIP behind `url`, and sends the callback. Leftover files are
+//! deleted, repeatedly (`cleanup`).
 
 pub mod archive;
 pub mod deflate;
@@ -50,7 +50,7 @@ pub use error::ExportError;
 pub use failure::{Cause, Failure};
 
 store::text_enum! {
-    /// How a file of an export is packed (`output_format`; own storage only).
+    /// The format of an export's files (`output_format`; own storage only).
     #[derive(Default, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     #[schemars(inline)]
@@ -62,7 +62,7 @@ store::text_enum! {
 }
 
 impl Format {
-    /// The file extension (Delivery rule 1 of the export).
+    /// The file extension.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Zip => "zip",
@@ -71,7 +71,7 @@ impl Format {
     }
 }
 
-/// What an export was asked for; never changes.
+/// A requested export; never changes.
 #[derive(Clone, Debug)]
 pub struct Job {
     pub id: Uuid,
@@ -79,7 +79,7 @@ pub struct Job {
     /// `<uuid>-<unix seconds>`: the response's `object_prefix`.
     pub object_prefix: String,
     pub segment_id: Uuid,
-    /// `fields_to_export`, as asked.
+    /// `fields_to_export`, as requested.
     pub fields: Vec<String>,
     pub format: Format,
     /// The workspace's own storage; none means the ZIP behind `url`.
@@ -90,7 +90,7 @@ pub struct Job {
 }
 
 store::text_enum! {
-    /// Where a job stands.
+    /// The state of a job.
     pub enum State {
         Queued = "queued",
         Planning = "planning",
@@ -103,43 +103,43 @@ store::text_enum! {
 }
 
 impl State {
-    /// Whether an error that was noted still says how the job is. A worker of the release before,
-    /// which knows none of a job that goes on, leaves it where it finishes one.
+    /// Whether a stored error still describes the job. A worker of the previous release does not
+    /// know errors of unfinished jobs, and does not clear them when it finishes a job.
     pub fn has_error(self) -> bool {
         !matches!(self, Self::Done | Self::Cancelled)
     }
 
-    /// Whether nothing more will come of the job.
+    /// Whether the job has ended.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Cancelled)
     }
 }
 
-/// How far a job has come. Times are milliseconds since the epoch.
+/// The progress of a job. Times are milliseconds since the epoch.
 #[derive(Clone, Debug)]
 pub struct Progress {
     pub state: State,
     /// From `running` on.
     pub plan: Option<Plan>,
-    /// Users and parts in all; from `running` on.
+    /// Users and parts in total; from `running` on.
     pub users: Option<i64>,
     pub parts: Option<i64>,
     pub parts_left: Option<i64>,
     pub users_done: i64,
     pub files_done: i64,
-    /// Bytes of the files that are written.
+    /// Bytes of the written files.
     pub bytes_done: i64,
-    /// Users whose stored document cannot be read.
+    /// Users whose stored document is unreadable.
     pub broken_users: i64,
     pub started_at: Option<i64>,
     /// When the last part was done: its UTC day dates the files.
     pub completed_at: Option<i64>,
     pub finished_at: Option<i64>,
-    /// When the address of the ZIP ends.
+    /// When the URL of the ZIP expires.
     pub expires_at: Option<i64>,
     /// The attempt that wrote the ZIP behind `url`.
     pub archive: Option<i32>,
-    /// What the customer is told of a failure.
+    /// The customer's text of a failure.
     pub error: Option<String>,
 }
 
@@ -150,44 +150,43 @@ impl Progress {
     }
 }
 
-/// What planning fixed; kept as JSON in the job's row, and never computed again.
+/// The result of planning; stored as JSON in the job's row, and never computed again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The group's slices, ascending.
     pub slices: Vec<i16>,
-    /// Who came later is not part of this export. None: the release before planned it, and went
-    /// by `youngest`.
+    /// Users created later are not part of this export. None: a worker of the previous release
+    /// planned it with `youngest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moment: Option<Moment>,
-    /// The youngest service_id seen, by which workers of the release before leave out later users.
+    /// The newest service_id seen, with which workers of the previous release exclude later users.
     pub youngest: Uuid,
     /// The first and the last of the 90 UTC days of purchases and custom events.
     pub first_day: Date,
     pub last_day: Date,
-    /// The date in the key under which files are uploaded; they move at completion where
-    /// that is another day.
+    /// The date in the key of uploaded files; they move at completion if that is another day.
     pub upload_date: Date,
-    /// What the files' random names are derived from: random, and known to the store only.
+    /// The seed of the files' random names: random, and only stored in the database.
     pub seed: Uuid,
-    /// The workspace's currency, and how many millionths of it one of another is.
+    /// The workspace's currency, and the value of other currencies in millionths of it.
     pub currency: String,
     pub exchange_rates: std::collections::BTreeMap<String, i64>,
 }
 
 impl Job {
-    /// The name of the entry inside a file: extracting all files into one folder and
-    /// concatenating gives the export in order.
+    /// The name of the entry inside a file: sorted by name, the entries of all files give the
+    /// export in order.
     pub fn entry_name(&self, part: i64) -> String {
         format!("{}_{part:06}.json", self.object_prefix)
     }
 
-    /// The folder of own storage that holds the job's files of one date, and nothing else.
+    /// The folder of own storage with only the job's files of one date.
     pub fn folder(&self, date: Date) -> String {
         paths::own_folder(self.segment_id, date, &self.object_prefix)
     }
 
-    /// Where a part's file lies in own storage. The name looks random and is the same for
-    /// every attempt at the part, also while secret keys are rotated.
+    /// The path of a part's file in own storage. The name looks random and is the same for every
+    /// attempt at the part, also while secret keys are rotated.
     pub fn file_path(&self, plan: &Plan, part: i64, date: Date) -> String {
         let hash = Sha256::new()
             .chain_update(plan.seed.as_bytes())

@@ -1,10 +1,10 @@
-//! A part on its way from the store to a packed file in memory.
+//! Reads, projects and compresses a part to a file in memory.
 //!
-//! All of it happens on a thread of the part's own: it reads users in one snapshot, a chunk
-//! at a time, and projects and compresses each chunk before it reads on. The database goes
-//! on sending into the connection's buffer meanwhile, so reading hides behind computing, and
-//! no more than a chunk, the uncompressed rest and the file are ever held. Computing waits
-//! for a processor, reading does not.
+//! All of it runs on a separate thread: it reads users in one snapshot, a chunk at a time, and
+//! projects and compresses each chunk before it reads the next. The database sends into the
+//! connection's buffer in parallel, so reading overlaps with computing, and only a chunk, the
+//! uncompressed rest and the file are in memory. Computing needs a processor permit, reading does
+//! not.
 
 use std::io;
 use std::ops::Range;
@@ -27,13 +27,13 @@ use crate::users::scan::{self, Stretch, UserRow};
 use kit::compute::{Cores, Reserved};
 use store::StoreError;
 
-/// Stored bytes that are projected at once.
+/// Stored bytes that are projected together.
 const CHUNK: usize = 512 << 10;
 
-/// What a part reserves to begin with: enough for 5,000 users of 1.4 KB.
+/// Initial reservation of a part: enough for 5,000 users of 1.4 KB.
 const FIRST_RESERVATION: usize = 20 << 20;
 
-/// What is to be packed.
+/// The part to pack.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
     pub workspace: i32,
@@ -45,18 +45,17 @@ pub(super) struct Order {
     pub time: Timestamp,
 }
 
-/// A file, and what it is made of.
+/// A file, and its properties.
 #[derive(Debug)]
 pub(super) struct PackedPart {
     pub file: Packed,
     pub users: i64,
     pub broken: Vec<Broken>,
-    /// The memory that the file takes.
+    /// The memory of the file.
     pub reserved: Reserved,
 }
 
-/// Reads, projects and compresses. A part that outgrows its memory begins again with twice
-/// as much.
+/// Reads, projects and compresses. A part that needs more memory restarts with twice as much.
 pub(super) async fn pack(
     app: &App,
     order: &Order,
@@ -89,13 +88,13 @@ async fn on_own_thread(app: App, order: Order, pipeline: Pipeline) -> Result<Pac
     let work = move || span.in_scope(|| runtime.block_on(read(&app, &order, pipeline)));
     tokio::task::spawn_blocking(work)
         .await
-        .unwrap_or_else(|panic| Err(Halt::fault(format!("the thread of a part ended: {panic}"))))
+        .unwrap_or_else(|panic| Err(Halt::fault(format!("the thread of a part panicked: {panic}"))))
 }
 
 /// Why a thread ended early.
 #[derive(Debug)]
 enum Halt {
-    /// More memory is needed.
+    /// More memory is required.
     Outgrown,
     Failed(ExportError),
 }
@@ -141,7 +140,7 @@ async fn read(app: &App, order: &Order, mut pipeline: Pipeline) -> Result<Packed
     pipeline.finish()
 }
 
-/// Users come in one by one, and go out as a file.
+/// Turns users into a file.
 struct Pipeline {
     chunk: Chunk,
     projector: Projector,
@@ -152,7 +151,7 @@ struct Pipeline {
     users: i64,
     broken: Vec<Broken>,
     stored_bytes: u64,
-    /// Time spent on chunks, waiting for a processor included.
+    /// Time spent on chunks, including the wait for a processor.
     working: Duration,
     projecting: Duration,
     compressing: Duration,
@@ -181,7 +180,7 @@ impl Pipeline {
         if self.chunk.bytes() >= CHUNK { self.work() } else { Ok(()) }
     }
 
-    /// Projects the chunk, and compresses what is too much to be kept.
+    /// Projects the chunk, and compresses what exceeds the buffer.
     fn work(&mut self) -> Result<(), Halt> {
         if self.stop.is_cancelled() {
             return Err(Halt::Failed(ExportError::Stopped));
@@ -238,7 +237,7 @@ impl Pipeline {
     }
 }
 
-/// Users on their way from the database to the projector.
+/// Users read from the database, for the projector.
 #[derive(Default)]
 struct Chunk {
     documents: String,
@@ -246,7 +245,7 @@ struct Chunk {
     users: Vec<Stored>,
 }
 
-/// Where a user lies in a chunk.
+/// The position of a user in a chunk.
 struct Stored {
     service_id: Uuid,
     document: Range<usize>,
@@ -323,7 +322,7 @@ mod tests {
         Pipeline::new(&Cores::new(1), &order(), reserved, stop)
     }
 
-    /// Documents of about a kilobyte, of which `email` is all but a few bytes.
+    /// Documents of about a kilobyte, most of it in `email`.
     fn document(n: usize) -> String {
         format!(r#"{{"email":"{n:01000}","phone":"not wanted"}}"#)
     }
@@ -354,7 +353,7 @@ mod tests {
         flate2::read::GzDecoder::new(&part.file.bytes[..]).read_to_string(&mut unpacked).unwrap();
         assert!(unpacked == lines);
         assert_eq!(part.file.raw_bytes, lines.len() as u64);
-        // The file is all that is still held.
+        // Only the file is still held.
         assert_eq!(part.reserved.bytes(), part.file.bytes.len().next_multiple_of(KIB));
     }
 

@@ -1,9 +1,9 @@
 //! A part of an export: read, projected, compressed, written, counted.
 //!
-//! A part can be worked on by two workers at once, when one slept through its lease. In own
-//! storage both write the same name, and only where nothing is there: who comes second takes
-//! over what the first one wrote, from its metadata. Without own storage each attempt has a
-//! name of its own. Either way one of them is counted, the one whose claim still stands.
+//! Two workers may process the same part if one was paused beyond its lease. In own storage both
+//! write the same name, but only if it does not exist: the second one uses the first one's file,
+//! with the data in its metadata. Without own storage each attempt has its own name. In both cases
+//! only the worker with the valid claim is counted.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -25,9 +25,9 @@ use objects::{Head, ObjectError, Objects, Put, PutOptions};
 use store::claims::{self, Claim};
 use store::documents::unknown;
 
-/// Does the claimed part. Of a job that is not running any more the claim is dropped.
+/// Processes the claimed part. Drops the claim if the job is no longer running.
 ///
-/// `stop` is looked at between steps; [`ExportError::Stopped`] then leaves the claim as it is.
+/// Checks `stop` between steps; [`ExportError::Stopped`] leaves the claim unchanged.
 pub async fn run(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
     match Task::load(app, claim).await? {
         Some(task) => task.run(app, stop).await,
@@ -39,7 +39,7 @@ pub async fn run(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(
     }
 }
 
-/// A part and what it belongs to.
+/// A part with its context.
 struct Task {
     claim: Claim,
     job: Job,
@@ -49,7 +49,7 @@ struct Task {
 }
 
 impl Task {
-    /// None where there is nothing left to do.
+    /// None if there is nothing left to do.
     async fn load(app: &App, claim: &Claim) -> Result<Option<Self>, ExportError> {
         let found = rows::part_to_do(&app.store, claim.job, claim.item).await?;
         let Some((job, plan, part)) = found else { return Ok(None) };
@@ -60,7 +60,7 @@ impl Task {
     }
 
     async fn run(&self, app: &App, stop: &CancellationToken) -> Result<(), ExportError> {
-        // First of all, since credentials that do not work need no users read.
+        // First of all, because users need not be read if the credentials do not work.
         let objects = match self.job.storage_id {
             Some(storage) => workspaces::open_storage(app, storage).await?,
             None => app.objects.clone(),
@@ -75,7 +75,7 @@ impl Task {
         state::part_done(app, &mut tx, &self.claim, &result).await?;
         tx.commit().await?;
         fail_point!("part::done");
-        tracing::debug!(users = result.users, bytes = result.bytes, "a part is done");
+        tracing::debug!(users = result.users, bytes = result.bytes, "export part completed");
         Ok(())
     }
 
@@ -103,10 +103,10 @@ impl Task {
         }
     }
 
-    /// Writes the file. A part without users leaves none (its result has 0 bytes), as long
-    /// as no earlier attempt can have left one: else the name is taken, so that a sleeper
-    /// finds it taken. Nor does a part with broken users, for which the job fails: a file
-    /// that lacks them could be taken over by an attempt that finds them mended.
+    /// Writes the file. A part without users writes none (its result has 0 bytes), unless an
+    /// earlier attempt may have written one: then an empty file takes the name, so that a paused
+    /// worker cannot. A part with unreadable users writes none either, because the job fails: a
+    /// later attempt, after their repair, could otherwise use that incomplete file.
     async fn store(
         &self,
         objects: &Objects,
@@ -151,9 +151,9 @@ impl Task {
     }
 }
 
-/// Writes a part's file under the name that all attempts at it share, with `result` as its
-/// metadata. Where an earlier attempt was first, the answer is what its file says of itself,
-/// or `result` where the credentials may not look.
+/// Writes a part's file with the name that all attempts share, and `result` as its metadata. If an
+/// earlier attempt was faster, returns the result in its metadata, or `result` if the credentials
+/// cannot read it.
 pub async fn write_once(
     objects: &Objects,
     path: &str,
@@ -168,13 +168,13 @@ pub async fn write_once(
     let head = match objects.head(path).await {
         Ok(Some(head)) => head,
         Ok(None) => return Err(ExportError::Transient(Failure::vanished(path))),
-        // A key that may only write: what is there has the same range of users.
+        // A key that may only write: the existing file has the same range of users.
         Err(ObjectError::Refused(_)) => return Ok(result),
         Err(error) => return Err(ExportError::Own(error)),
     };
     let earlier = from_metadata(&head);
     let earlier = earlier.ok_or_else(|| ExportError::Permanent(Failure::in_the_way(path)))?;
-    tracing::info!(path, "taken over from an earlier attempt");
+    tracing::info!(path, "reused a file from an earlier attempt");
     Ok(earlier)
 }
 
@@ -190,8 +190,8 @@ fn content_type(shape: Shape) -> &'static str {
     }
 }
 
-// What a file says of itself. Names without separators: Azure takes no hyphens, and some
-// proxies drop headers with underscores.
+// The metadata of a file. Names without separators: Azure does not allow hyphens, and some proxies
+// drop headers with underscores.
 const USERS: &str = "users";
 const RAW_BYTES: &str = "rawbytes";
 const BYTES: &str = "bytes";
@@ -208,7 +208,7 @@ fn to_metadata(result: &PartResult) -> BTreeMap<String, String> {
     .into()
 }
 
-/// Whether a file is the one that a part was counted with.
+/// Whether a file is the one with which a part was counted.
 pub(super) fn is_file_of(head: &Head, winner: &Winner) -> bool {
     from_metadata(head).is_some_and(|file| {
         let file = (file.users, file.raw_bytes, file.bytes, file.crc32);
@@ -216,7 +216,7 @@ pub(super) fn is_file_of(head: &Head, winner: &Winner) -> bool {
     })
 }
 
-/// None where the metadata is not [`to_metadata`]'s, or not that of an object of this size.
+/// None if the metadata are not from [`to_metadata`], or do not fit an object of this size.
 fn from_metadata(head: &Head) -> Option<PartResult> {
     let count =
         |name: &str| head.metadata.get(name)?.parse::<i64>().ok().filter(|value| *value >= 0);

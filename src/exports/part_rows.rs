@@ -1,4 +1,4 @@
-//! The SQL of parts: what each covers, which attempt wrote it, what was wrong in it.
+//! The SQL of parts: the range of each, the attempt that wrote it, and its errors.
 
 use uuid::Uuid;
 
@@ -6,14 +6,14 @@ use crate::users::Position;
 use store::claims::Claim;
 use store::{StoreError, Tx, from_row, insert_rows, on};
 
-/// What a part covers: the users after `from`, up to and with `to`.
+/// The range of a part: the users after `from`, up to and including `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartRow {
     pub from: Position,
     pub to: Position,
 }
 
-/// As it is stored.
+/// The stored columns.
 pub(super) struct PartColumns {
     from_slice: i16,
     from_id: Uuid,
@@ -31,21 +31,21 @@ impl From<PartColumns> for PartRow {
     }
 }
 
-/// What came of a part.
+/// The result of a part.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PartResult {
     pub users: i64,
     /// Bytes of the lines.
     pub raw_bytes: i64,
-    /// Bytes of the object that was written.
+    /// Bytes of the written object.
     pub bytes: i64,
     /// CRC-32 of the lines.
     pub crc32: u32,
-    /// Users whose stored document cannot be read, and why.
+    /// Users whose stored document is unreadable, and why.
     pub broken: Vec<(Uuid, String)>,
 }
 
-/// A part that is done, and the attempt that did it.
+/// A finished part, and the attempt that finished it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Winner {
     pub part: i64,
@@ -56,8 +56,8 @@ pub struct Winner {
     pub crc32: u32,
 }
 
-/// Writes a job's parts, numbered from 1: part n ends with `ends[n - 1]` and begins after
-/// the one before; the first begins after `from`.
+/// Writes a job's parts, numbered from 1: part n ends with `ends[n - 1]` and starts after the one
+/// before; the first starts after `from`.
 pub async fn insert_parts(
     tx: &mut Tx,
     job: Uuid,
@@ -78,7 +78,7 @@ pub async fn insert_parts(
     Ok(())
 }
 
-/// Marks a part as done by the claim's attempt.
+/// Marks a part as finished by the claim's attempt.
 pub(super) async fn mark_done(
     tx: &mut Tx,
     claim: &Claim,
@@ -100,7 +100,7 @@ pub(super) async fn mark_done(
     Ok(())
 }
 
-/// A job's parts that are done, in order.
+/// A job's finished parts, in order.
 pub async fn winners(tx: &mut Tx, job: Uuid) -> Result<Vec<Winner>, StoreError> {
     let rows = on!(tx, c => sqlx::query_as::<_, (i64, i32, i64, i64, i64, i64)>(
         "SELECT part, attempt, users, raw_bytes, bytes, crc32 FROM export_parts
@@ -122,7 +122,7 @@ pub async fn winners(tx: &mut Tx, job: Uuid) -> Result<Vec<Winner>, StoreError> 
         .collect()
 }
 
-/// The first users of a job whose document cannot be read, and why.
+/// The first users of a job whose document is unreadable, and why.
 pub async fn broken_users(
     tx: &mut Tx,
     job: Uuid,
@@ -135,7 +135,7 @@ pub async fn broken_users(
     .bind(job).bind(limit).fetch_all(c).await?))
 }
 
-/// Forgets the parts of a job that needs them no more.
+/// Deletes the parts of a job that no longer needs them.
 pub async fn forget_parts(tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
     on!(tx, c => sqlx::query("DELETE FROM export_parts WHERE job_id = $1")
         .bind(job).execute(c).await?.rows_affected());

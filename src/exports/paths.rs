@@ -3,8 +3,7 @@
 use jiff::civil::Date;
 use uuid::Uuid;
 
-/// The folder of own storage for the files of one export that have one date, and for nothing
-/// else (Delivery rule 1 of the export):
+/// The folder of own storage with only the files of one export and one date:
 /// `segment-export/<SEGMENT_ID>/<YYYY-MM-dd>/<uuid>-<unix seconds>/`.
 pub fn own_folder(segment_id: Uuid, date: Date, object_prefix: &str) -> String {
     format!("segment-export/{segment_id}/{date}/{object_prefix}/")
@@ -20,17 +19,17 @@ pub fn segments_folder(job: Uuid) -> String {
     format!("{}parts/", private_folder(job))
 }
 
-/// One part's stretch of the ZIP behind `url`, private, under a name of its attempt.
+/// One part's segment of the ZIP behind `url`, with a name of its attempt.
 pub fn segment(job: Uuid, part: i64, attempt: i32) -> String {
     format!("{}{part:06}.{attempt}", segments_folder(job))
 }
 
-/// The ZIP behind `url`, under a name of the finisher's attempt.
+/// The ZIP behind `url`, with a name of the finisher's attempt.
 pub fn archive(job: Uuid, attempt: i32) -> String {
     format!("{}archive.{attempt}.zip", private_folder(job))
 }
 
-/// The export whose [`archive`] has this path.
+/// The export of an [`archive`] with this path.
 pub fn job_of_archive(path: &str) -> Option<Uuid> {
     let (job, name) = path.strip_prefix("exports/")?.split_once('/')?;
     name.starts_with("archive.").then(|| Uuid::try_parse(job).ok())?

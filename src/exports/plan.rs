@@ -1,8 +1,8 @@
-//! Planning: what an export is made of, fixed once.
+//! Plans an export, once.
 //!
-//! The look at the users may take a while and writes nothing; the step that makes it the
-//! plan is one short transaction, guarded by the job's state and the claim. So an export is planned
-//! once, also where a worker of the release before, which has no claim, plans it as well.
+//! Reading the users may take a while and writes nothing; one short transaction then stores the
+//! plan, guarded by the job's state and the claim. So an export is planned only once, even if a
+//! worker of the previous release, which has no claim, plans it, too.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::workspaces::{self, Workspace};
 use kit::fail_point;
 use store::claims::{self, Claim};
 
-/// Plans the job, unless it is planned or ended.
+/// Plans the job, unless it is already planned or ended.
 pub async fn plan(app: &App, claim: &Claim) -> Result<(), ExportError> {
     let Some(job) = begin(app, claim).await? else { return Ok(()) };
     let (plan, cuts) = look(app, &job).await?;
@@ -28,7 +28,7 @@ pub async fn plan(app: &App, claim: &Claim) -> Result<(), ExportError> {
     write(app, claim, &job, &plan, &cuts).await
 }
 
-/// The job, if it still is to be planned; otherwise the claim is finished.
+/// The job, if it still needs a plan; otherwise finishes the claim.
 async fn begin(app: &App, claim: &Claim) -> Result<Option<Job>, ExportError> {
     let mut tx = app.store.write().await?;
     let job = match rows::begin_planning(&mut tx, claim.job, app.clock.now_ms()).await? {
@@ -45,13 +45,13 @@ async fn begin(app: &App, claim: &Claim) -> Result<Option<Job>, ExportError> {
     Ok(job)
 }
 
-/// What the plan would be, from one snapshot.
+/// Computes a plan from one snapshot.
 async fn look(app: &App, job: &Job) -> Result<(Plan, Cuts), ExportError> {
     let mut tx = app.store.snapshot().await?;
     let moment = Moment::of(&mut tx).await?;
     let no_group = || {
         let (group, workspace) = (job.segment_id, job.workspace_id);
-        let detail = format!("no group {group} or no workspace {workspace}");
+        let detail = format!("unknown group {group} or workspace {workspace}");
         ExportError::Permanent(Failure::internal(detail))
     };
     let workspace = workspaces::by_id(&mut tx, job.workspace_id).await?.ok_or_else(no_group)?;
@@ -83,8 +83,8 @@ fn plan_of(app: &App, workspace: Workspace, slices: Vec<i16>, moment: Moment, cu
     }
 }
 
-/// Makes it the plan: the one guarded step, with the parts and their claims. Without
-/// users there is nothing to do but to finish.
+/// Stores the plan with the parts and their claims: the only guarded step. Without users, offers
+/// the finishing.
 async fn write(
     app: &App,
     claim: &Claim,
@@ -96,7 +96,7 @@ async fn write(
     let mut tx = app.store.write().await?;
     let now = app.clock.now_ms();
     if !rows::begin_running(&mut tx, job, plan, cuts.users, parts, now).await? {
-        tracing::info!("another worker planned the export, or it was cancelled");
+        tracing::info!("the export was planned by another worker, or cancelled");
         claims::finish(&mut tx, claim).await?;
         return Ok(tx.commit().await?);
     }

@@ -1,8 +1,8 @@
-//! From a stored user to a line of an export: the wanted members of its document as they
-//! are, and what is made of its activity.
+//! Converts a stored user to a line of an export: the requested fields of its document unchanged,
+//! and fields computed from its activity.
 //!
-//! The document is gone through once and no tree is made of it: what is wanted is copied as
-//! text, the rest is skipped.
+//! Reads the document once without building a tree: requested values are copied as text, the rest
+//! is skipped.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -30,29 +30,29 @@ const CREATED_AT: &str = "created_at";
 const UNINSTALLED_AT: &str = "uninstalled_at";
 const APPS: &str = "apps";
 
-/// How the names of an app's times end.
+/// The end of the names of an app's times.
 const USED: &str = "_used\"";
 
-/// Bytes of a time in the form of exports, with its quotes.
+/// Bytes of a time in the format of exports, with its quotes.
 const TIME_BYTES: usize = "\"2021-06-28T17:02:43.032Z\"".len();
 
-/// A user of whom no line can be made, and why. The reason quotes nothing of what is stored.
+/// A user without a line, and the reason, which quotes no stored data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     pub service_id: Uuid,
     pub reason: String,
-    /// Of nothing wrong: a newer program wrote what this one does not know.
+    /// Not an error: a newer program wrote data that this one does not know.
     pub newer: bool,
 }
 
-/// Makes the lines of one export.
+/// Creates the lines of one export.
 #[derive(Clone, Debug)]
 pub struct Projector {
-    /// The members that are read from the document.
+    /// The fields read from the document.
     members: Vec<&'static str>,
     /// What `service_id` is called.
     service_id: String,
-    /// The custom attributes that are wanted one by one, with their names as JSON.
+    /// The custom attributes requested individually, with their names as JSON.
     attributes: BTreeMap<String, String>,
     purchases: bool,
     custom_events: bool,
@@ -83,8 +83,8 @@ impl Projector {
         }
     }
 
-    /// Appends the line of `user`, its line break included: the document's members in their
-    /// order, then what is made of the activity. Of a broken user nothing is appended.
+    /// Appends the line of `user` with its line break: the document's fields in order, then those
+    /// from activity. Appends nothing for an unreadable user.
     pub fn line(&self, user: &UserRow<'_>, out: &mut Vec<u8>) -> Result<(), Broken> {
         let start = out.len();
         self.write(user, out).map_err(|reason| {
@@ -106,9 +106,8 @@ impl Projector {
     }
 
     fn document(&self, user: &UserRow<'_>, line: &mut Object<'_>) -> Result<(), Reason> {
-        // Inside of strings JSON has no control characters, so these are line breaks or
-        // tabs between tokens, which must not get into a line. Without an early end the
-        // loop is done many bytes at once.
+        // JSON strings have no control characters, so these are line breaks or tabs between tokens,
+        // which must not be in a line. Without an early exit the loop is vectorized.
         let compact = !user.doc.bytes().fold(false, |found, byte| found | (byte < b' '));
         let mut json = serde_json::Deserializer::from_str(user.doc);
         let document = Document { projector: self, line, compact, has_service_id: false };
@@ -148,7 +147,7 @@ impl Projector {
     }
 }
 
-/// Why no line can be made.
+/// Why a line cannot be created.
 #[derive(Debug, thiserror::Error)]
 enum Reason {
     #[error("{0}")]
@@ -160,7 +159,7 @@ enum Reason {
 impl From<serde_json::Error> for Reason {
     fn from(error: serde_json::Error) -> Self {
         let what = match error.classify() {
-            serde_json::error::Category::Eof => "JSON that breaks off",
+            serde_json::error::Category::Eof => "truncated JSON",
             serde_json::error::Category::Data => "not an object where one is expected",
             _ => "not JSON",
         };
@@ -168,10 +167,10 @@ impl From<serde_json::Error> for Reason {
     }
 }
 
-/// A JSON object under way.
+/// A JSON object in progress.
 struct Object<'o> {
     out: &'o mut Vec<u8>,
-    /// Where its members begin.
+    /// Where its fields begin.
     start: usize,
 }
 
@@ -182,13 +181,13 @@ impl<'o> Object<'o> {
         Self { out, start }
     }
 
-    /// Begins a member of the API's, in whose names is nothing to be escaped: its value is to
-    /// be appended to what this answers.
+    /// Starts a field of the API, whose name needs no escapes; append its value to the returned
+    /// buffer.
     fn member(&mut self, name: &str) -> &mut Vec<u8> {
         self.begin(&["\"", name, "\":"])
     }
 
-    /// Begins a custom attribute, whose name is JSON already.
+    /// Starts a custom attribute, whose name is already JSON.
     fn attribute(&mut self, name: &str) -> &mut Vec<u8> {
         self.begin(&[name, ":"])
     }
@@ -210,7 +209,7 @@ impl<'o> Object<'o> {
     }
 }
 
-/// Goes through a document; answers whether a service_id was in it.
+/// Reads a document; returns whether it contains a service_id.
 struct Document<'p, 'l, 'o> {
     projector: &'p Projector,
     line: &'l mut Object<'o>,
@@ -265,7 +264,7 @@ impl Document<'_, '_, '_> {
     }
 }
 
-/// Reads a key: the member of that name where it is wanted.
+/// Reads a key: the field with that name if it is requested.
 struct MemberName<'p>(&'p Projector);
 
 impl<'de> DeserializeSeed<'de> for MemberName<'_> {
@@ -291,7 +290,7 @@ impl Visitor<'_> for MemberName<'_> {
     }
 }
 
-/// Goes through `custom_attributes` and copies those that are wanted one by one.
+/// Reads `custom_attributes` and copies those requested individually.
 struct Attributes<'p, 'l, 'o> {
     names: &'p BTreeMap<String, String>,
     line: &'l mut Object<'o>,
@@ -341,7 +340,7 @@ impl<'de> Visitor<'de> for Attributes<'_, '_, '_> {
     }
 }
 
-/// Reads the name of a custom attribute: the same as JSON where it is wanted.
+/// Reads the name of a custom attribute: the name as JSON if it is requested.
 struct AttributeName<'p>(&'p BTreeMap<String, String>);
 
 impl<'de, 'p> DeserializeSeed<'de> for AttributeName<'p> {
@@ -364,7 +363,7 @@ impl<'p> Visitor<'_> for AttributeName<'p> {
     }
 }
 
-/// Fields without data are absent, and absent ones are read as null, false or empty
+/// Fields without data are absent; clients read absent fields as null, false or empty
 /// (src/gateway/README.md, The user record).
 fn has_data(value: &str) -> bool {
     match value.as_bytes() {
@@ -379,11 +378,11 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// A field's value in the form that new values have, whichever version stored it.
+/// A field's value in the current format, whichever version stored it.
 fn in_export_form<'v>(member: &str, value: &'v str) -> Cow<'v, str> {
     let is_in_form = match member {
-        // Their own names are unique. Only objects inside can have a name twice, for which some
-        // readers refuse the whole file.
+        // Their own names are unique. Only nested objects can have duplicate names, for which some
+        // readers reject the whole file.
         CUSTOM_ATTRIBUTES if value.get(1..).is_some_and(|inside| inside.contains('{')) => {
             return json::last_wins(value);
         }
@@ -397,12 +396,12 @@ fn in_export_form<'v>(member: &str, value: &'v str) -> Cow<'v, str> {
     let checked = || check::value(Field::from_name(member)?, value, &mut Vec::new()).ok()?;
     match is_in_form {
         true => Cow::Borrowed(value),
-        // What cannot be read stays as it is.
+        // Unreadable values stay unchanged.
         false => checked().map_or(Cow::Borrowed(value), Cow::Owned),
     }
 }
 
-/// Whether JSON is a time in the form of exports.
+/// Whether JSON is a time in the format of exports.
 fn is_time(json: &str) -> bool {
     let text = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
     text.is_some_and(clock::is_formatted)

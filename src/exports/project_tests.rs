@@ -1,4 +1,4 @@
-//! The projector against the plainest one there is: parse, filter, compare.
+//! Compares the projector with a simple one: parse, filter, compare.
 
 use proptest::prelude::*;
 use proptest::sample::subsequence;
@@ -13,11 +13,11 @@ const DAY_MS: i64 = 86_400_000;
 /// 2026-11-21, at midnight.
 const TODAY: i64 = 20_778 * DAY_MS;
 
-/// Stored, and never exported.
+/// Stored, but never exported.
 const NEVER: [&str; 5] =
     ["push_tokens", "email_subscribe", "subscription_groups", "Email", "custom_attributes.a"];
 
-/// Names of custom attributes that are easily taken for each other.
+/// Names of custom attributes that are easily confused.
 const NAMES: [&str; 12] = [
     "a",
     "A",
@@ -100,7 +100,7 @@ fn no_object_of_a_line_has_a_name_twice() {
     assert_eq!(project(&["custom_attributes.l"], doc, None).as_deref(), Ok(one));
 }
 
-/// The members of an object in their order.
+/// The fields of an object in order.
 #[derive(Debug, PartialEq)]
 struct Ordered(Vec<(String, Value)>);
 
@@ -132,7 +132,7 @@ fn is_nothing(value: &Value) -> bool {
     *value == Value::Null || [json!(""), json!([]), json!({})].contains(value)
 }
 
-/// What the members of a line must be, of a document and no activity.
+/// The expected fields of a line, from a document without activity.
 fn reference(fields: &[String], doc: &str) -> Ordered {
     let wanted = |name: &str| fields.iter().any(|field| field == name);
     let mut line = Vec::new();
@@ -154,7 +154,7 @@ fn reference(fields: &[String], doc: &str) -> Ordered {
     Ordered(line)
 }
 
-/// A way to write JSON: which characters are escaped, and what is between tokens.
+/// A JSON notation: which characters are escaped, and the white space between tokens.
 #[derive(Clone, Debug)]
 struct Style {
     escape: bool,
@@ -291,7 +291,7 @@ proptest! {
         let doc = format!("{}{}", &doc[..at], garbage.unwrap_or_default());
         match serde_json::from_str::<Ordered>(&doc) {
             Err(_) => prop_assert!(project(&fields, &doc, None).is_err()),
-            // What parses may still have a custom_attributes that is none.
+            // A parsed document may still have invalid custom_attributes.
             Ok(_) => if let Ok(line) = project(&fields, &doc, None) {
                 prop_assert_eq!(ordered(&line), reference(&fields, &doc));
             },
@@ -356,7 +356,7 @@ fn activity_of_the_document_is_not_exported_twice() {
 #[test]
 fn activity_is_that_of_the_window() {
     let mut activity = Activity::default();
-    // The first moment of the window and the last, and those beyond.
+    // The first and the last moment of the window, and those beyond.
     for at in [TODAY - 89 * DAY_MS - 1, TODAY - 89 * DAY_MS, TODAY + 32, TODAY + DAY_MS] {
         activity.record_purchase("Tea \"No. 1\"", at, 2, None);
         activity.record_event("seen", at, 1, None);
@@ -386,7 +386,7 @@ fn revenue_is_converted_exactly() {
     assert_eq!(total(&activity), r#"{"total_revenue":1.7}"#);
     activity.record_revenue("EUR", 10_000_000);
     assert_eq!(total(&activity), r#"{"total_revenue":12.5}"#);
-    // No rate is known: left out of the sum.
+    // Without a rate: not included in the sum.
     activity.record_revenue("JPY", 10_000_000);
     assert_eq!(total(&activity), r#"{"total_revenue":12.5}"#);
 }
@@ -410,6 +410,6 @@ fn broken_users_are_told_without_what_is_stored() {
     }
     let broken = project(&fields, "{}", Some(&[9, 9])).unwrap_err();
     assert!(broken.reason.contains("activity"), "{}", broken.reason);
-    // Activity that nobody wants to see is not looked at.
+    // Activity that is not requested is not read.
     assert_eq!(project(&["email"], "{}", Some(&[9, 9])).unwrap(), "{}");
 }

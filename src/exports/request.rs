@@ -1,4 +1,4 @@
-//! What an export is asked for with.
+//! The request for an export.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use super::{Format, warnings};
 use crate::gateway::{ApiError, fields};
 use crate::outbound;
 
-/// What is asked for.
+/// A request for an export.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct ExportRequest {
     fields_to_export: FieldNames,
@@ -20,7 +20,7 @@ pub struct ExportRequest {
         "not" = { "type": "string", "pattern": LOCALHOST },
     ))]
     callback_endpoint: Option<String>,
-    /// Of the files in own storage; behind a download address there is always one ZIP.
+    /// Format of the files in own storage; a download URL always has one ZIP.
     #[schemars(extend("default" = Format::default()))]
     output_format: Option<Format>,
 }
@@ -32,9 +32,9 @@ pub struct ExportRequest {
     with = "Vec<String>",
     inline,
     description = format!(
-        "Fields of the user record, `{CUSTOM_ATTRIBUTES}` for all custom attributes, \
-         `{CUSTOM_ATTRIBUTES}.<name>` for one. A name given twice counts once. At most \
-         {MOST_BYTES} bytes in all."
+        "Fields of the user record; `{CUSTOM_ATTRIBUTES}` for all custom attributes, \
+         `{CUSTOM_ATTRIBUTES}.<name>` for one. Duplicates are ignored. At most {MOST_BYTES} bytes \
+         in total."
     ),
     extend("minItems" = 1, "maxItems" = MOST_NAMES, "items" = { "anyOf": [
         { "enum": record().collect::<Vec<_>>() },
@@ -58,20 +58,20 @@ pub struct Wanted {
     pub fields: Vec<String>,
     pub format: Format,
     pub callback_endpoint: Option<String>,
-    /// What is to be said of unknown fields.
+    /// Warnings about unknown fields.
     pub warnings: Vec<String>,
 }
 
 impl Wanted {
-    /// Reads the fields of a request. Unknown ones are ignored with a warning.
+    /// Reads the fields of a request. Ignores unknown ones with a warning.
     pub fn read(
         body: &Map<String, Value>,
         check_address: impl Fn(&str) -> Result<String, String>,
     ) -> Result<Self, ApiError> {
         let request: ExportRequest = fields::read(body)?;
         let address = request.callback_endpoint.filter(|address| !address.is_empty());
-        // As it reads once it is parsed, which is what is called: the raw text may hold characters
-        // that no address has.
+        // The parsed URL, which is what the service requests: the raw text may have characters that
+        // a URL cannot have.
         let callback_endpoint = address.map(|address| check_address(&address)).transpose();
         Ok(Self {
             fields: request.fields_to_export.0,
@@ -83,15 +83,15 @@ impl Wanted {
     }
 }
 
-/// An address with a host of this machine.
+/// A URL with this machine as host.
 const LOCALHOST: &str =
     r"^[^:]*://(?:[^/?#]*[.@])?[lL][oO][cC][aA][lL][hH][oO][sS][tT]\.?(?:[:/?#]|$)";
 
-/// What a callback's address looks like, but for literal IPv6 addresses and characters outside
-/// ASCII, which are accepted as well.
+/// The pattern of a callback URL, except literal IPv6 addresses and characters outside ASCII, which
+/// are accepted as well.
 fn callback_pattern() -> String {
     const LABEL: &str = "[A-Za-z0-9_-]+";
-    // A last label that is a number makes an IPv4 address of the host.
+    // If the last label is a number, the host is an IPv4 address.
     const LAST: &str = "(?:[A-Za-z_-]|[0-9]+[A-WYZa-wyz_-])[A-Za-z0-9_-]*";
     const BYTE: &str = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
     const PORT: &str =

@@ -1,8 +1,8 @@
-//! The SQL of jobs. Every change of state is one guarded statement: it says from which
-//! states it may go, and answers whether it did.
+//! The SQL of jobs. Every change of state is one guarded statement: it checks the previous state,
+//! and returns whether it changed it.
 //!
-//! Who writes to several of them in one transaction writes to a part first, then to a shard of
-//! the counts, to the job, and to its claims, so that no two transactions wait for each other.
+//! A transaction that writes several of them writes to a part first, then to a shard of the counts,
+//! to the job, and to its claims, so that transactions do not deadlock.
 
 use uuid::Uuid;
 
@@ -13,7 +13,7 @@ use store::{Store, StoreError, Tx, execute, from_row, on, to_json};
 
 pub use super::part_rows::*;
 
-/// What was asked for, as it is stored.
+/// The stored columns of a request.
 struct JobColumns {
     id: Uuid,
     workspace_id: i32,
@@ -58,7 +58,7 @@ from_row! {
     } flatten { job }
 }
 
-/// What the shards of a job's counts come to together.
+/// The sum of a job's count shards.
 macro_rules! counted {
     ($column:literal) => {
         concat!(
@@ -126,10 +126,10 @@ struct PartToDo {
 }
 from_row! { PartToDo { plan } flatten { job, part } }
 
-/// What a part needs of its running job, and what it covers. None: it is done, the job is not
-/// running, or it is not there.
+/// The data of a running job for one of its parts, and the part's range. None: the part is done, or
+/// the job is not running or does not exist.
 ///
-/// One statement and no transaction around it, since a fleet does this for each part.
+/// One statement without a transaction, because the fleet does this for each part.
 pub async fn part_to_do(
     store: &Store,
     id: Uuid,
@@ -172,11 +172,10 @@ pub async fn by_prefix(
     .transpose()
 }
 
-/// Where a page of jobs ended: the time of request and id of its last job.
+/// The end of a page of jobs: the request time and id of its last job.
 pub type After = (i64, Uuid);
 
-/// A workspace's jobs, latest first, those that come after `after`; without what may be large
-/// of them, their fields and their plan.
+/// A workspace's jobs, newest first, those after `after`; without large columns (fields and plan).
 pub async fn latest(
     tx: &mut Tx,
     workspace: i32,
@@ -195,7 +194,7 @@ pub async fn latest(
     .collect()
 }
 
-/// The slices of a control group, also of one that is not the active one any more.
+/// The slices of a control group, even if it is no longer active.
 pub async fn slices_of(
     tx: &mut Tx,
     workspace: i32,
@@ -212,7 +211,7 @@ pub async fn slices_of(
     Ok(Some(slices))
 }
 
-/// Shows that planning began; `false` where there is nothing to plan.
+/// Marks that planning began; `false` if there is nothing to plan.
 pub async fn begin_planning(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
     let begun = execute!(
         tx,
@@ -226,8 +225,7 @@ pub async fn begin_planning(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, Sto
     Ok(begun == 1)
 }
 
-/// Whether the job is still to be planned; if so it stays that way until the transaction's
-/// end.
+/// Whether the job still needs a plan; if so, this cannot change until the transaction's end.
 pub async fn is_to_be_planned(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     let locked = on!(tx, c => sqlx::query(
         "UPDATE export_jobs SET state = state
@@ -237,13 +235,13 @@ pub async fn is_to_be_planned(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError>
     Ok(locked == 1)
 }
 
-/// Parts that a job has for each shard of its counts, and the most shards of a job: who ends a
-/// part holds its shard until the commit, and in one shard all of a fleet would wait for it.
+/// Parts per shard of a job's counts, and the maximum number of shards: finishing a part locks its
+/// shard until the commit, and with one shard a whole fleet would wait for it.
 const PARTS_PER_SHARD: i64 = 64;
 const MOST_SHARDS: i64 = 16;
 
-/// How many shards a job of so many parts is counted in; none without parts, which nobody counts.
-/// Without own storage parts are few, and their bytes must be known together.
+/// Number of a job's count shards; none without parts. Without own storage there are few parts, and
+/// their total bytes must be known.
 fn shards(parts: i64, has_own_storage: bool) -> i64 {
     match (parts, has_own_storage) {
         (0, _) => 0,
@@ -252,7 +250,7 @@ fn shards(parts: i64, has_own_storage: bool) -> i64 {
     }
 }
 
-/// `queued` or `planning` to `running`, with the plan that holds from now on.
+/// `queued` or `planning` to `running`, with the final plan.
 pub async fn begin_running(
     tx: &mut Tx,
     job: &Job,
@@ -274,7 +272,7 @@ pub async fn begin_running(
         return Ok(false);
     }
     for shard in 0..shards {
-        // The numbers up to `parts` that leave this rest.
+        // The numbers up to `parts` with this remainder.
         let left = parts / shards + i64::from(shard != 0 && shard <= parts % shards);
         execute!(
             tx,
@@ -289,19 +287,19 @@ pub async fn begin_running(
     Ok(true)
 }
 
-/// What a shard of a job has come to with one more part done.
+/// The total of a shard after one more part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     pub parts_left: i64,
     /// Bytes of files so far; with one shard, of the job.
     pub bytes_done: i64,
-    /// Bytes that the job's ZIP may have; none with own storage.
+    /// Maximum bytes of the job's ZIP; none with own storage.
     pub bytes_limit: Option<i64>,
 }
 from_row! { Counted { parts_left, bytes_done, bytes_limit } }
 
-/// Counts one part of a running job as done. None: the job is not running any more, as far as
-/// can be seen without waiting for who ends it; that one withdraws the claim.
+/// Counts one part of a running job as done. None: the job is no longer running, as far as visible
+/// without waiting for the transaction that ends it, which withdraws the claim.
 pub async fn count_part(
     tx: &mut Tx,
     id: Uuid,
@@ -326,8 +324,8 @@ pub async fn count_part(
     .fetch_optional(c).await?))
 }
 
-/// Counts one shard of a running job as done: how many are left. None: the job is not running
-/// any more.
+/// Counts one shard of a running job as done; returns how many are left. None: the job is no longer
+/// running.
 pub async fn count_shard(tx: &mut Tx, id: Uuid) -> Result<Option<i64>, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "UPDATE export_jobs SET shards_left = shards_left - 1
@@ -337,7 +335,7 @@ pub async fn count_shard(tx: &mut Tx, id: Uuid) -> Result<Option<i64>, StoreErro
     .bind(id).fetch_optional(c).await?))
 }
 
-/// Whether the job is running; if so it stays that way until the transaction's end.
+/// Whether the job is running; if so, this cannot change until the transaction's end.
 pub async fn is_running(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     let locked = execute!(
         tx,
@@ -358,7 +356,7 @@ pub async fn begin_finishing(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, St
 }
 
 /// `finishing` to `done`. `archive` is the attempt that wrote the ZIP behind `url`, and
-/// `expires_at` when that ends; neither with own storage.
+/// `expires_at` the end of its URL; none with own storage.
 pub async fn done(
     tx: &mut Tx,
     id: Uuid,
@@ -377,8 +375,7 @@ pub async fn done(
     Ok(changed == 1)
 }
 
-/// Any state that is not final to `failed`: what the customer is told, and what the
-/// operator is.
+/// Any state that is not final to `failed`, with the texts for the customer and the operator.
 pub async fn failed(
     tx: &mut Tx,
     id: Uuid,
@@ -406,7 +403,7 @@ pub async fn cancelled(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreErr
     Ok(changed == 1)
 }
 
-/// Jobs that are to be planned and whose planning nobody is offered.
+/// Jobs that need a plan but have no claim for it.
 pub async fn without_plan_claim(tx: &mut Tx) -> Result<Vec<Uuid>, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "SELECT id FROM export_jobs

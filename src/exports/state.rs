@@ -1,5 +1,5 @@
-//! How a job goes from state to state, with all that belongs to the step in the same
-//! transaction: claims offered or withdrawn, the callback enqueued.
+//! The changes of a job's state, each with its effects in the same transaction: claims offered or
+//! withdrawn, the callback enqueued.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use store::{StoreError, Tx};
 
 pub use super::part_rows::PartResult;
 
-/// The end of a part, in the caller's transaction: the part marked as done by its attempt, the
-/// job's counts moved, the claim finished. The last one brings the job to `finishing` and leaves
-/// the finish task; answers whether it was. A ZIP that has grown past the workspace's limit
-/// fails the job instead. After an error the transaction is to be dropped;
-/// [`ClaimError::Lost`] also says that the job is not running any more.
+/// Ends a part in the caller's transaction: marks the part as done by its attempt, updates the
+/// job's counts, finishes the claim. The last part moves the job to `finishing` and offers the
+/// finishing; returns whether it was the last. If the ZIP exceeds the workspace's limit, the job
+/// fails instead. After an error the transaction must be dropped; [`ClaimError::Lost`] also means
+/// that the job is no longer running.
 ///
-/// Others wait here for what this locks. So the transaction may be one that [does not wait for
-/// the disk](store::Store::write_by_keys): what a crash takes back is the
-/// claim's end as well, and the part is done again. Where it moves the job itself it waits.
+/// Other workers wait for these locks. So the transaction may be one that [does not wait for the
+/// disk](store::Store::write_by_keys): a crash also reverts the end of the claim, and the part is
+/// repeated. If it changes the job itself, it waits for the disk.
 pub async fn part_done(
     app: &App,
     tx: &mut Tx,
@@ -54,7 +54,7 @@ pub async fn part_done(
     Ok(is_last)
 }
 
-/// `running` to `finishing`, for whoever did the last part, or found none to do.
+/// `running` to `finishing`, after the last part, or without parts.
 pub(super) async fn begin_finishing(app: &App, tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
     if rows::begin_finishing(tx, job, app.clock.now_ms()).await? {
         claims::offer(tx, kinds::EXPORT_FINISH, job, 0, Duration::ZERO).await?;
@@ -62,9 +62,8 @@ pub(super) async fn begin_finishing(app: &App, tx: &mut Tx, job: Uuid) -> Result
     Ok(())
 }
 
-/// Ends a job as failed, in the caller's transaction: nobody works on it any more, what it
-/// wrote is removed, the callback says why. Answers whether it did: a job that has ended
-/// already stays as it is.
+/// Fails a job in the caller's transaction: its work stops, its files are deleted, and the callback
+/// reports the failure. Returns whether it did: a job that has already ended does not change.
 pub async fn fail(
     app: &App,
     tx: &mut Tx,
@@ -99,8 +98,8 @@ async fn after_failure(
     Ok(())
 }
 
-/// Cancels a job that is not yet finishing; parts under way find their claims lost.
-/// Answers whether it did.
+/// Cancels a job that is not finishing yet; running parts find their claims lost. Returns whether
+/// it did.
 pub async fn cancel(app: &App, tx: &mut Tx, job: &Job) -> Result<bool, StoreError> {
     let now = app.clock.now_ms();
     if !rows::cancelled(tx, job.id, now).await? {
@@ -118,9 +117,9 @@ async fn withdraw(tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
     claims::offer(tx, kinds::EXPORT_CLEANUP, job, 0, Duration::ZERO).await
 }
 
-/// Gives up the planning, a part or the finishing, whose claim is still ours: the job fails.
-/// Without an error, no attempt came to an end that says why. A job that another planner has
-/// planned meanwhile goes on.
+/// Gives up the planning, a part or the finishing, whose claim is still valid: the job fails.
+/// Without an error, no attempt reported one. A job that another planner has planned in the
+/// meantime continues.
 pub async fn give_up(
     app: &App,
     claim: &Claim,

@@ -1,11 +1,10 @@
-//! The SQL of what storage answers while a job goes on.
+//! The SQL of storage failures while a job is in progress.
 
 use uuid::Uuid;
 
 use store::{StoreError, Tx, execute, on};
 
-/// Notes why the files of a job that goes on cannot be stored: what the customer is told, and
-/// what the operator is.
+/// Stores why a job's files cannot be stored: the texts for the customer and the operator.
 pub async fn note_failure(
     tx: &mut Tx,
     id: Uuid,
@@ -26,7 +25,7 @@ pub async fn note_failure(
     Ok(())
 }
 
-/// Takes that back.
+/// Deletes the stored failure.
 pub async fn clear_failure(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -39,8 +38,8 @@ pub async fn clear_failure(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Jobs that go on although their files cannot be stored, the oldest first: workspace,
-/// `object_prefix` and why.
+/// Jobs in progress whose files cannot be stored, oldest first: workspace, `object_prefix` and
+/// reason.
 pub async fn failures(
     tx: &mut Tx,
     limit: i64,

@@ -1,17 +1,17 @@
-//! What of a request has no effect, for who wrote it.
+//! Warnings about parts of a request that have no effect.
 
 use serde_json::{Map, Value};
 
 use super::{Format, Job};
 use kit::words::{beginning, nearest};
 
-/// The most unknown fields that are named.
+/// Maximum number of unknown fields that are named.
 const MOST: usize = 20;
 
-/// The most characters of a name that are repeated.
+/// Characters of a name that are shown.
 const SHOWN: usize = 64;
 
-/// Of fields that no request has: `known` are those that one can have.
+/// Warnings about unknown fields; `known` are the valid ones.
 pub fn of_fields(body: &Map<String, Value>, known: &[&str]) -> Vec<String> {
     let unknown = || body.keys().map(String::as_str).filter(|name| !known.contains(name));
     let mut warnings: Vec<String> = unknown()
@@ -31,11 +31,10 @@ pub fn of_fields(body: &Map<String, Value>, known: &[&str]) -> Vec<String> {
     warnings
 }
 
-/// Of a format that was asked for where there is no file of it.
+/// The warning about a format without effect.
 pub fn of_format(job: &Job) -> Option<String> {
     (job.storage_id.is_none() && job.format == Format::Gzip).then(|| {
-        "output_format: ignored, because the workspace has no storage of its own: the download \
-         is one ZIP"
+        "output_format: ignored, because the workspace has no own storage: the download is one ZIP"
             .to_owned()
     })
 }

@@ -1,12 +1,12 @@
-//! The address that a request comes from, behind proxies or not.
+//! The client's address, behind proxies or not.
 
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::HeaderMap;
 use ipnet::IpNet;
 
-/// The sender's address: the peer's, or, where the peer is a trusted proxy, the right-most
-/// entry of `X-Forwarded-For` that is none. Nothing where that entry cannot be read.
+/// The sender's address: the peer's, or, if the peer is a trusted proxy, the right-most entry of
+/// `X-Forwarded-For` that is not one. None if that entry is unreadable.
 pub fn of_client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Option<IpAddr> {
     let mut client = peer.to_canonical();
     let forwarded: Vec<&[u8]> = headers
@@ -23,7 +23,7 @@ pub fn of_client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Option
     Some(client)
 }
 
-/// Whether a list of networks lets an address in; an empty list lets everybody in.
+/// Whether a list of networks allows an address; an empty list allows all.
 pub fn is_allowed(address: Option<IpAddr>, networks: &[IpNet]) -> bool {
     networks.is_empty() || address.is_some_and(|address| is_in(address, networks))
 }
@@ -32,7 +32,7 @@ fn is_in(address: IpAddr, networks: &[IpNet]) -> bool {
     networks.iter().any(|network| network.contains(&address))
 }
 
-/// An address as proxies write it: alone, in brackets, with a port.
+/// An address in the formats of proxies: alone, in brackets, with a port.
 fn read(entry: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(entry).ok()?.trim();
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
@@ -62,7 +62,7 @@ mod tests {
             ("203.0.113.9", &["198.51.100.1"], Some("203.0.113.9")),
             ("10.1.1.1", &[], Some("10.1.1.1")),
             ("10.1.1.1", &["198.51.100.1"], Some("198.51.100.1")),
-            // What a client writes itself stands further left.
+            // Entries written by the client itself are further left.
             ("10.1.1.1", &["6.6.6.6, 198.51.100.1"], Some("198.51.100.1")),
             ("10.1.1.1", &["6.6.6.6", "198.51.100.1, 10.2.2.2"], Some("198.51.100.1")),
             ("10.1.1.1", &["10.3.3.3, 10.2.2.2"], Some("10.3.3.3")),
@@ -76,7 +76,7 @@ mod tests {
             let found = client(peer, forwarded, &["10.0.0.0/8"]);
             assert_eq!(found.as_deref(), expected, "{peer} {forwarded:?}");
         }
-        // Without proxies nobody is believed.
+        // Without proxies the header is not trusted.
         assert_eq!(client("10.1.1.1", &["198.51.100.1"], &[]).as_deref(), Some("10.1.1.1"));
     }
 

@@ -1,4 +1,4 @@
-//! Keys: who may call what, from where (src/gateway/README.md, Authentication).
+//! API keys: permissions and allowed networks (src/gateway/README.md, Authentication).
 
 use std::net::SocketAddr;
 
@@ -19,12 +19,12 @@ use crate::app::App;
 use crate::gateway::memory::place;
 use crate::workspaces::{Budget, keys};
 
-/// A route that needs a key with `permission`, and is counted against that permission's
-/// [budget](Budget::of_permission). Checked before the body is read, in the order: key 401, the
-/// workspace's [places](place) 503, address 403, permission 403, rate 429. Every request that has a
-/// key and a place counts, whatever comes of it, and its answer says how the budget stands. Where
-/// the body decides which budget counts, the route does that; before the body, the request counts
-/// against [all that these budgets let in](crate::workspaces::Workspace::limit_before_body).
+/// A route that needs a key with `permission`, and counts against that permission's
+/// [budget](Budget::of_permission). Checks before the body is read, in this order: key 401, the
+/// workspace's [places](place) 503, address 403, permission 403, rate 429. Every request with a key
+/// and a place counts, whatever its outcome, and its response shows the remaining budget. If the
+/// body decides which budget counts, the route counts it; before the body, the request counts
+/// against [the sum of these budgets](crate::workspaces::Workspace::limit_before_body).
 pub fn protected(permission: &'static str, route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(move |request: Request, next: Next| {
         check(permission, request, next)
@@ -50,8 +50,8 @@ async fn check(permission: &'static str, request: Request, next: Next) -> Respon
     response
 }
 
-/// Who calls, with a place for the request; `standing` is set once it is known whose budget is
-/// counted.
+/// Identifies the caller and gets a place for the request; sets `standing` once the budget is
+/// known.
 async fn caller(
     permission: &'static str,
     head: &Parts,
@@ -67,7 +67,7 @@ async fn caller(
     let workspace = &key.workspace;
     let place = place(app, workspace.id)?;
     let allowed = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]).and_then(|()| {
-        // A key that is used from elsewhere proves nothing.
+        // A key from a wrong network proves nothing.
         prove(&head.extensions, workspace.id);
         let is_granted = key.permissions.iter().any(|granted| granted == permission);
         is_granted.then_some(()).ok_or(ApiError::NoPermission(permission))
@@ -96,15 +96,15 @@ async fn caller(
     Ok((caller, place))
 }
 
-/// Notes that the sender of a request has proved who they are: someone of that workspace, or of
-/// the [`COMPANY`](super::COMPANY).
+/// Records that the sender of a request is authenticated: a caller of that workspace, or of the
+/// [`COMPANY`](super::COMPANY).
 pub fn prove(extensions: &Extensions, workspace: i32) {
     if let Some(connection) = extensions.get::<Connection>() {
         connection.prove(workspace);
     }
 }
 
-/// Refuses a sender whom one of the lists does not let in.
+/// Rejects a sender that is not on one of the lists.
 pub fn check_address(app: &App, head: &Parts, lists: &[&[IpNet]]) -> Result<(), ApiError> {
     let address = head.extensions.get::<ConnectInfo<SocketAddr>>().and_then(|ConnectInfo(peer)| {
         of_client(peer.ip(), &head.headers, &app.config.trusted_proxies)

@@ -1,4 +1,4 @@
-//! A request's body: how large, of what type, JSON, and of the members that a call takes.
+//! A request's body: its size, media type, JSON and fields.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -19,25 +19,24 @@ use super::memory::{Budgets, Holder, PLACE, Room, SharedMemory, place};
 use super::{ApiError, COMPANY, Caller, Code, turned_away, value};
 use crate::app::App;
 
-/// For how long and how many bytes a body that is refused is read on, so that its sender gets
-/// to read the answer.
+/// Limits of time and bytes for reading the rest of a rejected body, so that the sender can read
+/// the response.
 const LINGER: Duration = Duration::from_secs(2);
 const LONGEST_LINGER: usize = 16 << 20;
 
-/// How long a call waits for room for its body (`gateway.memory_bytes`).
+/// How long a request waits for memory for its body (`gateway.memory_bytes`).
 const ROOM_WAIT: Duration = Duration::from_secs(1);
 
-/// What is reserved for a body before any of it is there; the rest as it comes, so that nobody
-/// holds what others need by sending slowly.
+/// Reserved before any of a body has arrived; the rest is reserved as it arrives, so that slow
+/// senders do not hold memory that others need.
 const FIRST_BYTES: usize = 64 << 10;
 
-/// The same where it is not known who sends it; less is reserved for no body, however short it
-/// says it is: a request costs more than its body.
+/// The same for an unauthenticated sender; never less, however short the declared length is: a
+/// request costs more than its body.
 const FIRST_UNKNOWN_BYTES: usize = 16 << 10;
 
-/// A request's JSON body, as an extractor: over the size limit 413, no room for it beside those
-/// of other requests 503, another Content-Type 415, not JSON 400 with line and column, wrong
-/// members 400 naming the member.
+/// A request's JSON body, as an extractor: too large 413, no memory left 503, another Content-Type
+/// 415, not JSON 400 with line and column, invalid fields 400 naming the field.
 pub struct Json<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
@@ -48,24 +47,23 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     }
 }
 
-/// The same for a handler that has the body's text borrowed by what is read from it: not yet
-/// looked at beyond its size, Content-Type and encoding.
+/// The same for a handler that borrows from the body's text: only its size, Content-Type and
+/// encoding are checked.
 pub struct JsonText {
     text: String,
-    /// None of what was no request's.
+    /// None for a body without a request.
     room: Option<Room>,
-    /// Among the requests of the workspace that sent it, where only the body says which that is.
+    /// A place of the workspace that sent it, if only the body identifies the workspace.
     _place: Option<Room>,
 }
 
 impl JsonText {
-    /// Reads the members; the errors are those of [`Json`].
+    /// Parses the fields; the errors are those of [`Json`].
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
         parse(&self.text)
     }
 
-    /// Reads all members of the object that it is, into a tree of bounded size; the errors are
-    /// those of [`Json`].
+    /// Parses the object into a tree of bounded size; the errors are those of [`Json`].
     pub fn object(&self) -> Result<Map<String, Value>, ApiError> {
         value::object(&self.text).map_err(|error| match self.parse::<IgnoredMembers>() {
             Ok(IgnoredMembers {}) => {
@@ -75,7 +73,7 @@ impl JsonText {
         })
     }
 
-    /// [`object`](Self::object) for bodies of any size: large ones hold up no other call.
+    /// [`object`](Self::object) for bodies of any size: large ones do not block other requests.
     pub fn object_beside(&self, app: &App) -> Result<Map<String, Value>, ApiError> {
         match self.bytes() > INLINE_BYTES {
             true => app.cores.compute_here(|| self.object()),
@@ -92,16 +90,16 @@ impl JsonText {
         self.text.as_bytes()
     }
 
-    /// Hands over its room in memory, for as long as what is made of it is there: that has
-    /// about as many bytes.
+    /// Passes on its reserved memory, for as long as its content exists: that has about as many
+    /// bytes.
     pub(super) fn take_room(&mut self) -> Option<Room> {
         self.room.take()
     }
 
-    /// Reads the body of a request whose sender proves by the body alone who they are. It takes
-    /// room from what is set aside for that (`gateway.unauthenticated_bytes`) until it is
-    /// [`proved`](Self::proved), and is no larger than the share of one sender. All these senders
-    /// together have as many places for requests as they leave free, and one an eighth of half.
+    /// Reads a body that itself authenticates the sender. Uses the memory reserved for that
+    /// (`gateway.unauthenticated_bytes`) until it is [`proved`](Self::proved), and is limited to
+    /// the share of one sender. All such senders together may use as many request places as they
+    /// leave free, and each an eighth of half of that.
     pub async fn unproved(request: Request, app: &App) -> Result<Self, ApiError> {
         let holder = Holder::Source(source(app, request.extensions(), request.headers()));
         let budgets = app.kept::<Budgets>();
@@ -124,7 +122,7 @@ impl JsonText {
         Self::read(request, app, reading).await
     }
 
-    /// What [`unproved`](Self::unproved) refuses a request for before it reads its body.
+    /// The checks of [`unproved`](Self::unproved) before it reads the body.
     pub fn check_head(head: &Parts, body: &Body, app: &App) -> Result<(), ApiError> {
         Coding::of(&head.headers)?;
         let bytes = axum::body::HttpBody::size_hint(body);
@@ -137,7 +135,7 @@ impl JsonText {
         }
     }
 
-    /// Has its room among the bodies of the workspace that sent it, as is known now.
+    /// Moves its memory to the share of the workspace that sent it, which is now known.
     pub async fn proved(mut self, app: &App, workspace: i32) -> Result<Self, ApiError> {
         self._place = Some(place(app, workspace)?);
         let budgets = app.kept::<Budgets>();
@@ -173,7 +171,7 @@ impl JsonText {
                 let limit = reading.decoded_limit(body.len());
                 let mut decode =
                     || coding::decode(coding, &body, limit, &mut room, || reading.no_room());
-                // Whatever is small now may be large then.
+                // A small compressed body may be large when decompressed.
                 match body.len() > INLINE_BYTES / 8 {
                     true => app.cores.compute_here(decode),
                     false => decode(),
@@ -184,27 +182,26 @@ impl JsonText {
     }
 }
 
-/// How a body is read.
+/// The limits for reading a body.
 struct Reading<'a> {
     memory: &'a SharedMemory,
     holder: Holder,
-    /// Bytes that it may have.
+    /// Maximum bytes.
     limit: usize,
     first_bytes: usize,
-    /// Whether it is known who sends it. Who is not known does not wait for room, which would take
-    /// a place among the requests under way, and has the first bytes reserved however few it says
-    /// it sends.
+    /// Whether the sender is authenticated. An unauthenticated request does not wait for memory,
+    /// because it would occupy a place, and reserves the first bytes whatever length it declares.
     is_known: bool,
 }
 
 impl Reading<'_> {
-    /// What is reserved first for a body of `most` bytes at most.
+    /// The first reservation for a body of at most `most` bytes.
     fn first(&self, most: usize) -> usize {
         if self.is_known { most.min(self.first_bytes) } else { self.first_bytes }
     }
 
-    /// Bytes that a body of so many coded ones may have: both are held at once, and a sender who is
-    /// not known may hold no more than the limit.
+    /// Maximum decoded bytes of a body with this many coded ones: both are in memory together, and
+    /// an unauthenticated sender may use no more than the limit.
     fn decoded_limit(&self, coded: usize) -> usize {
         if self.is_known { self.limit } else { self.limit.saturating_sub(coded) }
     }
@@ -229,10 +226,10 @@ impl Reading<'_> {
 
 fn no_room(reason: &'static str) -> ApiError {
     turned_away(reason);
-    ApiError::Unavailable("there is no room for the request's body".into())
+    ApiError::Unavailable("no memory left for the request's body".into())
 }
 
-/// The network that a request comes from, as far as can be told apart.
+/// The network of a request's sender, as far as known.
 fn source(app: &App, extensions: &Extensions, headers: &HeaderMap) -> IpAddr {
     let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
     let client =
@@ -240,7 +237,7 @@ fn source(app: &App, extensions: &Extensions, headers: &HeaderMap) -> IpAddr {
     network(client.unwrap_or(Ipv6Addr::UNSPECIFIED.into()))
 }
 
-/// What one sender has of the addresses: of version 6, a whole network of 64 bits.
+/// The addresses that count as one sender: for IPv6, a /64 network.
 pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -271,7 +268,7 @@ impl From<String> for JsonText {
     }
 }
 
-/// Reads a body as there is room for it.
+/// Reads a body as memory becomes available.
 async fn read(
     head: &Parts,
     mut body: Body,
@@ -294,9 +291,7 @@ async fn collect(body: &mut Body, reading: &Reading<'_>) -> Result<(Vec<u8>, Roo
     let mut room = reading.first_room(first).await.ok_or_else(|| reading.no_room())?;
     let mut bytes = Vec::with_capacity(first.min(most));
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| {
-            ApiError::Invalid("The request body could not be read to its end".into())
-        })?;
+        let frame = frame.map_err(|_| ApiError::Invalid("The request body was cut off".into()))?;
         let Ok(data) = frame.into_data() else { continue };
         let length = bytes.len() + data.len();
         if length > reading.limit {
@@ -315,9 +310,8 @@ async fn collect(body: &mut Body, reading: &Reading<'_>) -> Result<(Vec<u8>, Roo
     Ok((bytes, room))
 }
 
-/// Reads what is left of a body beside the answer, and keeps nothing: a connection that is
-/// closed on a sender takes the answer with it. A sender that waits to be asked for the body is
-/// not asked.
+/// Reads the rest of a body in the background and drops it: closing the connection earlier could
+/// lose the response. If the sender waits for `100 Continue`, the body is not read.
 pub fn discard(head: &Parts, body: Body) {
     let is_read = axum::body::HttpBody::is_end_stream(&body);
     if is_read || head.headers.contains_key(header::EXPECT) {
@@ -326,12 +320,12 @@ pub fn discard(head: &Parts, body: Body) {
     tokio::spawn(async move {
         let mut rest = std::pin::pin!(Limited::new(body, LONGEST_LINGER));
         let read = async { while let Some(Ok(_)) = rest.frame().await {} };
-        // Running out of time is as good as coming to the end.
+        // A time-out is as good as the end.
         let _ = tokio::time::timeout(LINGER, read).await;
     });
 }
 
-/// An object of any members.
+/// An object with any fields.
 #[derive(Deserialize)]
 struct IgnoredMembers {}
 
@@ -349,8 +343,7 @@ fn utf8(body: Vec<u8>) -> Result<String, ApiError> {
     })
 }
 
-/// Reads the members of a JSON object. Where that fails, what is wrong with the JSON is said
-/// before what is wrong with its members.
+/// Parses the fields of a JSON object. A syntax error takes precedence over errors of the fields.
 fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ApiError> {
     let is_object = text.trim_ascii_start().starts_with('{');
     if is_object && let Ok(value) = serde_json::from_str(text) {
@@ -372,15 +365,22 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ApiError> {
     })
 }
 
-/// What a body can be refused for before its members are looked at, and when.
+/// The errors of a body before its fields are checked, and their descriptions.
 pub(super) fn refusals() -> Vec<(ApiError, &'static str)> {
     let mut refusals = vec![
         (ApiError::UnsupportedEncoding, "The Content-Encoding is not gzip, zstd or deflate"),
-        (ApiError::TooSlow, "The body did not come in time"),
-        (ApiError::TooLarge, "The body has too many bytes"),
-        (ApiError::UnsupportedMediaType, "The Content-Type is missing or another one"),
+        (ApiError::TooSlow, "The body was not received in time"),
+        (ApiError::TooLarge, "The body is too large"),
+        (ApiError::UnsupportedMediaType, "The Content-Type is missing or not JSON"),
     ];
-    for (body, when) in [("{", "The body is not JSON"), ("[]", "The body is no JSON object")] {
+    for (body, when) in [
+        ("{", "The body is not valid JSON"),
+        (
+            "[]",
+            "The body is not a JSON \
+                                                                      object",
+        ),
+    ] {
         refusals.extend(parse::<IgnoredAny>(body).err().map(|error| (error, when)));
     }
     refusals
@@ -391,20 +391,35 @@ fn not_json(error: &serde_json::Error) -> ApiError {
     ApiError::Field(Code::InvalidJson, format!("The request body is not valid JSON: {error}"))
 }
 
-/// What an error of serde_json says, without its line and column.
+/// An error of serde_json without its line and column.
 fn without_place(text: &str) -> &str {
     text.rsplit_once(" at line ").map_or(text, |(what, _)| what)
 }
 
-/// What is wrong with the field at a path, of which the root is a dot. The value may be of any
-/// length, and is not repeated.
+/// The error of the field at a path; the root is a dot. Does not repeat the value, which may be
+/// long.
 fn wrong_field(path: &str, error: &serde_json::Error) -> ApiError {
     let text = error.to_string();
     let text = match without_place(&text).rsplit_once(", expected ") {
-        Some((_, expected)) => format!("must be {expected}"),
+        Some((given, expected)) => match kind_of(given) {
+            Some(given) => format!("must be {expected}, not {given}"),
+            None => format!("must be {expected}"),
+        },
         None => without_place(&text).to_owned(),
     };
     ApiError::Field(Code::InvalidField, if path == "." { text } else { format!("{path} {text}") })
+}
+
+/// The JSON type that an error of serde_json names; it may quote the value, too.
+fn kind_of(error: &str) -> Option<&'static str> {
+    match error.strip_prefix("invalid type: ")?.split(' ').next()? {
+        "map" => Some("an object"),
+        "sequence" => Some("an array"),
+        "string" => Some("a string"),
+        "integer" | "floating" | "number" => Some("a number"),
+        "boolean" => Some("a boolean"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -451,7 +466,7 @@ mod tests {
             (br#"{}"#, &["missing field `name`"]),
             (b" [1]", &["The request body must be a JSON object"]),
             (b"null", &["The request body must be a JSON object"]),
-            // The JSON comes first, whatever its members are.
+            // A syntax error takes precedence over the fields.
             (br#"{"name":1,}"#, &["not valid JSON"]),
         ] {
             let text = refusal(body);
@@ -508,7 +523,7 @@ mod tests {
         }
     }
 
-    /// A body of one byte that does not come.
+    /// A body of one byte that never arrives.
     struct Withheld;
 
     impl axum::body::HttpBody for Withheld {
@@ -554,7 +569,7 @@ mod tests {
         assert!(matches!(refused, Err(ApiError::Unavailable(_))));
         drop(held);
         assert_eq!(memory.held_and_most().0, 0);
-        // What it is decompressed to counts with what came.
+        // The decompressed bytes count together with the received ones.
         assert_eq!(reading.decoded_limit(10 << 10), 54 << 10);
     }
 }

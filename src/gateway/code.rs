@@ -1,9 +1,9 @@
-//! The codes of errors: what programs can rely on, whatever an error's message says.
+//! The error codes, on which programs can rely whatever the error's message is.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What kind of error it is. A code never changes its meaning. A later version may have more.
+/// The kind of error. A code never changes its meaning. A later version may have more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ErrorCode")]
@@ -22,23 +22,23 @@ pub enum Code {
     AddressNotAllowed,
     /// The key lacks the permission that `permission` names. A retry does not help.
     PermissionDenied,
-    /// What is asked for must not be had, or not yet; the message says why. A retry helps only
-    /// once that has changed.
+    /// The request is not allowed, or not yet; the message says why. A retry helps only after that
+    /// has changed.
     Forbidden,
-    /// Nothing is at the path, or there is no such resource. A retry does not help.
+    /// The path or the resource does not exist. A retry does not help.
     NotFound,
     /// The path has no such method. A retry does not help.
     MethodNotAllowed,
-    /// The body did not come in time. A retry can help.
+    /// The body was not received in time. A retry can help.
     RequestTimeout,
     /// The resource is in a state that does not allow it. A retry does not help.
     Conflict,
     /// The first request under the `Idempotency-Key` is still being processed. A retry after
     /// `Retry-After` helps.
     InProgress,
-    /// The body has too many bytes. A retry does not help.
+    /// The body is too large. A retry does not help.
     BodyTooLarge,
-    /// The `Content-Type` is not that of JSON. A retry does not help.
+    /// The `Content-Type` is not JSON. A retry does not help.
     UnsupportedMediaType,
     /// The `Content-Encoding` is not supported. A retry does not help.
     UnsupportedEncoding,

@@ -1,4 +1,4 @@
-//! Content codings (RFC 9110, 8.4): of requests' bodies, and of large answers.
+//! Content codings (RFC 9110, 8.4): of request bodies, and of large responses.
 
 use std::io::{ErrorKind, Read};
 use std::sync::{Arc, OnceLock};
@@ -17,24 +17,24 @@ use zstd_safe::zstd_sys::ZSTD_ErrorCode;
 use super::{ApiError, memory::Room};
 use crate::app::App;
 
-/// The codings that bodies may have, as `Accept-Encoding` says them.
+/// The accepted codings of bodies, for `Accept-Encoding`.
 pub const ACCEPTED: HeaderValue = HeaderValue::from_static("gzip, zstd, deflate");
 
-/// How many times as large as it came a body may become. JSON of many similar objects becomes
-/// some 30 times as large.
+/// Maximum ratio of a body's decompressed size to its received size. JSON of many similar objects
+/// reaches about 30.
 const MOST_TIMES: usize = 200;
 
-/// Bytes up to which it may become larger than that.
+/// Decompressed bytes below which the ratio is not checked.
 const FREE_BYTES: usize = 64 << 10;
 
-/// Answers of fewer bytes fit into a packet or two, and are left as they are.
+/// Smaller responses fit into a packet or two, and are not compressed.
 const LARGE_BYTES: usize = 2 << 10;
 
-/// How hard answers are compressed: the least that is compression at all.
+/// The compression level of responses: the lowest.
 const LEVEL: i32 = 1;
 
-/// Bodies of more bytes are read on a thread that may compute: it takes more than a fraction
-/// of a millisecond.
+/// Larger bodies are decoded on a compute thread, because it takes more than a fraction of a
+/// millisecond.
 pub(super) const INLINE_BYTES: usize = 64 << 10;
 
 /// `application/json`, or a type built on it (`application/…+json`), with any parameters.
@@ -46,18 +46,18 @@ pub(super) fn is_json_type(content_type: Option<&HeaderValue>) -> bool {
         .is_some_and(|subtype| subtype == "json" || subtype.ends_with("+json"))
 }
 
-/// How a body is coded.
+/// The coding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coding {
     Identity,
     Gzip,
     Zstd,
-    /// The zlib format; many send the bare deflate format by this name.
+    /// The zlib format; many clients send raw deflate with this name.
     Deflate,
 }
 
 impl Coding {
-    /// That of a request's body. Several at once are not accepted.
+    /// The coding of a request's body. Combined codings are not accepted.
     pub fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
         let mut found = Self::Identity;
         for value in headers.get_all(CONTENT_ENCODING) {
@@ -92,13 +92,12 @@ impl Coding {
 /// Why a body cannot be decoded.
 #[derive(Debug, PartialEq, Eq)]
 enum DecodeError {
-    /// It has more bytes than there is room for.
+    /// It exceeds the available memory.
     Longer,
     Invalid,
 }
 
-/// Decodes a body that came whole. It may have `limit` bytes then; `room` grows to hold it beside
-/// what came.
+/// Decodes a complete body of at most `limit` decoded bytes; `room` grows to hold both forms.
 pub fn decode(
     coding: Coding,
     coded: &[u8],
@@ -120,8 +119,8 @@ pub fn decode(
                 room.shrink(length);
                 return Ok(decoded);
             }
-            // From its beginning, which costs as much again in all: so nothing is kept but
-            // what is counted, and no sender chooses how much.
+            // Restarts from the beginning, at twice the cost: so only counted bytes are kept, and
+            // no sender controls how many.
             Err(DecodeError::Longer) if bytes < most => bytes = most.min(2 * bytes),
             Err(DecodeError::Longer) => return Err(ApiError::TooLarge),
             Err(DecodeError::Invalid) => {
@@ -132,7 +131,7 @@ pub fn decode(
     }
 }
 
-/// What a decoded body is first given room for.
+/// The first reservation for a decoded body.
 const UNCODED_BYTES: usize = 4 << 10;
 
 fn decode_into(coding: Coding, coded: &[u8], decoded: &mut [u8]) -> Result<usize, DecodeError> {
@@ -148,7 +147,7 @@ fn decode_into(coding: Coding, coded: &[u8], decoded: &mut [u8]) -> Result<usize
             let read = usize::try_from(decoder.total_in()).unwrap_or(usize::MAX);
             let length = usize::try_from(decoder.total_out()).unwrap_or(usize::MAX);
             match status.map_err(|_| DecodeError::Invalid)? {
-                // Nothing may follow: it would be lost.
+                // Data after the end would be lost.
                 Status::StreamEnd if read == coded.len() => Ok(length),
                 Status::Ok | Status::BufError if length == decoded.len() => {
                     Err(DecodeError::Longer)
@@ -166,7 +165,7 @@ fn decode_into(coding: Coding, coded: &[u8], decoded: &mut [u8]) -> Result<usize
     }
 }
 
-/// Reads to the end, and no more than there is room for.
+/// Reads to the end, or until the memory is full.
 fn fill(decoder: &mut impl Read, decoded: &mut [u8]) -> Result<usize, DecodeError> {
     let mut length = 0;
     loop {
@@ -185,13 +184,13 @@ fn fill(decoder: &mut impl Read, decoded: &mut [u8]) -> Result<usize, DecodeErro
     }
 }
 
-/// Whether it begins with the header of zlib (RFC 1950).
+/// Whether it begins with the zlib header (RFC 1950).
 fn is_zlib(coded: &[u8]) -> bool {
     let [first, second, ..] = *coded else { return false };
     first & 0x0f == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31)
 }
 
-/// Whether a client takes gzip (RFC 9110, 12.5.3).
+/// Whether a client accepts gzip (RFC 9110, 12.5.3).
 pub fn takes_gzip(headers: &HeaderMap) -> bool {
     let (mut gzip, mut any) = (None, None);
     for value in headers.get_all(ACCEPT_ENCODING) {
@@ -210,7 +209,7 @@ pub fn takes_gzip(headers: &HeaderMap) -> bool {
     gzip.or(any).unwrap_or(false)
 }
 
-/// Compresses an answer that is large and JSON, for a client that takes that.
+/// Compresses a large JSON response for a client that accepts that.
 pub async fn compressed(app: &App, takes_gzip: bool, mut response: Response) -> Response {
     let length = axum::body::HttpBody::size_hint(response.body()).exact();
     let is_large = length.is_some_and(|length| length >= LARGE_BYTES as u64);
@@ -226,7 +225,7 @@ pub async fn compressed(app: &App, takes_gzip: bool, mut response: Response) -> 
         return response;
     }
     let (mut head, body) = response.into_parts();
-    // It is in memory: that its length is known says so.
+    // It is in memory, because its length is known.
     let Ok(body) = body.collect().await else { return Response::from_parts(head, Body::empty()) };
     let body = body.to_bytes();
     let gzip = match body.len() > INLINE_BYTES {
@@ -270,7 +269,7 @@ impl Static {
         self.text.get_or_init(read).clone()
     }
 
-    /// The answer to a request with these headers.
+    /// The response to a request with these headers.
     pub fn answer(&self, headers: &HeaderMap) -> Response {
         let about =
             [(CONTENT_TYPE, HeaderValue::from_static(self.kind)), (VARY, ACCEPT_ENCODING.into())];
@@ -284,13 +283,13 @@ impl Static {
     }
 }
 
-/// None where that makes it no smaller.
+/// None if that is not smaller.
 fn gzip(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut compressor = Compressor::new(CompressionLvl::new(LEVEL).ok()?);
     let mut gzip = vec![0; bytes.len()];
     let length = compressor.gzip_compress(bytes, &mut gzip).ok()?;
     gzip.truncate(length);
-    // Else it has as many bytes as what it was made of, for as long as it is sent.
+    // Otherwise it holds as many bytes as its input until it is sent.
     gzip.shrink_to_fit();
     Some(gzip)
 }

@@ -1,4 +1,4 @@
-//! What a call can fail with, and the status that each becomes.
+//! The errors of requests, with their status and code.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -18,31 +18,31 @@ use log::LogError;
 use objects::ObjectError;
 use store::StoreError;
 
-/// To a sender whose address is not on the allowlist.
+/// For a sender that is not on the allowlist.
 pub(crate) const ADDRESS_REFUSED: &str = "Invalid whitelisted IPs";
 
-/// What a client is asked to wait before it tries again, in seconds.
+/// `Retry-After` of errors that pass, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
-/// The same where it waits for another request of its own.
+/// The same while another request of the same client is in progress.
 const RETRY_SOON: HeaderValue = HeaderValue::from_static("1");
 
-/// What a response that is an error says: put into its extensions, for who writes another body.
+/// The content of an error response: stored in its extensions, for code that writes another body.
 #[derive(Clone, Debug)]
 pub struct Said {
     pub message: String,
     pub code: Code,
 }
 
-/// One error type for every call. What the customer reads is in the variant; what the
-/// operator needs is logged where the error is made into an answer.
+/// The error type of every request. The variant has the text for the customer; the details for the
+/// operator are logged when the error becomes a response.
 #[derive(Clone, Debug)]
 pub enum ApiError {
     /// 400, with the text.
     Invalid(String),
     /// 400 with a code of its own; names the field.
     Field(Code, String),
-    /// 400 with more than one thing to say: the message, and `errors` beside it.
+    /// 400 with several errors: the message, and `errors` next to it.
     InvalidMany(String, Vec<Value>),
     /// 401 `Error authenticating credentials`.
     Unauthenticated,
@@ -52,27 +52,27 @@ pub enum ApiError {
     NoPermission(&'static str),
     /// 404, with the text.
     NotFound(String),
-    /// 404 with more to say: the message, and `errors` beside it.
+    /// 404 with several errors: the message, and `errors` next to it.
     NotFoundMany(String, Vec<Value>),
-    /// 405; the router says in `Allow` what there is.
+    /// 405; the router sets `Allow`.
     MethodNotAllowed,
-    /// 408: the body did not come in time.
+    /// 408: the body was not received in time.
     TooSlow,
     /// 409, with the text.
     Conflict(String),
-    /// 409 with `Retry-After`, with the text: the same call gets another answer later.
+    /// 409 with `Retry-After`, with the text: the same request may succeed later.
     UnderWay(&'static str),
     /// 413.
     TooLarge,
-    /// 415: the body is no JSON.
+    /// 415: the body is not JSON.
     UnsupportedMediaType,
     /// 415: the body has a content coding that is not accepted.
     UnsupportedEncoding,
     /// 422, with the text.
     Unprocessable(&'static str),
-    /// 429 with `Retry-After`: in so many seconds.
+    /// 429 with `Retry-After` in seconds.
     RateLimited(i64),
-    /// 503 with `Retry-After`: there is too much to do already.
+    /// 503 with `Retry-After`: overloaded.
     Overloaded,
     /// 503 with `Retry-After`; the detail is for the operator.
     Unavailable(String),
@@ -106,7 +106,7 @@ impl ApiError {
         }
     }
 
-    /// What programs can rely on.
+    /// The stable code, on which programs can rely.
     pub fn code(&self) -> Code {
         match self {
             Self::Invalid(_) | Self::InvalidMany(..) => Code::InvalidRequest,
@@ -130,7 +130,7 @@ impl ApiError {
         }
     }
 
-    /// What the customer reads.
+    /// The text for the customer.
     pub fn message(&self) -> Cow<'_, str> {
         match self {
             Self::Invalid(text)
@@ -144,7 +144,7 @@ impl ApiError {
             }
             Self::NoPermission(_) => "You do not have permission to access this resource".into(),
             Self::Unauthenticated => "Error authenticating credentials".into(),
-            Self::MethodNotAllowed => "This method is not allowed here".into(),
+            Self::MethodNotAllowed => "This path does not support the method".into(),
             Self::TooSlow => "The request body was not received in time".into(),
             Self::TooLarge => "The request body is too large".into(),
             Self::UnsupportedMediaType => {
@@ -161,7 +161,7 @@ impl ApiError {
         }
     }
 
-    /// The answer's body.
+    /// The response's body.
     fn body(&self) -> Value {
         let message = self.message();
         let permission = match self {
@@ -177,7 +177,7 @@ impl ApiError {
         }
     }
 
-    /// What the client is asked to wait before it tries again.
+    /// `Retry-After` of the response.
     fn retry_after(&self) -> Option<HeaderValue> {
         match self {
             Self::RateLimited(seconds) => Some(HeaderValue::from(*seconds)),
@@ -187,16 +187,16 @@ impl ApiError {
         }
     }
 
-    /// Says to the operator what the customer is not told.
+    /// Logs the details for the operator.
     fn log(&self) {
         match self {
-            Self::Unavailable(detail) => tracing::warn!(%detail, "answered as unavailable"),
-            Self::Internal(detail) => tracing::error!(%detail, "answered as an internal error"),
+            Self::Unavailable(detail) => tracing::warn!(%detail, "request failed: unavailable"),
+            Self::Internal(detail) => tracing::error!(%detail, "request failed: internal error"),
             _ => {}
         }
     }
 
-    /// 503 where trying again can help, else 500.
+    /// 503 if a retry can help, else 500.
     fn of(error: &(impl Retry + Display)) -> Self {
         let detail = error.to_string();
         if error.can_retry() { Self::Unavailable(detail) } else { Self::Internal(detail) }
@@ -236,7 +236,7 @@ impl From<StorageError> for ApiError {
     }
 }
 
-/// What is wrong with a field or a parameter.
+/// An error of a field or a parameter.
 impl Refusal for String {
     fn worded(&self) -> Worded {
         ApiError::Invalid(self.clone()).worded()

@@ -1,5 +1,5 @@
-//! Reads the fields of a request into a type that says what they may be. The error names the field
-//! that is wrong, and what is allowed.
+//! Parses the fields of a request into a type that defines their constraints. The error names the
+//! invalid field and the allowed values.
 
 use std::fmt::{self, Display};
 
@@ -11,8 +11,7 @@ use serde_json::{Map, Value, map};
 
 use super::{ApiError, Code};
 
-/// Reads the fields of an object that a request has. Unknown fields are ignored, and null means
-/// absent.
+/// Parses the fields of a request's object. Ignores unknown fields, and treats null as absent.
 pub fn read<'a, T: Deserialize<'a>>(fields: &'a Map<String, Value>) -> Result<T, ApiError> {
     let read = T::deserialize(FieldsDeserializer(fields));
     read.map_err(|FieldError { path, code, text }| ApiError::Field(code, join(&path, &text)))
@@ -52,19 +51,19 @@ pub fn names<'a, T: Deserialize<'a>>() -> &'static [&'static str] {
     names
 }
 
-/// What is wrong, after the path of where it is.
+/// Joins the path of a field and the error's text.
 fn join(path: &str, text: &str) -> String {
     let gap = match text.split(' ').next() {
         _ if path.is_empty() => "",
         Some("is" | "has" | "must" | "may" | "names") => " ",
-        // Within the value.
+        // The path continues within the value.
         _ if text.starts_with(['.', '[']) => "",
         _ => ": ",
     };
     format!("{path}{gap}{text}")
 }
 
-/// What is wrong with a field.
+/// An error of a field.
 #[derive(Debug)]
 struct FieldError {
     /// Such as `recipients[0].user_alias`; empty at the root.
@@ -80,7 +79,7 @@ impl FieldError {
         Self { path: String::new(), code, text: text.into() }
     }
 
-    /// The same of what is in a field or an element.
+    /// Adds the field or element that contains it to the path.
     fn within(mut self, place: impl Display) -> Self {
         let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
         self.path = format!("{place}{dot}{}", self.path);
@@ -190,7 +189,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'de> {
         visitor.visit_newtype_struct(self)
     }
 
-    /// An array is no struct.
+    /// An array is not a struct.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,

@@ -1,7 +1,7 @@
-//! Formats that several calls have.
+//! Formats that several endpoints share.
 //!
-//! A type is the only definition of a format: [`fields::read`](super::fields::read) reads it, its
-//! checks run while it is read, and schemars describes it with the limits that are checked.
+//! A type is the only definition of a format: [`fields::read`](super::fields::read) parses it and
+//! runs its checks, and schemars describes it with the same limits.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +16,7 @@ use super::Code;
 use kit::clock::parse_time;
 use kit::words::{self, MAX_TEXT};
 
-/// An array of so many elements.
+/// An array with a limited number of elements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct List<T, const LEAST: usize, const MOST: usize>(pub Vec<T>);
 
@@ -52,7 +52,7 @@ impl<'de, T: Deserialize<'de>, const LEAST: usize, const MOST: usize> Visitor<'d
                 _ => format!("must have {LEAST} to {MOST} elements"),
             })
         };
-        // Before the elements are read: there may be many.
+        // Checked before the elements are read, because there may be many.
         if seq.size_hint().is_some_and(|count| count > MOST) {
             return Err(wrong_length());
         }
@@ -80,13 +80,13 @@ impl<T: JsonSchema, const LEAST: usize, const MOST: usize> JsonSchema for List<T
     }
 }
 
-/// Texts have no NUL character.
+/// Strings have no NUL character.
 pub const NO_NUL: &str = r"^[^\u0000]*$";
 
-/// Characters of which an identifier has none.
+/// Characters that identifiers must not have.
 pub const CONTROLS: &str = r"\u0000-\u001f\u007f-\u009f";
 
-/// What a customer calls a user, or a part of an alias: no control characters.
+/// A user identifier, or a part of an alias: no control characters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String", extend(
@@ -103,20 +103,20 @@ impl TryFrom<String> for Identifier {
     }
 }
 
-/// A name of a user in addition to the external id.
+/// An identifier of a user in addition to the external id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UserAlias {
     pub alias_name: Identifier,
     pub alias_label: Identifier,
 }
 
-/// Days that every month has by this number, as `MM-DD`.
+/// Valid days of every month, as `MM-DD`.
 const DAYS: &str = "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])\
                     |(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))";
 
 /// ISO 8601, such as `2021-06-28T17:02:43.032Z`, `2021-06-28T19:02:43+0200` or
-/// `2021-06-28T17:02:43`, which is read as UTC, as is the midnight of `2021-06-28`. Or the
-/// pattern `yyyy-MM-dd'T'HH:mm:ss:SSSZ`: `2021-06-28T17:02:43:032+0000`.
+/// `2021-06-28T17:02:43`, which counts as UTC; a date such as `2021-06-28` is its midnight in UTC.
+/// Or the pattern `yyyy-MM-dd'T'HH:mm:ss:SSSZ`: `2021-06-28T17:02:43:032+0000`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "Cow<str>")]
 #[schemars(with = "String", extend(
@@ -136,7 +136,7 @@ impl TryFrom<Cow<'_, str>> for Time {
     }
 }
 
-/// The call was successful.
+/// The request was successful.
 #[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub enum SuccessText {
@@ -145,16 +145,16 @@ pub enum SuccessText {
     Success,
 }
 
-/// The call was successful.
+/// The request was successful.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Success {
     message: SuccessText,
 }
 
-/// What is wrong.
+/// An error.
 #[derive(Serialize, JsonSchema)]
 pub struct Error<'a> {
-    /// For people.
+    /// The error's text, for people.
     pub message: &'a str,
     pub code: Code,
     /// With 403: the permission that the key lacks.
@@ -162,7 +162,7 @@ pub struct Error<'a> {
     pub permission: Option<&'a str>,
 }
 
-/// What is wrong, and with what, if that is more than one thing.
+/// The errors of a request with more than one.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "{T}Errors")]
 pub struct Errors<'a, T> {
@@ -172,22 +172,22 @@ pub struct Errors<'a, T> {
     pub errors: Option<&'a [T]>,
 }
 
-/// The schema of a type that names no other, to stand where it is written.
+/// The schema of a type without references, for inline use.
 pub fn schema_of<T: JsonSchema>() -> Value {
     json!(T::json_schema(&mut SchemaGenerator::default()))
 }
 
-/// Exactly one of these fields of an object is given.
+/// Exactly one of these fields of an object is set.
 pub fn exactly_one(names: &'static [&'static str]) -> impl Fn(&mut Schema) {
     one_of(names, |this, other| this != other)
 }
 
-/// The first of these fields of an object that is given counts; those after it are ignored.
+/// Of these fields of an object, the first that is set counts; the others are ignored.
 pub fn first_of(names: &'static [&'static str]) -> impl Fn(&mut Schema) {
     one_of(names, |this, other| other < this)
 }
 
-/// One of these fields is given where others, by their places, are null.
+/// One of these fields is set, where others, by their positions, are null.
 fn one_of(
     names: &'static [&'static str],
     is_null: fn(usize, usize) -> bool,
@@ -210,14 +210,14 @@ fn one_of(
     }
 }
 
-/// The schema of a field that may be null, without null.
+/// The schema of an optional field, without null.
 pub fn not_null(mut schema: Value) -> Value {
     let is_null = |kind: &Value| *kind == "null" || *kind == json!({ "type": "null" });
     if let Some(kinds) = schema.get_mut("anyOf").and_then(Value::as_array_mut) {
         kinds.retain(|kind| !is_null(kind));
         if let [Value::Object(only)] = kinds.as_mut_slice() {
             let mut only = std::mem::take(only);
-            // What is said of the field stands before what is said of its type.
+            // The field's description replaces that of its type.
             if let Some(about) = schema.get("description") {
                 only.insert("description".into(), about.clone());
             }

@@ -1,25 +1,23 @@
 //! `Idempotency-Key` (src/gateway/README.md, Sending a call again;
-//! draft-ietf-httpapi-idempotency-key-header): for 24 hours the same key with the same body gets
-//! the first answer again, and nothing is done twice.
+//! draft-ietf-httpapi-idempotency-key-header): for 24 hours, the same key with the same body gets
+//! the first response again, and nothing is processed twice.
 //!
-//! A request with a key is a claim before anything is appended: a row with the hash of its
-//! body, the time at which it was received, and an id from which its messages get theirs, and
-//! what they make. Only an answer of what is durable is kept in it. A request that ended before,
-//! with its gateway or for want of the log, leaves a claim that the next repeat takes over: from
-//! the same body, time and id it reads the same messages, and appends all of them again under the
-//! same ids.
-//! Consumers remember ids for longer than a key holds
-//! ([`message_ids`](log::message_ids)), so each is applied once. Two that are at work on
-//! one claim at once, since a lease ran out too early, therefore do no harm.
+//! A request with a key stores a claim before anything is appended: a row with the hash of its
+//! body, the time of its receipt, and an id from which the ids of its messages and results are
+//! derived. Only a response for durable work is stored in it. If a request ends early, because its
+//! gateway stopped or the log failed, the next repeat takes its claim over: from the same body,
+//! time and id it derives the same messages, and appends all of them again with the same ids.
+//! Consumers store ids for longer than a key is valid ([`message_ids`](log::message_ids)), so each
+//! message is applied once. Therefore two requests that process one claim at the same time, because
+//! a lease expired too early, do no harm.
 //!
-//! Should another version of the program read other messages from that body, the ones already
-//! appended could not be told from them: the claim's hash of the messages shows it, and the
-//! repeat is refused.
+//! If another version of the program derived other messages from that body, duplicates would not be
+//! recognized: the claim's hash of the messages detects this, and the repeat is rejected.
 //!
-//! A call whose work is rows needs none of that: its claim, its effect and its answer are one
-//! transaction ([`transact`]).
+//! A request whose work is only rows needs none of that: its claim, its effect and its response are
+//! one transaction ([`transact`]).
 //!
-//! A call without a key pays nothing for any of this.
+//! A request without a key has no cost from this.
 
 mod claims;
 pub mod header;
@@ -51,22 +49,21 @@ use store::{StoreError, Tx, answered};
 pub use claims::Answer;
 pub use header::{HEADER, IdempotencyKey, PATTERN};
 
-/// Between looks for claims that are too old.
+/// Interval between deletions of old claims.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
-/// How long one look may take; what takes longer is left to its end.
+/// Time limit of one deletion; a longer one continues in the background.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A call whose work is done by what it appends to the log.
+/// A request whose work is done by the messages that it appends to the log.
 pub trait Work: Send + Sync + 'static {
     type Answer: Serialize + Send + 'static;
 
-    /// The status of the answer, once all is durable.
+    /// The status of the response, once all is durable.
     const STATUS: StatusCode;
 
-    /// Reads a body, and does nothing beyond: the same body, received as the same, comes to the
-    /// same messages and answer. Each message is for a partition of its own choice; its key is
-    /// the place of its id.
+    /// Parses a body without side effects: the same body with the same receipt gives the same
+    /// messages and response. Each message chooses its partition; its key is the place of its id.
     fn read(
         &self,
         body: &JsonText,
@@ -77,10 +74,10 @@ pub trait Work: Send + Sync + 'static {
     fn taken(&self, answer: &Self::Answer);
 }
 
-/// A request as it was taken in: every repeat under its key is the same one.
+/// The receipt of a request: the same for every repeat with its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// No other request has it: what the request makes is named after it.
+    /// Unique: the ids of the request's results are derived from it.
     pub id: Uuid,
     /// Milliseconds since the epoch.
     pub at: i64,
@@ -92,7 +89,7 @@ impl Received {
     }
 }
 
-/// Has a body read and its messages appended, then answers; under a key, once.
+/// Parses a body, appends its messages, then responds; with a key, only once.
 pub async fn append<W: Work>(
     app: App,
     key: Option<IdempotencyKey>,
@@ -103,7 +100,7 @@ pub async fn append<W: Work>(
     let call = Call { app, work: Arc::new(work) };
     let (received, body) = (Received::now(&call.app), Arc::new(body));
     let Some(key) = key else {
-        // The body goes once it is read: an append can take long.
+        // Drops the body after it is parsed: an append can take long.
         let (answer, messages) =
             call.compute(body, move |work, body| work.read(body, received)).await?;
         call.app.log.append(messages).await?;
@@ -112,7 +109,7 @@ pub async fn append<W: Work>(
     let claims = Claims::new(&call.app, &key);
     let read = match call.read(body.clone(), received).await {
         Ok(read) => read,
-        // What can be read no more may have been answered: definitions change.
+        // A body that is no longer valid may have a stored response, because definitions change.
         Err(error) => return claims.answered(&Sha256::digest(body.as_bytes()), error).await,
     };
     match claims.claim(Claim::new(received, &read.body_hash, &read.messages_hash)).await? {
@@ -128,12 +125,12 @@ pub async fn append<W: Work>(
     }
 }
 
-/// Makes a change of rows and answers; under a key, once. `body` is what tells the request from
-/// another one under the same key.
+/// Changes rows and responds; with a key, only once. `body` distinguishes the request from
+/// another one with the same key.
 ///
-/// All of it is one transaction: an error, or the end of the process, leaves neither the change
-/// nor the claim. Of two requests under one key the second waits for the first and gets its
-/// answer, or has its own turn where that failed.
+/// All of it is one transaction: an error, or the end of the process, leaves neither the change nor
+/// the claim. Of two requests under one key the second waits for the first and gets its response,
+/// or its own turn if that failed.
 ///
 /// ```text
 /// let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
@@ -172,26 +169,26 @@ pub async fn transact<E: From<ApiError>>(
     Ok(answer)
 }
 
-/// Whether a key was not known, in the caller's transaction; from then on it is, for as long as an
-/// `Idempotency-Key` holds. For a call whose answer is always the same.
+/// Whether a key is new, in the caller's transaction; it is stored for as long as an
+/// `Idempotency-Key` is valid. For a request whose response is always the same.
 pub async fn is_first(tx: &mut Tx, key: &IdempotencyKey) -> Result<bool, StoreError> {
     let received = Received { id: Uuid::now_v7(), at: 0 };
     rows::insert_within(tx, key, &Claim::new(received, &hash(&[]), &hash(&[]))).await
 }
 
-/// What an `Idempotency-Key` can be refused for, and when.
+/// The errors of an `Idempotency-Key`, and their descriptions.
 pub(super) fn refusals() -> impl Iterator<Item = (ApiError, &'static str)> {
     let no_key = (ApiError::Invalid(header::REFUSED.into()), "The `Idempotency-Key` is not valid");
     [no_key].into_iter().chain(claims::refusals())
 }
 
-/// A request that is worked on.
+/// A request in progress.
 struct Call<W> {
     app: App,
     work: Arc<W>,
 }
 
-/// What a request with a key comes to.
+/// The result of parsing a request with a key.
 struct Read<A> {
     answer: A,
     messages: Vec<NewMessage>,
@@ -225,10 +222,15 @@ impl<W: Work> Call<W> {
         let (work, cores) = (self.work.clone(), self.app.cores.clone());
         let compute = move || cores.compute(|| compute(&work, &body));
         let computed = tokio::task::spawn_blocking(compute).await;
-        computed.unwrap_or_else(|error| Err(ApiError::Internal(format!("reading a body: {error}"))))
+        computed.unwrap_or_else(|error| {
+            Err(ApiError::Internal(format!(
+                "cannot read a body: \
+                                                                        {error}"
+            )))
+        })
     }
 
-    /// Goes on where the claim's request did not come to its end.
+    /// Continues the claim of an unfinished request.
     async fn take_over(
         &self,
         claims: &Claims<'_>,
@@ -274,10 +276,10 @@ impl<W: Work> Call<W> {
 
 fn to_json(answer: &impl Serialize) -> Result<String, ApiError> {
     serde_json::to_string(answer)
-        .map_err(|error| ApiError::Internal(format!("an answer cannot be written: {error}")))
+        .map_err(|error| ApiError::Internal(format!("cannot store a response: {error}")))
 }
 
-/// What tells messages from others: their places and payloads, in their order.
+/// A hash that distinguishes messages: their partitions and payloads, in order.
 fn hash(messages: &[NewMessage]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for message in messages {
@@ -289,16 +291,16 @@ fn hash(messages: &[NewMessage]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Deletes claims whose keys no longer hold, every now and then until `stop`.
+/// Deletes claims whose keys have expired, regularly until `stop`.
 pub async fn sweep_old(app: App, stop: CancellationToken) {
     let pass = || {
         let (app, stop) = (app.clone(), stop.clone());
         answered(async move { sweep(&app, &stop).await }, sleep(PATIENCE))
     };
-    retry::repeat(SWEEP_EVERY, &stop, "old idempotency claims cannot be deleted yet", pass).await;
+    retry::repeat(SWEEP_EVERY, &stop, "cannot delete old idempotency claims; retrying", pass).await;
 }
 
-/// One look for claims whose keys no longer hold.
+/// Deletes the claims whose keys have expired.
 pub async fn sweep(app: &App, stop: &CancellationToken) -> Result<(), StoreError> {
     let expired = app.store.now().await? - millis(HOLDS);
     rows::OLD_CLAIMS.delete(&app.store, &[expired], stop).await

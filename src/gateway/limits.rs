@@ -1,16 +1,15 @@
-//! Rate limits (src/gateway/README.md, Rate limits): fixed windows, counted once for all
+//! Rate limits (src/gateway/README.md, Rate limits): fixed windows, counted together for all
 //! gateways.
 //!
-//! The count is a row of the database, and the database's clock says which window it is of. A
-//! gateway asks for several requests at once and takes calls from what it got; before that is
-//! used up it asks for more, beside the calls. It asks for what calls wait for, and for little
-//! beyond ([`spare`]): what a gateway has and does not use is all that can be missing where
-//! another one refuses. More than the limit is never given out.
+//! The count is a row in the database, and the database's clock defines the window. A gateway
+//! reserves several requests at once and accepts requests from this reserve. Before it is used up,
+//! it reserves more in the background. It reserves what waiting requests need, and little more
+//! ([`spare`]): only the unused reserve of a gateway can be missing when another one rejects
+//! requests. The limit is never exceeded.
 //!
-//! While the database does not answer about a budget, a gateway counts it alone, up to what it
-//! last knew to be left of the window, or the whole limit; and reports it when the database is
-//! back. Each budget is asked for by itself, so a slow answer about one leaves the others as they
-//! are.
+//! While the database does not respond for a budget, a gateway counts it alone, up to the last
+//! known remainder of the window, or the whole limit; and reports its count when the database is
+//! back. Each budget has its own query, so a slow response for one does not affect the others.
 
 mod rows;
 
@@ -33,35 +32,34 @@ const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
-/// How long calls wait for the database before their gateway counts alone, and the pause
-/// before it asks again.
+/// How long requests wait for the database before their gateway counts alone, and the pause before
+/// the next query.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// When what the database was asked counts as lost: then it is asked again, and may count twice
-/// what it was told alone.
+/// When a query counts as lost: then it is repeated, and may count the requests of that time twice.
 const LOST: Duration = Duration::from_secs(60);
 
-/// How many requests a gateway asks for beyond those that wait. It has at most twice as many
-/// at a time, so that four gateways have no more than a hundredth of the limit.
+/// How many requests a gateway reserves in addition to the waiting ones. It holds at most twice as
+/// many at a time, so that four gateways hold at most a hundredth of the limit.
 fn spare(limit: Limit) -> i64 {
     i64::from(limit.requests) / 800
 }
 
-/// How a budget stands, once a request was counted.
+/// The state of a budget after a request was counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Requests in a window.
+    /// Requests per window.
     limit: u32,
-    /// Requests left in this one.
+    /// Requests left in this window.
     remaining: i64,
     /// When it ends: seconds since the Unix epoch.
     reset: i64,
-    /// In how many seconds to come again, where the request is one too many.
+    /// Seconds until a retry, if the request exceeds the limit.
     pub retry_after: Option<i64>,
 }
 
 impl Standing {
-    /// Says it in the headers of an answer.
+    /// Writes it to the headers of a response.
     pub fn write(&self, headers: &mut HeaderMap) {
         headers.insert(LIMIT, HeaderValue::from(self.limit));
         headers.insert(REMAINING, HeaderValue::from(self.remaining));
@@ -86,17 +84,17 @@ pub async fn count(app: &App, workspace: i32, budget: Budget, limit: Limit) -> S
                 return standing;
             }
             Next::Wait { mut lease, waiting: _waiting } => {
-                // An end without a word is one as well: then somebody asks again.
+                // If the sender is dropped, another request queries again.
                 let _ = lease.changed().await;
             }
         }
     }
 }
 
-/// A limit that was changed is an account of its own, with the same row of the database.
+/// A changed limit is a separate account, with the same row in the database.
 type Key = (i32, Budget, Limit);
 
-/// What this process knows of every budget.
+/// The state of every budget in this process.
 #[derive(Default)]
 pub struct Limits(Mutex<State>);
 
@@ -111,21 +109,21 @@ struct Account {
     /// The end of the window by the database's clock, and by this process's own.
     ends_at: i64,
     ends_here: i64,
-    /// Requests that the fleet was given, when the database was last asked; none before it was.
+    /// Requests that the fleet has reserved, as of the last query; none before it.
     given: Option<i64>,
-    /// Requests that this gateway has and that are not used yet.
+    /// Requests reserved by this gateway and not used yet.
     left: i64,
-    /// Whether they are what it gave itself.
+    /// Whether the gateway granted them itself.
     is_alone: bool,
-    /// Requests that were taken alone and are not reported yet.
+    /// Requests that were accepted alone and are not reported yet.
     owed: i64,
-    /// Calls that wait for a lease.
+    /// Requests that wait for a reserve.
     waiting: i64,
-    /// Told when the database was asked and the answer is in.
+    /// Notified when a query has a response.
     leased: watch::Sender<()>,
     is_asking: bool,
-    /// When the database was last asked, if it did not answer in time. Of this budget alone: a slow
-    /// answer about one says nothing of the others.
+    /// When the last query timed out. Only for this budget: a slow response for one says nothing
+    /// about the others.
     failed: Option<Instant>,
 }
 
@@ -134,7 +132,7 @@ enum Next {
         standing: Standing,
         alone: bool,
     },
-    /// Until the database was asked, which somebody does.
+    /// Wait for a query that another request has started.
     Wait {
         lease: watch::Receiver<()>,
         waiting: Waiting,
@@ -158,10 +156,10 @@ impl Account {
         }
     }
 
-    /// Begins with nothing where the window is over.
+    /// Starts with zero if the window is over.
     fn enter(&mut self, now: i64) {
         let length = i64::from(self.limit.seconds) * 1_000;
-        // The database's window may be the next one; before that, a clock was put back.
+        // The database's window may be the next one; before that, a clock was set back.
         if (self.ends_here - 2 * length..self.ends_here).contains(&now) {
             return;
         }
@@ -171,7 +169,7 @@ impl Account {
         self.is_alone = false;
     }
 
-    /// Goes on without the database, with all that it was known to have.
+    /// Continues without the database, with all that was left according to it.
     fn go_alone(&mut self) {
         if !self.is_alone {
             self.is_alone = true;
@@ -180,8 +178,8 @@ impl Account {
         }
     }
 
-    /// Whether calls do not wait for the database, since it did not answer a while ago; later
-    /// it may have come back without anybody asking about this budget.
+    /// Whether requests do not wait for the database, because it did not respond recently; later it
+    /// may have recovered unnoticed.
     fn is_away(&self) -> bool {
         let is_new = |failed: Instant| failed.elapsed() < LOST;
         self.failed.is_some_and(|failed| self.is_asking || is_new(failed))
@@ -195,7 +193,7 @@ impl Account {
         self.given.is_some_and(|given| given >= self.requests())
     }
 
-    /// Takes a request, or refuses it; none where the database must be asked first.
+    /// Accepts or rejects a request; none if the database must be queried first.
     fn take(&mut self, now: i64) -> Option<Standing> {
         let is_taken = self.left > 0;
         if is_taken {
@@ -213,8 +211,7 @@ impl Account {
         })
     }
 
-    /// How many requests the database is to be asked for now; none is asked for if there is
-    /// no need, or somebody asks already.
+    /// How many requests to reserve now; none if there is no need, or a query is in progress.
     fn wanted(&self) -> Option<i64> {
         let spare = spare(self.limit);
         let is_wanted = match self.is_alone {
@@ -226,9 +223,9 @@ impl Account {
         (is_wanted && !self.is_asking).then_some(wanted)
     }
 
-    /// Takes in what the database said when it was asked for so many requests at `sent`, by this
-    /// process's clock. By that the window ends rather too early, and then the database is asked
-    /// once more; too late would be to refuse what the next one has.
+    /// Applies the response to a query for `asked` requests, sent at `sent` by this process's
+    /// clock. So the window ends rather too early, which costs another query; too late would reject
+    /// requests of the next window.
     fn learn(&mut self, sent: i64, asked: i64, counted: &Counted) {
         let ends_here = counted.ends_at - counted.now + sent;
         if self.is_alone || counted.ends_at != self.ends_at {
@@ -245,7 +242,7 @@ impl Account {
     }
 }
 
-/// Where a request is counted.
+/// The account of a request.
 struct Place<'a> {
     app: &'a App,
     limits: Arc<Limits>,
@@ -253,7 +250,7 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// Counts a request if the database need not be asked for it; else has it asked.
+    /// Counts a request if no query is needed; otherwise starts one.
     fn next(&self) -> Next {
         let now = self.app.clock.now_ms();
         let mut state = self.limits.0.lock();
@@ -279,9 +276,9 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Asks the database for so many requests, in a task of its own. Where it does not answer in
-    /// time calls go on without it; but what it was asked it may do however late, so it is asked
-    /// nothing more before that has come to its end.
+    /// Queries the database in its own task. If it does not respond in time, requests continue
+    /// without it; but the query may still take effect later, so no other query is sent before it
+    /// has ended.
     fn begin(&self, account: &mut Account, wanted: i64) {
         account.is_asking = true;
         let (app, limits, key) = (self.app.clone(), self.limits.clone(), self.key);
@@ -320,17 +317,18 @@ impl<'a> Place<'a> {
         let budget = budget.name();
         match counted {
             Ok(_) if was_alone => {
-                tracing::info!(workspace, budget, "rate limit counted for all gateways again");
+                tracing::info!(workspace, budget, "rate limits are shared by all gateways again");
             }
             Err(error) if !was_alone => {
-                tracing::warn!(workspace, budget, %error, "rate limit counted by this gateway alone");
+                tracing::warn!(workspace, budget, %error, "rate limits are counted by this \
+                                                           gateway alone");
             }
             _ => {}
         }
     }
 }
 
-/// That the database was asked: dropped, whoever waits is told.
+/// A query in progress: when dropped, the waiting requests are notified.
 struct Asked {
     limits: Arc<Limits>,
     key: Key,
@@ -345,7 +343,7 @@ impl Drop for Asked {
     }
 }
 
-/// A call that waits and is counted as such, until this is dropped.
+/// A waiting request, counted as such until this is dropped.
 struct Waiting {
     limits: Arc<Limits>,
     key: Key,

@@ -1,9 +1,8 @@
-//! Room in memory for bodies of requests, and places for requests under way, which those who send
-//! them share.
+//! Shared limits: memory for request bodies, and places for requests in progress.
 //!
-//! Nobody may hold more than a part of what is left free, so that one who sends without end
-//! leaves room for all others. Whoever holds nothing else may have all that is free, or all that
-//! one holder may have.
+//! A holder may use at most a part of what is free, so that a sender without end leaves room for
+//! all others. A holder that holds nothing else may use all that is free, up to the limit of one
+//! holder.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -19,32 +18,32 @@ use crate::config::Config;
 /// Bytes are counted in units of this many.
 const UNIT: usize = 1 << 10;
 
-/// Bytes that a place is counted as where places are shared and not memory.
+/// The bytes of a place, where places are shared and not memory.
 pub const PLACE: usize = UNIT;
 
-/// Who sends a body.
+/// The sender of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// A workspace, or the [`COMPANY`](super::COMPANY).
     Workspace(i32),
-    /// A network that nothing more is known of.
+    /// A network of an unauthenticated sender.
     Source(IpAddr),
-    /// All networks that nothing more is known of, where these count as one.
+    /// All unauthenticated networks, where they count as one.
     Unauthenticated,
 }
 
-/// What requests have room in, in this process.
+/// The limits of requests in this process.
 pub struct Budgets {
     /// For requests' bodies (`gateway.memory_bytes`).
     pub bodies: SharedMemory,
-    /// For bodies of senders who have not proved who they are (`gateway.unauthenticated_bytes`).
+    /// For bodies of unauthenticated senders (`gateway.unauthenticated_bytes`).
     pub unproved: SharedMemory,
-    /// Places for requests under way (`gateway.requests_in_flight`).
+    /// Places for requests in progress (`gateway.requests_in_flight`).
     pub requests: Arc<Semaphore>,
-    /// Who has these places: a workspace, or all senders who have not proved who they are, may have
+    /// The holders of these places: a workspace, or all unauthenticated senders together, may use
     /// as many as it leaves free.
     pub shares: SharedMemory,
-    /// Half of these places, which single senders have who have not proved who they are.
+    /// Half of these places, for single unauthenticated senders.
     pub unproved_requests: SharedMemory,
 }
 
@@ -61,8 +60,8 @@ impl Kept for Budgets {
     }
 }
 
-/// The share that a request has of its workspace's places among the requests under way, for as
-/// long as it has it: one workspace may have as many as it leaves free.
+/// A request's share of its workspace's places, held until it ends: one workspace may use as many
+/// as it leaves free.
 pub fn place(app: &App, workspace: i32) -> Result<Room, ApiError> {
     app.kept::<Budgets>().shares.try_reserve(Holder::Workspace(workspace), PLACE).ok_or_else(|| {
         turned_away("busy");
@@ -70,7 +69,7 @@ pub fn place(app: &App, workspace: i32) -> Result<Room, ApiError> {
     })
 }
 
-/// A number of bytes that may be held in memory, all in all. Cheap to clone.
+/// A limit on the bytes held in memory. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SharedMemory(Arc<Shared>);
 
@@ -81,12 +80,12 @@ struct Shared {
     state: Mutex<State>,
 }
 
-/// What one holder may have.
+/// The limit of one holder.
 #[derive(Clone, Copy, Debug)]
 struct Share {
-    /// So many times less than is left free, unless it holds nothing else.
+    /// A holder may use the free units divided by this, unless it holds nothing else.
     times: usize,
-    /// So many units in any case.
+    /// The limit in units in any case.
     most: usize,
 }
 
@@ -105,8 +104,7 @@ struct Waiting {
 }
 
 impl State {
-    /// Takes `more` units for a holder that has `own` of what it holds in the same body, if it
-    /// may have them.
+    /// Takes `more` units for a holder that has `own` units for the same body, if allowed.
     fn take(&mut self, holder: Holder, own: usize, more: usize, share: Share) -> bool {
         if more == 0 {
             return true;
@@ -137,13 +135,13 @@ impl State {
 }
 
 impl SharedMemory {
-    /// So many bytes, of which one holder may have as many as are left free.
+    /// A number of bytes, of which one holder may use as many as are left free.
     pub fn halves(bytes: usize) -> Self {
         let units = units(bytes).max(1);
         Self::new(units, Share { times: 1, most: units })
     }
 
-    /// So many bytes, of which one holder may have an eighth at most.
+    /// A number of bytes, of which one holder may use at most an eighth.
     pub fn eighths(bytes: usize) -> Self {
         let units = units(bytes).max(1);
         Self::new(units, Share { times: 7, most: units.div_ceil(8) })
@@ -154,21 +152,22 @@ impl SharedMemory {
         Self(Arc::new(Shared { units, share, state: Mutex::new(state) }))
     }
 
-    /// How many bytes are held, and how many may be.
+    /// How many bytes are held, and the limit.
     pub fn held_and_most(&self) -> (usize, usize) {
         let most = self.0.units;
         ((most - self.0.state.lock().free) * UNIT, most * UNIT)
     }
 
-    /// Room for `bytes`, if there is any now; more than one holder may have become all of that.
+    /// Reserves `bytes` if they are free now; more than the limit of one holder counts as that
+    /// limit.
     pub fn try_reserve(&self, holder: Holder, bytes: usize) -> Option<Room> {
         let units = units(bytes).min(self.0.share.most);
         let taken = self.0.state.lock().take(holder, 0, units, self.0.share);
         taken.then(|| Room { memory: self.clone(), holder, units })
     }
 
-    /// The same, waiting for it. Whoever comes first is served first, except that nobody waits
-    /// behind one that has its share.
+    /// The same, but waits. First come, first served, except that no request waits behind a holder
+    /// at its limit.
     pub async fn reserve(&self, holder: Holder, bytes: usize) -> Room {
         loop {
             let waiting = {
@@ -187,12 +186,12 @@ impl SharedMemory {
         }
     }
 
-    /// Gives to those that wait what they may have now.
+    /// Gives waiting requests what they may have now.
     fn give(&self) {
         loop {
             let (waiting, room) = {
                 let mut state = self.0.state.lock();
-                // One that waits no more holds nobody up.
+                // A request that no longer waits blocks no other.
                 state.waiting.retain(|waiting| !waiting.given.is_closed());
                 let share = self.0.share;
                 let next = (0..state.waiting.len()).find(|&at| {
@@ -203,13 +202,13 @@ impl SharedMemory {
                 let (holder, units) = (waiting.holder, waiting.units);
                 (waiting, Room { memory: self.clone(), holder, units })
             };
-            // Where nobody waits for it any more it is given back, without the lock.
+            // If nothing waits for it any more, it is released, outside of the lock.
             drop(waiting.given.send(room));
         }
     }
 }
 
-/// Bytes that may be held until this is dropped.
+/// Reserved bytes, released when dropped.
 #[derive(Debug)]
 pub struct Room {
     memory: SharedMemory,
@@ -218,8 +217,8 @@ pub struct Room {
 }
 
 impl Room {
-    /// Goes up to at least `bytes` if that can be had at once. Nobody waits while they hold
-    /// something, so nobody waits for each other.
+    /// Grows to at least `bytes` if that much is free now. Nothing waits while it holds memory, so
+    /// that deadlocks cannot occur.
     pub fn try_grow(&mut self, bytes: usize) -> bool {
         let more = units(bytes).saturating_sub(self.units);
         let grown =
@@ -228,7 +227,7 @@ impl Room {
         grown
     }
 
-    /// Gives back what is beyond `bytes`.
+    /// Releases everything above `bytes`.
     pub fn shrink(&mut self, bytes: usize) {
         let beyond = self.units.saturating_sub(units(bytes));
         self.units -= beyond;
@@ -277,7 +276,7 @@ mod tests {
         drop(held);
         assert_eq!(memory.held_and_most().0, 2 * UNIT);
         drop(others);
-        // Whoever holds nothing else may have all.
+        // A holder that holds nothing else may use all.
         let mut all = memory.try_reserve(ONE, UNIT).unwrap();
         assert!(all.try_grow(8 * UNIT) && !all.try_grow(8 * UNIT + 1));
         assert!(memory.try_reserve(OTHER, 1).is_none());
@@ -295,7 +294,7 @@ mod tests {
         let held: Vec<Room> = (0..64).map_while(|_| memory.try_reserve(source, UNIT)).collect();
         assert_eq!(held.len(), 8);
         drop(held);
-        // One body has no more than many, when nobody else holds anything.
+        // One body gets no more than many, if nothing else is held.
         let mut one = memory.try_reserve(source, UNIT).unwrap();
         assert!(one.try_grow(8 * UNIT) && !one.try_grow(8 * UNIT + 1));
         one.shrink(UNIT);

@@ -1,11 +1,10 @@
-//! The HTTP server: what every call shares, whatever the routes that it is given: keys,
-//! limits, errors, bodies, request ids, repeats.
+//! The HTTP server: the parts that all routes share: keys, limits, errors, bodies, request ids,
+//! idempotency.
 //!
-//! What a call can be refused for is looked at in one order: path 404, method 405
-//! ([`router`]), key 401, address 403, permission 403, rate 429 ([`protected`]),
-//! Content-Encoding 415, size 413, Content-Type 415, JSON 400, members 400 ([`Json`]). An
-//! `Idempotency-Key` ([`idempotency`]) is looked at before the body, and what is under it once
-//! the body is known to be taken.
+//! The checks of a request run in this order: path 404, method 405 ([`router`]), key 401, address
+//! 403, permission 403, rate 429 ([`protected`]), Content-Encoding 415, size 413, Content-Type 415,
+//! JSON 400, fields 400 ([`Json`]). An `Idempotency-Key` ([`idempotency`]) is looked at before the
+//! body, and what is under it once the body is known to be taken.
 //!
 //! Every route is given with its description ([`Routes`]), of which [`openapi`] makes a document.
 
@@ -49,16 +48,15 @@ pub use strangers::Connection;
 
 use crate::workspaces::Workspace;
 
-/// The installation as a whole, where the number of a workspace is meant: no workspace has it.
+/// The number that stands for the whole installation instead of a workspace; no workspace has it.
 pub const COMPANY: i32 = 0;
 
-/// Who calls for the installation as a whole and not for one workspace: put into the request of
-/// such a route, as [`Caller`] is into others.
+/// A caller for the whole installation: put into the requests of such routes, like [`Caller`] into
+/// others.
 #[derive(Clone, Copy, Debug)]
 pub struct CompanyCaller;
 
-/// Who calls, put into the request by [`protected`]; handlers take it as
-/// `Extension<Caller>`.
+/// The caller, put into the request by [`protected`]; handlers use `Extension<Caller>`.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub workspace: Arc<Workspace>,
@@ -66,7 +64,7 @@ pub struct Caller {
     pub request_id: String,
 }
 
-/// Counts a call that is answered 503 for want of room.
+/// Counts a request that gets 503 because of a limit.
 pub(crate) fn turned_away(reason: &'static str) {
     metrics::counter!("longshore_http_refused_total", "reason" => reason).increment(1);
 }

@@ -1,10 +1,10 @@
-//! The API described as OpenAPI 3.1, and served: `GET /openapi.json` for programs, `GET /docs`
-//! for people.
+//! The API as OpenAPI 3.1, generated and served: `GET /openapi.json` for programs, `GET /docs` for
+//! people.
 //!
-//! A route is given together with what each of its methods is for ([`Routes::route`]), so there
-//! is none that the document lacks. What it says comes from what calls are checked by: limits
-//! are the same constants, examples of errors are errors, schemas of bodies are those of the types
-//! that are read and written. Each operation is described next to its handler.
+//! Each route is declared together with the description of its methods ([`Routes::route`]), so the
+//! document is complete. Its content comes from the code that checks requests: limits are the same
+//! constants, examples of errors are real errors, and schemas come from the types that are read and
+//! written. Each operation is described next to its handler.
 
 mod access;
 mod document;
@@ -28,7 +28,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::gateway::coding::Static;
 
-const TAG: Tag = Tag { name: "This document", about: "The API as it is described here." };
+const TAG: Tag = Tag { name: "This document", about: "This description of the API." };
 
 /// Routes, each with its operations.
 #[derive(Default)]
@@ -43,7 +43,7 @@ impl Routes {
         Self::default()
     }
 
-    /// With a route that has an operation for each method; none where it only refuses.
+    /// Adds a route with an operation for each method; none if it only rejects.
     pub fn route(
         mut self,
         path: &str,
@@ -57,7 +57,7 @@ impl Routes {
         self
     }
 
-    /// With requests that are made to others.
+    /// Adds outgoing requests.
     pub fn tells(mut self, webhooks: impl IntoIterator<Item = Webhook>) -> Self {
         self.webhooks.extend(webhooks);
         self
@@ -80,7 +80,7 @@ impl Routes {
         }
     }
 
-    /// With the two routes that describe them all, and themselves.
+    /// Adds the two routes that describe all of them, including themselves.
     pub fn documented(self, config: &Config) -> Self {
         let document = self.document(config);
         self.merge(own_routes(&document))
@@ -140,7 +140,7 @@ struct Page;
 
 fn document_operation() -> Operation {
     Operation::new(Method::GET, "openapi", TAG, "This document")
-        .about("The API as OpenAPI 3.1, made from the code that answers it.")
+        .about("The API as OpenAPI 3.1, generated from the code.")
         .answers::<OpenApi>(StatusCode::OK, "The document.")
 }
 

@@ -1,9 +1,8 @@
-//! Parameters in the address.
+//! Parameters in the URL.
 
 use url::form_urlencoded;
 
-/// The value of a parameter that may be there once, and must not be empty then. What is wrong
-/// is said with its name.
+/// The value of an optional parameter, which must not be empty or repeated. The error has its name.
 pub fn parameter<T>(
     query: &str,
     name: &str,

@@ -1,9 +1,9 @@
-//! What a request can be refused with, as its response and as the document describes it.
+//! Errors of requests, as responses and in the document.
 
 use axum::http::StatusCode;
 use serde_json::Value;
 
-/// An error as it is answered.
+/// An error as a response.
 pub struct Worded {
     pub status: StatusCode,
     /// JSON.
@@ -12,7 +12,7 @@ pub struct Worded {
     pub retries: bool,
 }
 
-/// What a request can be refused with.
+/// An error of a request.
 pub trait Refusal {
     fn worded(&self) -> Worded;
 }

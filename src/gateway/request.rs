@@ -1,4 +1,4 @@
-//! What surrounds every call: its id, its span, its metrics, and a task of its own.
+//! The frame of every request: its id, its span, its metrics, and its own task.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -24,28 +24,32 @@ use kit::panics;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The longest request id that is taken over from a client.
+/// The longest request id that is accepted from a client.
 const LONGEST_ID: usize = 128;
 
-/// The request's id: the client's, or one that was made here.
+/// The request's id: the client's, or a generated one.
 #[derive(Clone, Debug)]
 pub struct RequestId(pub String);
 
-/// What lets requests in: so many at once.
+/// Limits the number of requests in progress.
 #[derive(Clone)]
-pub struct Door {
+pub struct ConcurrencyLimit {
     app: App,
     free: Arc<Semaphore>,
 }
 
-impl Door {
+impl ConcurrencyLimit {
     pub fn new(app: App) -> Self {
         Self { free: app.kept::<Budgets>().requests.clone(), app }
     }
 }
 
-/// [`answer`], with errors in the words of the protocol that the path belongs to.
-pub async fn answer_in_its_words(state: State<Door>, request: Request, next: Next) -> Response {
+/// [`answer`], with errors in the format of the path's protocol.
+pub async fn handle_request(
+    state: State<ConcurrencyLimit>,
+    request: Request,
+    next: Next,
+) -> Response {
     let is_scim = scim::is_scim(request.uri().path());
     in_its_words(is_scim, answer(state, request, next, is_scim).await)
 }
@@ -54,10 +58,10 @@ fn in_its_words(is_scim: bool, response: Response) -> Response {
     if is_scim { scim::in_words_of_scim(response) } else { response }
 }
 
-/// What is wrong with a head that could be read in more than one way.
+/// The error of a head that has more than one interpretation.
 fn ambiguity(request: &Request) -> Option<&'static str> {
     let count = |name| request.headers().get_all(name).iter().count();
-    // Requests that came over no connection have no need of a host.
+    // Requests without a connection need no host.
     let is_received = request.extensions().get::<Connection>().is_some();
     let hosts = count(HOST);
     if hosts > 1 || (hosts == 0 && is_received && request.version() == Version::HTTP_11) {
@@ -69,13 +73,13 @@ fn ambiguity(request: &Request) -> Option<&'static str> {
     }
 }
 
-/// Answers a request in a task of its own: a handler whose client hangs up is not dropped
-/// half way, where a connection would go back to its pool within a transaction.
+/// Handles a request in its own task: if the client disconnects, the handler is not dropped half
+/// way, which would return a connection to its pool inside of a transaction.
 ///
-/// One that comes while as many are under way as may be is answered 503 at once. It has its place
-/// until its answer is as it is sent, so that no more answers are compressed than there are places.
+/// A request beyond the limit gets 503 immediately. It holds its place until the response is ready
+/// to be sent, so that at most as many responses are compressed as there are places.
 async fn answer(
-    State(Door { app, free }): State<Door>,
+    State(ConcurrencyLimit { app, free }): State<ConcurrencyLimit>,
     mut request: Request,
     next: Next,
     is_scim: bool,
@@ -110,7 +114,7 @@ async fn answer(
         coding::compressed(&app, takes_gzip, response).await
     };
     tasks.spawn(run.instrument(span)).await.unwrap_or_else(|_| {
-        ApiError::Unavailable("the program ended before the request".into()).into_response()
+        ApiError::Unavailable("the process stopped before the request ended".into()).into_response()
     })
 }
 
@@ -152,7 +156,7 @@ impl Call {
     }
 }
 
-/// The client's `X-Request-Id` where it is short and plain, else a new one.
+/// The client's `X-Request-Id` if it is short and plain, else a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let plain = |id: &&str| {
         (1..=LONGEST_ID).contains(&id.len())
@@ -165,7 +169,7 @@ fn request_id(headers: &HeaderMap) -> String {
         .map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
 }
 
-/// The method as a label: a client can send any word.
+/// The method as a label: clients can send any word.
 fn method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

@@ -1,4 +1,4 @@
-//! What a SCIM call can fail with, and the body that says so (RFC 7644 section 3.12).
+//! The errors of SCIM requests, and their body (RFC 7644 section 3.12).
 
 use std::borrow::Cow;
 
@@ -14,27 +14,27 @@ use crate::gateway::error::Said;
 use crate::gateway::refusal::{Refusal, Worded};
 use store::StoreError;
 
-/// What the paths of its calls begin with.
+/// The beginning of all SCIM paths.
 pub const PATH: &str = "/scim/v2";
 
-/// The type of its answers.
+/// The media type of responses.
 pub const CONTENT_TYPE: &str = "application/scim+json";
 
 const ERROR: &str = "urn:ietf:params:scim:api:messages:2.0:Error";
 
-/// An error of a SCIM call: one of those that every call has, or one of the protocol's own.
+/// An error of a SCIM request: a general one, or one of the protocol.
 #[derive(Debug)]
 pub enum ScimError {
     Api(ApiError),
     Refused {
         status: StatusCode,
         scim_type: Option<ScimType>,
-        /// What the client reads.
+        /// The text for the client.
         detail: Cow<'static, str>,
     },
 }
 
-/// What kind of error a 400 or a 409 is (table 9 of RFC 7644).
+/// The kind of error of a 400 or a 409 (table 9 of RFC 7644).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
@@ -48,7 +48,7 @@ pub enum ScimType {
     InvalidValue,
 }
 
-/// What is wrong (RFC 7644 section 3.12).
+/// An error (RFC 7644 section 3.12).
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScimErrorBody<'a> {
@@ -59,7 +59,7 @@ pub struct ScimErrorBody<'a> {
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     scim_type: Option<ScimType>,
-    /// What is wrong, for people.
+    /// The error's text, for people.
     detail: &'a str,
 }
 
@@ -70,7 +70,7 @@ impl ScimError {
         Self::Refused { status: StatusCode::BAD_REQUEST, scim_type, detail: detail.into() }
     }
 
-    /// Another status, which says enough by itself.
+    /// Another status, without a type.
     pub fn of(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::Refused { status, scim_type: None, detail: detail.into() }
     }
@@ -80,13 +80,13 @@ impl ScimError {
         Self::Refused {
             status: StatusCode::CONFLICT,
             scim_type: Some(ScimType::Uniqueness),
-            detail: "userName: another user has it".into(),
+            detail: "userName: already in use by another user".into(),
         }
     }
 
     /// 404.
     pub fn no_user() -> Self {
-        Self::of(StatusCode::NOT_FOUND, "No user has this id")
+        Self::of(StatusCode::NOT_FOUND, "Unknown user id")
     }
 }
 
@@ -119,7 +119,7 @@ impl From<StoreError> for ScimError {
 impl IntoResponse for ScimError {
     fn into_response(self) -> Response {
         match self {
-            // The router words it as the protocol does, like those that come from itself.
+            // The router converts it to the protocol's format, like its own errors.
             Self::Api(error) => error.into_response(),
             Self::Refused { status, scim_type, detail } => {
                 let mut response = status.into_response();
@@ -130,12 +130,12 @@ impl IntoResponse for ScimError {
     }
 }
 
-/// Whether a path is one of SCIM's, so that its errors are [worded](in_words_of_scim) so.
+/// Whether a path belongs to SCIM, so that its errors are [converted](in_words_of_scim).
 pub fn is_scim(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The same error in the protocol's body; any other answer as it is.
+/// The same error in the protocol's body; any other response unchanged.
 pub fn in_words_of_scim(mut response: Response) -> Response {
     if let Some(Said { message, .. }) = response.extensions_mut().remove() {
         put_body(&mut response, None, &message);

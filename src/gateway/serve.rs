@@ -1,4 +1,4 @@
-//! The listener: connections taken, limited, and let end.
+//! The listener: accepts, limits and ends connections.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -21,31 +21,30 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use super::request::{self, Door};
+use super::request::{self, ConcurrencyLimit};
 use super::strangers::{Close, Connection, Places, Shares, Watched};
 use super::{ApiError, body, path};
 use crate::app::App;
 
-/// Bytes of a connection's buffer, and so of a request's head at most.
+/// Size of a connection's buffer, and so of a request's head.
 pub const HEAD_BYTES: usize = 16 << 10;
 
-/// How long a listener that got no connection (such as for want of file descriptors) waits
-/// before it asks for the next.
+/// Pause after a failed accept (such as for lack of file descriptors).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// How long a new connection waits for a place before an idle one is closed, or another one.
+/// How long a new connection waits for a place before an idle one, or another one, is closed.
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
-/// Why nothing can listen at an address; says what to do.
+/// Why the process cannot listen on an address; says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    #[error("{address} is taken by another program: set {setting} to another address")]
+    #[error("{address} is in use by another program: set {setting} to another address")]
     Taken { address: SocketAddr, setting: &'static str },
-    #[error("cannot listen at {address} ({setting}): {error}")]
+    #[error("cannot listen on {address} ({setting}): {error}")]
     Other { address: SocketAddr, setting: &'static str, error: std::io::Error },
 }
 
-/// Listens at `address`, which came from `setting`.
+/// Listens on `address`, which came from `setting`.
 pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, BindError> {
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => BindError::Taken { address, setting },
@@ -53,24 +52,25 @@ pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListe
     })
 }
 
-/// The gateway's router: the routes of `domains`, and what all calls share.
+/// The gateway's router: the routes of `domains`, and the shared layers.
 pub fn router(app: App, domains: impl Into<Router<App>>) -> Router {
-    let door = Door::new(app.clone());
+    let limit = ConcurrencyLimit::new(app.clone());
     domains
         .into()
         .fallback(no_path)
         .method_not_allowed_fallback(other_method)
-        .layer(middleware::from_fn_with_state(door, request::answer_in_its_words))
+        .layer(middleware::from_fn_with_state(limit, request::handle_request))
         .with_state(app)
 }
 
-/// The answer at a path that nothing is at.
+/// The response for an unknown path.
 pub async fn no_path(request: Request) -> ApiError {
     body::discard_of(request);
-    ApiError::NotFound("There is nothing at this path".into())
+    ApiError::NotFound("Unknown path".into())
 }
 
-/// What no route has: the router adds `Allow`, which is all that OPTIONS asks for.
+/// The response for an unsupported method: the router adds `Allow`, which is also the response to
+/// OPTIONS.
 async fn other_method(request: Request) -> Response {
     let is_options = request.method() == Method::OPTIONS;
     body::discard_of(request);
@@ -80,8 +80,8 @@ async fn other_method(request: Request) -> Response {
     }
 }
 
-/// Answers requests until `shutdown`. Then it takes no more, and lets those that are under
-/// way end, for `worker.drain_seconds` at most.
+/// Serves requests until `shutdown`. Then it accepts no more, and lets those in progress end, for
+/// at most `worker.drain_seconds`.
 pub async fn serve(app: App, router: Router, listener: TcpListener, shutdown: CancellationToken) {
     let gateway = &app.config.gateway;
     let (connections, heads) = (gateway.connections / 2, gateway.unproved_bytes() / HEAD_BYTES);
@@ -113,14 +113,14 @@ pub async fn serve(app: App, router: Router, listener: TcpListener, shutdown: Ca
 #[derive(Clone)]
 struct Server {
     router: Router,
-    /// For a head to come, and for an answer to be read on.
+    /// Time limit for a head to arrive, and for the client to read a response.
     patience: Duration,
-    /// Places for connections. While all are taken, idle ones are closed; while none is idle,
+    /// Places for connections. While all are in use, idle ones are closed; while none is idle,
     /// further ones wait in the system's queue.
     free: Arc<Semaphore>,
     shares: Shares,
     connections: TaskTracker,
-    /// Handlers outlive connections whose client hung up.
+    /// Handlers outlive connections whose client has disconnected.
     handlers: TaskTracker,
     shutdown: CancellationToken,
     /// Ends the connections that outlast the drain.
@@ -146,20 +146,20 @@ impl Server {
             match accepted {
                 Ok(connection) => return Some(connection),
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be taken");
+                    tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
     }
 
-    /// A place for a connection that has come.
+    /// A place for an accepted connection.
     async fn place(&self) -> std::io::Result<OwnedSemaphorePermit> {
         if let Ok(place) = self.free.clone().try_acquire_owned() {
             return Ok(place);
         }
-        // While strangers have their whole share, one of them was closed for the last one that
-        // came, and leaves its place now.
+        // If unauthenticated connections use their whole share, the last one that arrived closed
+        // another, which releases its place now.
         let mut is_known_to_go = !self.shares.strangers.is_full();
         loop {
             if is_known_to_go {
@@ -174,8 +174,8 @@ impl Server {
     }
 
     async fn connection(self, stream: TcpStream, peer: SocketAddr) {
-        // Without it small answers wait for the client's acknowledgement; with an error
-        // they merely do.
+        // Without it, small responses wait for the client's acknowledgement; an error here only
+        // means that.
         let _ = stream.set_nodelay(true);
         let close = Close::default();
         let source = body::network(peer.ip());
@@ -225,7 +225,7 @@ impl Server {
             }
         };
         if let Err(error) = ended {
-            tracing::debug!(%peer, %error, "a connection broke off");
+            tracing::debug!(%peer, %error, "connection closed with an error");
         }
     }
 
@@ -238,7 +238,12 @@ impl Server {
         };
         if tokio::time::timeout(time, rest).await.is_err() {
             let (connections, handlers) = (self.connections.len(), self.handlers.len());
-            tracing::warn!(connections, handlers, "the time to stop is up with calls under way");
+            tracing::warn!(
+                connections,
+                handlers,
+                "the deadline to stop passed with requests in \
+                                                   progress"
+            );
             self.cut.cancel();
         }
     }

@@ -1,13 +1,11 @@
-//! Which connections are closed to make room for others.
+//! Chooses the connections that are closed to make room for others.
 //!
-//! Connections on which nobody has proved yet who they are have some of the places for connections,
-//! and of the memory for heads of requests that are not there yet. Where that is not enough, the one
-//! that came first of those that have most is closed: whoever sends what they have to say at once is
-//! served, however many do not.
+//! Unauthenticated connections may use a part of the places for connections, and of the memory for
+//! incomplete heads. Above that, the oldest connection of the source with the most is closed:
+//! clients that send their request promptly are served, however many others do not.
 //!
-//! A connection whose sender has proved who they are is closed only between two requests, and only
-//! while all places for connections are taken: first the one that is idle for longest, of the
-//! workspace that has most of these.
+//! An authenticated connection is closed only between two requests, and only while all places are
+//! in use: first the longest idle one of the workspace with the most idle ones.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -22,8 +20,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
-/// Places that connections have by their source: where they come from, or the workspace. Cheap to
-/// clone.
+/// Places of connections by source: their network, or the workspace. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Places<K = IpAddr> {
     most: usize,
@@ -35,7 +32,7 @@ pub(super) struct Places<K = IpAddr> {
 struct Taken<K> {
     count: usize,
     next: u64,
-    /// By their sources, in the order in which they came: what closes them.
+    /// By source, in the order of arrival: the tokens that close them.
     sources: HashMap<K, BTreeMap<u64, CancellationToken>>,
 }
 
@@ -50,7 +47,7 @@ impl<K: Copy + Eq + Hash> Taken<K> {
         Some(close)
     }
 
-    /// The first of a source, by its number.
+    /// The oldest connection of a source, with its number.
     fn first_of(&self, source: K) -> Option<(K, u64)> {
         let (number, _) = self.sources.get(&source)?.first_key_value()?;
         Some((source, *number))
@@ -71,8 +68,8 @@ impl<K: Copy + Eq + Hash> Places<K> {
         Self { most, most_of_one, taken: Arc::new(Mutex::new(taken)) }
     }
 
-    /// A place for a connection that `close` closes; another one loses its place where there are
-    /// too many.
+    /// A place for a connection that `close` closes; if there are too many, another one loses its
+    /// place.
     fn enter(&self, source: K, close: CancellationToken) -> Place<K> {
         let mut taken = self.taken.lock();
         let number = taken.next;
@@ -93,12 +90,12 @@ impl<K: Copy + Eq + Hash> Places<K> {
         Place { places: self.clone(), source, number }
     }
 
-    /// Whether the next one makes another one lose its place.
+    /// Whether the next connection makes another one lose its place.
     pub(super) fn is_full(&self) -> bool {
         self.taken.lock().count >= self.most
     }
 
-    /// Closes the first of the source that has most, if there is any.
+    /// Closes the oldest connection of the source with the most, if any.
     pub(super) fn close_one(&self) {
         let mut taken = self.taken.lock();
         let loser = taken.source_with_most().and_then(|source| taken.first_of(source));
@@ -132,9 +129,9 @@ impl<K: Copy + Eq + Hash> Drop for Place<K> {
 /// The places of one listener. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Shares {
-    /// For connections on which nobody has proved who they are.
+    /// For unauthenticated connections.
     pub strangers: Places,
-    /// For heads on such connections that have begun.
+    /// For incomplete heads on such connections.
     pub heads: Places,
     /// Of all other connections between two requests, by workspace.
     pub idle: Places<i32>,
@@ -143,7 +140,7 @@ pub(super) struct Shares {
 /// What closes a connection.
 #[derive(Clone, Default)]
 pub(super) struct Close {
-    /// At once.
+    /// Immediately.
     pub now: CancellationToken,
     /// As soon as it is between two requests.
     pub when_idle: CancellationToken,
@@ -161,7 +158,7 @@ struct Inner {
 }
 
 enum State {
-    /// Nobody has proved who they are.
+    /// Unauthenticated.
     Unknown { _place: Place, input: Input },
     Known {
         workspace: i32,
@@ -170,12 +167,12 @@ enum State {
     },
 }
 
-/// What has come of a request.
+/// The state of a request's input.
 enum Input {
     None,
-    /// Part of its head, or all of it.
+    /// A part of its head, or all of it.
     Some,
-    /// Part of its head, and the rest is waited for.
+    /// A part of its head; the rest is awaited.
     Part {
         _place: Place,
     },
@@ -184,20 +181,21 @@ enum Input {
 }
 
 impl Connection {
-    /// One that has come from `source`, and that `close` closes.
+    /// A connection from `source` that `close` closes.
     pub(super) fn new(source: IpAddr, close: Close, shares: Shares) -> Self {
         let place = shares.strangers.enter(source, close.now.clone());
         let state = Mutex::new(State::Unknown { _place: place, input: Input::None });
         Self(Arc::new(Inner { source, close, shares, state }))
     }
 
-    /// The sender of a request that is under way has proved who they are, in a workspace or the
-    /// [`COMPANY`](super::COMPANY): from now on it is closed for others only when it is idle.
+    /// The sender of the current request is authenticated, in a workspace or the
+    /// [`COMPANY`](super::COMPANY): from now on the connection is closed for others only when it is
+    /// idle.
     pub fn prove(&self, workspace: i32) {
         *self.0.state.lock() = State::Known { workspace, _idle: None };
     }
 
-    /// A head is there.
+    /// A head has arrived.
     pub(super) fn head_came(&self) {
         match &mut *self.0.state.lock() {
             State::Unknown { input, .. } => *input = Input::Head,
@@ -205,7 +203,7 @@ impl Connection {
         }
     }
 
-    /// The next head is waited for.
+    /// The next head is awaited.
     pub(super) fn answered(&self) {
         match &mut *self.0.state.lock() {
             State::Unknown { input, .. } => *input = Input::None,
@@ -216,12 +214,12 @@ impl Connection {
         }
     }
 
-    /// More is asked for.
+    /// More input is requested.
     fn reads(&self) {
         if let State::Unknown { input, .. } = &mut *self.0.state.lock()
             && matches!(input, Input::Some)
         {
-            // What has come was no whole head.
+            // The input so far is not a complete head.
             let now = self.0.close.now.clone();
             *input = Input::Part { _place: self.0.shares.heads.enter(self.0.source, now) };
         }
@@ -236,7 +234,7 @@ impl Connection {
     }
 }
 
-/// What comes on a connection, seen by it.
+/// The input of a connection, observed.
 pub(super) struct Watched<S> {
     pub(super) stream: S,
     pub(super) connection: Connection,

@@ -1,5 +1,5 @@
-//! JSON that is read whole, for calls that look at their members one by one: as a tree that
-//! takes no more room than the request may.
+//! JSON that is read as a tree, for endpoints that check fields individually; the tree uses bounded
+//! memory.
 
 use std::cell::Cell;
 use std::fmt;
@@ -7,14 +7,14 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Values of one body: in a tree each takes up to forty times the bytes that it was sent in.
+/// Maximum number of values in a body: in a tree each takes up to forty times its size as text.
 const MOST_VALUES: usize = 20_000;
 
-/// What serde_json marks embedded text by, wherever it reads a [`Value`]: whoever may write it
-/// could hide what is below from every check.
+/// The marker of serde_json for embedded text, wherever it reads a [`Value`]: a sender could use it
+/// to hide content from every check.
 const MARK: &str = "$serde_json::private::RawValue";
 
-/// Reads an object. An error of the kind `Data` says what is wrong with it although it is JSON.
+/// Reads an object. An error of the kind `Data` is about valid JSON.
 pub fn object(text: &str) -> serde_json::Result<Map<String, Value>> {
     let left = Cell::new(MOST_VALUES);
     let mut json = serde_json::Deserializer::from_str(text);
@@ -107,7 +107,7 @@ impl<'de> Visitor<'de> for Members<'_> {
         let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             if name == MARK {
-                return Err(A::Error::custom(format_args!("has a member named {MARK}")));
+                return Err(A::Error::custom(format_args!("has a field named {MARK}")));
             }
             object.insert(name, members.next_value_seed(Any { left: self.left })?);
         }

@@ -1,4 +1,4 @@
-//! The routes of what comes back.
+//! The routes of reports and unsubscribing.
 
 use axum::extract::{Path, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
@@ -21,10 +21,8 @@ use crate::gateway::{self, Access, ApiError, Operation, RequestId, Routes};
 use crate::messages::channels::providers;
 use crate::messages::unsubscribe_token;
 
-const TAG: Tag = Tag {
-    name: "Reports",
-    about: "What providers and relays say of messages, and users who want no more emails.",
-};
+const TAG: Tag =
+    Tag { name: "Reports", about: "Status reports of providers and relays, and unsubscribing." };
 
 /// Of the examples.
 const MESSAGE: &str = "0192f1d0c3a47b0e8f5a3c9d2e1b0a96.0190b9a61c0070008000000000000000.sms";
@@ -51,15 +49,19 @@ fn of_workspace(operation: Operation) -> Operation {
     let operation = operation.parameter(json!({
         "in": "query", "name": "workspace", "required": true,
         "schema": { "type": "string", "minLength": 1, "examples": ["acme"] },
-        "description": "Whose messages they were.",
+        "description": "The workspace that sent the messages.",
     }));
     let operation = header(
         operation,
         "webhook-id",
-        "Of the sender's choice, another one for each request. One that comes again within a day \
-         changes nothing more.",
+        "Chosen by the sender, unique for each request. A repeat within a day has no effect.",
     );
-    header(operation, "webhook-timestamp", "When it was signed, in seconds since the Unix epoch.")
+    header(
+        operation,
+        "webhook-timestamp",
+        "Time of the signature, in seconds since the Unix \
+                                            epoch.",
+    )
 }
 
 fn describe_feedback() -> Operation {
@@ -71,10 +73,10 @@ fn describe_feedback() -> Operation {
     )
     .by(Access::Signed("providers.feedback_secret"))
     .about(
-        "For the provider that messages are handed to. An invalid number is sent nothing more \
-         until somebody takes it off the list (`POST /sms/invalid_phone_numbers/remove`); a \
-         device that is not registered any more is removed from the user's profile. A message \
-         that is not known is ignored. If a report is wrong, nothing of any is written.",
+        "For the workspace's provider. An invalid number gets no more messages until it is \
+         removed from the list (`POST /sms/invalid_phone_numbers/remove`). A device that is no \
+         longer registered is removed from the user's profile. Unknown messages are ignored. If \
+         one report is invalid, none is applied.",
     )
     .in_path("provider", "Who reports.", json!({ "enum": PROVIDERS }))
     .takes::<FeedbackRequest>(
@@ -88,8 +90,8 @@ fn describe_feedback() -> Operation {
             { "type": "failed", "id": MESSAGE, "reason": "blocked by the carrier" },
         ] }),
     )
-    .answers_success(StatusCode::OK, "All of it is written.")
-    .refuses(&no_provider(), "Nobody of that name reports");
+    .answers_success(StatusCode::OK, "All reports are applied.")
+    .refuses(&no_provider(), "Unknown provider");
     of_workspace(operation)
 }
 
@@ -102,18 +104,18 @@ fn describe_events() -> Operation {
     )
     .by(Access::Signed("email.events_secret"))
     .about(
-        "For the relay, or whoever reads what it says. A state that a transactional email has \
-             come to is reported by a postback. An email that is not known is ignored, and so is \
-             what is known already. If an event is wrong, nothing of any is written.",
+        "For the relay, or a program that forwards its events. A new status of a transactional \
+         email is sent to the workspace as a postback. Unknown emails and repeated events are \
+         ignored. If one event is invalid, none is applied.",
     )
     .takes::<EmailEvents>(
-        "One that arrived, and one that did not",
+        "A delivered and a bounced email",
         json!({ "events": [
                 { "type": "delivered", "id": MESSAGE_ID, "at": "2026-11-21T08:58:43Z" },
-                { "type": "bounced", "id": MESSAGE_ID, "code": 550, "reason": "No such user" },
+                { "type": "bounced", "id": MESSAGE_ID, "code": 550, "reason": "Unknown user" },
             ] }),
     )
-    .answers_success(StatusCode::OK, "All of it is written.");
+    .answers_success(StatusCode::OK, "All reports are applied.");
     of_workspace(operation)
 }
 
@@ -126,16 +128,16 @@ fn by_token(operation: Operation) -> Operation {
     operation
         .in_path(
             "token",
-            "Whose emails: as the `List-Unsubscribe` header of the email has it.",
+            "Identifies the user; part of the email's `List-Unsubscribe` header.",
             json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{70}$" }),
         )
-        .refuses(&no_link(), "It is no such token")
+        .refuses(&no_link(), "The token is invalid")
 }
 
 fn describe_ask() -> Operation {
     let operation =
-        Operation::new(Method::GET, "askToUnsubscribe", TAG, "A page to unsubscribe by")
-            .about("Changes nothing: mail programs and filters look at every link.")
+        Operation::new(Method::GET, "askToUnsubscribe", TAG, "Show the unsubscribe page")
+            .about("Does not unsubscribe, because mail programs and filters open every link.")
             .answers_as::<UnsubscribePage>(StatusCode::OK, "A page with a button.", "text/html");
     by_token(operation)
 }
@@ -143,16 +145,17 @@ fn describe_ask() -> Operation {
 fn describe_unsubscribe() -> Operation {
     let operation = Operation::new(Method::POST, "unsubscribe", TAG, "Unsubscribe from emails")
         .about(
-            "With one click (RFC 8058): the user's `email_subscribe` becomes `unsubscribed`. \
-             What the body says does not matter, nor does how often it comes.",
+            "One-click unsubscribe (RFC 8058): the user's `email_subscribe` becomes \
+             `unsubscribed`. The body is ignored; repeats have no effect.",
         )
         .refuses(
             &ApiError::RateLimited(WINDOW / 1_000),
-            "It came several times in an hour without having taken effect yet",
+            "The same token was sent several times in an hour, and the first is still being \
+             applied",
         )
         .answers_as::<UnsubscribePage>(
             StatusCode::OK,
-            "It is durable, and in effect within seconds.",
+            "The request is durable and takes effect within seconds.",
             "text/html",
         );
     by_token(operation)
@@ -177,7 +180,7 @@ async fn feedback(
 
 fn no_provider() -> ApiError {
     let providers = PROVIDERS.join(", ");
-    ApiError::NotFound(format!("There is no such provider; there are: {providers}"))
+    ApiError::NotFound(format!("Unknown provider; expected one of {providers}"))
 }
 
 async fn events(State(app): State<App>, request: Request) -> Result<Json<Success>, ApiError> {
@@ -189,12 +192,12 @@ async fn events(State(app): State<App>, request: Request) -> Result<Json<Success
     Ok(Json(Success::default()))
 }
 
-/// Changes nothing: whatever looks at links in emails comes here.
+/// Does not unsubscribe, because programs that open links in emails come here.
 async fn ask(State(app): State<App>, Path(token): Path<String>) -> Result<Response, ApiError> {
     unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
     Ok(page(
-        "<p>Do you want no more emails?</p>\n\
-         <form method=\"post\"><button>Unsubscribe</button></form>",
+        "<p>Do you want to stop receiving emails?</p>\n<form \
+         method=\"post\"><button>Unsubscribe</button></form>",
     ))
 }
 
@@ -204,7 +207,7 @@ async fn unsubscribe(
     Path(token): Path<String>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    // What is in it says nothing that the token does not.
+    // The body says nothing beyond the token.
     let (head, body) = request.into_parts();
     gateway::discard(&head, body);
     let whose = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
@@ -213,7 +216,7 @@ async fn unsubscribe(
     if !unsubscribe::is_done(&app, whose).await {
         appends.take(whose, app.clock.now_ms())?;
         if let Err(error) = unsubscribe::unsubscribe(&app, whose, request_id).await {
-            // While the log is unavailable, repeats must not use up what they may append after.
+            // While the log is unavailable, repeats must not use up the allowed appends.
             appends.give_back(whose);
             return Err(error);
         }
@@ -222,7 +225,7 @@ async fn unsubscribe(
 }
 
 fn no_link() -> ApiError {
-    ApiError::NotFound("This is no link to unsubscribe by".into())
+    ApiError::NotFound("This is not a valid unsubscribe link".into())
 }
 
 fn page(content: &str) -> Response {

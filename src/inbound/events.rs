@@ -1,4 +1,4 @@
-//! `POST /email/events`: what became of emails, as the relay learns it.
+//! `POST /email/events`: the status of emails, as reported by the relay.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,13 +11,13 @@ use crate::gateway::formats::{List, Time};
 use crate::gateway::{ApiError, IdempotencyKey, JsonText, fields, idempotency};
 use crate::messages::channels::email;
 
-/// What became of emails.
+/// The status of emails.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct EmailEvents {
     events: List<Event, 1, MOST_REPORTS>,
 }
 
-/// What became of one email.
+/// The status of one email.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "EmailEvent")]
 struct Event {
@@ -26,14 +26,14 @@ struct Event {
     /// The email's `Message-ID`, with its brackets or without, or the message's id.
     id: String,
     at: Option<Time>,
-    /// Of SMTP, such as 550 or `5.1.1`.
+    /// An SMTP code, such as 550 or `5.1.1`.
     #[schemars(with = "Value", extend("type" = ["string", "integer", "null"]))]
     #[serde(default)]
     code: Value,
     reason: Option<String>,
 }
 
-/// What an event is about.
+/// The kind of event.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -59,7 +59,7 @@ fn why(code: &Value, text: Option<&str>) -> Option<String> {
 }
 
 impl Event {
-    /// What it says; none of an email that is none of Longshore's.
+    /// Its report; none for an email that Longshore did not send.
     fn news(&self, now: i64) -> Option<News> {
         let (became, reason) = match self.kind {
             Type::Processed => (Became::Processed, None),
@@ -71,17 +71,17 @@ impl Event {
     }
 }
 
-/// Reads a body; the error names what is wrong. An email that is none of Longshore's is ignored: a
+/// Parses a body; the error names what is wrong. Ignores emails that Longshore did not send: a
 /// relay may have others.
 pub fn read(body: &JsonText, now: i64) -> Result<Vec<News>, ApiError> {
     let EmailEvents { events } = fields::read(&body.object()?)?;
     let mut news: Vec<News> = events.0.iter().filter_map(|event| event.news(now)).collect();
-    // Rows are locked in one order by all who report; those of one email stay in theirs.
+    // All reports lock rows in one order; the events of one email keep theirs.
     news.sort_by_key(|news| news.id);
     Ok(news)
 }
 
-/// Tells what became of emails, in one transaction; once, however often the request comes.
+/// Stores the status of emails, in one transaction; once, however often the request is repeated.
 pub async fn apply(
     app: &App,
     workspace: i32,

@@ -14,7 +14,7 @@ use crate::messages::channels::providers::SAID_BY_PROVIDER;
 use crate::sms::{self, PhoneNumber};
 use crate::users::devices::{self, Gone};
 
-/// Who reports.
+/// The reporting providers.
 pub const PROVIDERS: [&str; 3] = ["push", "sms", "whats_app"];
 
 /// Reports of messages.
@@ -25,7 +25,7 @@ pub(super) struct FeedbackRequest {
     reports: List<Report, 1, MOST_REPORTS>,
 }
 
-/// What one report says.
+/// The content of one report.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "ReportFields")]
 enum Report {
@@ -34,7 +34,7 @@ enum Report {
     News { id: String, became: Became, at: Option<Time>, reason: Option<String> },
 }
 
-/// What a report is about.
+/// The kind of report.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -45,8 +45,7 @@ enum Type {
     Failed,
 }
 
-/// A report: an invalid number, a device that is not registered any more, or what became of a
-/// message.
+/// A report: an invalid number, a device that is no longer registered, or the status of a message.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "Report", extend("anyOf" = [
     report("invalid_number", &["number"]),
@@ -59,8 +58,8 @@ struct ReportFields {
     kind: Type,
     /// Of `invalid_number`.
     number: Option<PhoneNumber>,
-    /// The message's, as the provider was given it. Of `unregistered_device`, of a message that
-    /// went to it.
+    /// The id of the message, as given to the provider. For `unregistered_device`, of a message
+    /// that was sent to it.
     id: Option<String>,
     /// Of `unregistered_device`.
     token: Option<String>,
@@ -68,11 +67,12 @@ struct ReportFields {
     app_id: Option<String>,
     /// Of `delivered` and `failed`.
     at: Option<Time>,
-    #[schemars(description = format!("Of `failed`: why; {LONGEST_REASON} characters are kept."))]
+    #[schemars(description = format!("The reason of `failed`; {LONGEST_REASON} characters are \
+                                      stored."))]
     reason: Option<String>,
 }
 
-/// What a report of this type has.
+/// The fields of a report of this type.
 fn report(kind: &str, required: &[&str]) -> Value {
     let given = required.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" })));
     let mut fields: Map<String, Value> = given.collect();
@@ -88,7 +88,7 @@ impl TryFrom<ReportFields> for Report {
         let required = |field: Option<String>, name| field.ok_or(format!(".{name} is required"));
         Ok(match kind {
             Type::InvalidNumber => Self::InvalidNumber(number.ok_or(".number is required")?),
-            // The id is that of a message that went to the token, and says whose it is.
+            // The id is that of a message that was sent to the token, and identifies its user.
             Type::UnregisteredDevice => Self::UnregisteredDevice {
                 id: required(id, "id")?,
                 token: required(token, "token")?,
@@ -104,7 +104,7 @@ impl TryFrom<ReportFields> for Report {
     }
 }
 
-/// What reports come to.
+/// The result of parsing reports.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
     invalid: Vec<PhoneNumber>,
@@ -112,8 +112,8 @@ pub struct Feedback {
     news: Vec<News>,
 }
 
-/// Reads a body; the error names what is wrong. A report about a message that has no id of
-/// Longshore's is ignored.
+/// Parses a body; the error names what is wrong. Ignores reports about messages without a Longshore
+/// id.
 pub fn read(body: &JsonText, now: i64) -> Result<Feedback, ApiError> {
     let mut feedback = Feedback::default();
     let FeedbackRequest { reports } = fields::read(&body.object()?)?;
@@ -133,13 +133,13 @@ pub fn read(body: &JsonText, now: i64) -> Result<Feedback, ApiError> {
     }
     feedback.invalid.sort_unstable();
     feedback.invalid.dedup();
-    // Rows are locked in one order by all who report.
+    // All reports lock rows in one order.
     feedback.news.sort_by_key(|news| news.id);
     Ok(feedback)
 }
 
-/// Does what follows of it, in one transaction; once, however often the request comes: what was
-/// changed since is not undone.
+/// Applies the reports, in one transaction; once, however often the request is repeated: later
+/// changes are not undone.
 pub async fn apply(
     app: &App,
     workspace: i32,

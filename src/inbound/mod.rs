@@ -1,16 +1,16 @@
-//! What comes back: reports of providers and of the relay, and users who want no more emails.
+//! Reports of providers and of the relay, and unsubscribing from emails.
 //!
 //! | module | is about |
 //! |---|---|
 //! | [`api`] | the routes |
-//! | `signed` | who may report: whoever signs as the workspace declares |
+//! | `signed` | authentication of reports: signed with the workspace's secret |
 //! | [`feedback`] | reports of push, SMS and WhatsApp |
-//! | [`events`] | reports of what became of emails |
-//! | [`reported`] | who is told of them |
+//! | [`events`] | reports about emails |
+//! | [`reported`] | applies reports to messages |
 //! | [`unsubscribe`] | the address in every email that is not transactional |
 //!
-//! Every report can come twice, or late, or be about what is not known here: it changes what it
-//! can, and is answered once that is durable.
+//! Every report can be repeated, late, or about an unknown message: it changes what it can, and the
+//! response is sent once that is durable.
 
 pub mod api;
 pub mod events;
@@ -30,12 +30,12 @@ const MOST_REPORTS: usize = 500;
 /// Characters of a reason that are kept.
 const LONGEST_REASON: usize = 500;
 
-/// When something was, as a report says, in milliseconds since the epoch; never later than now.
+/// The time in a report, in milliseconds since the epoch; never in the future.
 fn at(reported: Option<Time>, now: i64) -> i64 {
     reported.map_or(now, |Time(at)| at.min(now))
 }
 
-/// A reason as it is kept.
+/// A reason, cut to its stored length.
 fn reason(text: Option<String>) -> Option<String> {
     let text = text.as_deref().map(str::trim).filter(|text| !text.is_empty())?;
     let plain = |c: char| if c.is_control() { ' ' } else { c };

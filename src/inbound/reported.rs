@@ -1,4 +1,4 @@
-//! Who is told what became of a message after its channel had it.
+//! Applies the status of a message after its channel accepted it.
 
 use crate::app::App;
 use crate::messages::{MessageId, dispatch};
@@ -9,14 +9,14 @@ use crate::workspaces::Channel;
 use store::{StoreError, Tx};
 
 kit::named! {
-    /// What became of a message.
+    /// The status of a message.
     pub enum Became {
         /// An email: the relay prepares it for the recipient's provider.
         Processed = "processed",
         Delivered = "delivered",
-        /// An email: the recipient's provider does not take it.
+        /// An email: the recipient's provider rejected it.
         Bounced = "bounced",
-        /// Anything else that did not arrive.
+        /// Any other failed delivery.
         Failed = "failed",
     }
 }
@@ -28,12 +28,12 @@ pub struct News {
     pub became: Became,
     /// Milliseconds since the epoch.
     pub at: i64,
-    /// Why, where it did not arrive.
+    /// The reason of a failed delivery.
     pub reason: Option<String>,
 }
 
-/// Tells transactional emails and dispatches, in the caller's transaction. News are given in the
-/// order of their ids.
+/// Updates transactional emails and dispatches, in the caller's transaction. The reports must be in
+/// the order of their ids.
 pub async fn tell(app: &App, tx: &mut Tx, workspace: i32, news: &[News]) -> Result<(), StoreError> {
     let mut of_dispatches = Vec::new();
     for News { id, became, at, reason } in news {

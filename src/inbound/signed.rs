@@ -1,5 +1,5 @@
-//! Who may report: whoever signs the request (Standard Webhooks) with the secret that the
-//! workspace declares for it.
+//! Authentication of reports: the request must be signed (Standard Webhooks) with the secret that
+//! the workspace declares.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,19 +18,18 @@ use crate::outbound::signature::{self, TIMESTAMP};
 use crate::workspaces;
 use crate::workspaces::settings::{self, Secret, Settings};
 
-/// What signed requests are remembered under.
+/// The scope under which signed requests are stored.
 const ENDPOINT: &str = "signed reports";
 
 /// A body that was signed.
 pub struct Signed {
     pub workspace: i32,
     pub body: JsonText,
-    /// The same for a request that comes again: whoever has seen one could send it once more for
-    /// as long as its time is recent.
+    /// The same for a repeated request: an eavesdropper could replay it while its time is recent.
     pub key: IdempotencyKey,
 }
 
-/// The key of a request by its `webhook-id`. One under which something else comes is another one.
+/// The key of a request by its `webhook-id`. A different body makes a different key.
 fn key(workspace: i32, headers: &HeaderMap, body: &[u8]) -> IdempotencyKey {
     let id = headers.get(signature::ID).map_or(&[][..], |id| id.as_bytes());
     let digest = Sha256::new().chain_update(Sha256::digest(id)).chain_update(body).finalize();
@@ -38,11 +37,10 @@ fn key(workspace: i32, headers: &HeaderMap, body: &[u8]) -> IdempotencyKey {
     IdempotencyKey { workspace, endpoint: ENDPOINT.into(), key }
 }
 
-/// Reads a request that names its workspace and is signed with the secret that `of` chooses.
-/// Everything that is wrong with that is the same 401, and a log line says which it was; what can
-/// be seen without the body is looked at before it. What is wrong with the request whoever sends
-/// it is answered before its workspace is looked up, so that no other answer tells which
-/// workspaces there are.
+/// Reads a request with a workspace, signed with the secret that `of` returns. Every error of that
+/// is the same 401, and a log line has the reason; checks that do not need the body run before it
+/// is read. General errors of the request are reported before its workspace is looked up, so that
+/// no other response reveals which workspaces exist.
 pub async fn read(
     app: &App,
     request: Request,
@@ -62,7 +60,7 @@ pub async fn read(
     };
     let Some(Secret(secret)) = of(&settings) else {
         gateway::discard(&head, body);
-        return Err(refused(Some(workspace), "the workspace declares no secret for it"));
+        return Err(refused(Some(workspace), "the workspace declares no secret for this request"));
     };
     let headers = head.headers.clone();
     let extensions = head.extensions.clone();
@@ -70,7 +68,7 @@ pub async fn read(
         Err(
             ApiError::Invalid(_) | ApiError::Field(..) | ApiError::TooLarge | ApiError::TooSlow,
         ) => {
-            return Err(refused(Some(workspace), "its body cannot be read"));
+            return Err(refused(Some(workspace), "cannot read its body"));
         }
         body => body?,
     };
@@ -83,18 +81,18 @@ pub async fn read(
             Ok(Signed { workspace, body, key })
         }
         false => {
-            Err(refused(Some(workspace), "it is not signed with the workspace's secret for it"))
+            Err(refused(Some(workspace), "its signature does not match the workspace's secret"))
         }
     }
 }
 
-/// The same for all callers; the operator is told why, and of which workspace where there is one.
+/// The same error for all callers; the operator sees the reason, and the workspace if it exists.
 fn refused(workspace: Option<i32>, why: &'static str) -> ApiError {
-    tracing::warn!(workspace, why, "reports were refused");
+    tracing::warn!(workspace, why, "reports rejected");
     ApiError::Unauthenticated
 }
 
-/// The workspace that a request names, with its settings.
+/// The workspace of a request, with its settings.
 async fn signer(app: &App, head: &Parts) -> Result<(i32, Arc<Settings>), ApiError> {
     let name = gateway::parameter(
         head.uri.query().unwrap_or_default(),
@@ -102,14 +100,14 @@ async fn signer(app: &App, head: &Parts) -> Result<(i32, Arc<Settings>), ApiErro
         "a workspace's name",
         |name| Some(name.to_owned()),
     );
-    let name = name.ok().flatten().ok_or_else(|| refused(None, "no workspace is named"))?;
+    let name = name.ok().flatten().ok_or_else(|| refused(None, "the workspace is missing"))?;
     let timestamp = head.headers.get(TIMESTAMP).and_then(|value| value.to_str().ok());
-    let timestamp = timestamp.ok_or_else(|| refused(None, "it has no webhook-timestamp"))?;
+    let timestamp = timestamp.ok_or_else(|| refused(None, "webhook-timestamp is missing"))?;
     if !signature::is_recent(timestamp, app.clock.now().as_second()) {
-        return Err(refused(None, "its webhook-timestamp is more than five minutes off"));
+        return Err(refused(None, "webhook-timestamp differs by more than five minutes"));
     }
     let found = app.kept::<KnownNames>().find(app, &name).await?;
-    let workspace = found.ok_or_else(|| refused(None, "there is no such workspace"))?;
+    let workspace = found.ok_or_else(|| refused(None, "unknown workspace"))?;
     Ok((workspace, settings::of(app, workspace).await?))
 }
 

@@ -1,7 +1,7 @@
 //! `/email/unsubscribe/{token}`: the address in the `List-Unsubscribe` header of every email that
 //! is not transactional (RFC 8058).
 //!
-//! [Its token](crate::messages::unsubscribe_token) says whose it is.
+//! [Its token](crate::messages::unsubscribe_token) identifies the user.
 
 use std::collections::HashMap;
 
@@ -15,19 +15,19 @@ use crate::users::identifier;
 use crate::users::recipient::{Recipient, Subscription};
 use crate::users::rows::{For, find_users};
 
-/// Messages that a token may have appended in a window of so many milliseconds.
+/// Messages that a token may append in a window of this many milliseconds.
 const MOST_APPENDS: u32 = 5;
 pub(super) const WINDOW: i64 = 60 * 60 * 1_000;
 
-/// POSTs of a token in a window of so many milliseconds: each looks its user up.
+/// POSTs of a token in a window of this many milliseconds: each looks up its user.
 const MOST_POSTS: u32 = 30;
 const POSTS_WINDOW: i64 = 60 * 1_000;
 
 /// Tokens whose POSTs and appends are remembered.
 const REMEMBERED: usize = 50_000;
 
-/// Whether the user is unsubscribed already: then a repeat needs no message. Where the store cannot
-/// say so it is not known to be.
+/// Whether the user is already unsubscribed, so that a repeat needs no message. If the store is
+/// down, this counts as unknown.
 pub async fn is_done(app: &App, (workspace, user): (i32, Uuid)) -> bool {
     let looked = async {
         let mut tx = app.calls.snapshot().await.ok()?;
@@ -38,7 +38,7 @@ pub async fn is_done(app: &App, (workspace, user): (i32, Uuid)) -> bool {
     found.is_some_and(|user| user.email_subscription() == Subscription::Unsubscribed)
 }
 
-/// How often something was lately, since the beginning of its window.
+/// A count since the start of its window.
 #[derive(Clone, Copy, Default)]
 struct Count {
     since: i64,
@@ -50,7 +50,7 @@ impl Count {
         self.count > 0 && (self.since..self.since + window).contains(&now)
     }
 
-    /// Counts one more; the error where it was as often as it may be.
+    /// Counts one more; an error at the limit.
     fn take(&mut self, now: i64, window: i64, most: u32) -> Result<(), ApiError> {
         if !self.is_current(now, window) {
             *self = Self { since: now, count: 0 };
@@ -63,20 +63,20 @@ impl Count {
     }
 }
 
-/// What a token did lately.
+/// The recent requests of a token.
 #[derive(Clone, Copy, Default)]
 struct Lately {
     posts: Count,
     appends: Count,
 }
 
-/// How often each token was POSTed and had a message appended lately, in this process: until the
-/// first message has taken effect, repeats append more.
+/// Recent POSTs and appended messages of each token, in this process: until the first message is
+/// applied, repeats append more.
 #[derive(Default)]
 pub struct Appends(Mutex<HashMap<(i32, Uuid), Lately>>);
 
 impl Appends {
-    /// Counts a POST; the error where a token had all that it may have.
+    /// Counts a POST; an error at the token's limit.
     pub fn take_post(&self, whose: (i32, Uuid), now: i64) -> Result<(), ApiError> {
         let mut all = self.0.lock();
         if all.len() >= REMEMBERED && !all.contains_key(&whose) {
@@ -90,8 +90,7 @@ impl Appends {
         all.entry(whose).or_default().posts.take(now, POSTS_WINDOW, MOST_POSTS)
     }
 
-    /// Counts an append of a token whose POST was counted; the error where it had all that it may
-    /// have.
+    /// Counts an append of a token with a counted POST; an error at its limit.
     pub fn take(&self, whose: (i32, Uuid), now: i64) -> Result<(), ApiError> {
         self.0.lock().entry(whose).or_default().appends.take(now, WINDOW, MOST_APPENDS)
     }
@@ -104,8 +103,8 @@ impl Appends {
     }
 }
 
-/// Unsubscribes a user from emails, as if that had been tracked: in order with whatever else is
-/// said of them by the same id. Done once it is durable.
+/// Unsubscribes a user from emails like a tracked attribute: in order with other changes by the
+/// same id. Done once it is durable.
 pub async fn unsubscribe(
     app: &App,
     (workspace, user): (i32, Uuid),

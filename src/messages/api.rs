@@ -37,7 +37,7 @@ pub(crate) const SCHEDULE: &str = "messages.schedule.create";
 
 const TAG: Tag = Tag {
     name: "Messages",
-    about: "To users who are named, to a segment, or to an audience; now or later.",
+    about: "Messages to listed users, a segment or an audience; now or scheduled.",
 };
 
 /// What a dispatch's id looks like.
@@ -61,22 +61,26 @@ fn describe_send() -> Operation {
     let operation = Operation::new(Method::POST, "sendMessages", TAG, "Send messages now")
         .by(Access::Key(SEND))
         .about(
-            "Answered once it is durable; sent soon after, once to each user by each channel. \
-             Users who do not exist are skipped. Where a segment or an audience is meant as a \
-             whole, the call counts against the budget `messages.send.audience` instead: 250 \
-             requests a minute.",
+            "The response is sent once the request is durable; the messages are sent soon after, \
+             once to each user by each channel. Unknown users are skipped. A request to a whole \
+             segment or audience counts against the rate limit `messages.send.audience` instead: \
+             250 requests per minute.",
         )
         .repeatable()
         .takes::<SendRequest>(
-            "To users who are named",
+            "To listed users",
             json!({
                 "external_user_ids": ["ann"],
                 "recipients": [{ "external_user_id": "bob", "trigger_properties": { "seats": 2 } }],
                 "campaign_id": CAMPAIGN, "send_id": "spring", "messages": webhook(),
             }),
         )
-        .answers::<Sent>(StatusCode::CREATED, "It is durable.");
-    refuses_messages(operation).refuses(&ApiError::TooLarge, "Written anew it has too many bytes")
+        .answers::<Sent>(StatusCode::CREATED, "The request is durable.");
+    refuses_messages(operation).refuses(
+        &ApiError::TooLarge,
+        "The request is too large as it is \
+                                                              stored",
+    )
 }
 
 fn describe_trigger() -> Operation {
@@ -95,29 +99,29 @@ fn describe_trigger() -> Operation {
             }),
         )
         .answers::<Sent>(StatusCode::CREATED, "It is durable.");
-    refuses_messages(operation).refuses(&ApiError::TooLarge, "Written anew it has too many bytes")
+    refuses_messages(operation).refuses(&ApiError::TooLarge, "Written again, it has too many bytes")
 }
 
 pub(crate) fn describe_schedule() -> Operation {
     let operation = Operation::new(Method::POST, "scheduleMessages", TAG, "Schedule messages")
         .by(Access::Key(SCHEDULE))
         .about(
-            "For a time that is one for all, or on everybody's own clock. `longshore schedules` \
-             shows and cancels what is scheduled.",
+            "At one time for all users, or at a local time in each user's time zone. `longshore \
+             schedules` lists and cancels schedules.",
         )
         .repeatable()
         .takes::<ScheduleMessagesRequest>(
-            "To a user, on their morning",
+            "To one user, in their morning",
             json!({
                 "external_user_ids": ["ann"],
                 "schedule": { "time": "2127-01-01T09:00:00", "in_local_time": true },
                 "messages": webhook(),
             }),
         )
-        .answers::<ScheduledMessages>(StatusCode::CREATED, "It is scheduled.");
+        .answers::<ScheduledMessages>(StatusCode::CREATED, "The messages are scheduled.");
     refuses_messages(operation).refuses(
         &ApiError::Invalid(PAST.into()),
-        "The time is past, in every zone where that counts",
+        "The time is in the past, in every time zone for a local time",
     )
 }
 
@@ -159,12 +163,28 @@ fn refuses_messages(operation: Operation) -> Operation {
     let invalid = |text: &str| ApiError::Invalid(text.into());
     operation
         .refuses_in::<Errors<'_, MessageProblem>>(StatusCode::BAD_REQUEST)
-        .refuses(&ApiError::invalid_field(UNKNOWN_SEGMENT), "The workspace has no such segment")
-        .refuses(&invalid(INVALID_CAMPAIGN), "The workspace has no such campaign of type api")
+        .refuses(
+            &ApiError::invalid_field(UNKNOWN_SEGMENT),
+            "No segment in this workspace has \
+                                                             this segment_id",
+        )
+        .refuses(
+            &invalid(INVALID_CAMPAIGN),
+            "No campaign of type api in this workspace has this \
+                                              campaign_id",
+        )
         .refuses(&invalid(ARCHIVED_CAMPAIGN), "The campaign is archived")
         .refuses(&invalid(PAUSED_CAMPAIGN), "The campaign is paused")
-        .refuses(&wrong_template, "A message object makes the whole request fail")
-        .refuses(&ApiError::InvalidMany(NO_MESSAGE.into(), no_message), "Nothing can be sent")
+        .refuses(
+            &wrong_template,
+            "A message object is invalid in a way that fails the whole \
+                                   request",
+        )
+        .refuses(
+            &ApiError::InvalidMany(NO_MESSAGE.into(), no_message),
+            "None of the messages can \
+                                                                         be sent",
+        )
 }
 
 /// The calls that send now.
@@ -174,7 +194,7 @@ enum Call {
     Trigger,
 }
 
-/// Counts the call against the budget that its body says, and answers it.
+/// Counts the request against the budget that its body selects, and processes it.
 async fn send(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
@@ -211,7 +231,7 @@ async fn take(
         Call::Send => None,
         Call::Trigger => declared(&app, caller.workspace.id, &members).await?,
     };
-    // Regular expressions are compiled, and templates are read.
+    // Compiles regular expressions and parses templates.
     let wanted = app.cores.compute_here(|| match call {
         Call::Send => SendRequest::read(&members, &settings, &campaigns),
         Call::Trigger => TriggerRequest::read(&members, declared.as_ref(), &settings, &campaigns),
@@ -236,30 +256,31 @@ pub(crate) async fn declared(
     })
 }
 
-/// A send that was asked for.
+/// A requested send.
 struct Send {
     caller: Caller,
-    /// As the body is read now: what is refused may have been taken the first time.
+    /// The result of parsing the body now: a body that is rejected now may have been accepted the
+    /// first time.
     wanted: Result<Wanted, ApiError>,
     /// Of the log.
     partitions: u32,
 }
 
-/// What is sent.
+/// An accepted send.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Sent {
     #[schemars(regex(pattern = DISPATCH_ID))]
     dispatch_id: String,
-    /// As it was given.
+    /// Unchanged from the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     send_id: Option<String>,
     message: SuccessText,
-    /// Of message objects that are left out.
+    /// Errors of message objects that are skipped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<MessageProblem>,
 }
 
-/// What was scheduled, and can be seen under `schedule_id`.
+/// An accepted schedule, visible with its `schedule_id`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ScheduledMessages {
     pub schedule_id: Uuid,

@@ -1,17 +1,17 @@
-//! Messages: from the call, the schedule or the purchase that starts them to the channel that
-//! takes each one.
+//! Messages: from the request, the schedule or the purchase that starts them to the channel that
+//! delivers each one.
 //!
 //! ```text
 //! call, schedule, trigger ──order──> dispatch ──parts──> user by user: render ──> channel
 //! ```
 //!
-//! [`api`] are the calls that send messages now or later. [`order`] is what is to be sent and to
-//! whom; [`dispatch`] walks the users in parts, writes a row for each message before it is a
-//! request, and hands it to its channel ([`channels`]) under an id that is the same however often
-//! it must be handed over ([`MessageId`]). [`content`] are the message objects of the API, whose
-//! texts are [templates](template); [`external`] reads what templates ask for. [`live_activity`] is a call of its own for one channel. Transactional
-//! emails have [a module of their own](crate::transactional), as has
-//! [what comes back](crate::inbound).
+//! [`api`] has the requests that send messages now or later. [`order`] defines the messages and
+//! their users; [`dispatch`] processes the users in parts, stores a row for each message before its
+//! request, and sends it to its channel ([`channels`]) with an id that is the same in each attempt
+//! ([`MessageId`]). [`content`] has the message objects of the API, whose texts are
+//! [templates](template); [`external`] reads the data that templates use. [`live_activity`] is a
+//! separate request for one channel. Transactional emails have
+//! [a separate module](crate::transactional), and so have [reports](crate::inbound).
 
 pub mod api;
 pub mod channels;

@@ -1,4 +1,4 @@
-//! What is to be sent, and to whom: what a call, a schedule or a trigger comes to.
+//! An order: the messages to send and their users, from a request, a schedule or a trigger.
 
 pub mod in_log;
 
@@ -19,7 +19,7 @@ pub struct Order {
     /// A campaign's or a Canvas's API identifier.
     pub campaign_id: Option<Uuid>,
     pub send_id: Option<String>,
-    /// The message objects that were taken, by channel ([`super::content`]).
+    /// The accepted message objects, by channel ([`super::content`]).
     pub messages: Map<String, Value>,
     pub target: Target,
     pub subscription_state: SubscriptionState,
@@ -32,13 +32,13 @@ pub struct Order {
     pub trigger_properties: Option<Map<String, Value>>,
     /// Milliseconds since the epoch.
     pub accepted_at: i64,
-    /// In the log it is beside the order.
+    /// In the log it is next to the order.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request_id: String,
 }
 
 text_enum! {
-    /// What made the order.
+    /// The origin of the order.
     pub enum Kind {
         /// `/messages/send`.
         Send = "send",
@@ -59,10 +59,10 @@ impl Kind {
     }
 }
 
-/// To whom.
+/// The recipients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Target {
-    /// Users who are named; where there are none, everybody who passes the rest is meant.
+    /// Listed users; if there are none, all users who match the rest.
     pub users: Vec<Named>,
     /// A segment of the workspace file.
     pub segment_id: Option<Uuid>,
@@ -70,7 +70,7 @@ pub struct Target {
     pub audience: Option<Value>,
 }
 
-/// A user who is named, with what is for them alone.
+/// A listed user, with the data for this user only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Named {
     pub who: Who,
@@ -101,9 +101,9 @@ pub enum SubscriptionState {
     All,
 }
 
-/// A part of those whom an order is for, where it is sent to each at a time of their own: who is
-/// due by now, and was not sent to before ([`crate::messages::waves`]). A user whose time moves
-/// between two waves is in the next one that comes after it, so that nobody is lost or doubled.
+/// A part of an order's users, if each gets it at a different time: those who are due by now, and
+/// were not sent to before ([`crate::messages::waves`]). A user whose time moves between two waves
+/// is in the next wave after it, so that nobody is skipped or gets it twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wave {
     /// Users whose own time is at or before this, in milliseconds since the epoch,
@@ -115,6 +115,6 @@ pub struct Wave {
     pub time: i64,
     /// When the order was scheduled: a best time before that is none.
     pub made_at: i64,
-    /// No other follows: everybody's time has come.
+    /// No other wave follows.
     pub is_last: bool,
 }

@@ -10,8 +10,8 @@ use crate::users::Recipient;
 use crate::workspaces::Channel;
 use crate::workspaces::settings::Settings;
 
-/// Which message it is: the same however often it is handed over, so that who receives it can
-/// tell a repeat. A dispatch sends a user at most one message by a channel.
+/// Identifies a message: the same for each attempt, so that the receiver can recognize a repeat. A
+/// dispatch sends a user at most one message by a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageId {
     pub dispatch_id: Uuid,
@@ -20,7 +20,7 @@ pub struct MessageId {
 }
 
 impl fmt::Display for MessageId {
-    /// `<dispatch, 32 hex>.<user, 32 hex>.<channel>`: what providers are given and report with.
+    /// `<dispatch, 32 hex>.<user, 32 hex>.<channel>`: the id for providers and their reports.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (dispatch, user) = (self.dispatch_id.simple(), self.service_id.simple());
         write!(f, "{dispatch}.{user}.{}", self.channel.name())
@@ -38,7 +38,7 @@ impl MessageId {
     }
 }
 
-/// A message to hand over.
+/// A message to send.
 #[derive(Clone, Copy)]
 pub struct Outgoing<'a> {
     pub workspace_id: i32,
@@ -46,7 +46,7 @@ pub struct Outgoing<'a> {
     pub id: MessageId,
     pub recipient: &'a Recipient,
     pub rendered: &'a Rendered,
-    /// It goes to users whatever they subscribed to, and carries nothing to unsubscribe by.
+    /// Sent to users whatever their subscription, and without a link to unsubscribe.
     pub is_transactional: bool,
     pub campaign_id: Option<Uuid>,
     pub send_id: Option<&'a str>,
@@ -54,19 +54,19 @@ pub struct Outgoing<'a> {
     pub request_id: &'a str,
 }
 
-/// What came of handing a message over.
+/// The outcome of sending a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The channel has it.
     Sent,
     /// The user cannot be reached by this channel: no address, an invalid number, no device.
     Unreachable(String),
-    /// The channel took the address and says that nobody is there (an SMTP answer 5xx to the
+    /// The channel accepted the address but reports that nobody is there (an SMTP reply 5xx to the
     /// recipient or to the content).
     Bounced(String),
     /// It cannot be sent, and another attempt cannot help.
     Failed(String),
-    /// It was not taken this time; not before so long should it be tried again.
+    /// Not accepted this time; retried after this time at the earliest.
     Later { reason: String, after: Option<Duration> },
 }
 

@@ -164,7 +164,7 @@ pub fn routes() -> Routes {
 const UNKNOWN_USER: &str = "external_user_id does not match a user in this workspace";
 const UNKNOWN_ALIAS: &str = "user_alias does not match a user in this workspace";
 
-/// What is rendered, and for whom: `template`, or else `messages`.
+/// The text to render, which is `template` or `messages`, and the user.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(transform = first_of(&["template", "messages"]))]
 pub(crate) struct PreviewRequest {
@@ -172,7 +172,6 @@ pub(crate) struct PreviewRequest {
     #[schemars(length(max = MAX_SOURCE))]
     template: Option<String>,
     /// Ignored where there is a `template`.
-    #[schemars(with = "Messages")]
     messages: Option<Messages>,
     external_user_id: Option<Identifier>,
     /// Ignored where there is an `external_user_id`.

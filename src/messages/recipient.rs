@@ -1,4 +1,4 @@
-//! Users whom calls name, and properties for their templates.
+//! Listed users in requests, and properties for their templates.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ impl TryFrom<Members> for Properties {
     }
 }
 
-/// A user who is named; kept as JSON of the names that calls have.
+/// A listed user; stored as JSON with the names of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum User {
@@ -89,7 +89,7 @@ impl User {
 }
 
 impl From<User> for Named {
-    /// Who is named and nothing more.
+    /// A user without further data.
     fn from(user: User) -> Self {
         let who = match user {
             User::ExternalUserId(id) => Who::ExternalId(id.0),

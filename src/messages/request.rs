@@ -30,7 +30,7 @@ const VARIATION: &str = "message_variation_id";
 /// Characters of an unknown one that are repeated.
 const MOST_SHOWN: usize = 64;
 
-/// How many things that are wrong with message objects are said.
+/// Maximum number of errors of message objects in a response.
 const MOST_PROBLEMS: usize = 100;
 
 /// The fields that name users.
@@ -43,9 +43,9 @@ pub const PAUSED_CAMPAIGN: &str =
     "The campaign is paused. Resume the campaign in order for trigger requests to take effect.";
 pub const UNKNOWN_SEGMENT: &str = "segment_id does not match a segment in this workspace";
 
-/// What is sent, and to whom: to at most 50 users who are named over `external_user_ids`,
-/// `user_aliases` and `recipients`, of whom a segment and an audience may be a part; or with
-/// `broadcast` to a segment, to an audience, or to those of a segment who are in an audience.
+/// The messages and their users: at most 50 users in `external_user_ids`, `user_aliases` and
+/// `recipients` together, optionally limited to a segment and an audience; or, with `broadcast`, a
+/// segment, an audience, or the users of a segment who are in an audience.
 #[derive(Debug, JsonSchema)]
 pub struct SendRequest {
     #[serde(flatten)]
@@ -54,7 +54,7 @@ pub struct SendRequest {
     what: ToSend,
 }
 
-/// What is sent.
+/// The messages to send.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ToSend {
     #[schemars(with = "Messages")]
@@ -64,8 +64,8 @@ struct ToSend {
     override_frequency_capping: Option<bool>,
 }
 
-/// What is scheduled, for when, and for whom, as when it is sent now; the message objects may be
-/// those that the campaign declares, as it does now.
+/// The messages to schedule, their time, and their users, as for an immediate send; by default the
+/// message objects are those that the campaign declares now.
 #[derive(Debug, JsonSchema)]
 pub struct ScheduleMessagesRequest {
     #[serde(flatten)]
@@ -74,7 +74,7 @@ pub struct ScheduleMessagesRequest {
     what: ToSchedule,
 }
 
-/// What is scheduled.
+/// The messages to schedule.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(extend("allOf" = [{ "anyOf": [
     { "properties": { "messages": { "type": "object" } }, "required": ["messages"] },
@@ -92,7 +92,7 @@ struct ToSchedule {
     override_messaging_limits: Option<bool>,
 }
 
-/// To whom, and for which campaign.
+/// The users and the campaign.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(transform = to_somebody)]
 struct To {
@@ -113,12 +113,12 @@ struct To {
     /// Of a campaign of type api: its statistics are kept.
     #[schemars(with = "Option<Uuid>")]
     campaign_id: Option<String>,
-    /// The caller's own name of the send; answered again.
+    /// The caller's own identifier of the send; returned in the response.
     send_id: Option<SendId>,
-    /// To whom emails and push messages go, by the user's `email_subscribe` or `push_subscribe`:
-    /// those who have opted in; those and the subscribed; or all, the unsubscribed too. SMS and
-    /// WhatsApp messages always need the user in the message's subscription group. Webhooks,
-    /// content cards: everybody.
+    /// Which users get emails and push messages, by their `email_subscribe` or `push_subscribe`:
+    /// only opted-in users; opted-in and subscribed users; or all users, including unsubscribed
+    /// ones. SMS and WhatsApp messages always require that the user is in the message's
+    /// subscription group. Webhooks and content cards are sent to all users.
     #[schemars(extend("default" = SubscriptionState::default()))]
     recipient_subscription_state: Option<SubscriptionState>,
 }
@@ -165,7 +165,7 @@ fn to_somebody(schema: &mut Schema) {
     let [ids, aliases, recipients] = USERS.map(named);
     let limits = [("segment_id", "string"), ("audience", "object")];
     let limit = |(name, kind): (&str, &str)| json!({ "properties": { name: { "type": kind } }, "required": [name] });
-    // Alone they say nothing of for whom it is.
+    // Recipients alone do not select users.
     let recipients = json!({ "allOf": [recipients, { "anyOf": limits.map(limit) }] });
     let nobody = json!({ "type": ["array", "null"], "maxItems": 0 });
     let [segment, audience] = limits.map(|(name, kind)| {
@@ -180,7 +180,7 @@ fn to_somebody(schema: &mut Schema) {
     schema.insert("anyOf".into(), json!([ids, aliases, recipients, segment, audience]));
 }
 
-/// What is wrong with a message object, and where.
+/// An error of a message object, and its path.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MessageProblem {
     #[serde(rename = "type")]
@@ -192,7 +192,7 @@ pub struct MessageProblem {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
     pub send_id: Option<String>,
-    /// What is wrong with message objects that are left out.
+    /// Errors of message objects that are skipped.
     pub problems: Vec<MessageProblem>,
     campaign_id: Option<Uuid>,
     target: Target,
@@ -279,7 +279,7 @@ impl To {
         let is_limited = segment_id.is_some() || self.audience.is_some();
         let wrong = match (self.broadcast.unwrap_or_default(), users.is_empty()) {
             (true, false) => Some("broadcast must not be true if users are given"),
-            // Recipients add to those who are named, and do not replace them.
+            // Recipients add data to listed users, and do not replace them.
             _ if !is_named && !is_limited => {
                 Some("one of external_user_ids, user_aliases, segment_id and audience is required")
             }
@@ -307,8 +307,8 @@ impl To {
     }
 }
 
-/// What a campaign sends, and to whom: to users who are named, of whom an audience may be a part;
-/// or with `broadcast` to an audience, or to everybody.
+/// A send of a campaign to listed users, which an audience may restrict; or with `broadcast` to an
+/// audience, or to all users.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct TriggerRequest {
     /// Of a campaign of type api that declares messages.
@@ -334,7 +334,7 @@ struct TriggerRecipient {
     attributes: Option<Map<String, Value>>,
 }
 
-/// What a campaign sends, when and to whom, as when it is sent now.
+/// A scheduled send of a campaign, with the users of a send without a schedule.
 #[derive(Debug, JsonSchema)]
 pub struct ScheduleCampaignRequest {
     #[serde(flatten)]
@@ -431,16 +431,18 @@ pub fn scheduled_messages(
     }
 }
 
-/// The message objects that can be sent, as they were read and as they are given, and what is
-/// wrong with the others.
+/// The message objects that can be sent, as read and as given, and the errors of the others.
+type Contents = (Content, Map<String, Value>, Vec<MessageProblem>);
+
+/// Reads message objects. The error is that none can be sent.
 pub(crate) fn contents(
     messages: Option<&Map<String, Value>>,
     place: Place,
     settings: &Settings,
-) -> Result<(Content, Map<String, Value>, Vec<MessageProblem>), ApiError> {
+) -> Result<Contents, ApiError> {
     let no_message = |why: &str| {
         let problem = MessageProblem { text: why.to_owned(), path: "messages".to_owned() };
-        refused(NO_MESSAGE.to_owned(), &[problem])
+        refused(format!("{NO_MESSAGE}: {why}"), &[problem])
     };
     let messages = messages.ok_or_else(|| {
         no_message(match place {
@@ -450,13 +452,16 @@ pub(crate) fn contents(
     })?;
     let (content, taken, problems) = Content::read(messages, place, settings);
     let fatal = problems.iter().find(|problem| problem.is_fatal).map(Problem::to_string);
+    let first = problems.first().map(|problem| format!("{NO_MESSAGE}: {problem}"));
     let problems = problems.into_iter().take(MOST_PROBLEMS);
     let problems = problems.map(|Problem { path, text, .. }| MessageProblem { text, path });
     let problems: Vec<MessageProblem> = problems.collect();
     match fatal {
         Some(message) => Err(refused(message, &problems)),
-        None if taken.is_empty() && problems.is_empty() => Err(no_message("it has no message")),
-        None if taken.is_empty() => Err(refused(NO_MESSAGE.to_owned(), &problems)),
+        None if taken.is_empty() => Err(match first {
+            Some(message) => refused(message, &problems),
+            None => no_message("messages is empty"),
+        }),
         None => Ok((content, taken, problems)),
     }
 }
@@ -466,7 +471,7 @@ pub(crate) fn refused(message: String, problems: &[MessageProblem]) -> ApiError 
     ApiError::InvalidMany(message, problems.iter().map(|problem| json!(problem)).collect())
 }
 
-/// Everybody who is named, each once. A recipient who is also named otherwise has the recipient's
+/// All listed users, each once. A recipient who is also listed elsewhere keeps the recipient's
 /// properties.
 fn users(
     recipients: Vec<Recipient>,
@@ -494,7 +499,7 @@ fn users(
     Ok(all)
 }
 
-/// The segment that a call names. What is no UUID is as unknown as one that no segment has.
+/// The segment of a request. A text that is not a UUID counts as unknown.
 pub(super) fn segment(id: Option<&str>, settings: &Settings) -> Result<Option<Uuid>, ApiError> {
     let Some(id) = id else { return Ok(None) };
     let id = Uuid::try_parse(id).ok().filter(|id| settings.segments.contains(id));
@@ -531,7 +536,7 @@ fn check_variations(messages: &Members, campaign: &ApiCampaign) -> Result<(), Ap
 }
 
 impl Wanted {
-    /// What it orders, once it is accepted.
+    /// The order of an accepted request.
     pub fn order(
         &self,
         kind: Kind,

@@ -1,17 +1,17 @@
-//! Sends at a time on the wall: at which moments it comes, and at which of them for a user.
+//! Sends at a local time: the moments at which it occurs, and the moment for each user.
 //!
-//! A time on the wall comes at some forty moments, one for each distance from UTC that a zone has
-//! on that day; an hour of that day at some two hundred. At each of them a [`Wave`] goes to the
-//! users whose own moment has come and who were not sent to yet. So a schedule is work of a
-//! bounded number of steps however many users there are, and a user whose zone changes between
-//! two of them is neither lost nor doubled.
+//! A local time occurs at about forty moments, one for each UTC offset that a zone has on that day;
+//! a best hour of that day at about two hundred. At each of them a [`Wave`] is sent to the users
+//! whose moment has come and who were not sent to yet. So a schedule has a bounded number of steps,
+//! however many users there are, and a user whose zone changes between two of them is neither
+//! skipped nor sent to twice.
 //!
-//! A time that a zone passes over when its clocks go forward comes as long after that; one that
-//! comes twice, the first time. A user's best hour is that in which they were most often active,
-//! in their own zone: of each product and event the first and the last moment of a day are known
-//! ([`crate::users::activity`]), and each counts once. It is sought among the hours of the day
-//! that were still to come when the schedule was made; of several that are as good it is the
-//! first. Where nothing is known it is the time given.
+//! A time that a zone skips when its clocks go forward is moved by the skipped time; of a time that
+//! occurs twice, the first one counts. A user's best hour is the hour in which they were most often
+//! active, in their own zone: the first and the last moment of each day are known for each product
+//! and event ([`crate::users::activity`]), and each counts once. Only the hours after the creation
+//! of the schedule are considered; of several equal ones the first is used, and without data the
+//! given time.
 
 use jiff::civil::{DateTime, Time};
 use jiff::tz::{self, TimeZone};
@@ -44,8 +44,8 @@ pub fn moments(when: When) -> Vec<i64> {
     moments
 }
 
-/// When it comes for a user who has done what `activity` says; a schedule that was made at
-/// `made_at`. It is one of the [`moments`].
+/// When it is due for a user with this `activity`, for a schedule created at `made_at`. It is one
+/// of the [`moments`].
 pub fn due(
     when: When,
     made_at: i64,
@@ -76,7 +76,7 @@ pub fn is_in(
 ) -> bool {
     let when = When { timing: wave.timing, time: wave.time };
     let due = due(when, wave.made_at, user, activity, workspace_zone);
-    // In the last one is also who another version of the zones has come later.
+    // The last wave also includes users whose moment is later in another version of the time zones.
     due > wave.after_ms && (due <= wave.at_ms || wave.is_last)
 }
 
@@ -91,7 +91,7 @@ fn best_moment(when: When, made_at: i64, activity: &Activity<'_>, zone: &TimeZon
     }
     let hours = (0..HOURS).zip(counts).filter(|(_, count)| *count > 0);
     let moments = hours.map(|(hour, count)| (when.at_hour(hour, zone), count));
-    // Of equals `max_by_key` takes the last.
+    // Of equals, `max_by_key` returns the last.
     let mut to_come: Vec<(i64, u32)> = moments.filter(|(moment, _)| *moment > made_at).collect();
     to_come.reverse();
     to_come.into_iter().max_by_key(|(_, count)| *count).map(|(moment, _)| moment)
@@ -129,21 +129,21 @@ pub struct Progress {
     pub missed: Option<i64>,
 }
 
-/// What is to be done about a schedule now.
+/// The next step of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// To be sent now.
     pub wave: Option<Wave>,
-    /// Moments that are too late to be made up for, since the last step.
+    /// Moments since the last step that are too late to send.
     pub missed: Vec<i64>,
     /// From then on.
     pub progress: Progress,
-    /// When to look again; none where no moment is left.
+    /// When the next step is due; none if no moment is left.
     pub next_at: Option<i64>,
 }
 
-/// What is to be done at `now` about a schedule that was made at `made_at`. Moments that came less
-/// than `late_ms` ago are made up for in one wave.
+/// The step at `now` of a schedule created at `made_at`. Moments less than `late_ms` ago are sent
+/// in one wave.
 pub fn step(when: When, made_at: i64, progress: Progress, now: i64, late_ms: i64) -> Step {
     step_of(moments(when), when, made_at, progress, (now, late_ms))
 }

@@ -9,7 +9,7 @@ use store::text_enum;
 
 const HOUR_MS: i64 = 3_600_000;
 
-/// What is answered where a time has passed.
+/// The error for a past time.
 pub(crate) const PAST: &str = "schedule.time is in the past";
 
 /// The last zone in which a time comes is 12 hours behind UTC.
@@ -39,7 +39,7 @@ pub struct When {
     pub time: i64,
 }
 
-/// When it is sent. A time is past once it is in every zone, if it is meant in each user's own.
+/// When to send. A local time is past once it is past in every zone.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ScheduleObject {
     #[schemars(with = "Time")]
@@ -49,8 +49,8 @@ pub(crate) struct ScheduleObject {
     /// nothing.
     #[schemars(extend("default" = false))]
     in_local_time: Option<bool>,
-    /// Likewise, at the hour of that day in which the user was most often active, of those still
-    /// to come; at the time given where nothing is known. Goes before `in_local_time`.
+    /// The same, at the hour of that day in which the user was most often active, of the hours
+    /// still to come; without data at the given time. Takes precedence over `in_local_time`.
     #[schemars(extend("default" = false))]
     at_optimal_time: Option<bool>,
 }
@@ -72,7 +72,7 @@ impl TryFrom<ScheduleObject> for When {
 }
 
 impl When {
-    /// A moment before which it comes to nobody.
+    /// No user is due before this moment.
     pub fn earliest(self) -> i64 {
         let of_day = self.time.rem_euclid(24 * HOUR_MS);
         match self.timing {

@@ -1,13 +1,13 @@
-//! Where a callback may go: public addresses, and the private ones of
-//! `LONGSHORE_ALLOW_PRIVATE`. Looked at twice: as the address is written, and as its name
-//! is resolved, so that what is connected to is what was checked.
+//! The addresses that a callback may reach: public ones, and the private ones of
+//! `LONGSHORE_ALLOW_PRIVATE`. Checked twice: as the URL is written, and after its name is resolved,
+//! so that the connection uses the checked address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use url::{Host, Url};
+use url::{Host, ParseError, Url};
 
 use crate::config::Config;
 
@@ -45,7 +45,7 @@ const NOT_PUBLIC_V6: &[(Ipv6Net, &str)] = &[
     (v6([0x3fff, 0, 0], 20), "a documentation"),
 ];
 
-/// Outside of the public part, for what is worth its own word.
+/// Networks outside of the public range that have their own names.
 const OTHER_V6: &[(Ipv6Net, &str)] = &[
     (v6([0xfc00, 0, 0], 7), "a unique-local"),
     (v6([0xfe80, 0, 0], 10), "a link-local"),
@@ -65,9 +65,10 @@ const fn v6(head: [u16; 3], prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), prefix)
 }
 
-/// Reads a callback's address and checks what can be checked without looking its name up:
-/// http or https, a host, no literal address inside a private network. The error says what
-/// is wrong, for the customer, without naming the field.
+const NO_SCHEME: &str = "must begin with http:// or https://";
+
+/// Parses a callback's URL and checks everything that needs no DNS lookup: http or https, a host,
+/// no literal private address. The error is for the customer, and does not name the field.
 pub fn check_address(text: &str, config: &Config) -> Result<Url, String> {
     check_within(text, &config.allow_private)
 }
@@ -97,12 +98,15 @@ fn short(text: &str) -> Result<&str, String> {
 
 /// An http or https address with a host.
 fn parse(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("must be a valid URL ({error})"))?;
+    let url = Url::parse(text).map_err(|error| match error {
+        ParseError::RelativeUrlWithoutBase => NO_SCHEME.to_owned(),
+        error => format!("must be a valid URL ({error})"),
+    })?;
     match url.scheme() {
         "http" | "https" if url.host().is_some_and(|host| is_host(&host)) => Ok(url),
-        "http" | "https" if url.has_host() => Err("must have a host that is a valid name".into()),
+        "http" | "https" if url.has_host() => Err("must have a valid host name".into()),
         "http" | "https" => Err("must have a host".into()),
-        _ => Err("must be an http or https URL".into()),
+        _ => Err(NO_SCHEME.into()),
     }
 }
 
@@ -130,7 +134,7 @@ fn check_parts(text: &str, allowed: &[IpNet]) -> Result<Url, String> {
     }
 }
 
-/// `localhost` and what is below it mean this machine everywhere (RFC 6761).
+/// `localhost` and its subdomains always refer to this machine (RFC 6761).
 fn is_localhost(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     name == "localhost" || name.ends_with(".localhost")
@@ -179,7 +183,7 @@ pub struct Resolver {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the host's name leads to {kind} address ({address}), which callbacks may not reach")]
+#[error("the host name resolves to {kind} address ({address}), which callbacks must not reach")]
 pub struct Refused {
     kind: &'static str,
     address: IpAddr,

@@ -1,5 +1,5 @@
-//! Requests to addresses that others chose: never into a private network, never following a
-//! redirect, signed where the receiver is to know who sends.
+//! Requests to URLs from outside: never into a private network, never following a redirect, signed
+//! if the receiver must authenticate the sender.
 
 pub use address::{LONGEST, check_address, check_kept, check_within, read_address};
 pub use send::{Answered, Failure, Request, Sender, Unanswered, kept};

@@ -1,5 +1,4 @@
-//! One request to a receiver: where it may go, how long it may take, what is kept of the
-//! answer.
+//! One request to a receiver: its limits, and the stored part of the response.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -21,15 +20,15 @@ use kit::clock::Clock;
 
 const USER_AGENT: &str = concat!("longshore/", env!("CARGO_PKG_VERSION"));
 
-/// Bytes of a refusing answer's body that are read, and characters of it that are kept.
+/// Bytes of an error response's body that are read, and characters that are stored.
 const READ_BYTES: usize = 4 << 10;
 const KEPT_CHARACTERS: usize = 500;
 
 /// How long an unused connection to a receiver is kept.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// What callbacks are sent with. Cheap to clone; made ready at the first use, since it
-/// reads the system's certificates.
+/// The HTTP client of callbacks. Cheap to clone; created at the first use, because it reads the
+/// system's certificates.
 #[derive(Clone, Debug)]
 pub struct Sender {
     allowed: Arc<[IpNet]>,
@@ -41,13 +40,13 @@ pub struct Sender {
 /// Why an attempt failed, for the operator; holds no credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The receiver's status, where it answered.
+    /// The receiver's status, if it responded.
     pub status: Option<u16>,
     pub error: String,
 }
 
 impl Failure {
-    /// A failure without an answer.
+    /// A failure without a response.
     pub fn unanswered(error: impl Into<String>) -> Self {
         Self { status: None, error: kept(&error.into()) }
     }
@@ -63,7 +62,7 @@ pub struct Request {
     pub timeout: Option<Duration>,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     /// The host's name leads into a network that may not be reached.
@@ -71,7 +70,7 @@ pub enum Unanswered {
     Failed(String),
 }
 
-/// What a receiver answered, whatever its status.
+/// A receiver's response, whatever its status.
 #[derive(Clone, Debug)]
 pub struct Answered {
     pub status: StatusCode,
@@ -86,11 +85,11 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// What it said, without what is secret in the address.
+    /// Its text, without the secrets of the URL.
     pub fn in_words(&self) -> String {
         let status = self.status;
         let reason = status.canonical_reason().unwrap_or("an unknown status");
-        let mut error = format!("the receiver answered {} {reason}", status.as_u16());
+        let mut error = format!("the receiver responded {} {reason}", status.as_u16());
         if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
             error.push_str("; redirects are not followed");
         }
@@ -118,7 +117,7 @@ impl Kept for Sender {
 }
 
 impl Sender {
-    /// POSTs `body` to `url`, which was checked; answers the status, where it was a 2xx.
+    /// POSTs `body` to `url`, which was checked; returns the status if it is 2xx.
     pub async fn post(&self, url: Url, signed: Signed, body: String) -> Result<u16, Failure> {
         let headers = signed.headers();
         let request = Request { method: Method::POST, url, headers, body, timeout: None };
@@ -134,7 +133,7 @@ impl Sender {
         }
     }
 
-    /// Makes a request; answers what came of it, with no more than so many bytes of its body.
+    /// Sends a request; returns the response, with a limited part of its body.
     pub async fn request(
         &self,
         request: Request,
@@ -147,13 +146,11 @@ impl Sender {
             .await
             .map_err(|error| Unanswered::Failed(kept(&causes(&error))))?;
         let secrets = secrets_of(&request.url);
+        let timeout = request.timeout.unwrap_or(self.timeout);
         let made = client.request(request.method, request.url).headers(request.headers);
         let made = if request.body.is_empty() { made } else { made.body(request.body) };
-        let made = match request.timeout {
-            Some(timeout) => made.timeout(timeout),
-            None => made,
-        };
-        let answer = made.send().await.map_err(|error| self.unanswered(error))?;
+        let answer = made.timeout(timeout).send().await;
+        let answer = answer.map_err(|error| self.unanswered(error, timeout))?;
         let retry_after = answer.headers().get(header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| wait(value, clock));
         let content_type = answer.headers().get(header::CONTENT_TYPE);
@@ -177,12 +174,12 @@ impl Sender {
             .build()
     }
 
-    fn unanswered(&self, error: reqwest::Error) -> Unanswered {
+    fn unanswered(&self, error: reqwest::Error, timeout: Duration) -> Unanswered {
         // The address may hold a password or a token.
         let error = error.without_url();
         let text = match (error.is_timeout(), error.is_connect()) {
             (true, true) => format!("not connected within {:?}", self.connect_timeout),
-            (true, false) => format!("no answer within {:?}", self.timeout),
+            (true, false) => format!("no response within {timeout:?}"),
             _ => causes(&error),
         };
         match is_refused(&error) {
@@ -197,7 +194,7 @@ fn is_refused(error: &(dyn Error + 'static)) -> bool {
     error.is::<Refused>() || error.source().is_some_and(is_refused)
 }
 
-/// What a `Retry-After` asks to wait: so many seconds, or until a time.
+/// The delay of a `Retry-After`: a number of seconds, or a time.
 fn wait(value: &HeaderValue, clock: &Clock) -> Option<Duration> {
     let text = value.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
@@ -226,13 +223,13 @@ async fn beginning(mut answer: Response, most: usize) -> (Vec<u8>, bool) {
     (bytes, is_whole)
 }
 
-/// What of an address a receiver may repeat and nobody may read: its user and password, its path
-/// and its query.
+/// The parts of a URL that must not be shown, even if a receiver repeats them: its user and
+/// password, its path and its query.
 fn secrets_of(url: &Url) -> Vec<String> {
     let query = url.query().into_iter().map(str::to_owned);
     let values = url.query_pairs().map(|(_, value)| value.into_owned());
     let user = [Some(url.username()), url.password()].into_iter().flatten();
-    // A short value is no secret, and would make the text unreadable.
+    // A short value is not a secret, and replacing it would make the text unreadable.
     let named = query.chain(values).chain(user.map(str::to_owned)).filter(|one| one.len() >= 6);
     // Nor is a step of a path that is a word.
     let steps = url.path().split('/').filter(|step| step.len() >= 12);
@@ -253,7 +250,7 @@ fn causes(error: &dyn Error) -> String {
     text
 }
 
-/// A text as it is kept: in one line, without NUL, of bounded length.
+/// A text as it is stored: in one line, without NUL, with bounded length.
 pub fn kept(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(plain).take(KEPT_CHARACTERS).collect()

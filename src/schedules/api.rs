@@ -28,10 +28,9 @@ const CREATE: &str = "canvas.trigger.schedule.create";
 const SEND: &str = "canvas.trigger.send";
 const CAMPAIGN: &str = "campaigns.trigger.schedule.create";
 
-const TAG: Tag =
-    Tag { name: "Canvas schedules", about: "Sends of a Canvas that wait for their time." };
+const TAG: Tag = Tag { name: "Canvas schedules", about: "Scheduled sends of a Canvas." };
 
-/// Of the examples.
+/// The Canvas of the examples.
 const CANVAS: &str = "0b0a6c8e-6d0c-4f39-9d0b-6f0f6f9a2c11";
 
 /// The routes of schedules.
@@ -59,14 +58,14 @@ fn describe_create() -> Operation {
     Operation::new(Method::POST, "scheduleCanvas", TAG, "Schedule a Canvas")
         .by(Access::Key(CREATE))
         .about(
-            "For users, for an audience, or for everybody who is not in the global control group. \
-             It is sent once, within a second of its time, as the Canvas is declared then. One \
-             whose time passes while nothing can send it is sent afterwards if it is less than an \
-             hour late, and else is missed.",
+            "Schedules the Canvas for listed users, an audience, or all users outside of the \
+             global control group. It is sent once, within a second of its time, as the Canvas is \
+             declared at that time. If the service is down at that time, the Canvas is sent \
+             later, if it is less than an hour late; otherwise it is missed.",
         )
         .repeatable()
         .takes::<CanvasRequest>(
-            "One user, on their morning",
+            "One user, in their morning",
             json!({
                 "canvas_id": CANVAS,
                 "schedule": { "time": "2127-01-01T09:00:00", "in_local_time": true },
@@ -84,27 +83,27 @@ fn describe_create() -> Operation {
                 "schedule_id": "$response.body#/schedule_id",
             } }),
         )
-        .refuses(&no_canvas(), "The workspace has no such Canvas")
+        .refuses(&no_canvas(), "No Canvas in this workspace has this canvas_id")
         .refuses(
             &ApiError::Invalid(PAST.into()),
-            "The time is past, in every zone where that counts",
+            "The time is in the past, in every time zone for a local time",
         )
 }
 
 fn describe_send() -> Operation {
     Operation::new(Method::POST, "sendCanvas", TAG, "Send a Canvas now")
         .by(Access::Key(SEND))
-        .about("As a schedule of this moment: it begins within a second.")
+        .about("Like a schedule for the present: it begins within a second.")
         .repeatable()
         .takes::<CanvasSendRequest>(
             "One user",
             json!({ "canvas_id": CANVAS, "recipients": [{ "external_user_id": "ann" }] }),
         )
-        .answers::<Scheduled>(StatusCode::CREATED, "It is durable.")
-        .refuses(&no_canvas(), "The workspace has no such Canvas")
+        .answers::<Scheduled>(StatusCode::CREATED, "The send is durable.")
+        .refuses(&no_canvas(), "No Canvas in this workspace has this canvas_id")
 }
 
-/// What was scheduled.
+/// An accepted schedule.
 #[derive(Serialize, JsonSchema)]
 struct Scheduled {
     #[schemars(regex(pattern = DISPATCH_ID))]
@@ -137,7 +136,7 @@ async fn send(
     accept(&app, caller, key, &body, (canvas_id, None, target)).await
 }
 
-/// Writes a schedule; without a time it is of this moment.
+/// Writes a schedule; without a time, it is due now.
 async fn accept(
     app: &App,
     caller: Caller,
@@ -148,9 +147,9 @@ async fn accept(
     let clock = app.clock.clone();
     idempotency::transact(app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
-            // The clock that it will be sent by, whatever a gateway's own shows.
+            // The database's clock, by which it will be sent, whatever a gateway's own clock shows.
             let now = clock.moved(claims::now(tx).await?);
-            // Under a key, a repeat of what was taken in time is no longer looked at here.
+            // A repeat with the key of an accepted request never gets here.
             if when.is_some_and(|when| when.is_past(now)) {
                 return Err(ApiError::Invalid(PAST.into()));
             }
@@ -158,7 +157,7 @@ async fn accept(
             let canvas_id = find_canvas(tx, &caller, &canvas_id).await?;
             let new = new_schedule(caller, canvas_id, when, &target, now)?;
             super::insert(tx, &new).await?;
-            tracing::info!(schedule = %new.id, canvas = %canvas_id, "a Canvas was scheduled");
+            tracing::info!(schedule = %new.id, canvas = %canvas_id, "Canvas scheduled");
             let scheduled = Scheduled {
                 dispatch_id: new.dispatch_id.simple().to_string(),
                 schedule_id: new.id,
@@ -178,7 +177,7 @@ fn new_schedule(
     now: i64,
 ) -> Result<rows::New, ApiError> {
     let target = serde_json::to_string(target)
-        .map_err(|error| ApiError::Internal(format!("a schedule cannot be written: {error}")))?;
+        .map_err(|error| ApiError::Internal(format!("cannot write a schedule: {error}")))?;
     Ok(rows::New {
         id: Uuid::now_v7(),
         workspace_id: caller.workspace.id,
@@ -191,7 +190,7 @@ fn new_schedule(
     })
 }
 
-/// The caller's Canvas of that id. What is no UUID is as unknown as one that nobody has.
+/// The caller's Canvas with that id. A text that is not a UUID counts as unknown.
 async fn find_canvas(tx: &mut Tx, caller: &Caller, id: &str) -> Result<Uuid, ApiError> {
     let id = Uuid::try_parse(id).map_err(|_| no_canvas())?;
     let is_there = campaigns::has_canvas(tx, caller.workspace.id, id).await?;

@@ -28,7 +28,7 @@ use store::claims;
 use store::documents::parsed;
 use store::{StoreError, Tx};
 
-const SENT: &str = "The schedule has been sent already";
+const SENT: &str = "The schedule has already been sent";
 
 const TAG: Tag = Tag { name: "Schedules", about: "Sends that wait for their time." };
 
@@ -239,7 +239,7 @@ struct OfCanvas<T> {
 
 /// What names a schedule.
 #[derive(Deserialize)]
-pub(crate) struct Named {
+pub struct Named {
     canvas_id: Option<String>,
     campaign_id: Option<String>,
     schedule_id: String,

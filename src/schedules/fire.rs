@@ -1,9 +1,9 @@
-//! Has scheduled sends begin when their time comes.
+//! Starts scheduled sends when they are due.
 //!
-//! A schedule is fired in one transaction: its row says that it was, its dispatch begins, its
-//! claim is gone or comes again with the next wave. So it is fired once, whatever dies and however
-//! many workers look for it. What nobody could fire in time is made up for if it is late by less
-//! than `messages.late_minutes`; else it is missed, and said so.
+//! A schedule is fired in one transaction: it updates the schedule's row, starts its dispatch, and
+//! finishes its claim or offers it again for the next wave. So it is fired once, whatever fails and
+//! however many workers poll for it. A schedule that no worker could fire in time is sent if it is
+//! late by less than `messages.late_minutes`; otherwise it is missed, and reported.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use kit::retry::{self, Retry};
 use store::claims::{self, Claim, ClaimError};
 use store::{StoreError, Tx};
 
-/// Between looks for schedules that were missed, and how long it is told.
+/// Interval between queries for missed schedules, and how long they are reported.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 const TOLD_FOR: Duration = hours(24);
 
@@ -54,14 +54,14 @@ impl Retry for FireError {
     }
 }
 
-/// What came of a schedule, to be told once it is committed.
+/// The outcome of a schedule, for metrics and logs after the commit.
 struct Told {
     id: Uuid,
-    /// When what was sent was due; none where nothing was.
+    /// When the sent moment was due, if one was sent.
     begun: Option<i64>,
     is_first: bool,
     now: i64,
-    /// Moments that passed while nobody could send.
+    /// Moments that passed while no worker could send.
     missed: u64,
     /// Nothing of it was sent, nor will be.
     is_missed: bool,
@@ -121,7 +121,7 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<Told>, 
         progress: step.progress,
         sent_at,
         ended_at: step.next_at.is_none().then_some(now),
-        error: is_missed.then_some("its time passed while nothing could send it"),
+        error: is_missed.then_some("its time passed while no worker could send it"),
     };
     if !rows::fired(tx, &schedule, &fired).await? {
         return Err(ClaimError::Lost.into());
@@ -129,10 +129,10 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<Told>, 
     send(tx, &schedule, &step, now).await?;
     claims::finish(tx, claim).await?;
     if let Some(next_at) = step.next_at {
-        // Anew, so that the next wave has all its attempts.
+        // Offered again, so that the next wave has all its attempts.
         claims::offer_at(tx, claim.kind, claim.job, claim.item, next_at).await?;
     }
-    // Moments that were past already when it was scheduled are nobody's fault.
+    // Moments that had passed before it was scheduled do not count as missed.
     let missed = step.missed.iter().filter(|moment| **moment >= schedule.created_at).count();
     Ok(Some(Told {
         id: schedule.id,
@@ -152,7 +152,7 @@ async fn find(tx: &mut Tx, claim: &Claim) -> Result<Option<Schedule>, StoreError
     rows::lock_item(tx, workspace, claim.item).await
 }
 
-/// Has the dispatch send what a step says.
+/// Makes the dispatch send a step.
 async fn send(tx: &mut Tx, schedule: &Schedule, step: &Step, now: i64) -> Result<(), FireError> {
     let Some(wave) = step.wave else {
         if step.next_at.is_none() && schedule.sent_at.is_some() {
@@ -176,7 +176,7 @@ impl Told {
             metrics::counter!("longshore_schedules_fired_total", "outcome" => outcome).increment(1);
             let late = Duration::from_millis(self.now.saturating_sub(due).unsigned_abs());
             metrics::histogram!("longshore_schedule_delay_seconds").record(late.as_secs_f64());
-            tracing::info!(%schedule, request_id, outcome, ?late, "a schedule was sent");
+            tracing::info!(%schedule, request_id, outcome, ?late, "schedule sent");
         }
         if missed > 0 {
             metrics::counter!("longshore_schedules_fired_total", "outcome" => "missed")
@@ -184,24 +184,23 @@ impl Told {
             let now = format_time(self.now);
             tracing::error!(
                 %schedule, request_id, missed, now,
-                "moments of a schedule passed while nothing could send it, longer ago than \
-                 messages.late_minutes"
+                "schedule partly missed: some of its times passed more than messages.late_minutes \
+                 ago"
             );
         }
         if self.is_missed {
-            tracing::error!(%schedule, request_id, "a schedule was missed: nothing of it is sent");
+            tracing::error!(%schedule, request_id, "schedule missed: no message is sent");
         }
     }
 }
 
-/// Marks a schedule missed that cannot be sent, for a reason that does not pass; what was begun of
-/// it goes on, and no more.
+/// Marks a schedule as missed that permanently cannot be sent; waves that have started continue.
 pub async fn give_up(
     app: &App,
     claim: &Claim,
     error: Option<&FireError>,
 ) -> Result<(), ClaimError> {
-    let reason = error.map_or_else(|| "it ended its worker".into(), ToString::to_string);
+    let reason = error.map_or_else(|| "the work ended its worker".into(), ToString::to_string);
     let mut tx = app.store.write().await?;
     let open = find(&mut tx, claim).await?.filter(|schedule| schedule.ended_at.is_none());
     if let Some(schedule) = &open {
@@ -223,13 +222,13 @@ pub async fn give_up(
     tx.commit().await?;
     if let Some(schedule) = open {
         metrics::counter!("longshore_schedules_fired_total", "outcome" => "missed").increment(1);
-        tracing::error!(schedule = %schedule.id, reason, "a schedule cannot be sent");
+        tracing::error!(schedule = %schedule.id, reason, "cannot send a schedule");
     }
     tell_missed(app).await;
     Ok(())
 }
 
-/// Tells at `/readyz` for a day that schedules were missed, whoever missed them.
+/// Reports missed schedules at `/readyz` for a day, whichever worker missed them.
 pub async fn watch_missed(app: App, shutdown: CancellationToken) {
     while !shutdown.is_cancelled() {
         tell_missed(&app).await;
@@ -241,11 +240,11 @@ async fn tell_missed(app: &App) {
     let lines = match missed(app).await {
         Ok(0) => Vec::new(),
         Ok(count) => vec![format!(
-            "schedules that were missed in the last day: {count}; see longshore schedules list \
-             --state missed"
+            "{count} schedules were missed in the last day: run `longshore schedules list --state \
+             missed`"
         )],
         Err(error) => {
-            tracing::warn!(%error, "cannot look for schedules that were missed");
+            tracing::warn!(%error, "cannot query missed schedules");
             return;
         }
     };

@@ -54,9 +54,9 @@ pub(super) async fn schedule(
     let made = is_new.clone();
     let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
-            // Under a key, a repeat of what was taken is no longer looked at here.
+            // A repeat with the key of an accepted request never gets here.
             let (when, wanted) = request?;
-            // The clock that it will be sent by, whatever a gateway's own shows.
+            // The database's clock, by which it will be sent, whatever a gateway's own clock shows.
             let now = clock.moved(claims::now(tx).await?);
             if when.is_past(now) {
                 return Err(ApiError::Invalid(PAST.into()));
@@ -91,5 +91,5 @@ pub(super) async fn schedule(
 
 pub(super) fn to_json(value: &impl Serialize) -> Result<String, ApiError> {
     serde_json::to_string(value)
-        .map_err(|error| ApiError::Internal(format!("what was asked cannot be written: {error}")))
+        .map_err(|error| ApiError::Internal(format!("cannot write the request: {error}")))
 }

@@ -1,11 +1,10 @@
-//! Sends that wait for their time: rows, readable the moment their call is answered. A Canvas's
-//! are made and cancelled by the calls here ([`api`]), messages' by [`crate::messages`].
+//! Scheduled sends: rows, visible as soon as the request has its response. Those of Canvases are
+//! created and cancelled by the requests here ([`api`]), those of messages by [`crate::messages`].
 //!
-//! Each has a row of [`claims`] that comes due with it, so that a worker takes it within a moment
-//! of its time and no other does ([`fire`]). A time on the wall comes at many moments, one
-//! after the other ([`waves`]): the row comes again for each. Which time it is the database's clock
-//! says, one for all workers; the gateway that takes a schedule in asks its own whether the time is
-//! past.
+//! Each has a row of [`claims`] that becomes due with it, so that one worker claims it promptly
+//! ([`fire`]). A local time occurs at many moments, one after the other ([`waves`]): the row is
+//! offered again for each. The database's clock decides, one for all workers; also when a gateway
+//! checks whether a new schedule is past.
 
 pub mod api;
 mod broadcasts;
@@ -34,9 +33,9 @@ text_enum! {
     #[value(rename_all = "snake_case")]
     pub enum State {
         Pending = "pending",
-        /// Begun at least; whether for everybody, `ended_at` says.
+        /// At least started; `ended_at` shows whether it is complete.
         Sent = "sent",
-        /// Its time passed while nobody could send it, or there was nothing to send.
+        /// Its time passed while no worker could send it, or it had no message to send.
         Missed = "missed",
         /// Perhaps after it was begun.
         Cancelled = "cancelled",
@@ -76,7 +75,7 @@ pub struct Schedule {
     /// Why it was missed.
     pub error: Option<String>,
     pub request_id: String,
-    /// To whom, and with what: a JSON object.
+    /// The users and their data: a JSON object.
     #[serde(serialize_with = "serialize_json")]
     pub request: String,
 }
@@ -116,9 +115,8 @@ pub async fn insert(tx: &mut Tx, new: &New) -> Result<(), StoreError> {
     claims::offer_at(tx, kinds::SCHEDULE, job, item, new.when.earliest()).await
 }
 
-/// Cancels a schedule: one that is pending is not sent; of one that is begun, and not all sent,
-/// what can still be kept back is. Answers the state from then on, none where there is no such
-/// schedule.
+/// Cancels a schedule: a pending one is not sent; of a started one, the rest is stopped if
+/// possible. Returns the new state, none for an unknown schedule.
 pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<State>, StoreError> {
     let Some(schedule) = rows::lock(tx, id).await? else { return Ok(None) };
     let is_open = match schedule.state {

@@ -1,4 +1,4 @@
-//! What a schedule has sent: the order that it comes to when its time is there.
+//! The order of a due schedule.
 
 use uuid::Uuid;
 
@@ -10,7 +10,7 @@ use crate::messages::recipient::Properties;
 use store::documents::parsed;
 use store::{StoreError, Tx};
 
-/// The order of a schedule, at a time: of a Canvas as it is declared then; else as it was
+/// The order of a schedule, at a time: of a Canvas as it is declared then; otherwise as it was
 /// accepted.
 pub(super) async fn of(tx: &mut Tx, schedule: &Schedule, now: i64) -> Result<Order, FireError> {
     match schedule.canvas_id {

@@ -12,8 +12,8 @@ use crate::messages::order::Named;
 use crate::messages::recipient::{MOST_USERS, Members, NAMES, Properties, User};
 use crate::messages::when::ScheduleObject;
 
-/// What is sent, when and to whom: to users who are named, of whom an audience may be a part; or
-/// with `broadcast` to an audience, or to everybody.
+/// The send, its time and its users: listed users, optionally limited to an audience; or, with
+/// `broadcast`, an audience, or all users.
 #[derive(Debug, JsonSchema)]
 #[schemars(rename = "ScheduleRequest")]
 pub struct CanvasRequest {
@@ -23,7 +23,7 @@ pub struct CanvasRequest {
     pub target: Target,
 }
 
-/// What is sent, and when.
+/// The send and its time.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct What {
     /// Of a Canvas that the workspace file declares.
@@ -32,7 +32,7 @@ pub struct What {
     pub schedule: When,
 }
 
-/// To whom, and with what; kept as JSON of the names that the call has.
+/// The users and their data; stored as JSON with the names of the request.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(transform = recipients_or_broadcast)]
 pub struct Target {
@@ -45,7 +45,7 @@ pub struct Target {
     /// With `recipients`: those of them who are in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<Audience>,
-    /// For everybody.
+    /// For all users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canvas_entry_properties: Option<Properties>,
 }
@@ -64,7 +64,7 @@ struct Recipient {
     canvas_entry_properties: Option<Properties>,
 }
 
-/// What is sent now, and to whom: as when it is scheduled.
+/// A Canvas that is sent now, with the users of a scheduled one.
 #[derive(Debug, JsonSchema)]
 pub struct CanvasSendRequest {
     #[serde(flatten)]
@@ -80,7 +80,7 @@ struct CanvasNamed {
 }
 
 impl CanvasSendRequest {
-    /// The Canvas, and to whom it is sent.
+    /// The Canvas, and its users.
     pub fn read(body: &Members) -> Result<(String, Target), ApiError> {
         let CanvasNamed { canvas_id } = fields::read(body)?;
         Ok((canvas_id, Target::read(body)?))
@@ -97,7 +97,7 @@ impl CanvasRequest {
 impl Target {
     fn read(body: &Members) -> Result<Self, ApiError> {
         let mut target: Self = fields::read(body)?;
-        // As it is kept.
+        // As it is stored.
         target.broadcast.get_or_insert(false);
         target.recipients = target.recipients.filter(|recipients| !recipients.0.is_empty());
         target.check().map_err(|text| ApiError::Field(Code::InvalidField, text))?;
@@ -122,7 +122,7 @@ impl Target {
         Err(refused.into())
     }
 
-    /// The users who are named.
+    /// The listed users.
     pub fn users(&self) -> Result<Vec<Named>, String> {
         let all = self.recipients.iter().flat_map(|recipients| &recipients.0);
         all.enumerate()
@@ -236,7 +236,7 @@ mod tests {
             ),
             (
                 json!({ "broadcast": true, "audience": { "AND": [] } }),
-                "audience.AND: expected an array",
+                "audience.AND: expected a non-empty array",
             ),
         ] {
             let error = read(members.clone()).unwrap_err();

@@ -76,7 +76,7 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Schedule>, StoreEr
     .await?))
 }
 
-/// A schedule, which nobody else changes before the end of the transaction.
+/// A schedule, locked until the end of the transaction.
 pub(super) async fn lock(tx: &mut Tx, id: Uuid) -> Result<Option<Schedule>, StoreError> {
     let sql = if tx.is_postgres() {
         select!("WHERE s.id = $1 FOR UPDATE OF s")
@@ -144,7 +144,7 @@ pub(super) async fn pending(
     .bind(workspace).bind(until).bind(limit).fetch_all(c).await?))
 }
 
-/// What firing makes of a schedule.
+/// The changes of a fired schedule.
 #[derive(Debug)]
 pub(super) struct Fired<'a> {
     pub state: State,
@@ -188,8 +188,8 @@ pub(super) async fn missed_since(tx: &mut Tx, since: i64) -> Result<i64, StoreEr
     .bind(since).fetch_one(c).await?))
 }
 
-/// Cancels what is not all sent of Canvases that the workspace does not have. Claims are left: who
-/// takes one finds what it is of cancelled.
+/// Cancels unfinished schedules of Canvases that no longer exist. Leaves their claims: the next
+/// worker finds the schedule cancelled.
 pub async fn cancel_orphans(tx: &mut Tx, workspace: i32, now: i64) -> Result<(), StoreError> {
     execute!(
         tx,

@@ -49,7 +49,7 @@ pub fn routes() -> Routes {
 }
 
 async fn nothing() -> ApiError {
-    ApiError::NotFound("There is nothing at this path".into())
+    ApiError::NotFound("Unknown path".into())
 }
 
 /// `GET /Users`.
@@ -57,8 +57,8 @@ async fn list(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Respo
     page(&app, &Query::of_address(query.as_deref().unwrap_or_default())?).await
 }
 
-/// `POST /.search`: what is searched are users, since there is nothing else. It changes nothing,
-/// so under a key it is done again like any other.
+/// `POST /.search`: searches users, the only resources. It changes nothing, so an idempotency key
+/// has no effect.
 async fn search(
     State(app): State<App>,
     _key: Option<IdempotencyKey>,
@@ -180,8 +180,7 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Has the user's attributes made into others. A change that changes nothing leaves the
-    /// version as it is.
+    /// Changes the user's attributes. A change without effect keeps the version.
     async fn make(
         self,
         key: Option<IdempotencyKey>,
@@ -226,7 +225,7 @@ pub fn attributes(body: &JsonText) -> Result<Attributes> {
     })
 }
 
-/// What a body that is a user says of it.
+/// The attributes of a body with a user.
 pub fn user_attributes(body: &JsonText) -> Result<Attributes> {
     let attributes = attributes(body)?;
     schema::check_schemas(&attributes, USER)?;
@@ -235,7 +234,7 @@ pub fn user_attributes(body: &JsonText) -> Result<Attributes> {
     Ok(attributes)
 }
 
-/// Of what is no id nobody has the id.
+/// An invalid id is unknown.
 fn user_id(id: Result<Path<Uuid>, PathRejection>) -> Result<Uuid> {
     id.map(|Path(id)| id).map_err(|_| ScimError::no_user())
 }
@@ -249,7 +248,11 @@ fn taken(error: StoreError) -> ScimError {
 }
 
 pub(super) fn changed() -> ScimError {
-    ScimError::of(StatusCode::PRECONDITION_FAILED, "The user was changed: read it again")
+    ScimError::of(
+        StatusCode::PRECONDITION_FAILED,
+        "The user was changed by another request: read \
+                                                    it again",
+    )
 }
 
 /// Refuses to change another version than the client means.
@@ -260,7 +263,7 @@ fn check_version(headers: &HeaderMap, stored: &StoredUser) -> Result<()> {
     }
 }
 
-/// Whether a header names this version; none where it is absent.
+/// Whether a header has this version; none if it is absent.
 fn names(headers: &HeaderMap, name: header::HeaderName, version: i64) -> Option<bool> {
     let etag = resource::etag(version);
     let mut values = headers.get_all(name).iter().peekable();
@@ -272,16 +275,16 @@ fn names(headers: &HeaderMap, name: header::HeaderName, version: i64) -> Option<
     Some(values.filter_map(|value| value.to_str().ok()).any(|tags| tags.split(',').any(is_named)))
 }
 
-/// A user as it is answered, and kept under an `Idempotency-Key`.
+/// A user as returned, and stored with an `Idempotency-Key`.
 fn kept(status: StatusCode, stored: &StoredUser, base: &str) -> Result<Answer> {
     let body = Value::from(resource::shown(stored, base)?).to_string();
     Ok(Answer { status, body })
 }
 
-/// The answer with a user: whole as it was kept, or in part.
+/// The response with a user: complete as it was stored, or a part.
 fn resource_answer(kept: Answer, projection: &Projection) -> Result<Response> {
     let mut user: Attributes = serde_json::from_str(&kept.body)
-        .map_err(|error| ApiError::Internal(format!("an answer that was kept: {error}")))?;
+        .map_err(|error| ApiError::Internal(format!("stored response: {error}")))?;
     let meta = |name: &str| user["meta"][name].as_str().and_then(|text| text.parse().ok());
     let (location, version): (Option<HeaderValue>, Option<HeaderValue>) =
         (meta("location"), meta("version"));

@@ -1,5 +1,5 @@
-//! Who may call: whoever has a SCIM token, from where it may be used (src/gateway/README.md,
-//! Authentication).
+//! Authentication of SCIM: callers with a SCIM token, from its allowed networks
+//! (src/gateway/README.md, Authentication).
 
 use std::sync::Arc;
 
@@ -17,20 +17,19 @@ use crate::gateway::memory::Room;
 use crate::gateway::{self, ApiError, COMPANY, CompanyCaller};
 use crate::workspaces::Budget;
 
-/// What is said where there is no `X-Request-Origin`.
+/// The error without `X-Request-Origin`.
 pub(super) const NO_ORIGIN: &str = "The header X-Request-Origin is missing";
 
 const X_REQUEST_ORIGIN: HeaderName = HeaderName::from_static("x-request-origin");
 
-/// A route of users: it needs a SCIM token and an `X-Request-Origin`, and is counted against the
-/// company's budget. Checked before the body is read, in this order: token 401, address 403, rate
-/// 429, header 400. Every request that has a token counts, and its answer says how the budget
-/// stands.
+/// A route of users: it needs a SCIM token and an `X-Request-Origin`, and counts against the
+/// company's budget. Checks before the body is read, in this order: token 401, address 403, rate
+/// 429, header 400. Every request with a token counts, and its response shows the remaining budget.
 pub fn protected(route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(check))
 }
 
-/// A route that says what the service can do: it needs a SCIM token, and is not counted.
+/// A route of the service's configuration: it needs a SCIM token, and is not counted.
 pub fn protected_discovery(route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(async |request: Request, next: Next| {
         let (head, body) = request.into_parts();
@@ -83,7 +82,7 @@ async fn admit_uncounted(head: &Parts) -> Result<Room, ApiError> {
     Ok(place)
 }
 
-/// Refuses a token that is used from elsewhere; any other proves who sends it.
+/// Rejects a token from a network that is not allowed; otherwise the sender is authenticated.
 fn check_address(app: &App, head: &Parts, token: &TokenMatch) -> Result<(), ApiError> {
     gateway::check_address(app, head, &[&token.allow])?;
     gateway::prove(&head.extensions, COMPANY);

@@ -59,7 +59,7 @@ pub(super) struct ListResponse<T> {
 }
 
 impl<T> ListResponse<T> {
-    /// Some of so many.
+    /// A page of a list.
     pub fn page(total_results: i64, start_index: i64, resources: Vec<T>) -> Self {
         let items_per_page = resources.len();
         Self { schemas: [LIST], total_results, start_index, items_per_page, resources }
@@ -148,7 +148,7 @@ impl ServiceProviderConfig {
             authentication_schemes: [AuthenticationScheme {
                 kind: "oauthbearertoken",
                 name: "SCIM token",
-                description: "A token created by `longshore scim-token create`, sent as the bearer.",
+                description: "A token from `longshore scim-token create`, sent as a bearer token.",
                 primary: true,
             }],
             meta: meta(base, "ServiceProviderConfig", "ServiceProviderConfig"),
@@ -276,44 +276,44 @@ fn with_id(operation: Operation, example: &str) -> Operation {
     operation
         .in_path(
             "id",
-            "The `id` in the list.",
+            "The `id` from the list.",
             json!({ "type": "string", "minLength": 1, "examples": [example] }),
         )
-        .refuses(&no_such(), "Nothing has the id")
+        .refuses(&no_such(), "Unknown id")
 }
 
 /// RFC 7644 section 4: lists of these are not filtered.
 fn unfiltered(operation: Operation) -> Operation {
-    operation.refuses(&no_filter(), "There is a `filter`")
+    operation.refuses(&no_filter(), "`filter` is not supported here")
 }
 
 fn describe_service_provider_config() -> Operation {
-    about_service("serviceProviderConfig", "What the service can do")
+    about_service("serviceProviderConfig", "Get the service provider configuration")
         .answers::<ServiceProviderConfig>(StatusCode::OK, "It.")
         .such_as(ServiceProviderConfig::new(BASE))
 }
 
 fn describe_resource_types() -> Operation {
-    unfiltered(about_service("resourceTypes", "The kinds of resources"))
-        .answers::<ListResponse<ResourceType>>(StatusCode::OK, "All of them.")
+    unfiltered(about_service("resourceTypes", "List resource types"))
+        .answers::<ListResponse<ResourceType>>(StatusCode::OK, "The complete list.")
         .such_as(ListResponse::all(vec![ResourceType::user(BASE)]))
 }
 
 fn describe_resource_type() -> Operation {
-    with_id(about_service("resourceType", "One kind of resources"), "User")
+    with_id(about_service("resourceType", "Get a resource type"), "User")
         .answers::<ResourceType>(StatusCode::OK, "It.")
         .such_as(ResourceType::user(BASE))
 }
 
 fn describe_schemas() -> Operation {
-    unfiltered(about_service("schemas", "The attributes of resources"))
-        .about("App groups that there are stand in it as the values that permissions can name.")
-        .answers::<ListResponse<SchemaResource>>(StatusCode::OK, "All of them.")
+    unfiltered(about_service("schemas", "List schemas"))
+        .about("The schema lists the existing app groups as allowed values of permissions.")
+        .answers::<ListResponse<SchemaResource>>(StatusCode::OK, "The complete list.")
         .such_as(ListResponse::all(vec![SchemaResource::user(BASE, &[])]))
 }
 
 fn describe_schema_resource() -> Operation {
-    with_id(about_service("schema", "The attributes of one kind of resources"), schema::USER)
+    with_id(about_service("schema", "Get a schema"), schema::USER)
         .answers::<SchemaResource>(StatusCode::OK, "It.")
         .such_as(SchemaResource::user(BASE, &[]))
 }
@@ -356,7 +356,7 @@ async fn published_schema(app: &App) -> Result<SchemaResource> {
 fn all(query: Option<String>, resource: impl Serialize) -> Result<Response> {
     let query = query.unwrap_or_default();
     if url::form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "filter") {
-        // RFC 7644 section 4 wants this status.
+        // RFC 7644 section 4 requires this status.
         return Err(no_filter());
     }
     Ok(answer(StatusCode::OK, &ListResponse::all(vec![resource])))
@@ -367,7 +367,7 @@ fn no_filter() -> ScimError {
 }
 
 fn no_such() -> ScimError {
-    ScimError::of(StatusCode::NOT_FOUND, "Nothing has this id")
+    ScimError::of(StatusCode::NOT_FOUND, "Unknown id")
 }
 
 /// Of all resources there is one.

@@ -48,13 +48,13 @@ impl Filter {
         let mut comparisons = Vec::new();
         loop {
             if comparisons.len() == MOST {
-                return Err(refused(format!("at most {MOST} comparisons are taken")));
+                return Err(refused(format!("at most {MOST} comparisons are allowed")));
             }
             comparisons.push(rest.comparison()?);
             match rest.word() {
                 "" if rest.0.is_empty() => return Ok(Self(comparisons)),
                 word if word.eq_ignore_ascii_case("and") => {}
-                _ => return Err(refused("comparisons can be joined by and, by nothing else")),
+                _ => return Err(refused("comparisons can only be joined by and")),
             }
         }
     }
@@ -72,7 +72,7 @@ impl Filter {
     }
 }
 
-/// What is left to be read.
+/// The unread rest.
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {
@@ -84,15 +84,14 @@ impl<'a> Rest<'a> {
         let word = self.word();
         let operator = Operator::parse(word).ok_or_else(|| {
             let names = Operator::ALL.map(|(name, _)| name).join(", ");
-            refused(format!("the operators are {names}"))
+            refused(format!("unknown operator; expected one of {names}"))
         })?;
         let attribute = attribute.to_owned();
         Ok(Comparison { attribute, operator, value: self.string()? })
     }
 
-    /// The next word, up to a space or a quote; empty where there is none. A plus stands for a
-    /// space too: whoever wrote the address by the rules for forms meant one, and outside of
-    /// strings nothing else can be meant.
+    /// The next word, up to a space or a quote; empty at the end. A plus counts as a space, too:
+    /// form encoding writes spaces that way, and outside of strings a plus has no other meaning.
     fn word(&mut self) -> &'a str {
         self.skip_spaces();
         let end = self.0.find([' ', '+', '"']).unwrap_or(self.0.len());
@@ -109,11 +108,11 @@ impl<'a> Rest<'a> {
     fn string(&mut self) -> Result<String, ScimError> {
         self.skip_spaces();
         let inside = self.0.strip_prefix('"').ok_or_else(|| refused("expected a string"))?;
-        let length = end_of_string(inside).ok_or_else(|| refused("a string has no end"))?;
+        let length = end_of_string(inside).ok_or_else(|| refused("a string is not closed"))?;
         // With its quotes, which are a byte each.
         let (string, rest) = self.0.split_at(length + 2);
         self.0 = rest;
-        serde_json::from_str(string).map_err(|_| refused("a string is not as JSON has them"))
+        serde_json::from_str(string).map_err(|_| refused("a string is not a valid JSON string"))
     }
 }
 

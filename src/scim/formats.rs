@@ -1,4 +1,4 @@
-//! Schemas of what SCIM reads and answers, from the table of what a user has.
+//! Schemas of SCIM requests and responses, from the table of a user's attributes.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
@@ -20,7 +20,7 @@ fn or_null(mut schema: Value) -> Value {
     json!({ "anyOf": [schema, { "type": "null" }] })
 }
 
-/// The schema with a description of its own.
+/// The schema with another description.
 fn saying(about: &str, mut schema: Value) -> Value {
     schema["description"] = about.into();
     schema
@@ -31,7 +31,7 @@ fn schemas(urn: &str) -> Value {
     json!({ "type": "array", "contains": { "const": urn }, "description": format!("Has `{urn}`.") })
 }
 
-/// What is read of an attribute.
+/// The schema of an attribute in requests.
 fn read(attribute: &Attribute) -> Value {
     let one = match attribute.kind {
         Kind::Text => json!({
@@ -59,13 +59,13 @@ fn read(attribute: &Attribute) -> Value {
     saying(attribute.description, all)
 }
 
-/// What is read of those that a client may write, by their names.
+/// The schemas of the writable attributes in requests, by name.
 fn readable(attributes: &[Attribute]) -> Map<String, Value> {
     let written = attributes.iter().filter(|attribute| !attribute.is_read_only);
     written.map(|attribute| (attribute.name.to_owned(), read(attribute))).collect()
 }
 
-/// What is read of a user's own attributes, and of the schema that has one of them, too.
+/// The schemas of all writable attributes in requests, including the schema extension.
 fn writable() -> Map<String, Value> {
     let mut properties = readable(USER_ATTRIBUTES);
     let department = properties.get(DEPARTMENT).cloned();
@@ -73,7 +73,7 @@ fn writable() -> Map<String, Value> {
     properties
 }
 
-/// What is answered of an attribute.
+/// The schema of an attribute in responses.
 fn answered(attribute: &Attribute) -> Value {
     let one = match attribute.kind {
         Kind::Text => json!({ "type": "string" }),
@@ -89,7 +89,7 @@ fn answerable(attributes: &[Attribute]) -> Map<String, Value> {
     attributes.iter().map(|attribute| (attribute.name.to_owned(), answered(attribute))).collect()
 }
 
-/// A user as it is written. Null and an empty array are no value. At most 64 KiB all together.
+/// A user in requests. Null and an empty array count as absent. At most 64 KiB in total.
 #[derive(JsonSchema)]
 pub struct UserRequest(#[schemars(schema_with = "user_request")] ());
 
@@ -142,10 +142,10 @@ fn search_request(_: &mut SchemaGenerator) -> Schema {
         "properties": {
             "schemas": schemas(SEARCH),
             "filter": { "type": ["string", "null"], "pattern": filter_pattern() },
-            "startIndex": saying("From 1; less counts as 1.", number.clone()),
+            "startIndex": saying("Starts at 1; lower values count as 1.", number.clone()),
             "count": saying(&format!("More than {PAGE} counts as {PAGE}."), number),
             "attributes": names,
-            "excludedAttributes": saying("Not beside `attributes`.", names),
+            "excludedAttributes": saying("Not together with `attributes`.", names),
         },
         "required": ["schemas"],
         "not": {
@@ -194,12 +194,12 @@ fn patch_operation(_: &mut SchemaGenerator) -> Schema {
                 "required": ["op", "value"],
             },
             {
-                "description": "What the path names is added to or replaced.",
+                "description": "Adds to or replaces the attribute at the path.",
                 "properties": { "op": gives, "path": path, "value": true },
                 "required": ["op", "path", "value"],
             },
             {
-                "description": "What the path names is removed.",
+                "description": "Removes the attribute at the path.",
                 "properties": {
                     "op": { "type": "string", "pattern": takes },
                     "path": path, "value": { "type": "null" },
@@ -219,7 +219,7 @@ fn any_case(word: &str) -> String {
     letters.collect()
 }
 
-/// What a filter looks like that is taken.
+/// The pattern of a supported filter.
 pub(super) fn filter_pattern() -> String {
     const GAP: &str = "[ +]*";
     const STRING: &str = concat!(

@@ -1,18 +1,18 @@
-//! SCIM 2.0 (RFC 7643, RFC 7644): the dashboard's users and what they may do.
+//! SCIM 2.0 (RFC 7643, RFC 7644): the dashboard's users and their permissions.
 //!
-//! An installation is one company: its users, its tokens and its rate limit belong to no
-//! workspace, and the app groups of a user's permissions are its workspaces.
+//! An installation is one company: its users, its tokens and its rate limit belong to no workspace,
+//! and the app groups of a user's permissions are its workspaces.
 //!
 //! ```text
 //! body ── schema ──> attributes ── patch ──> attributes ── resource ──> row
 //!         (names, types, who may write)      (merged)      (app groups)
 //! ```
 //!
-//! [`operations`] and [`formats`] describe the calls.
+//! [`operations`] and [`formats`] describe the requests.
 //!
-//! [`schema`] is the one table of what a user has: bodies are read by it, PATCH finds its
-//! targets in it, and [`discovery`] publishes it. Every error under [`PATH`](crate::gateway::scim::PATH) has the protocol's
-//! own body ([`crate::gateway::scim`]).
+//! [`schema`] is the only table of a user's attributes: it defines how bodies are read, PATCH finds
+//! its targets in it, and [`discovery`] publishes it. Every error under
+//! [`PATH`](crate::gateway::scim::PATH) has the protocol's own body ([`crate::gateway::scim`]).
 
 pub mod api;
 mod auth;

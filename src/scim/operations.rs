@@ -15,8 +15,8 @@ use crate::gateway::{Access, ApiError, Operation};
 
 pub(super) const TAG: Tag = Tag {
     name: "Dashboard users (SCIM)",
-    about: "SCIM 2.0 as RFC 7643 and RFC 7644 have it, for the users of the dashboard. Names of \
-            attributes are read in any case; unknown and read-only ones are ignored.",
+    about: "SCIM 2.0 (RFC 7643 and RFC 7644) for the users of the dashboard. Attribute names are \
+            case-insensitive; unknown and read-only attributes are ignored.",
 };
 
 const ID: &str = "2819c223-7f76-453a-919d-413861904646";
@@ -34,38 +34,39 @@ fn of_user(operation: Operation) -> Operation {
     let id = json!({ "type": "string", "format": "uuid", "examples": [ID] });
     operation
         .in_path("id", "The user's `id`.", id)
-        .refuses(&ScimError::no_user(), "No user has the id")
+        .refuses(&ScimError::no_user(), "Unknown user id")
 }
 
-/// With parameters that say which part of a user is answered.
+/// Adds the parameters that select a part of a user.
 fn projected(operation: Operation) -> Operation {
     let names = |example: &str| json!({ "type": "string", "examples": [example] });
     operation
         .in_query(
             "attributes",
-            "Names of attributes: only these are answered, and what is always.",
+            "Attribute names: the response contains only these and the attributes that are always \
+             returned.",
             names("userName,name.givenName"),
         )
         .in_query(
             "excludedAttributes",
-            "Names of attributes that are not; not together with `attributes`.",
+            "Attribute names to omit from the response; not together with `attributes`.",
             names("permissions"),
         )
         .refuses_some(
             ["attributes=id&excludedAttributes=id"].map(Query::of_address),
-            "A parameter is wrong",
+            "A parameter is invalid",
         )
 }
 
-/// Made only of the version that the client means.
+/// Adds the conditions on the user's version.
 fn conditional(operation: Operation) -> Operation {
     operation
         .parameter(json!({
             "in": "header", "name": "If-Match", "schema": { "type": "string" },
-            "description": "Entity tags of versions, or `*`: the call is made only of these.",
+            "description": "Entity tags of versions, or `*`: the request succeeds only for these.",
             "example": "W/\"1\"",
         }))
-        .refuses(&changed(), "`If-Match` names another version")
+        .refuses(&changed(), "The version is not one of `If-Match`")
 }
 
 fn answers_user(operation: Operation, status: StatusCode, about: &'static str) -> Operation {
@@ -81,7 +82,7 @@ fn answers_user(operation: Operation, status: StatusCode, about: &'static str) -
             "The version.",
             json!({ "type": "string", "pattern": "^W/\"[0-9]+\"$" }),
         )
-        .with_header(location, "The user's address.", json!({ "type": "string", "format": "uri" }))
+        .with_header(location, "URL of the user.", json!({ "type": "string", "format": "uri" }))
 }
 
 fn example_user() -> Value {
@@ -105,7 +106,7 @@ fn example_request() -> Value {
     })
 }
 
-/// Links from an answer with a user to what can be done with the user.
+/// Links from a response with a user to the operations on the user.
 fn linked(operation: Operation) -> Operation {
     ["readUser", "replaceUser", "patchUser", "deleteUser"].into_iter().fold(
         operation,
@@ -123,9 +124,9 @@ pub(super) fn list() -> Operation {
     };
     let operation = operation(Method::GET, "listUsers", "List users")
         .about(
-            "In the order in which they were made; sorting is not supported. A filter compares \
-             `userName` with strings, regardless of case: `eq`, `co` and `sw`, joined by `and`. \
-             A `+` in the address stands for itself within a string, and elsewhere for a space.",
+            "Ordered by creation; sorting is not supported. A filter compares `userName` with \
+             strings, ignoring case: `eq`, `co` and `sw`, joined by `and`. In the URL, a `+` \
+             inside of a string is a plus sign, and elsewhere a space.",
         )
         .in_query(
             "filter",
@@ -135,29 +136,33 @@ pub(super) fn list() -> Operation {
                 "examples": ["userName eq \"ann@acme.example\""],
             }),
         )
-        .in_query("startIndex", "Where the page begins; less than 1 counts as 1.", number(1))
+        .in_query(
+            "startIndex",
+            "First result of the page; lower values than 1 count as 1.",
+            number(1),
+        )
         .in_query(
             "count",
-            &format!("Users at most; more than {PAGE} counts as {PAGE}."),
+            &format!("Maximum number of users; more than {PAGE} counts as {PAGE}."),
             number(PAGE),
         )
         .answers::<ListResponse<UserResource>>(StatusCode::OK, "A page.")
         .such_as(ListResponse::all(vec![example_user()]))
         .refuses_some(
             ["filter=userName%20pr", "count=x"].map(Query::of_address),
-            "A parameter is wrong",
+            "A parameter is invalid",
         );
     projected(operation)
 }
 
 pub(super) fn search(id: &'static str) -> Operation {
-    operation(Method::POST, id, "List users, asked for in a body")
+    operation(Method::POST, id, "Search users with a request body")
         .takes::<SearchRequest>(
             "One user",
             json!({ "schemas": [schema::SEARCH], "filter": "userName eq \"ann@acme.example\"" }),
         )
         .answers::<ListResponse<UserResource>>(StatusCode::OK, "A page.")
-        .refuses_some([Query::of_body(&schema::Attributes::new())], "A field is wrong")
+        .refuses_some([Query::of_body(&schema::Attributes::new())], "A field is invalid")
 }
 
 pub(super) fn create() -> Operation {
@@ -172,26 +177,26 @@ pub(super) fn create() -> Operation {
 
 fn wrong_user(operation: Operation) -> Operation {
     let missing = schema::check_schemas(&schema::Attributes::new(), schema::USER);
-    operation.refuses_some([missing], "An attribute is wrong, or the body is no user")
+    operation.refuses_some([missing], "An attribute is invalid, or the body is not a user")
 }
 
 pub(super) fn read() -> Operation {
     let operation = operation(Method::GET, "readUser", "Read a user").parameter(json!({
         "in": "header", "name": "If-None-Match", "schema": { "type": "string" },
-        "description": "Entity tags of versions: of these nothing is answered.",
+        "description": "Entity tags of versions: for these the response is 304.",
         "example": "W/\"1\"",
     }));
     let operation = answers_user(operation, StatusCode::OK, "The user.")
-        .answers_empty(StatusCode::NOT_MODIFIED, "`If-None-Match` names the version.")
+        .answers_empty(StatusCode::NOT_MODIFIED, "The version is one of `If-None-Match`.")
         .with_header("ETag", "The version.", json!({ "type": "string" }));
     of_user(projected(operation))
 }
 
 pub(super) fn replace() -> Operation {
     let operation = operation(Method::PUT, "replaceUser", "Replace a user")
-        .about("What the body does not have is gone, and `active` is true again.")
+        .about("Attributes that are missing in the body are removed, and `active` becomes true.")
         .takes::<UserRequest>("A user", example_request());
-    let operation = answers_user(operation, StatusCode::OK, "The user as it is now.")
+    let operation = answers_user(operation, StatusCode::OK, "The changed user.")
         .refuses(&ScimError::taken(), "Another user has the `userName`");
     of_user(conditional(projected(wrong_user(operation))))
 }
@@ -199,14 +204,15 @@ pub(super) fn replace() -> Operation {
 pub(super) fn patch() -> Operation {
     let operation = operation(Method::PATCH, "patchUser", "Change a user")
         .about(
-            "The operations are done in their order, all or none. A path names an attribute, such \
-             as `department`, `name.givenName`, `permissions.companyPermissions[value eq \
-             \"admin\"]` and `permissions.appGroup[appGroupName eq \"acme\"].appGroupPermissions`; \
-             filters in it are those of lists, over the members of the value.",
+            "The operations are applied in order, all or none. A path identifies an attribute, \
+             such as `department`, `name.givenName`, `permissions.companyPermissions[value eq \
+             \"admin\"]` and `permissions.appGroup[appGroupName eq \
+             \"acme\"].appGroupPermissions`; a path's filters are like those of lists, on the \
+             sub-attributes of the value.",
         )
         .repeatable()
         .takes::<PatchRequest>(
-            "A department, and a permission less",
+            "Add a department, remove a permission",
             json!({
                 "schemas": [schema::PATCH],
                 "Operations": [
@@ -215,22 +221,26 @@ pub(super) fn patch() -> Operation {
                 ],
             }));
     let of = |kind, what: &'static str| ScimError::bad(kind, what);
-    let operation = answers_user(operation, StatusCode::OK, "The user as it is now.")
+    let operation = answers_user(operation, StatusCode::OK, "The changed user.")
         .refuses(&ScimError::taken(), "Another user has the `userName`")
         .refuses(
-            &of(ScimType::InvalidPath, "path: \"x\" is no attribute"),
-            "A path names nothing that there is",
+            &of(ScimType::InvalidPath, "path: \"x\" is not an attribute"),
+            "A path does not match an attribute",
         )
         .refuses(
-            &of(ScimType::NoTarget, "path: no value of appGroup is like that"),
-            "No value is like the path",
+            &of(ScimType::NoTarget, "path: no value of appGroup matches the filter"),
+            "No value matches the path",
         )
-        .refuses(&of(ScimType::Mutability, "id: it is read-only"), "It is read-only or required");
+        .refuses(
+            &of(ScimType::Mutability, "id: is read-only"),
+            "The attribute is read-only or \
+                                                                 required",
+        );
     of_user(conditional(projected(wrong_user(operation))))
 }
 
 pub(super) fn delete() -> Operation {
     let operation = operation(Method::DELETE, "deleteUser", "Remove a user")
-        .answers_empty(StatusCode::NO_CONTENT, "The user is gone.");
+        .answers_empty(StatusCode::NO_CONTENT, "The user is deleted.");
     of_user(conditional(operation))
 }

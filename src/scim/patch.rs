@@ -1,4 +1,4 @@
-//! PATCH (RFC 7644 section 3.5.2): what is added to a user, replaced or removed.
+//! PATCH (RFC 7644 section 3.5.2): adds, replaces or removes attributes of a user.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ struct Operation {
     act: Act,
     /// Empty: the user itself.
     path: Vec<Step>,
-    /// Of what is removed nothing.
+    /// None for a removal.
     value: Value,
 }
 
@@ -34,7 +34,7 @@ enum Act {
     Remove,
 }
 
-/// One attribute of a path, and which of its values are meant.
+/// One attribute of a path, and its filter.
 #[derive(Debug)]
 struct Step {
     attribute: &'static Attribute,
@@ -42,8 +42,7 @@ struct Step {
 }
 
 impl Patch {
-    /// Reads the body of a request. What is wrong with a value is known once it is
-    /// [applied](Self::apply).
+    /// Parses the body of a request. Errors in values show when it is [applied](Self::apply).
     pub fn read(mut body: Attributes) -> Result<Self, ScimError> {
         schema::check_schemas(&body, PATCH)?;
         let name = body.keys().find(|name| name.eq_ignore_ascii_case("Operations")).cloned();
@@ -52,7 +51,7 @@ impl Patch {
             return Err(syntax("Operations: expected an array"));
         };
         if operations.is_empty() || operations.len() > MOST {
-            return Err(syntax(format!("Operations: 1 to {MOST} are taken")));
+            return Err(syntax(format!("Operations: expected 1 to {MOST} operations")));
         }
         operations.into_iter().map(Operation::read).collect::<Result<_, _>>().map(Self)
     }
@@ -65,7 +64,7 @@ impl Patch {
     }
 }
 
-/// What is done at each place that a path means.
+/// The change at each place that matches a path.
 struct Write<'a> {
     act: Act,
     value: &'a Value,
@@ -76,7 +75,7 @@ struct Write<'a> {
 }
 
 impl Write<'_> {
-    /// The value for one more place, as long as there is room.
+    /// The value for one more place, within the size limit.
     fn value(&mut self) -> Result<Value, ScimError> {
         self.take_room()?;
         Ok(self.value.clone())
@@ -88,7 +87,7 @@ impl Write<'_> {
         }
         let left = self.room.checked_sub(self.bytes);
         *self.room = left.ok_or_else(|| {
-            let what = format!("at all places of all operations at most {MOST_WRITTEN} bytes");
+            let what = format!("the operations may write at most {MOST_WRITTEN} bytes in total");
             invalid("value", &what)
         })?;
         Ok(())
@@ -123,12 +122,13 @@ impl Operation {
         };
         match (act, &value) {
             (Act::Remove, _) if path.is_empty() => {
-                Err(ScimError::bad(ScimType::NoTarget, "path: remove needs one"))
+                Err(ScimError::bad(ScimType::NoTarget, "path: is required for remove"))
             }
-            (Act::Remove, Some(value)) if !value.is_null() => {
-                Err(syntax("value: remove takes none; a filter in the path says which values"))
-            }
-            (Act::Add | Act::Replace, None) => Err(invalid("value", "it is missing")),
+            (Act::Remove, Some(value)) if !value.is_null() => Err(syntax(
+                "value: not allowed for remove; select values with a filter in the \
+                            path",
+            )),
+            (Act::Add | Act::Replace, None) => Err(invalid("value", "is missing")),
             _ => Ok(Self { act, path, value: value.unwrap_or_default() }),
         }
     }
@@ -137,9 +137,9 @@ impl Operation {
         match self.path.as_slice() {
             [] => {
                 let Value::Object(value) = self.value else {
-                    return Err(invalid("value", "expected an object, since there is no path"));
+                    return Err(invalid("value", "expected an object, because path is missing"));
                 };
-                // Null is a value here: it takes away what it replaces.
+                // Null is a value here: it removes the value that it replaces.
                 for (name, value) in schema::without_extensions(value) {
                     match read_path(&name) {
                         Ok(path) => write(self.act, &value, &path, user, room)?,
@@ -166,7 +166,7 @@ fn write(
     walk(&mut Write { act, value, bytes, room }, path, user)
 }
 
-/// Goes down a path, and does what is to be done at its end.
+/// Follows a path, and applies the change at its end.
 fn walk(write: &mut Write<'_>, path: &[Step], object: &mut Attributes) -> Result<(), ScimError> {
     let Some((Step { attribute, filter }, rest)) = path.split_first() else { return Ok(()) };
     let act = write.act;
@@ -190,14 +190,14 @@ fn walk(write: &mut Write<'_>, path: &[Step], object: &mut Attributes) -> Result
     let is_meant = |value: &Value| filter.as_ref().is_none_or(|filter| holds(filter, value));
     let meant: Vec<usize> = (0..values.len()).filter(|at| is_meant(&values[*at])).collect();
     if meant.is_empty() && act != Act::Remove {
-        let what = format!("path: no value of {name} is like that");
+        let what = format!("path: no value of {name} matches the filter");
         return Err(ScimError::bad(ScimType::NoTarget, what));
     }
     match (rest, act) {
         ([], Act::Remove) => remove_values(object, name, is_meant),
         ([], Act::Add | Act::Replace) => {
             let new = schema::read(&single(attribute), write.value.clone(), name)?;
-            let new = new.ok_or_else(|| invalid(name, "it is missing"))?;
+            let new = new.ok_or_else(|| invalid(name, "is missing"))?;
             for at in meant {
                 write.take_room()?;
                 match act {
@@ -239,7 +239,7 @@ fn set(
     let new = if act == Act::Remove { None } else { schema::read(attribute, value, name)? };
     let Some(new) = new else {
         if attribute.is_required {
-            return Err(ScimError::bad(ScimType::Mutability, format!("{name}: it is required")));
+            return Err(ScimError::bad(ScimType::Mutability, format!("{name}: is required")));
         }
         // Nothing is added by nothing.
         if act != Act::Add {
@@ -267,8 +267,8 @@ fn add_values(values: &mut Vec<Value>, new: Vec<Value>, name: &str) -> Result<()
     Ok(())
 }
 
-/// Gives a value what a new one has: the members of an object one by one, and where they are
-/// added to, of lists what is new.
+/// Merges a new value into an existing one: objects field by field, and, when adding to a list, its
+/// new elements.
 fn merge(act: Act, is: &mut Value, new: Value, name: &str) -> Result<(), ScimError> {
     match (is, new) {
         (Value::Object(is), Value::Object(new)) => {
@@ -315,7 +315,7 @@ impl From<PathError> for ScimError {
         match error {
             PathError::Unknown(name) => no_attribute(&name),
             PathError::ReadOnly(name) => {
-                Self::bad(ScimType::Mutability, format!("{name}: it is read-only"))
+                Self::bad(ScimType::Mutability, format!("{name}: is read-only"))
             }
             PathError::Refused(error) => error,
         }
@@ -346,20 +346,20 @@ fn read_path(text: &str) -> Result<Vec<Step>, PathError> {
         match after.strip_prefix('.') {
             Some(after) => rest = after,
             None if after.is_empty() => return Ok(path),
-            None => return Err(bad_path("expected a dot behind a filter").into()),
+            None => return Err(bad_path("expected a dot after a filter").into()),
         }
     }
 }
 
-/// The filter in brackets that a text begins with, if there is one, and what is behind it.
+/// The filter in brackets at the start of a text, if any, and the rest.
 fn read_filter<'a>(
     attribute: &Attribute,
     text: &'a str,
 ) -> Result<(Option<Filter>, &'a str), ScimError> {
     let Some(inside) = text.strip_prefix('[') else { return Ok((None, text)) };
-    let end = end_of_filter(inside).ok_or_else(|| bad_path("a bracket has no end"))?;
+    let end = end_of_filter(inside).ok_or_else(|| bad_path("a bracket is not closed"))?;
     if !attribute.is_multi_valued {
-        return Err(bad_path(format!("{} has one value only", attribute.name)));
+        return Err(bad_path(format!("{} has only one value", attribute.name)));
     }
     let filter = Filter::parse(&inside[..end])?;
     let is_known = |name: &str| match attribute.kind {
@@ -391,7 +391,7 @@ fn syntax(what: impl Into<std::borrow::Cow<'static, str>>) -> ScimError {
 
 fn no_attribute(name: &str) -> ScimError {
     const SHOWN: usize = 128;
-    bad_path(format!("{:?} is no attribute", beginning(name, SHOWN)))
+    bad_path(format!("{:?} is not an attribute", beginning(name, SHOWN)))
 }
 
 fn bad_path(what: impl std::fmt::Display) -> ScimError {

@@ -1,5 +1,4 @@
-//! `attributes` and `excludedAttributes` (RFC 7644 section 3.9): which part of a resource is
-//! answered.
+//! `attributes` and `excludedAttributes` (RFC 7644 section 3.9): select a part of a resource.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +7,7 @@ use serde_json::Value;
 use super::schema::{Attributes, invalid, without_urn};
 use crate::gateway::scim::{ScimError, ScimType};
 
-/// What is answered always.
+/// Attributes that are always returned.
 const ALWAYS: [&str; 2] = ["schemas", "id"];
 
 /// The most names of a list: more than a user has.
@@ -35,7 +34,7 @@ impl Projection {
             ([], without) => Ok(Self::Without(paths("excludedAttributes", without)?)),
             _ => Err(ScimError::bad(
                 ScimType::InvalidValue,
-                "attributes and excludedAttributes exclude each other",
+                "use attributes or excludedAttributes, not both",
             )),
         }
     }
@@ -63,7 +62,7 @@ impl Projection {
 /// The paths that a list names, each once.
 fn paths(list: &str, names: &[String]) -> Result<BTreeSet<Path>, ScimError> {
     if names.len() > MOST {
-        return Err(invalid(list, &format!("at most {MOST} names are taken")));
+        return Err(invalid(list, &format!("at most {MOST} names are allowed")));
     }
     let path = |name: &String| {
         let name = without_urn(name.trim()).to_ascii_lowercase();

@@ -21,8 +21,8 @@ pub struct Query {
     pub projection: Projection,
 }
 
-/// The names that it can have, which sorting is none of: it is said to be unsupported, and
-/// clients that ask all the same get the users in the order that they were made in.
+/// The supported parameters. Sorting is not among them: it is documented as unsupported, and
+/// clients that request it get users in the order of their creation.
 #[derive(Default)]
 struct Raw {
     filter: Option<String>,
@@ -35,14 +35,14 @@ struct Raw {
 impl Query {
     /// Of the part of an address behind the question mark.
     pub fn of_address(query: &str) -> Result<Self, ScimError> {
-        // A plus is kept: of an address that was written without the rules for forms it is one,
-        // and a filter takes it for a space where it cannot be.
+        // A plus is kept: in a URL without form encoding it is a plus, and a filter reads it as a
+        // space where it cannot be one.
         let query = query.replace('+', "%2B");
         let mut raw = Raw::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let names = || value.split(',').filter(|name| !name.is_empty()).map(str::to_owned);
             let once = |member: &mut Option<String>| match member.replace(value.to_string()) {
-                Some(_) => Err(invalid(&name, "it is there twice")),
+                Some(_) => Err(invalid(&name, "duplicate parameter")),
                 None => Ok(()),
             };
             match &*name {
@@ -62,8 +62,7 @@ impl Query {
         schema::check_schemas(body, SEARCH)?;
         let number = |name: &str| match schema::member(body, name) {
             None | Some(Value::Null) => Ok(None),
-            // However it is written: 1.0 is as whole as 1. What is past all users, or before them,
-            // may be as far as it likes.
+            // In any notation: 1.0 is as whole as 1. Values beyond all users are allowed.
             Some(Value::Number(number)) => match number.as_f64() {
                 Some(far) if !number.is_i64() && far.fract() == 0.0 => {
                     Ok(Some((far as i64).to_string()))
@@ -108,11 +107,11 @@ impl Raw {
         };
         if filter.0.iter().any(|comparison| !comparison.attribute.eq_ignore_ascii_case("userName"))
         {
-            return Err(refused("userName is what can be filtered by"));
+            return Err(refused("only userName can be used in a filter"));
         }
         Ok(Query {
             filter,
-            // What is less than may be counts as the least that may be.
+            // Values below the minimum count as the minimum.
             start_index: number("startIndex", self.start_index, 1)?.max(1),
             count: number("count", self.count, PAGE)?.clamp(0, PAGE),
             projection: Projection::new(&self.attributes, &self.excluded_attributes)?,

@@ -1,4 +1,4 @@
-//! A user as it is kept and as it is shown.
+//! The stored and the returned form of a user.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -15,8 +15,8 @@ use kit::clock::format_time;
 /// The most bytes of a user, as JSON.
 const LARGEST: usize = 64 << 10;
 
-/// `lastSignInAt` of who never signed in (src/gateway/README.md, The SCIM user): there is nothing
-/// to sign in to here.
+/// `lastSignInAt` of a user without a sign-in (src/gateway/README.md, The SCIM user): Longshore has
+/// no sign-in.
 pub const NEVER: &str = "Thursday, January 1, 1970 12:00:00 AM";
 
 /// What of a user is written: by the calls, or by the company document of the workspace file.
@@ -28,7 +28,7 @@ pub struct User {
     pub external_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Name>,
-    /// Of a user who is made, true unless it is given.
+    /// True for a new user by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ pub struct Team {
     pub team_permissions: Vec<String>,
 }
 
-/// An app group that there is: a workspace.
+/// An existing app group: a workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppGroup {
     pub id: String,
@@ -84,8 +84,8 @@ pub struct AppGroup {
 }
 
 impl AppGroup {
-    /// Of the workspace of that name. The id follows from it, so it is the same in an
-    /// installation that is made anew from the same file.
+    /// The app group of a workspace. Its id is derived from the name, so it is the same in another
+    /// installation with the same file.
     pub fn of(workspace: &str) -> Self {
         let hash: [u8; 32] =
             Sha256::new().chain_update("app group\0").chain_update(workspace).finalize().into();
@@ -100,15 +100,15 @@ impl User {
     /// Of attributes as [`schema::read_user`] leaves them; its app groups are among `there_are`.
     pub fn of(attributes: Attributes, there_are: &[AppGroup]) -> Result<Self, ScimError> {
         if attributes.get("userName").and_then(Value::as_str).is_none_or(str::is_empty) {
-            return Err(invalid("userName", "it is missing"));
+            return Err(invalid("userName", "is missing"));
         }
         let mut user: Self = serde_json::from_value(attributes.into())
-            .map_err(|error| ApiError::Internal(format!("attributes that were read: {error}")))?;
+            .map_err(|error| ApiError::Internal(format!("stored attributes: {error}")))?;
         if let Some(permissions) = &mut user.permissions {
             settle(&mut permissions.app_group, there_are)?;
         }
         if user.to_json().len() > LARGEST {
-            return Err(invalid("permissions", "a user has at most 64 KiB, all together"));
+            return Err(invalid("permissions", "a user can have at most 64 KiB in total"));
         }
         Ok(user)
     }
@@ -117,11 +117,11 @@ impl User {
     pub fn attributes(&self) -> Result<Attributes, ScimError> {
         match serde_json::to_value(self) {
             Ok(Value::Object(attributes)) => Ok(schema::read_user(attributes)?),
-            other => Err(ApiError::Internal(format!("a user is no object: {other:?}")).into()),
+            other => Err(ApiError::Internal(format!("a user is not an object: {other:?}")).into()),
         }
     }
 
-    /// As it is kept.
+    /// As it is stored.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("texts, lists and booleans are JSON")
     }
@@ -132,13 +132,13 @@ impl User {
     }
 }
 
-/// A text regardless of case. Each character by itself: a part of a folded text is the folded
-/// part, as `co` wants it.
+/// A text for case-insensitive comparison. Each character is folded separately, so that a part of a
+/// folded text is a folded part, which `co` needs.
 pub fn folded(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// Gives each app group the id and the name of the workspace that is meant.
+/// Sets the id and the name of each app group from its workspace.
 fn settle(groups: &mut [UserAppGroup], there_are: &[AppGroup]) -> Result<(), ScimError> {
     for at in 0..groups.len() {
         let (before, rest) = groups.split_at_mut(at);
@@ -151,16 +151,16 @@ fn settle(groups: &mut [UserAppGroup], there_are: &[AppGroup]) -> Result<(), Sci
                 && (is_id || is_name)
         });
         let Some(meant) = meant else {
-            let what = format!("no app group has this {APP_GROUP_ID} and {APP_GROUP_NAME}");
+            let what = format!("no app group matches this {APP_GROUP_ID} and {APP_GROUP_NAME}");
             return Err(invalid("permissions.appGroup", &what));
         };
         if before.iter().any(|other| other.app_group_id == meant.id) {
-            return Err(invalid("permissions.appGroup", "an app group is there twice"));
+            return Err(invalid("permissions.appGroup", "duplicate app group"));
         }
         group.app_group_id.clone_from(&meant.id);
         group.app_group_name.clone_from(&meant.name);
         if group.team.iter().any(|team| team.team_id.is_none() && team.team_name.is_none()) {
-            let what = "a team has a teamId or a teamName";
+            let what = "a team needs a teamId or a teamName";
             return Err(invalid("permissions.appGroup.team", what));
         }
     }
@@ -177,10 +177,10 @@ pub fn etag(version: i64) -> String {
     format!("W/\"{version}\"")
 }
 
-/// A user as it is answered.
+/// A user as it is returned.
 pub fn shown(stored: &StoredUser, base: &str) -> Result<Attributes, ScimError> {
     let mut attributes = stored.user.attributes()?;
-    // Clients read these without asking whether they are there.
+    // Clients read these without checking that they exist.
     if let Some(permissions) = &stored.user.permissions {
         attributes.insert("permissions".into(), json!(permissions));
     }

@@ -17,13 +17,13 @@ use store::{StoreError, Tx, execute, from_row, on};
 /// More bytes than any name has.
 const LONGEST_PART: usize = 4 << 10;
 
-/// A user that there is.
+/// A stored user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredUser {
     pub id: Uuid,
     pub user: User,
-    /// The [key](User::key) that the company document declares the user by, whatever the name
-    /// is now; none of others.
+    /// The [key](User::key) with which the company document declares the user, whatever the name is
+    /// now; none for others.
     pub declared_key: Option<String>,
     /// Counted up by each change.
     pub version: i64,
@@ -76,11 +76,11 @@ pub(super) async fn by_id(tx: &mut Tx, id: Uuid) -> Result<Option<StoredUser>, S
     .transpose()
 }
 
-/// The same, which nobody else changes until the transaction ends.
+/// The same, locked until the transaction ends.
 pub(super) async fn locked(tx: &mut Tx, id: Uuid) -> Result<Option<StoredUser>, StoreError> {
     let sql = match tx.is_postgres() {
         true => users!("WHERE id = $1 FOR UPDATE"),
-        // Who writes is alone.
+        // SQLite has a single writer.
         false => users!("WHERE id = $1"),
     };
     on!(tx, c => sqlx::query_as::<_, UserRow>(sql).bind(id).fetch_optional(c).await?)
@@ -88,7 +88,7 @@ pub(super) async fn locked(tx: &mut Tx, id: Uuid) -> Result<Option<StoredUser>, 
         .transpose()
 }
 
-/// Has nobody else change those whom the company document declares until the transaction ends.
+/// Locks the declared users until the transaction ends.
 pub async fn lock_declared(tx: &mut Tx) -> Result<(), StoreError> {
     if let Tx::Postgres(tx) = tx {
         let all = sqlx::query(
@@ -110,7 +110,7 @@ pub async fn list_declared(tx: &mut Tx) -> Result<Vec<StoredUser>, StoreError> {
     .collect()
 }
 
-/// Whether somebody has that name.
+/// Whether a user has that name.
 pub async fn is_taken(tx: &mut Tx, user: &User) -> Result<bool, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "SELECT EXISTS (SELECT 1 FROM dashboard_users WHERE name_key = $1)",
@@ -118,8 +118,8 @@ pub async fn is_taken(tx: &mut Tx, user: &User) -> Result<bool, StoreError> {
     .bind(user.key()).fetch_one(c).await?))
 }
 
-/// How many users there are that a filter holds for, and those of them after the first `skip`,
-/// at most `count`, in the order that they were made in.
+/// The number of users that match a filter, and a page of them: after the first `skip`, at most
+/// `count`, in the order of their creation.
 pub(super) async fn search(
     tx: &mut Tx,
     filter: &Filter,
@@ -175,7 +175,7 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
 }
 
-/// Makes a user. A [unique violation](StoreError::is_unique_violation) where another one has the
+/// Creates a user. A [unique violation](StoreError::is_unique_violation) if another one has the
 /// name; the transaction is over then.
 pub async fn insert(tx: &mut Tx, new: NewUser<'_>, now: i64) -> Result<StoredUser, StoreError> {
     let id = Uuid::now_v7();
@@ -223,8 +223,8 @@ pub async fn update(
     Ok(changed)
 }
 
-/// Lets others have the name of a user, who is given another one by [`update`] in the same
-/// transaction: so two can change names with each other.
+/// Frees the name of a user, who gets another one by [`update`] in the same transaction: so two
+/// users can swap names.
 pub async fn free_name(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     // A name has no control characters.
     let nobodys = format!("\n{id}");

@@ -82,7 +82,7 @@ impl Attribute {
         Self { is_published: false, ..self }
     }
 
-    /// What it consists of; nothing where it is no object.
+    /// Its sub-attributes; none if it is not complex.
     pub fn members(&self) -> &'static [Attribute] {
         match self.kind {
             Kind::Complex(members) => members,
@@ -97,9 +97,9 @@ const NAME: &[Attribute] = &[
 ];
 
 const TEAM: &[Attribute] = &[
-    Attribute::text("teamId", "The identifier of the team; it or the name is there."),
+    Attribute::text("teamId", "The team's identifier; this or the name is required."),
     Attribute::text("teamName", "The name of the team."),
-    Attribute::text("teamPermissions", "What the user may do in the team.").multi_valued(),
+    Attribute::text("teamPermissions", "The user's permissions in the team.").multi_valued(),
 ];
 
 /// The members whose values are the workspaces of the installation.
@@ -107,20 +107,21 @@ pub const APP_GROUP_ID: &str = "appGroupId";
 pub const APP_GROUP_NAME: &str = "appGroupName";
 
 const APP_GROUP: &[Attribute] = &[
-    Attribute::text(APP_GROUP_ID, "The identifier of the app group; it or the name is given."),
+    Attribute::text(APP_GROUP_ID, "The app group's identifier; this or the name is required."),
     Attribute::text(APP_GROUP_NAME, "The name of the app group."),
-    Attribute::text("appGroupPermissions", "What the user may do in the app group.").multi_valued(),
-    // Deeper than a schema can say (RFC 7643 section 2.3.8 knows no objects in objects), and than
-    // clients that read schemas take.
+    Attribute::text("appGroupPermissions", "The user's permissions in the app group.")
+        .multi_valued(),
+    // Deeper than a schema can describe (RFC 7643 section 2.3.8 has no complex attributes inside of
+    // others), and than clients that read schemas accept.
     Attribute::new("team", Kind::Complex(TEAM), "The user's teams in the app group.")
         .multi_valued()
         .unpublished(),
 ];
 
 const PERMISSIONS: &[Attribute] = &[
-    Attribute::text("companyPermissions", "What the user may do in all of the company.")
+    Attribute::text("companyPermissions", "The user's permissions in the whole company.")
         .multi_valued(),
-    Attribute::new("appGroup", Kind::Complex(APP_GROUP), "What the user may do in app groups.")
+    Attribute::new("appGroup", Kind::Complex(APP_GROUP), "The user's permissions in app groups.")
         .multi_valued(),
 ];
 
@@ -133,11 +134,11 @@ pub const USER_ATTRIBUTES: &[Attribute] = &[
     Attribute::new(
         "active",
         Kind::Boolean,
-        "Whether the user may sign in; true of a new user unless given.",
+        "Whether the user may sign in; true by default for a new user.",
     ),
-    Attribute::text(DEPARTMENT, "The department that the user works in."),
-    Attribute::text("lastSignInAt", "When the user signed in last, in UTC.").read_only(),
-    Attribute::new("permissions", Kind::Complex(PERMISSIONS), "What the user may do."),
+    Attribute::text(DEPARTMENT, "The user's department."),
+    Attribute::text("lastSignInAt", "Time of the user's last sign-in, in UTC.").read_only(),
+    Attribute::new("permissions", Kind::Complex(PERMISSIONS), "The user's permissions."),
 ];
 
 /// What every resource has, and no schema lists (RFC 7643 section 3.1).
@@ -190,7 +191,7 @@ pub fn without_extensions(object: Attributes) -> Attributes {
     flat
 }
 
-/// Refuses a body that does not say that it is what it must be.
+/// Rejects a body without the required schema URN.
 pub fn check_schemas(body: &Attributes, wanted: &str) -> Result<(), ScimError> {
     let schemas = member(body, "schemas").and_then(Value::as_array);
     let says = |value: &Value| value.as_str().is_some_and(|urn| urn.eq_ignore_ascii_case(wanted));
@@ -233,7 +234,7 @@ fn read_object(
     Ok(attributes)
 }
 
-/// The value of an attribute; none where it is no value. `path` is its place, for the error.
+/// The value of an attribute; none for null and empty arrays. `path` is its place, for the error.
 pub fn read(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Value>, ScimError> {
     if !attribute.is_multi_valued {
         return read_one(attribute, value, path);
@@ -254,7 +255,7 @@ pub fn check_count(values: usize, path: &str) -> Result<(), ScimError> {
     if values <= MOST_VALUES {
         return Ok(());
     }
-    Err(invalid(path, &format!("at most {MOST_VALUES} values are taken")))
+    Err(invalid(path, &format!("at most {MOST_VALUES} values are allowed")))
 }
 
 fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Value>, ScimError> {
@@ -280,10 +281,10 @@ fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
 
 fn check_text(text: &str, path: &str) -> Result<(), ScimError> {
     if text.chars().count() > LONGEST {
-        return Err(invalid(path, &format!("at most {LONGEST} characters are taken")));
+        return Err(invalid(path, &format!("at most {LONGEST} characters are allowed")));
     }
     if text.contains(char::is_control) {
-        return Err(invalid(path, "control characters are not taken"));
+        return Err(invalid(path, "control characters are not allowed"));
     }
     Ok(())
 }

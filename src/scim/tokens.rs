@@ -1,6 +1,6 @@
-//! SCIM tokens: made or declared, found, listed, revoked. They are kept as
-//! [API keys](crate::workspaces::keys) are, but belong to the installation and may all do the
-//! same.
+//! SCIM tokens: created or declared, found, listed, revoked. They are stored like [API
+//! keys](crate::workspaces::keys), but belong to the installation and all have the same
+//! permissions.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Credential for TokenMatch {
     }
 }
 
-/// The token whose secret is `presented`, if there is one and it is not revoked.
+/// The token with the secret `presented`, if it exists and is not revoked.
 pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<TokenMatch>>, FindError> {
     credentials::find(app, presented).await
 }
@@ -56,7 +56,7 @@ pub async fn read_list(app: &App) -> Result<(), FindError> {
     credentials::list::<TokenMatch>(app).await.map(drop)
 }
 
-/// A token to make.
+/// A new token.
 #[derive(Clone, Copy, Debug)]
 pub struct NewToken<'a> {
     pub name: &'a str,
@@ -65,7 +65,7 @@ pub struct NewToken<'a> {
     pub declared: bool,
 }
 
-/// A token as listed. Its secret is known to nobody here.
+/// A token in a list. Its secret is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenInfo {
     pub id: Uuid,
@@ -91,9 +91,9 @@ pub enum TokenError {
     /// Its name or its secret is none.
     #[error(transparent)]
     Invalid(#[from] KeyError),
-    #[error("another token is called {0} or has this secret; revoke it first, or choose another")]
+    #[error("a token with the name {0} or this secret exists; revoke it first, or choose another")]
     Taken(String),
-    #[error("no token called {0}, and none with that id, that is not revoked already")]
+    #[error("unknown or revoked token {0}")]
     Unknown(String),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -109,14 +109,14 @@ impl Retry for TokenError {
     }
 }
 
-/// Makes a token with a random secret, and answers the secret: it is not kept.
+/// Creates a token with a random secret, and returns the secret, which is not stored.
 pub async fn create(tx: &mut Tx, clock: &Clock, token: NewToken<'_>) -> Result<String, TokenError> {
     let secret = random_secret("lss_");
     create_with_secret(tx, clock, token, &secret).await?;
     Ok(secret)
 }
 
-/// Makes a token with a secret given.
+/// Creates a token with a given secret.
 pub async fn create_with_secret(
     tx: &mut Tx,
     clock: &Clock,
@@ -131,8 +131,8 @@ pub async fn create_with_secret(
     }
 }
 
-/// Ends a token, named by its name or its id, and answers what it was. Processes that know it
-/// go on honouring it for five seconds at most, if the database answers them.
+/// Revokes a token by its name or its id, and returns it. Processes may accept it for up to five
+/// seconds, while the database responds.
 pub async fn revoke(tx: &mut Tx, clock: &Clock, name_or_id: &str) -> Result<TokenInfo, TokenError> {
     let id = Uuid::parse_str(name_or_id).ok();
     let token = list(tx)

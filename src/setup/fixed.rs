@@ -12,20 +12,20 @@ const SECRET_KEY: &str = "secret_key.check";
 /// What the check value of the secret key is derived for.
 const CHECK: &str = "check of the secret key";
 
-/// The settings are not those of this installation; the text says what to do.
+/// The settings do not match this installation; the text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum FixedError {
     #[error("the database was never migrated: run `longshore migrate`")]
     Missing,
     #[error(
-        "log.partitions is {configured}, and this installation's topics have {fixed}: the \
-         number is fixed by the first `longshore migrate`; set it back to {fixed}"
+        "log.partitions is {configured}, but this installation's topics have {fixed}. The first \
+         `longshore migrate` fixes the number; set it back to {fixed}"
     )]
     Partitions { configured: u32, fixed: u32 },
     #[error(
-        "LONGSHORE_SECRET_KEY (or secret.key in the data directory) is not the key that this \
-         database's secrets are sealed with: set the right one, or to rotate keys give the \
-         former one as LONGSHORE_SECRET_KEY_OLD"
+        "LONGSHORE_SECRET_KEY (or secret.key in the data directory) is not the key that encrypts \
+         this database's secrets: set the right key, or, to rotate keys, set \
+         LONGSHORE_SECRET_KEY_OLD to the previous key"
     )]
     SecretKey,
     #[error(transparent)]
@@ -46,18 +46,17 @@ impl Retry for FixedError {
 pub enum Sealed {
     /// The current one.
     Current,
-    /// `LONGSHORE_SECRET_KEY_OLD`: the next `migrate` seals them anew.
+    /// `LONGSHORE_SECRET_KEY_OLD`: the next `migrate` encrypts them again.
     Old,
 }
 
-/// Writes the number of partitions down if there is none yet; the error says when it is
-/// another one.
+/// Stores the number of partitions if none is stored; an error if it differs.
 pub async fn fix_partitions(tx: &mut Tx, configured: u32) -> Result<(), FixedError> {
     settings::put_if_absent(tx, PARTITIONS, &configured.to_string()).await?;
     check_partitions(tx, configured).await
 }
 
-/// Refuses another number of partitions than was written down.
+/// Refuses another number of partitions than was stored.
 pub async fn check_partitions(tx: &mut Tx, configured: u32) -> Result<(), FixedError> {
     let fixed = settings::get(tx, PARTITIONS).await?.ok_or(FixedError::Missing)?;
     let fixed = fixed
@@ -66,7 +65,7 @@ pub async fn check_partitions(tx: &mut Tx, configured: u32) -> Result<(), FixedE
     if fixed == configured { Ok(()) } else { Err(FixedError::Partitions { configured, fixed }) }
 }
 
-/// Writes down which secret key this is, if none is yet; then [`check_secret_key`].
+/// Stores which secret key this is, if none is yet; then [`check_secret_key`].
 pub async fn fix_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<Sealed, FixedError> {
     settings::put_if_absent(tx, SECRET_KEY, &check_value(secrets)).await?;
     check_secret_key(tx, secrets).await
@@ -84,7 +83,7 @@ pub async fn check_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<Sealed
     if secrets.verify(CHECK, &[], &tag) { Ok(Sealed::Old) } else { Err(FixedError::SecretKey) }
 }
 
-/// Writes down that everything is sealed with the current key now.
+/// Stores that everything is sealed with the current key now.
 pub async fn put_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StoreError> {
     settings::put(tx, SECRET_KEY, &check_value(secrets)).await
 }

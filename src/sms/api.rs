@@ -28,16 +28,16 @@ pub fn routes() -> Routes {
         Method::POST,
         "removeInvalidNumbers",
         TAG,
-        "Take phone numbers off the list of invalid ones",
+        "Remove phone numbers from the list of invalid numbers",
     )
     .by(Access::Key(PERMISSION))
     .about(
-        "A number that is not on the list is no error. If a number is wrong, the list stays as \
-         it is.",
+        "A number that is not on the list is not an error. If one number is invalid, none is \
+         removed.",
     )
     .repeatable()
     .takes::<PhoneNumbers>("Two numbers", json!({ "phone_numbers": ["+15550100", "+15550101"] }))
-    .answers_success(StatusCode::CREATED, "They are not on the list.");
+    .answers_success(StatusCode::CREATED, "The numbers are no longer on the list.");
     Routes::new().route("/sms/invalid_phone_numbers/remove", route, [operation])
 }
 
@@ -58,7 +58,7 @@ async fn remove(
     idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
             let removed = rows::remove(tx, workspace, &phone_numbers.0).await?;
-            tracing::info!(removed, "phone numbers taken off the invalid ones");
+            tracing::info!(removed, "phone numbers removed from the invalid numbers");
             Answer::of(StatusCode::CREATED, &Success::default())
         })
     })

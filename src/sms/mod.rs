@@ -1,5 +1,4 @@
-//! Phone numbers that are known to be invalid: messages are not sent to them until somebody
-//! takes them off the list.
+//! Invalid phone numbers: they get no messages until they are removed from the list.
 
 pub mod api;
 mod rows;
@@ -34,7 +33,7 @@ impl TryFrom<String> for PhoneNumber {
 }
 
 impl PhoneNumber {
-    /// Reads a number, with its plus or without; the error says what is meant.
+    /// Parses a number, with or without plus; the error has the expected format.
     pub fn parse(text: &str) -> Result<Self, String> {
         let digits = text.strip_prefix('+').unwrap_or(text);
         if DIGITS.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -42,7 +42,7 @@ pub async fn add(
     }, "ON CONFLICT DO NOTHING"))
 }
 
-/// Takes numbers off the list; how many were there.
+/// Removes numbers from the list; returns how many were on it.
 pub async fn remove(
     tx: &mut Tx,
     workspace: i32,

@@ -1,9 +1,7 @@
-//! What there is to do in the whole fleet, as metrics tell it: read from the store every
-//! `ops.watch_seconds` by each process that takes calls, since there is always one, and none of
-//! them knows less than another.
+//! Metrics of the whole fleet's work: read from the store every `ops.watch_seconds` by each
+//! gateway, because there is always one, and all know the same.
 //!
-//! What was read is forgotten as soon as it cannot be read anew: a number that is not known is
-//! not shown.
+//! The values are dropped as soon as they cannot be refreshed: an unknown number is not shown.
 
 mod rows;
 
@@ -23,18 +21,18 @@ use kit::retry;
 use store::claims::{self, Kind};
 use store::{Store, StoreError, answered_in_turn, from_row};
 
-/// How long the store may take to answer.
+/// Time limit of a response from the store.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// No more than so many of a sort are counted, so that a look stays cheap.
+/// The count of each kind stops at this number, so that a query stays cheap.
 const MOST: i64 = 100_000;
 
-/// What is known, as text of metrics. Cheap to clone.
+/// The values as metrics text. Cheap to clone.
 #[derive(Default)]
 pub struct Fleet(Mutex<String>);
 
 impl Fleet {
-    /// What is known now; nothing before the first look.
+    /// The current values; empty before the first query.
     pub fn render(&self) -> String {
         self.0.lock().clone()
     }
@@ -93,13 +91,13 @@ pub async fn watch(app: App, shutdown: CancellationToken) {
                 }));
             }
             Err(error) => {
-                tracing::warn!(%error, "the work of the fleet is not known");
+                tracing::warn!(%error, "cannot read the work of the fleet");
                 app.kept::<Fleet>().set(render_apart(|| seen_at.into_iter().for_each(tell_seen)));
             }
         }
         retry::wait(pause, &shutdown).await;
     }
-    // Nobody looks any more while the last calls are answered.
+    // Queries stop while the last requests are served.
     app.kept::<Fleet>().set(String::new());
 }
 
@@ -128,7 +126,7 @@ fn tell_seen(at: f64) {
     metrics::gauge!("longshore_fleet_seen_timestamp_seconds").set(at);
 }
 
-/// The states that exports are told of; of those that none is in, no row is read.
+/// The states of exports in the metrics; empty states read no row.
 const EXPORTS: [&str; 4] = ["queued", "planning", "running", "finishing"];
 
 impl Look {

@@ -1,5 +1,5 @@
-//! Log lines on their way to standard error. Whoever logs puts a line into memory and goes on; one
-//! thread writes. A reader that is slow, or gone, costs lines and no work.
+//! Log lines on their way to standard error. Logging puts a line into memory and returns; one
+//! thread writes. A reader that is slow or gone costs lines, but delays no work.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-/// Bytes of lines that wait for the reader. What comes when they are taken is dropped.
+/// Bytes of lines that wait for the reader. Further lines are dropped.
 const MOST_WAITING: usize = 1 << 20;
 
-/// Bytes that are written at once, unless a line is longer: what a pipe takes whole, so that lines
-/// of several processes do not run into each other (`PIPE_BUF`).
+/// Bytes that are written together, unless a line is longer: the atomic size of a pipe, so that
+/// lines of several processes do not mix (`PIPE_BUF`).
 const PIECE: usize = 4_096;
 
-/// How long the end of a process waits for a reader that takes nothing.
+/// How long the end of a process waits for a reader that reads nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long it waits in all, also for a reader that takes a little now and then.
+/// The total wait, also for a reader that reads slowly.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// Before a terminal or pipe that takes nothing now is asked again.
+/// Pause before a blocked terminal or pipe is tried again.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Those of this process, once it logs.
@@ -49,7 +49,7 @@ struct State {
 
 /// The lines of this process, with the thread that writes them; called again, the same.
 pub(super) fn start() -> io::Result<&'static Lines> {
-    // Not by `io::stderr()`, whose lock a writer that hangs would keep from everybody else.
+    // Not `io::stderr()`: a blocked writer would hold its lock forever.
     let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
     if STARTED.set(Lines::default()).is_ok() {
         let lines = STARTED.wait();
@@ -75,7 +75,7 @@ pub fn say(text: &str) {
     }
 }
 
-/// Waits until everything is written, unless nobody reads.
+/// Waits until everything is written, unless the reader has stopped.
 pub fn flush() {
     if let Some(lines) = STARTED.get() {
         lines.flush_with(PATIENCE, LONGEST);
@@ -110,7 +110,7 @@ impl Write for &Lines {
 }
 
 impl Lines {
-    /// Adds a line that is never dropped for want of room: a process says few of these.
+    /// Adds a line that is never dropped; a process has few of these.
     fn add_last(&self, text: &str) {
         let mut state = self.state.lock();
         state.waiting.extend(text.as_bytes());
@@ -134,13 +134,17 @@ impl Lines {
             drop(state);
             self.changed.notify_all();
             if is_over && is_written && dropped > told {
-                tracing::warn!(lines = dropped - told, "log lines were dropped: nobody read them");
+                tracing::warn!(
+                    lines = dropped - told,
+                    "log lines dropped: standard error was not \
+                                                        read"
+                );
                 told = dropped;
             }
         }
     }
 
-    /// Takes whole lines, no more of them than are written at once.
+    /// Takes whole lines, at most as many as are written together.
     fn next_piece(&self) -> Vec<u8> {
         let mut state = self.state.lock();
         while state.waiting.is_empty() {
@@ -216,11 +220,11 @@ mod tests {
         }
         let dropped = lines.state.lock().dropped;
         assert!(dropped > 3_000, "{dropped}");
-        // Nobody reads: the end comes all the same.
+        // Without a reader, the end still comes.
         lines.flush_with(Duration::from_millis(1), LONGEST);
-        // What is said last is not dropped.
+        // The last line is not dropped.
         lines.add_last("last");
-        // What was not dropped comes whole and in order.
+        // Lines that were not dropped are complete and in order.
         let mut read = BufReader::new(reader).lines();
         let mut last = -1;
         for _ in 0..5_000 - dropped {

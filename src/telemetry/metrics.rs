@@ -1,9 +1,8 @@
-//! Every metric there is, with its labels and help text, and the [`recorder`] behind them.
+//! All metrics, with their labels and help text, and the [`recorder`].
 //!
-//! A metric is emitted where it happens, with the macros of the `metrics` crate, and declared
-//! here, in the group that the reference shows it in. Names end in their unit (`_seconds`,
-//! `_bytes`), counters in `_total`; labels have few values: never an id, an address or a name
-//! that a customer chose.
+//! A metric is emitted where its event happens, with the macros of the `metrics` crate, and
+//! declared here, in its group of the reference. Names end in their unit (`_seconds`, `_bytes`),
+//! counters in `_total`; labels have few values: never an id, an address or a customer's name.
 
 mod calls;
 mod exports;
@@ -31,8 +30,8 @@ pub struct Metric {
     pub labels: &'static [&'static str],
     /// With the values of its labels.
     pub help: &'static str,
-    /// Of a counter, the values of its labels that are told as 0 before anything has happened: what
-    /// asks how much a counter grew does not see one that begins with 1.
+    /// For a counter, the label values that are exported as 0 from the start: otherwise an increase
+    /// from nothing to 1 would be invisible to `increase()`.
     pub begins_at_0: &'static [&'static [&'static str]],
 }
 

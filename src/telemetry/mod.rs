@@ -1,5 +1,5 @@
-//! What an operator sees: tracing, whose [`lines`] hold nobody up, [`metrics`] with their help text,
-//! of the [`process`] and of the whole [`fleet`] too, and the operations listener ([`ops`]).
+//! Observability: tracing, whose [`lines`] never block work, [`metrics`] with their help text, of
+//! the [`process`] and of the whole [`fleet`], and the operations listener ([`ops`]).
 
 pub mod fleet;
 pub mod lines;
@@ -17,19 +17,18 @@ use tracing_subscriber::fmt;
 use crate::config::{Config, LogFormat};
 use kit::retry::Retry;
 
-/// What is logged unless `RUST_LOG` says otherwise: all from `info` on, and of the crates
-/// that tell each of their steps only what needs attention.
+/// The default of `RUST_LOG`: everything from `info` on, and only warnings of verbose crates.
 const DEFAULT_FILTER: &str = "info,aws_config=warn,aws_credential_types=warn,\
      aws_smithy_runtime=warn,azure_core=warn,hyper=warn,hyper_util=warn,librdkafka=warn,\
      rdkafka=warn,reqwest=warn,rustls=warn,sqlx=warn";
 
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    #[error("RUST_LOG cannot be read: {0}")]
+    #[error("invalid RUST_LOG: {0}")]
     Filter(#[from] tracing_subscriber::filter::ParseError),
-    #[error("the metrics cannot be recorded: {0}")]
+    #[error("cannot record metrics: {0}")]
     Metrics(#[from] metrics_exporter_prometheus::BuildError),
-    #[error("log lines cannot be written: {0}")]
+    #[error("cannot write log lines: {0}")]
     Lines(#[from] std::io::Error),
 }
 
@@ -62,7 +61,7 @@ pub fn init_tracing(config: &Config) -> Result<(), TelemetryError> {
     Ok(())
 }
 
-/// The usual hook writes to standard error itself, and would wait for who reads it.
+/// The default hook writes to standard error directly, and would wait for its reader.
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let thread = std::thread::current();
     let thread = thread.name().unwrap_or_default();

@@ -23,13 +23,13 @@ use crate::setup::migrations::MIGRATIONS;
 use store::migrate::Schema;
 use store::{StoreError, answered_in_turn};
 
-/// How long the store may take to answer before the process counts as not ready.
+/// Time limit of a response from the store, before the process counts as not ready.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Looks at the store under way at once; further ones say that it does not answer.
+/// Concurrent checks of the store; further ones fail.
 const STORE_LOOKS: usize = 4;
 
-/// How often the recorder drops what it need not keep.
+/// Interval of the recorder's upkeep.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
@@ -60,7 +60,7 @@ fn router(
         .with_state(Ops { app, process, metrics, draining, looks, was_ready })
 }
 
-/// Answers until it is dropped, so that a process that drains can still be watched.
+/// Serves until it is dropped, so that a draining process can still be watched.
 pub async fn serve(
     app: App,
     process: Process,
@@ -81,8 +81,8 @@ pub async fn serve(
     }
 }
 
-/// 200 when calls and work can be taken, else 503 with what is missing, a line each; after
-/// either, what somebody should look at although the rest goes on.
+/// 200 if requests and work can be accepted, else 503 with the causes, one per line; in both cases
+/// followed by warnings.
 async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
     let (mut missing, mut notes) = (Vec::new(), Vec::new());
     if ops.draining.is_cancelled() {
@@ -98,7 +98,7 @@ async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
         Err(error) if ops.goes_on_with(&error) => notes.push(error.to_string()),
         Err(error) => missing.push(error.to_string()),
     }
-    // Calls are taken all the same; a process that only works is set up wrong.
+    // Requests are still accepted; but a worker is set up wrong.
     let is_set_up = ops.process.takes_calls() || !ops.app.notices.never_worked();
     let (status, mut lines) = match missing.is_empty() && is_set_up {
         true => (StatusCode::OK, vec!["ready".to_owned()]),
@@ -109,7 +109,7 @@ async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
     (status, lines.join("\n") + "\n")
 }
 
-/// What was recorded, what the process is like now, and what is known of the fleet.
+/// The recorded metrics, the process's current state, and the fleet's.
 async fn render(State(ops): State<Ops>) -> impl IntoResponse {
     let render = move || {
         ops.metrics.render() + &ops.process.render(&ops.app) + &ops.app.kept::<Fleet>().render()
@@ -120,14 +120,14 @@ async fn render(State(ops): State<Ops>) -> impl IntoResponse {
 }
 
 impl Ops {
-    /// Whether the process does what it is for although the store is not ready.
+    /// Whether the process can do its work although the store is not ready.
     fn goes_on_with(&self, error: &StoreError) -> bool {
         self.process.takes_calls()
             && self.was_ready.load(Ordering::Relaxed)
             && !matches!(error, StoreError::Version(_))
     }
 
-    /// Whether the store answers in time and has a schema that this program may run on.
+    /// Whether the store responds in time and has a supported schema.
     async fn store_ready(&self) -> Result<Schema, StoreError> {
         let store = self.app.store.clone();
         let look = async move { MIGRATIONS.check(&store).await };

@@ -1,4 +1,4 @@
-//! What a process is, and how much of its room is taken: read whenever its metrics are asked for.
+//! The process and its use of resources: read whenever its metrics are requested.
 
 use std::fs;
 use std::path::Path;
@@ -38,9 +38,9 @@ impl Process {
         Self { roles: [&[GATEWAY, STANDALONE][..], &workers].concat() }
     }
 
-    /// Whether it takes calls. Those of known keys whose work goes to the log are taken without
-    /// the store, so once it was seen the process stays ready: else all gateways would leave
-    /// their balancer together. One that only works needs the store for all of it.
+    /// Whether it accepts requests. Those with known keys whose work goes to the log need no store,
+    /// so a gateway stays ready after the first check: otherwise all gateways would leave their
+    /// load balancer together. A worker needs the store for everything.
     pub fn takes_calls(&self) -> bool {
         self.is(GATEWAY)
     }
@@ -78,7 +78,7 @@ impl Process {
     }
 }
 
-/// What the system says of the process; nothing where it says nothing.
+/// The system's data about the process; none if unavailable.
 fn usage() {
     metrics::counter!("longshore_log_lines_dropped_total").absolute(lines::dropped());
     let used = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
@@ -128,7 +128,7 @@ fn requests(app: &App) {
     metrics::gauge!("longshore_http_body_bytes_max").set(most as f64);
 }
 
-/// What the data directory holds of the log and the store, as far as they are there.
+/// The files of the log and the store in the data directory, if they exist.
 fn data(app: &App) {
     let config = &app.config;
     if config.log.url == "embedded" {

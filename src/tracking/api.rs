@@ -1,4 +1,4 @@
-//! `POST /users/track`: check, append, answer.
+//! `POST /users/track`: check, append, respond.
 
 use axum::Extension;
 use axum::extract::State;
@@ -22,7 +22,7 @@ const PERMISSION: &str = "users.track";
 
 pub const PATH: &str = "/users/track";
 
-const TAG: Tag = Tag { name: "Tracking", about: "What customers' servers say about their users." };
+const TAG: Tag = Tag { name: "Tracking", about: "Attributes, events and purchases of users." };
 
 /// The routes of tracking.
 pub fn routes() -> Routes {
@@ -36,14 +36,14 @@ pub fn routes() -> Routes {
 
 fn describe() -> Operation {
     let problem = json!({ "type": "price: is negative", "input_array": "purchases", "index": 1 });
-    Operation::new(Method::POST, "track", TAG, "Take in attributes, events and purchases")
+    Operation::new(Method::POST, "track", TAG, "Track attributes, events and purchases")
         .by(Access::Key(PERMISSION))
         .about(
-            "Objects are checked one by one: those that are valid are accepted, the others are \
-             left out and reported. They are applied in this order: attributes, events, purchases, \
-             each array from its beginning.\n\nAnswered once everything that was accepted is \
-             durable; it is applied soon after. After a 503 some of it may have been accepted: \
-             send it again under the same `Idempotency-Key`.",
+            "Objects are checked one by one: valid objects are accepted, the others are skipped \
+             and reported in `errors`. They are applied in this order: attributes, events, \
+             purchases, each array from its start.\n\nThe response is sent once every accepted \
+             object is durable; workers apply them soon after. After a 503, some objects may have \
+             been accepted: send the request again with the same `Idempotency-Key`.",
         )
         .repeatable()
         .takes::<Body<'_>>(
@@ -64,16 +64,16 @@ fn describe() -> Operation {
                 ],
             }),
         )
-        .answers::<Answer>(StatusCode::CREATED, "Everything that is valid was accepted.")
+        .answers::<Answer>(StatusCode::CREATED, "Every valid object was accepted.")
         .refuses(
             &ApiError::InvalidMany(NOTHING_VALID.into(), vec![problem]),
-            "No object is valid, or there is none",
+            "The request has no valid object",
         )
         .refuses(&ApiError::Invalid(TOO_MANY.into()), "An array has too many objects")
         .refuses_in::<Errors<'_, LeftOut>>(StatusCode::BAD_REQUEST)
 }
 
-/// The call without its key: whoever serves it says who the [`Caller`] is.
+/// The route without its key: the caller must add the [`Caller`].
 pub fn unprotected() -> MethodRouter<App> {
     post(track)
 }

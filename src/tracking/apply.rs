@@ -1,15 +1,14 @@
-//! Messages of tracking become profiles and activity, a batch of them at a time.
+//! Applies tracking messages to profiles and activity, a batch of messages at a time.
 //!
 //! ```text
-//! messages ── decode ── who is meant (bulk) ── profiles, in order ── activity (bulk) ── rows
+//! messages ── decode ── find users (bulk) ── profiles, in order ── activity (bulk) ── rows
 //! ```
 //!
-//! Whatever a batch reads it reads with one statement a kind, and writes likewise; of each
-//! user once, and only what changed. Locks are taken in the order identifiers (and
-//! [emails](crate::users::name_locks) that users are made by), profiles, activity, each in the
-//! order of their keys. The one lock out of order is on activity that
-//! another partition began in this very moment: should two wait for each other there, one is
-//! tried again.
+//! A batch reads and writes with one statement per kind of row; each user once, and only changes.
+//! Locks use the order identifiers (and [emails](crate::users::name_locks) with which users are
+//! created), profiles, activity, each in the order of their keys. The one lock out of order is on
+//! activity that another partition created at this very moment: if two deadlock there, one is
+//! retried.
 //!
 //! Every purchase counts as revenue, unless the workspace declares [conversion
 //! windows](conversions); some of them [start campaigns](triggers), whose dispatches begin in the
@@ -35,7 +34,7 @@ use jiff::civil::Date;
 use uuid::Uuid;
 
 use self::conversions::Windows;
-use self::heeded::{Heeded, KnownHeeded};
+use self::heeded::{CampaignRules, KnownHeeded};
 pub use self::identity::Forget;
 use self::identity::Identities;
 use self::people::People;
@@ -63,16 +62,16 @@ use store::{Room, Store, StoreError, Tx};
 pub enum ApplyError {
     #[error(transparent)]
     Message(#[from] PayloadError),
-    #[error("there is no workspace {0}")]
+    #[error("unknown workspace {0}")]
     Workspace(i32),
-    #[error("the profile of {0} cannot be read: {1}")]
+    #[error("cannot read the profile of {0}: {1}")]
     Profile(Uuid, String),
     #[error("the activity of {0}: {1}")]
     Activity(Uuid, ActivityError),
-    #[error("an identifier belongs to {0}, of whom there is no profile")]
+    #[error("an identifier belongs to {0}, which has no profile")]
     Nobody(Uuid),
     /// The next try sees it whole.
-    #[error("a user was erased meanwhile, or given another email")]
+    #[error("a user was erased, or got another email, at the same time")]
     Changed,
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -103,9 +102,9 @@ impl Retry for ApplyError {
     }
 }
 
-/// What one transaction holds at once: objects, unless it is of a single message; and, unless
-/// it is of a single object, bytes of documents and activity, of which each is there about
-/// three times while it is changed.
+/// Limits of one transaction: objects, unless it has a single message; and, unless it has a single
+/// object, bytes of documents and activity, each of which is in memory about three times while it
+/// changes.
 const MOST_OBJECTS: usize = 8_000;
 const MOST_BYTES: usize = 8 << 20;
 
@@ -132,11 +131,11 @@ impl Received<'_> {
     }
 }
 
-/// Messages that can be read, and what is known before their transaction.
+/// Readable messages, and the data known before their transaction.
 pub struct Prepared<'m> {
     /// Those of a workspace are together.
     batches: Vec<Received<'m>>,
-    workspaces: BTreeMap<i32, (Workspace, Arc<Heeded>)>,
+    workspaces: BTreeMap<i32, (Workspace, Arc<CampaignRules>)>,
 }
 
 impl Ingest {
@@ -159,7 +158,7 @@ impl Ingest {
     async fn workspaces(
         &self,
         ids: impl Iterator<Item = i32>,
-    ) -> Result<BTreeMap<i32, (Workspace, Arc<Heeded>)>, ApplyError> {
+    ) -> Result<BTreeMap<i32, (Workspace, Arc<CampaignRules>)>, ApplyError> {
         let mut found = BTreeMap::new();
         let mut tx = self.store.snapshot().await?;
         for id in ids {
@@ -172,7 +171,7 @@ impl Ingest {
         Ok(found)
     }
 
-    /// Applies one batch of attributes beside the log, in the caller's transaction.
+    /// Applies one batch of attributes next to the log, in the caller's transaction.
     pub(super) async fn apply_one(
         &self,
         tx: &mut Tx,
@@ -181,7 +180,7 @@ impl Ingest {
         let id = batch.workspace;
         let workspace = workspaces::by_id(tx, id).await?.ok_or(ApplyError::Workspace(id))?;
         // What campaigns heed is purchases.
-        let (heeded, mut room) = (Heeded::default(), Room::endless());
+        let (heeded, mut room) = (CampaignRules::default(), Room::endless());
         let (mut tally, received) = (Tally::default(), [Received { batch, request_id: "" }]);
         self.apply_to(tx, (&workspace, &heeded), &received, &mut room, &mut tally).await?;
         Ok(tally)
@@ -211,7 +210,7 @@ impl Ingest {
     async fn apply_to(
         &self,
         tx: &mut Tx,
-        (workspace, heeded): (&Workspace, &Heeded),
+        (workspace, heeded): (&Workspace, &CampaignRules),
         batches: &[Received<'_>],
         room: &mut Room,
         tally: &mut Tally,
@@ -230,7 +229,7 @@ impl Ingest {
         let mut places: Vec<usize> = deeds.iter().map(|(place, _)| *place).collect();
         places.dedup();
         let bodies = people.activity(tx, &places).await?;
-        // A gateway's clock that is ahead must not make anything old.
+        // A gateway's clock that is ahead must not make data old.
         let today = batches.iter().map(|of| of.batch.received_at).max().unwrap_or_default();
         let now = claims::now(tx).await?;
         let today = utc_date(from_ms(today.min(now)));
@@ -255,7 +254,7 @@ impl Ingest {
         }
         tally.triggered += orders.len() as u64;
         tally.stale_triggers += stale;
-        // The last lock, since it is everybody's.
+        // The last lock, because all users share it.
         let listed = self.products.list(tx, workspace.id, bought.into_iter()).await?;
         tally.unlisted += listed.unlisted;
         tally.listed.push(listed);
@@ -326,7 +325,7 @@ fn decode(messages: &[Message]) -> Result<Vec<Received<'_>>, PayloadError> {
     Ok(batches)
 }
 
-/// What somebody did, by their place among the people.
+/// An event or a purchase of a user, by their index among the users.
 enum Deed<'a> {
     Event(&'a Event<'a>),
     /// With when it was received, in milliseconds since the epoch.
@@ -342,7 +341,7 @@ impl Deed<'_> {
     }
 }
 
-/// Goes through objects in their order: changes profiles, and says who did what.
+/// Applies objects in order: changes profiles, and collects events and purchases.
 fn go_through<'a>(
     objects: &[(i64, &'a Object<'a>)],
     people: &mut People<'a>,
@@ -414,7 +413,7 @@ fn fold(
     Ok(changed)
 }
 
-/// Adds a deed to activity; `counts` says whether a purchase at a time counts as revenue.
+/// Adds an event or purchase to activity; `counts` decides whether a purchase counts as revenue.
 fn record(
     deed: &Deed<'_>,
     activity: &mut Activity<'_>,

@@ -1,5 +1,5 @@
-//! Attributes that come along with another call, for one user: read and applied as those of
-//! `POST /users/track` are, but at once, in the transaction of what goes on with them.
+//! Attributes in another request, for one user: parsed and applied like those of `POST
+//! /users/track`, but immediately, in the transaction that uses them.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -12,11 +12,11 @@ use super::object::{self, Taken};
 use crate::users::identifier::{Identifier, UserAlias};
 use store::Tx;
 
-/// What says who is meant and what is done, and so is nothing to be set.
+/// Fields with a special meaning, which cannot be set.
 const TAKEN: [&str; 4] = [IDENTIFIERS[0], IDENTIFIERS[1], IDENTIFIERS[2], "_update_existing_only"];
 
-/// Checks an attribute object of a user who is named beside it. Answers it in the form that
-/// [`apply`] takes; the error names the member that is wrong. Nobody is made by an alias.
+/// Checks an attribute object of a user identified next to it. Returns it in the form for
+/// [`apply`]; the error names the invalid field. An alias creates no user.
 pub fn check(
     workspace: i32,
     user: &Identifier<'_>,
@@ -48,7 +48,7 @@ pub fn check(
     serde_json::to_string(&batch).map_err(|error| error.to_string())
 }
 
-/// What came of attributes: to be [told](Self::committed) once it is committed.
+/// The outcome of attributes, to be [reported](Self::committed) once it is committed.
 #[derive(Debug)]
 pub struct Applied(Tally);
 
@@ -63,7 +63,7 @@ impl Applied {
     }
 }
 
-/// Applies what [`check`] answered.
+/// Applies the output of [`check`].
 pub async fn apply(ingest: &Ingest, tx: &mut Tx, checked: &str) -> Result<Applied, ApplyError> {
     let batch = Batch::decode(checked.as_bytes())?;
     debug_assert!(matches!(batch.objects.as_slice(), [Object::Attributes(_)]));

@@ -15,7 +15,7 @@ use kit::json::{self, Members};
 
 const CUSTOM: &str = "custom_attributes";
 
-/// Reads an attribute object; none where something is wrong, which is noted.
+/// Parses an attribute object; none if there is an error, which is recorded.
 pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Attributes<'a>> {
     let (user, email_identifies) = (reader.user(), reader.is_by_email());
     let Members(members) = std::mem::take(&mut reader.members);
@@ -81,7 +81,7 @@ impl<'a> Changes<'_, 'a> {
     }
 
     fn field(&mut self, field: Field, value: &'a RawValue) {
-        // Members that no field has are passed over, as everywhere.
+        // Unknown nested fields are ignored, as everywhere.
         let value = check::value(field, value.get(), &mut Vec::new()).and_then(|value| {
             let json = value.map_or("null".into(), Cow::Owned);
             Json::compact(json).map_err(|why| FieldError::new(field.name(), why))

@@ -22,7 +22,7 @@ pub(super) struct Objects<T>(#[schemars(schema_with = "objects::<T>")] std::mark
 
 fn objects<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let object = generator.subschema_for::<T>();
-    let left_out = "Anything else is left out, and reported in `errors`.";
+    let left_out = "Any other value is skipped and reported in `errors`.";
     schemars::json_schema!({
         "type": "array", "maxItems": MOST_OBJECTS,
         "items": { "anyOf": [object, { "description": left_out }] },
@@ -43,7 +43,7 @@ pub(super) fn one_is_valid(schema: &mut Schema) {
     schema.insert("anyOf".into(), valid.into());
 }
 
-/// The first of `external_id`, `service_id`, `user_alias` and `email` that is given identifies the
+/// The first of `external_id`, `service_id`, `user_alias` and `email` that is set identifies the
 /// user. The others are ignored.
 #[derive(JsonSchema)]
 #[schemars(transform = first_of(&IDENTIFIERS))]
@@ -53,7 +53,7 @@ struct Identified {
     service_id: Option<Uuid>,
     user_alias: Option<UserAlias>,
     email: Option<Email>,
-    /// Whether no user is created; always so of a user who is named by `user_alias` or
+    /// If true, no user is created; always true for a user identified by `user_alias` or
     /// `service_id`.
     #[serde(rename = "_update_existing_only")]
     update_existing_only: Option<bool>,
@@ -76,7 +76,7 @@ fn email_pattern() -> String {
     format!(r"^{local}@{label}(?:\.{label})*$")
 }
 
-/// A text of so many characters, without NUL.
+/// A string with limits on its characters, without NUL.
 fn text(least: usize, most: usize) -> Value {
     json!({ "type": "string", "minLength": least, "maxLength": most, "pattern": NO_NUL })
 }
@@ -101,8 +101,8 @@ fn json(generator: &mut SchemaGenerator) -> Schema {
     ] })
 }
 
-/// What is written of a user. Names that the service knows are fields of the profile, all
-/// others are custom attributes. Null and an empty text remove a field. At most 1 MiB.
+/// Attributes of a user. Known names are fields of the profile, all others are custom attributes.
+/// Null and an empty string remove a field. At most 1 MiB.
 #[derive(JsonSchema)]
 pub(super) struct AttributeObject(#[schemars(schema_with = "attribute_object")] ());
 
@@ -113,8 +113,8 @@ fn attribute_object(generator: &mut SchemaGenerator) -> Schema {
     object
 }
 
-/// What is written of a user who is named next to it: the same as an object of `attributes` of
-/// `POST /users/track`, without what identifies the user.
+/// Attributes of a user identified next to them: like an object in `attributes` of `POST
+/// /users/track`, without identifiers.
 #[derive(JsonSchema)]
 pub(crate) struct AttributesBeside(#[schemars(schema_with = "attributes_beside")] ());
 
@@ -164,7 +164,7 @@ fn is_identifier(field: Field) -> bool {
     matches!(field, Field::ExternalId | Field::ServiceId)
 }
 
-/// What a field of the profile may be set to; none of those that are told otherwise.
+/// The schema of a profile field; none for fields that are described elsewhere.
 fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> {
     let one_of = |about: &str, codes: &mut dyn Iterator<Item = &'static str>| {
         let codes: Vec<&str> = codes.collect();
@@ -201,14 +201,15 @@ fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> 
         | Field::AttributedAd => text(0, MAX_TEXT),
         Field::Gender => json!({
             "enum": check::GENDERS,
-            "description": "Male, female, other, not applicable, prefer not to say; `nil` removes.",
+            "description": "Male, female, other, not applicable, prefer not to say; `nil` removes \
+                            the value.",
         }),
         Field::Dob => json!({ "type": "string", "format": "date" }),
         Field::Country => one_of("ISO 3166-1 alpha-2.", &mut codes::countries()),
         Field::Language => one_of("ISO 639-1.", &mut codes::languages()),
         Field::TimeZone => json!({
             "type": "string", "format": "iana-time-zone", "examples": ["Europe/Oslo"],
-            "description": "A name of the IANA time zone database.",
+            "description": "A name from the IANA time zone database.",
         }),
         Field::LastCoordinates => json!({
             "type": "array", "prefixItems": [degrees(180), degrees(90)],
@@ -266,7 +267,7 @@ fn custom_attribute(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A field of an event or a purchase: what it is read by, and how it is described.
+/// A field of an event or a purchase: its parser and its description.
 pub(super) struct Member {
     pub name: &'static str,
     is_required: bool,
@@ -299,13 +300,13 @@ pub(super) const TIME: Member =
     must("time", "", |generator| json!(generator.subschema_for::<Time>()));
 pub(super) const APP_ID: Member = may("app_id", "", |_| or_null(text(0, MAX_TEXT)));
 pub(super) const PRODUCT_ID: Member =
-    must("product_id", "A product's name or category, or a name of an order.", name_schema);
+    must("product_id", "The name or category of a product, or the name of an order.", name_schema);
 pub(super) const CURRENCY: Member =
-    must("currency", "An active code of ISO 4217.", |_| json!({ "enum": *CURRENCIES }));
+    must("currency", "An active ISO 4217 code.", |_| json!({ "enum": *CURRENCIES }));
 pub(super) const PRICE: Member = must(
     "price",
-    "Of one, in the currency's base unit. A decimal; digits past the sixth after the point are \
-     rounded, half to even. Price times quantity is below the maximum, too.",
+    "Price of one unit, in the currency's base unit. A decimal, rounded half to even to six \
+     decimal places. Price times quantity must be below the maximum, too.",
     |_| json!({ "type": "number", "minimum": 0, "exclusiveMaximum": i64::MAX / MILLION }),
 );
 pub(super) const QUANTITY: Member = may(
@@ -313,7 +314,7 @@ pub(super) const QUANTITY: Member = may(
     "",
     |_| json!({ "type": ["integer", "null"], "minimum": 1, "maximum": MOST_QUANTITY, "default": 1 }),
 );
-/// Of both, each with names of its own that are reserved.
+/// Properties of both, each with its own reserved names.
 pub(super) const PROPERTIES: &str = "properties";
 const OF_EVENT: Member = may(PROPERTIES, "", |generator| properties(&[], generator));
 const OF_PURCHASE: Member =
@@ -345,7 +346,7 @@ fn event(generator: &mut SchemaGenerator) -> Schema {
     object(&[NAME, TIME, APP_ID, OF_EVENT], generator)
 }
 
-/// One purchase by one user. A quantity counts as so many purchases of one.
+/// One purchase by one user. A quantity counts as that many purchases of one.
 #[derive(JsonSchema)]
 pub(super) struct PurchaseObject(#[schemars(schema_with = "purchase")] ());
 
@@ -366,7 +367,7 @@ fn purchase(generator: &mut SchemaGenerator) -> Schema {
     schema
 }
 
-/// Every code that is taken.
+/// Every accepted code.
 static CURRENCIES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let letters = || 'A'..='Z';
     let pairs = letters().flat_map(|a| letters().map(move |b| (a, b)));
@@ -385,10 +386,9 @@ fn properties(reserved: &[&str], generator: &mut SchemaGenerator) -> Value {
     json!({
         "type": ["object", "null"],
         "description": format!(
-            "Strings have at most {MAX_TEXT} characters, but for those in arrays and objects; \
-             where there are any of these, all properties have at most {MAX_NESTED_BYTES} bytes \
-             as JSON. No array has a date with a time in it, at any depth. What is null is left \
-             out.",
+            "Strings have at most {MAX_TEXT} characters, except in arrays and objects. With \
+             arrays or objects, all properties together have at most {MAX_NESTED_BYTES} bytes of \
+             JSON. Arrays must not contain datetimes, at any depth. Null values are ignored.",
         ),
         "propertyNames": names,
         "additionalProperties": { "anyOf": [

@@ -1,5 +1,5 @@
-//! A request's body becomes the answer and the messages, all of them before the first is
-//! appended: what is wrong is said at once, and the rest is taken.
+//! Converts a request's body to the response and the messages, all of them before the first is
+//! appended: errors are reported immediately, and the rest is accepted.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub const TOO_MANY: &str = "Max Input Length Exceeded";
 pub const NOTHING_VALID: &str =
     "Valid data must be provided in the 'attributes', 'events', or 'purchases' fields.";
 
-/// Who sent a body, and when.
+/// The sender and the time of a body.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub workspace: i32,
@@ -36,15 +36,15 @@ pub struct Request {
     pub alias: Option<String>,
 }
 
-/// What a request comes to: its answer, once the messages are in the log.
+/// The result of a request: its response, once the messages are in the log.
 #[derive(Debug)]
 pub struct Intake {
     pub answer: Answer,
     pub messages: Vec<NewMessage>,
 }
 
-/// The answer to a request of which something was taken. A counter is of the objects taken,
-/// and there where its array was sent.
+/// The response to a partly or fully accepted request. The counters have the accepted objects of
+/// each array that was sent.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Tracked")]
 pub struct Answer {
@@ -55,7 +55,7 @@ pub struct Answer {
     events_processed: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     purchases_processed: Option<usize>,
-    /// What was left out, and why.
+    /// The rejected objects, and their errors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<LeftOut>,
     /// Of each object that was left out the reason as metrics have it.
@@ -66,7 +66,7 @@ pub struct Answer {
 /// One thing that is wrong with an object that was left out; of an object there are ten at most.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LeftOut {
-    /// What is wrong, with the member that it is about.
+    /// The error, with its field.
     #[serde(rename = "type")]
     text: String,
     #[schemars(extend("enum" = Kind::ALL.map(Kind::name)))]
@@ -76,7 +76,7 @@ pub struct LeftOut {
 }
 
 impl Answer {
-    /// How many objects of an array were taken.
+    /// How many objects of an array were accepted.
     pub fn processed(&self, kind: Kind) -> usize {
         let count = match kind {
             Kind::Attributes => self.attributes_processed,
@@ -132,8 +132,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Array<'a> {
     }
 }
 
-/// Reads a body. Does nothing beyond: the same body and time come to the same messages. What
-/// is wholly refused is counted here, since nothing comes after.
+/// Parses a body without side effects: the result depends only on the body and the time. Fully
+/// rejected requests are counted here, because they end here.
 pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
     let Body { attributes, events, purchases } = body.parse()?;
     let arrays =

@@ -1,5 +1,5 @@
-//! What the log carries from the gateway to the workers: the objects of one request that
-//! fall on one partition, checked and in one form, so that a worker only applies them.
+//! The message from the gateway to the workers: the objects of one request that belong to one
+//! partition, checked and normalized, so that a worker only applies them.
 //!
 //! A message is a [`Batch`] as compact JSON, which an operator can read and a worker decodes
 //! without copying:
@@ -14,8 +14,8 @@
 //!                "quantity":2,"time":1624899763000,"properties":{"size":"L"}}}]}
 //! ```
 //!
-//! Members that a later version adds are passed over by an earlier one; what an earlier one
-//! must not pass over gets another `v`.
+//! An earlier version ignores fields that a later one adds; a change that it must not ignore gets
+//! another `v`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -153,7 +153,7 @@ pub struct Identity<'a> {
     pub change: IdentityChange<'a>,
 }
 
-/// What becomes of the user whom an [`Identity`] names.
+/// The change that an [`Identity`] makes to its user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdentityChange<'a> {
@@ -236,7 +236,7 @@ fn is_false(value: &bool) -> bool {
 pub struct Json<'a>(Cow<'a, RawValue>);
 
 impl<'a> Json<'a> {
-    /// Takes text that is compact; the error says where it is not JSON.
+    /// Compacts text; the error says where it is not JSON.
     pub fn compact(json: Cow<'a, str>) -> Result<Self, String> {
         match json {
             Cow::Borrowed(json) => serde_json::from_str(json).map(Cow::Borrowed),
@@ -375,7 +375,7 @@ mod tests {
         ] {
             let error = Batch::decode(payload.as_bytes()).unwrap_err();
             assert!(matches!(error, PayloadError::Newer { topic: topics::TRACKING, .. }));
-            assert!(error.to_string().contains(&format!("of version {version},")), "{error}");
+            assert!(error.to_string().contains(&format!("has version {version},")), "{error}");
         }
         for damaged in ["", "{}", r#"{"v":1}"#, "[1]", "\u{0}"] {
             let error = Batch::decode(damaged.as_bytes()).unwrap_err();

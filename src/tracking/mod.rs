@@ -1,5 +1,5 @@
-//! Tracking: what customers' servers say about their users. Attributes, events and
-//! purchases, checked at the gateway, and carried to the workers by the log.
+//! Tracking: attributes, events and purchases of users, checked at the gateway, and applied by the
+//! workers.
 //!
 //! | module | is about |
 //! |---|---|
@@ -39,8 +39,7 @@ pub(crate) use limits::is_field;
 
 use log::NewMessage;
 
-/// The messages of objects that this program itself has to say of users, as if they had come
-/// with a request.
+/// Messages of objects that this program creates itself, as if they came with a request.
 pub(crate) fn messages(
     objects: Vec<message::Object<'_>>,
     request: &Request,

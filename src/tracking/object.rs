@@ -15,25 +15,25 @@ use crate::users::profile::{self, check};
 use kit::json::{self, Members};
 use kit::words::beginning;
 
-/// Bytes that an event or a purchase may have as it is sent: a message has room for it.
+/// Maximum bytes of an event or a purchase, so that it fits into a message.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Problems of one object that are told; one who has more sees the others later.
+/// Maximum number of reported errors per object.
 const MOST_PROBLEMS: usize = 10;
 
-/// What is wrong with an object: a text for the customer, without values, and the member as
-/// metrics have it, which is none that a customer named.
+/// An error of an object: a text for the customer, without values, and the field for metrics, never
+/// a customer's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub reason: &'static str,
     pub text: String,
 }
 
-/// An object that is taken.
+/// An accepted object.
 #[derive(Debug)]
 pub struct Taken<'a> {
     pub object: Object<'a>,
-    /// Its identifiers beside the one that decides.
+    /// Its identifiers next to the deciding one.
     pub beside: Vec<Identifier<'a>>,
 }
 
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         Ok(Self { members, beside: Vec::new(), received_at, problems: Vec::new() })
     }
 
-    /// The value of a member that is there and not null.
+    /// The value of a field that is present and not null.
     fn value(&self, name: &str) -> Option<&'a str> {
         self.members.get(name).filter(|value| *value != "null")
     }
@@ -165,8 +165,8 @@ impl<'a> Reader<'a> {
         self.required(TIME.name, values::time).map(|time| time.min(self.received_at))
     }
 
-    /// Who is meant, and whether nobody is to be made: the first of [`IDENTIFIERS`] that is
-    /// there decides; an alias makes nobody. The others identify nobody, whatever they are.
+    /// The user's identifier, and whether no user may be created: the first of [`IDENTIFIERS`] that
+    /// is set decides; an alias creates no user. The others have no effect.
     pub fn user(&mut self) -> Option<(Identifier<'a>, bool)> {
         let asked = self.optional("_update_existing_only", values::boolean).unwrap_or(false);
         let mut names = IDENTIFIERS.into_iter().filter(|name| self.value(name).is_some());
@@ -182,18 +182,18 @@ impl<'a> Reader<'a> {
         Some((decides, update_only))
     }
 
-    /// Whether an email is all that says who is meant: beside another identifier it is a value
-    /// to write.
+    /// Whether only an email identifies the user: next to another identifier it is a value to
+    /// write.
     pub fn is_by_email(&self) -> bool {
         IDENTIFIERS[..3].iter().all(|name| self.value(name).is_none())
     }
 
-    /// Notes what is wrong with a member.
+    /// Records an error of a field.
     pub fn note(&mut self, member: &'static str, why: impl Display) {
         self.note_at(member, member, why);
     }
 
-    /// Notes what is wrong at a place within the member.
+    /// Records an error at a place within the field.
     pub fn note_at(&mut self, member: &'static str, place: impl Display, why: impl Display) {
         if self.problems.len() < MOST_PROBLEMS {
             self.problems.push(Problem { reason: member, text: format!("{place}: {why}") });

@@ -1,10 +1,9 @@
-//! From the objects of a request to messages: one for each partition that its users fall on.
+//! Groups the objects of a request into messages: one for each partition of their users.
 //!
-//! An object goes where the identifier that decides always goes, so that what requests say by
-//! that identifier is applied in their order. By an external_id that is so without exception.
-//! An object that is decided by a weaker one follows the latest object before it that names the
-//! same identifier: an event by the address that an attribute object has just written finds it
-//! written.
+//! An object goes to the partition of its deciding identifier, so that requests with that
+//! identifier are applied in order. For an external_id there are no exceptions. An object with a
+//! weaker identifier follows the latest object before it that has the same identifier: an event by
+//! email finds the email that an attribute object has just written.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -67,8 +66,8 @@ fn place(taken: &[Taken<'_>], request: &Request) -> Vec<i32> {
         let key = format!("{}\u{1f}{key}", request.workspace);
         partition_of(key.as_bytes(), request.partitions)
     };
-    // Where the latest object went that names an identifier. An external_id is never named
-    // beside another one, so who is decided by it goes nowhere else.
+    // The partition of the latest object with an identifier. An external_id always decides, so its
+    // objects go nowhere else.
     let mut named: HashMap<String, i32> = HashMap::new();
     let mut partitions = Vec::with_capacity(taken.len());
     for Taken { object, beside } in taken {

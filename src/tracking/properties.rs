@@ -14,8 +14,8 @@ use kit::clock::is_date_and_time;
 use kit::json::{self, Members};
 use kit::words::check_short;
 
-/// Reads the member `properties`: those that are not null, as compact JSON. None where there
-/// are none, or something is wrong, which is noted.
+/// Parses the field `properties`: non-null ones, as compact JSON. None if there are none, or there
+/// is an error, which is recorded.
 pub(super) fn read<'a>(reader: &mut Reader<'a>, reserved: &[&str]) -> Option<Json<'a>> {
     let (json, members) = reader.optional(PROPERTIES, |json: &'a str| {
         Ok((json, json::unique_members(json, json::MOST_MEMBERS)?))
@@ -24,7 +24,7 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>, reserved: &[&str]) -> Option<Jso
     let compact = without_nulls(json, &members);
     let is_nested = |value: &RawValue| value.get().starts_with(['[', '{']);
     if compact.len() > MAX_NESTED_BYTES && members.iter().any(|(_, value)| is_nested(value)) {
-        let why = format!("with arrays or objects, {MAX_NESTED_BYTES} bytes are the most");
+        let why = format!("with arrays or objects, must have at most {MAX_NESTED_BYTES} bytes");
         reader.note(PROPERTIES, why);
         return None;
     }

@@ -1,5 +1,4 @@
-//! The single values of an object: what each may be, and in words what is wrong with it.
-//! Each is given as its JSON, never null.
+//! The single values of an object: their constraints and errors. Each is given as JSON, never null.
 
 use std::borrow::Cow;
 
@@ -77,7 +76,7 @@ pub fn price(json: &str) -> Checked<i64> {
     money::parse(digits).ok_or_else(too_much)
 }
 
-/// What is said of amounts that do not fit.
+/// The error for amounts that are too large.
 pub fn too_much() -> String {
     format!("is too large: price times quantity must be below {}", i64::MAX / money::MILLION)
 }

@@ -40,7 +40,11 @@ const PAUSED: &str = "The campaign is paused. Resume the campaign in order for t
      take effect.";
 const QUEUED: &str = "The external reference has been queued. Please retry to obtain send_id.";
 
-const TAG: Tag = Tag { name: "Transactional email", about: "One email to one user, at once." };
+const TAG: Tag = Tag {
+    name: "Transactional email",
+    about: "One email to one user, sent \
+                                                            immediately.",
+};
 
 /// The route of transactional emails.
 pub fn routes() -> Routes {
@@ -56,19 +60,19 @@ fn describe() -> Operation {
     Operation::new(Method::POST, "sendTransactional", TAG, "Send a transactional email")
         .by(Access::Key(PERMISSION))
         .about(
-            "The email of a transactional campaign goes to one user, whatever they subscribe \
-             to. Not counted against any limit: beyond what the campaign's package covers in \
-             an hour emails are sent all the same.\n\nThe attributes are written before the \
-             email is rendered, so its template has them; with attributes, an external_user_id \
-             that nobody has creates a user.\n\nAn `external_send_id` stands for its send for 24 \
-             hours: sent again, nothing is sent, and the answer is that of the first send as \
-             it is by now.\n\nThe email's states are reported to the address that the workspace \
-             declares as `email.status_postback`, by a POST for each of the states `sent`, \
-             `processed`, `delivered`, `bounced` and `aborted` that it comes to, in their order.",
+            "Sends the email of a transactional campaign to one user, whatever their subscription \
+             state. Without a rate limit: emails above the hourly number that the campaign's \
+             package covers are sent, too.\n\nThe attributes are written before the email is \
+             rendered, so that its template can use them. With attributes, an unknown \
+             external_user_id creates a user.\n\nAn `external_send_id` identifies its send for 24 \
+             hours: a repeated request sends no email and returns the current status of the first \
+             send.\n\nThe service reports each status of the email (`sent`, `processed`, \
+             `delivered`, `bounced` and `aborted`) by a POST to the workspace's \
+             `email.status_postback`, in order.",
         )
         .in_path(
             "campaign_id",
-            "Of a transactional campaign that the workspace file declares.",
+            "The id of a transactional campaign from the workspace file.",
             json!({ "type": "string", "format": "uuid", "examples": ["7d0c41a8-3f5e-4b7a-9c1d-2e6f8a90b1c2"] }),
         )
         .repeatable()
@@ -83,19 +87,23 @@ fn describe() -> Operation {
                 },
             }),
         )
-        .answers::<Sent<'_>>(StatusCode::CREATED, "It is to be sent.")
+        .answers::<Sent<'_>>(StatusCode::CREATED, "The email will be sent.")
         .answers::<Sent<'_>>(
             StatusCode::OK,
-            "The `external_send_id` had its send before; nothing is sent.",
+            "The `external_send_id` was used before; no email is sent.",
         )
         .refuses(&bad_id(), "The campaign_id is not a UUID")
         .refuses(
             &queued(),
-            "The external_send_id had its send in the last 24 hours, of which nothing is \
-             known yet, or no more",
+            "The external_send_id was used in the last 24 hours, and the status of that send is \
+             not available",
         )
-        .refuses(&ApiError::NotFound(UNKNOWN.into()), "The workspace has no such campaign")
-        .refuses(&refused(NOT_TRANSACTIONAL), "The campaign is of another type")
+        .refuses(
+            &ApiError::NotFound(UNKNOWN.into()),
+            "No campaign in this workspace has this \
+                                                       campaign_id",
+        )
+        .refuses(&refused(NOT_TRANSACTIONAL), "The campaign is not transactional")
         .refuses(&refused(ARCHIVED), "The campaign is archived")
         .refuses(&refused(PAUSED), "The campaign is paused")
 }
@@ -166,13 +174,13 @@ struct Call {
     dispatch_id: Uuid,
     received_at: i64,
     request: Request,
-    /// Set where it made an email.
+    /// Set if it created an email.
     is_new: Arc<AtomicBool>,
 }
 
 impl Call {
-    /// Writes the email, or answers for the one that has its external_send_id: what was sent once
-    /// gets its answer whatever has become of the campaign.
+    /// Stores the email, or returns the one with the same external_send_id: a repeat gets its
+    /// response whatever happened to the campaign.
     async fn take_in(&self, tx: &mut Tx) -> Result<Answer, ApiError> {
         let workspace = self.caller.workspace.id;
         if let Some(id) = &self.request.external_send_id {
@@ -241,7 +249,7 @@ fn queued() -> ApiError {
     ApiError::Invalid(QUEUED.into())
 }
 
-/// The answer for an email as it is now.
+/// The response for an email in its current state.
 fn told(email: &Email) -> Sent<'_> {
     Sent {
         dispatch_id: email.dispatch_id.simple().to_string(),

@@ -19,17 +19,17 @@ const MOST: usize = 1_000;
 #[derive(Default)]
 pub struct Contents(Mutex<HashMap<(i32, Uuid), Kept>>);
 
-/// What is read, and of what.
+/// The content and its source.
 struct Kept {
     messages: Map<String, Value>,
     content: Reading,
 }
 
-/// An email that is read once, by whoever needs it first.
+/// An email that is parsed once, by the first that needs it.
 type Reading = Arc<OnceLock<Result<Arc<Content>, String>>>;
 
 impl Contents {
-    /// The email of a campaign; the error says why it cannot be used.
+    /// The email of a campaign; the error says why it is invalid.
     pub fn of(
         &self,
         workspace: i32,
@@ -52,7 +52,7 @@ impl Contents {
         reading.get_or_init(read).clone()
     }
 
-    /// What is kept of a campaign that declares these messages.
+    /// The cached content of a campaign with these messages.
     fn reading(&self, key: (i32, Uuid), messages: &Map<String, Value>) -> Reading {
         let mut kept = self.0.lock();
         if let Some(kept) = kept.get(&key).filter(|kept| kept.messages == *messages) {
@@ -117,7 +117,7 @@ mod tests {
         let reading = contents.reading((1, slow.id), &slow.email(&settings).unwrap());
         let read = reading.get_or_init(|| contents.of(1, &other, &settings)).clone().unwrap();
         assert!(Arc::ptr_eq(&read, &contents.of(1, &other, &settings).unwrap()));
-        // Who comes for the same campaign gets what is being read.
+        // Others with the same campaign share it.
         assert!(Arc::ptr_eq(&read, &contents.of(1, &slow, &settings).unwrap()));
     }
 

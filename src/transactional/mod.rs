@@ -1,20 +1,20 @@
-//! Transactional email: one message to one user, on a lane of its own.
+//! Transactional email: one message to one user, with separate resources.
 //!
 //! ```text
-//! call ── email, key, claim ──commit──> worker: attributes, user ──commit──> relay ──> state, postback
+//! request ── email, key, claim ──commit──> worker: attributes, user ──commit──> relay ──> state, postback
 //!                                          ^                                   │
 //!                                          └──────────────── later ────────────┘
 //! ```
 //!
 //! The email and its claim ([`kinds::TRANSACTIONAL`](crate::kinds::TRANSACTIONAL)) are one
-//! transaction, so the log has no part in it: the call must be answered with a state that can be
-//! read at once, and a claim wakes a worker as fast as a message. What a worker hands over has an id
-//! that is the same each time ([`MessageId`](crate::messages::MessageId)), so an email that is handed
-//! over twice can be recognized.
+//! transaction, so it does not use the log: the response must have a state that can be read
+//! immediately, and a claim wakes a worker as fast as a message. An email has an id that is the
+//! same in each attempt ([`MessageId`](crate::messages::MessageId)), so an email that is sent twice
+//! can be recognized.
 //!
-//! Nothing else can delay the lane: it has connections to the store, room on the processors
-//! ([`App::urgent`](crate::app::App::urgent)) and connections to relays of its own; and no workspace
-//! has more than its share of it.
+//! Nothing else can delay these emails: they have separate connections to the store, processors
+//! ([`App::urgent`](crate::app::App::urgent)) and connections to relays; and no workspace has more
+//! than its share of them.
 
 pub mod api;
 pub mod contents;

@@ -1,5 +1,5 @@
-//! The postback of each state (src/gateway/README.md, Status postbacks): its body, and a delivery
-//! for it, in the transaction that makes the step. Postbacks of one email follow each other.
+//! The postback of each state (src/gateway/README.md, Status postbacks): its body, and its
+//! delivery, in the transaction that changes the state. Postbacks of one email are sent in order.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,7 +18,7 @@ use store::{StoreError, Tx};
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "StatusPostback")]
 pub struct Postback<'a> {
-    /// As the call was answered.
+    /// From the response to the request.
     dispatch_id: String,
     #[schemars(with = "String", extend("enum" = &State::ALL[1..]))]
     status: State,
@@ -40,11 +40,11 @@ struct Metadata<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     enqueued_at: Option<String>,
-    /// Of `sent`: when it was taken out of it.
+    /// For `sent`: when processing began.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     executed_at: Option<String>,
-    /// Of `sent`: when the relay had taken it.
+    /// For `sent`: when the relay accepted it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     sent_at: Option<String>,
@@ -64,7 +64,7 @@ struct Metadata<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     aborted_at: Option<String>,
-    /// Of `aborted` and `bounced`: why it was not sent, or what the recipient's provider said.
+    /// For `aborted` and `bounced`: why it was not sent, or the error of the recipient's provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
 }
@@ -101,7 +101,7 @@ impl<'a> Postback<'a> {
     }
 }
 
-/// The postback as it is described.
+/// The description of the postback.
 pub(super) fn describe() -> Webhook {
     let sent = json!({
         "dispatch_id": "0192f1d0c3a47b0e8f5a3c9d2e1b0a96", "status": "sent",
@@ -116,18 +116,18 @@ pub(super) fn describe() -> Webhook {
     Webhook::new::<Postback<'_>>(
         "statusPostback",
         SENT_TO_OTHERS,
-        "The state that a transactional email has come to",
+        "New status of a transactional email",
     )
     .about(
-        "To `email.status_postback.url` of the workspace, signed with the `secret` next to it; \
-         those of one email in their order.",
+        "Sent to the workspace's `email.status_postback.url`, signed with the `secret` next to \
+         it. The postbacks of one email come in order.",
     )
-    .example("The relay has it", sent)
+    .example("The relay accepted the email", sent)
     .retried()
 }
 
-/// Writes the delivery of a step, after that of the step before; none where the workspace declares
-/// no `email.status_postback`.
+/// Stores the delivery of a state after that of the previous one; none if the workspace declares no
+/// `email.status_postback`.
 pub async fn enqueue(
     tx: &mut Tx,
     app: &App,

@@ -1,4 +1,4 @@
-//! What is done beside the sending: emails that are offered to nobody, old ones, the SLA.
+//! Maintenance: emails without a claim, old ones, the SLA.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn offer_missing(app: &App) -> Result<(), StoreError> {
     let mut tx = app.store.write().await?;
     let emails = rows::offer_some(&mut tx).await?;
     tx.commit().await?;
-    tracing::info!(emails, "emails without a claim were offered");
+    tracing::info!(emails, "emails without a claim queued again");
     Ok(())
 }
 
@@ -31,10 +31,10 @@ pub async fn keep(app: App, stop: CancellationToken) {
     let urgent = app.urgent();
     let look_every = Duration::from_secs(app.config.transactional.requeue_seconds);
     tokio::join!(
-        retry::repeat(look_every, &stop, "cannot look for emails without a claim", || {
+        retry::repeat(look_every, &stop, "cannot query emails without a claim", || {
             offer_missing(&urgent)
         }),
-        retry::repeat(REPORT_EVERY, &stop, "the SLA cannot be reported", || sla::tell(&app)),
+        retry::repeat(REPORT_EVERY, &stop, "cannot report the SLA", || sla::tell(&app)),
     );
 }
 

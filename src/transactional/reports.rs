@@ -10,7 +10,7 @@ use crate::workspaces::settings::{self, Settings};
 use kit::fail_point;
 use store::{StoreError, Tx};
 
-/// What becomes of an email.
+/// The new state of an email.
 #[derive(Clone, Copy, Debug)]
 pub struct Change<'a> {
     pub state: State,
@@ -18,12 +18,11 @@ pub struct Change<'a> {
     pub reason: Option<&'a str>,
 }
 
-/// Notes a report that a workspace was given, in the caller's transaction, and has it told;
-/// answers whether the message is a transactional email of it. One that comes late or again
-/// changes nothing.
+/// Stores a report to a workspace, in the caller's transaction, with its postback; returns whether
+/// the message is a transactional email of it. A late or repeated report has no effect.
 ///
-/// A report can be there before the worker that handed the email over has noted that it did, or
-/// after it died: it says that the relay has the email, so the email is sent.
+/// A report can arrive before the worker that sent the email has stored that, or after it died: it
+/// proves that the relay has the email, so the email counts as sent.
 pub async fn reported(
     tx: &mut Tx,
     app: &App,
@@ -50,8 +49,8 @@ pub async fn reported(
     Ok(true)
 }
 
-/// Makes a step, with its postback; whether the email was where it begins. Where it was not, nothing
-/// of this transaction may be committed.
+/// Changes the state, with its postback; returns whether the email was in the expected state. If
+/// not, nothing of this transaction may be committed.
 pub async fn step(
     tx: &mut Tx,
     app: &App,

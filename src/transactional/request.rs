@@ -16,7 +16,7 @@ const LONGEST_ID: usize = 255;
 /// dialects see a range.
 const ID_PATTERN: &str = r"^[a-zA-Z0-9_+\\/=\-]+$";
 
-/// To whom an email goes, and with what in its template.
+/// The recipient of an email, and the data for its template.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct TransactionalSend {
     external_send_id: Option<ExternalSendId>,
@@ -25,7 +25,7 @@ pub struct TransactionalSend {
     recipient: Recipient,
 }
 
-/// What the send is called by who asks for it, such as an id in base64; it is in every postback.
+/// The caller's identifier of the send, such as an id in base64; it is in every postback.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String", inline, extend(
@@ -63,7 +63,7 @@ pub struct Request {
     pub external_send_id: Option<String>,
     pub trigger_properties: Option<Members>,
     pub recipient: User,
-    /// As [`at_once`] takes them.
+    /// In the form for [`at_once`].
     pub attributes: Option<String>,
 }
 

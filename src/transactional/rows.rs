@@ -1,8 +1,8 @@
 //! The SQL of transactional emails.
 //!
-//! Who works on an email is in its claim ([`kinds::TRANSACTIONAL`]). The columns `due_at`,
-//! `again_at` and `owner` are the lease of release 0.1.0, whose workers may run beside these while
-//! a fleet is upgraded, or after it was put back.
+//! The claim of an email ([`kinds::TRANSACTIONAL`]) has its worker. The columns `due_at`,
+//! `again_at` and `owner` are the lease of release 0.1.0, whose workers may run at the same time
+//! while a fleet is upgraded or rolled back.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use store::{StoreError, Tx, execute, from_row, now_sql, old_rows, on};
 /// (src/gateway/README.md, Sending a transactional email).
 pub const KEY_HOLDS: Duration = hours(24);
 
-/// How long a call waits for another one with its external_send_id that is under way.
+/// How long a call waits for another one with its external_send_id that is in progress.
 const BE_IMPATIENT: &str = "SET LOCAL lock_timeout TO '1s'";
 
 /// For how long workers of release 0.1.0 leave an email to newer ones.
@@ -37,7 +37,7 @@ pub struct New<'a> {
     pub external_send_id: Option<&'a str>,
     /// JSON: [`User`](crate::messages::recipient::User).
     pub recipient: &'a str,
-    /// As [`at_once`](crate::tracking::at_once) takes them.
+    /// In the form for [`at_once`](crate::tracking::at_once).
     pub attributes: Option<&'a str>,
     /// A JSON object.
     pub trigger_properties: Option<&'a str>,
@@ -46,7 +46,7 @@ pub struct New<'a> {
     pub enqueued_at: i64,
 }
 
-/// An email as it is stored. Times are milliseconds since the epoch.
+/// A stored email. Times are milliseconds since the epoch.
 #[derive(Clone, Debug)]
 pub struct Email {
     pub dispatch_id: Uuid,
@@ -56,12 +56,12 @@ pub struct Email {
     pub request_id: String,
     pub state: State,
     pub reason: Option<String>,
-    /// To whom and with what: kept until it is settled.
+    /// The recipient and the data: deleted once it is settled.
     pub recipient: Option<String>,
     pub trigger_properties: Option<String>,
     /// Kept until they are applied.
     pub attributes: Option<String>,
-    /// Once it is known who is meant.
+    /// Set once the user is known.
     pub service_id: Option<Uuid>,
     pub received_at: i64,
     pub enqueued_at: i64,
@@ -71,7 +71,7 @@ pub struct Email {
     pub state_at: i64,
     /// How often it was put off.
     pub put_off: i32,
-    /// The delivery of the last state that was told.
+    /// The delivery of the last reported state.
     pub postback_id: Option<Uuid>,
 }
 from_row! {
@@ -107,8 +107,8 @@ macro_rules! at_now {
 
 // Taking one in ---------------------------------------------------------------------------
 
-/// Gives an external_send_id to a new email; whether it was free. Where another call has it that
-/// is under way, this one waits for its end, for a second at most.
+/// Gives an external_send_id to a new email; whether it was free. Where another call has it that is
+/// in progress, this one waits for its end, for a second at most.
 pub async fn take_key(
     tx: &mut Tx,
     workspace: i32,
@@ -208,7 +208,7 @@ pub async fn by_id(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Email>, Stor
     Ok(on!(tx, c => sqlx::query_as(sql).bind(dispatch_id).fetch_optional(c).await?))
 }
 
-/// The same, and nobody else changes it before the end of the transaction.
+/// The same, locked until the end of the transaction.
 pub async fn lock(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Email>, StoreError> {
     let sql = if tx.is_postgres() {
         concat!("SELECT ", columns!(" FROM transactional_emails WHERE dispatch_id = $1 FOR UPDATE"))
@@ -220,8 +220,7 @@ pub async fn lock(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Email>, Store
 
 // At work ------------------------------------------------------------------------------------
 
-/// The email that a claim is about, which nobody else changes before the end of the transaction;
-/// none where it does not wait any more.
+/// The email of a claim, locked until the end of the transaction; none if it no longer waits.
 pub async fn claimed(tx: &mut Tx, claim: &Claim) -> Result<Option<Email>, StoreError> {
     macro_rules! claimed {
         ($lock:literal) => {
@@ -240,8 +239,8 @@ pub async fn claimed(tx: &mut Tx, claim: &Claim) -> Result<Option<Email>, StoreE
         .bind(first).bind(last).bind(workspace).fetch_optional(c).await?))
 }
 
-/// Notes when an email was begun and who is meant, and that the attributes are applied: they never
-/// are again. The email is to be this transaction's.
+/// Stores when an email was started and its user, and that the attributes are applied: they never
+/// are again. The email must be locked by this transaction.
 pub async fn begun(
     tx: &mut Tx,
     dispatch_id: Uuid,
@@ -266,7 +265,7 @@ pub async fn begun(
     Ok(())
 }
 
-/// Notes that an email was given up for now, and waits for so long.
+/// Stores that an email waits for another attempt, and how long.
 pub async fn put_off(tx: &mut Tx, dispatch_id: Uuid, pause: Duration) -> Result<(), StoreError> {
     let sql = at_now!(
         tx,
@@ -288,12 +287,12 @@ pub struct Step {
     pub reason: Option<String>,
     /// Of the step to `sent`.
     pub sent_at: Option<i64>,
-    /// The delivery that tells of it.
+    /// The delivery of its postback.
     pub postback_id: Option<Uuid>,
 }
 
-/// Makes a step; whether the email was where it begins. What it was to be sent with is kept no
-/// longer.
+/// Changes the state; returns whether the email was in the expected state. Deletes the data for its
+/// template.
 pub async fn advance(tx: &mut Tx, dispatch_id: Uuid, step: &Step) -> Result<bool, StoreError> {
     let advanced = execute!(
         tx,
@@ -362,11 +361,11 @@ pub async fn offer_some(tx: &mut Tx) -> Result<usize, StoreError> {
 pub const OLD_EMAILS: OldRows =
     old_rows!("transactional_emails", "received_at < $1 AND state <> 'processing'", 1_000);
 
-/// Keys that were taken before a time.
+/// Keys stored before a time.
 pub const OLD_KEYS: OldRows =
     old_rows!("transactional_keys", "taken_at < $1", 1_000, key = "workspace_id, external_send_id");
 
-/// Removes what is kept of a user's emails, and what was told of them.
+/// Deletes a user's emails and their postbacks.
 pub async fn erase_user(tx: &mut Tx, workspace: i32, service_id: Uuid) -> Result<(), StoreError> {
     let of_user = [
         "DELETE FROM deliveries WHERE id IN (
@@ -396,12 +395,12 @@ pub struct Hour {
     pub hour: i64,
     /// Emails that were received, but for those that were aborted or whose minute is not over.
     pub emails: i64,
-    /// Those of them that were handed over within a minute: that the relay took, or refused.
+    /// Those of them that the relay accepted or rejected within a minute.
     pub in_time: i64,
     /// Those that the package covers, which are the first; and of them those in time.
     pub covered: i64,
     pub covered_in_time: i64,
-    /// How many it covers in an hour; none where the campaign declares nothing, or is gone.
+    /// The emails that it covers in an hour; none if the campaign declares nothing, or was deleted.
     pub package: Option<i64>,
 }
 from_row! {
@@ -410,8 +409,8 @@ from_row! {
     }
 }
 
-/// The hours since a time, the oldest first; of one workspace, or of all. An email that the relay
-/// refused at once was handed over, too: when the relay answered, which is when it bounced.
+/// The hours since a time, oldest first; of one workspace, or of all. An email that the relay
+/// rejected immediately counts, too: with the time of the rejection.
 pub async fn hours_since(
     tx: &mut Tx,
     workspace: Option<&str>,

@@ -1,11 +1,11 @@
-//! What a worker does with an email that waits.
+//! Processes a waiting email.
 //!
 //! ```text
 //! apply attributes, find the user ──commit──> render ──> relay ──> step and postback ──commit
 //! ```
 //!
-//! Nothing is noted by who has lost the claim. A worker that ends in between leaves a claim whose
-//! lease runs out.
+//! A worker that has lost the claim stores nothing. A worker that ends in between leaves a claim
+//! whose lease expires.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,17 +39,17 @@ use store::documents::parsed;
 use store::{StoreError, Tx};
 use template::Stop;
 
-/// Reasons of what is aborted, for customers.
+/// Reasons of aborted emails, for customers.
 pub const NOT_EMAILABLE: &str = "User not emailable";
 const NO_CAMPAIGN: &str = "Campaign does not exist";
-const NOT_APPLICABLE: &str = "The recipient's attributes could not be written";
+const NOT_APPLICABLE: &str = "The recipient's attributes could not be stored";
 const TOO_LARGE: &str = "The user's profile would be too large with these attributes";
 const NOT_RENDERED: &str = "The email could not be rendered";
 const NOT_PROCESSED: &str = "The email could not be processed";
-const NOT_TAKEN: &str = "The email was not taken in time by the sending partner";
+const NOT_TAKEN: &str = "The sending partner did not accept the email in time";
 
-/// Attempts of an email that may end without a clean end. Each time its lease is longer, so that
-/// one that ends its worker does so rarely, and not beside the same others again.
+/// Attempts of an email that may end without a clean end. The lease grows with each, so that an
+/// email that ends its worker does so rarely, and not together with the same others.
 const MOST_ATTEMPTS: i32 = 10;
 
 /// The longest lease, and the longest pause before another try.
@@ -102,7 +102,7 @@ struct Begun {
     refused: Option<&'static str>,
 }
 
-/// What is to be noted of an email.
+/// The result to store for an email.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     Step(State, Option<String>),
@@ -123,7 +123,7 @@ impl Lane {
 
     /// Sends the email of a claim, unless it does not wait any more.
     pub async fn handle(&self, claim: &Claim) -> Result<(), SendError> {
-        // Before there is a transaction: they may have to be read on another connection.
+        // Before there is a transaction, because they may need another connection.
         let settings = settings::of(&self.app, kinds::workspace_of_job(claim.job)).await;
         let settings = match settings {
             Err(error) if error.needs_newer() => return Err(error.into()),
@@ -134,7 +134,7 @@ impl Lane {
             Ok(None) => Ok(()),
             // It is not this email that is wrong, so the attempt does not count.
             Err(error) if error.can_retry() && !error.needs_newer() => {
-                tracing::warn!(%error, "an email cannot be begun; again later");
+                tracing::warn!(%error, "cannot start an email; retrying later");
                 Ok(claims::leave(&self.app.store, claim, FIRST_PAUSE).await?)
             }
             Err(error) => Err(error),
@@ -156,8 +156,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Writes the recipient's attributes and finds who is meant, at once or not at all; none where
-    /// the email does not wait any more.
+    /// Stores the recipient's attributes and finds the user, in one transaction; none if the email
+    /// no longer waits.
     async fn begin(&self, claim: &Claim) -> Result<Option<Begun>, SendError> {
         let mut tx = self.app.store.write().await?;
         claims::extend(&mut tx, claim, lease(self.app.config.lease(), claim.attempt)).await?;
@@ -173,7 +173,7 @@ impl Lane {
             Ok(user) => (user, refused),
             // Waiting does not change it.
             Err(StoreError::Corrupt(why)) => {
-                tracing::error!(why, "an email's recipient cannot be read");
+                tracing::error!(why, "cannot read an email's recipient");
                 (None, refused.or(Some(NOT_PROCESSED)))
             }
             Err(error) => return Err(error.into()),
@@ -190,7 +190,7 @@ impl Lane {
         Ok(Some(Begun { email, claim: *claim, recipient: user, campaign, refused }))
     }
 
-    /// Applies attributes, or takes back what was done of them and says why they cannot be.
+    /// Applies attributes, or reverts them and returns why they are invalid.
     async fn apply(
         &self,
         tx: &mut Tx,
@@ -205,7 +205,7 @@ impl Lane {
             }
             Err(error) if error.can_retry() => Err(error.into()),
             Err(error) => {
-                tracing::error!(%error, "the attributes of an email's recipient cannot be written");
+                tracing::error!(%error, "cannot store the attributes of an email's recipient");
                 tx.undo().await?;
                 Ok((None, Some(NOT_APPLICABLE)))
             }
@@ -224,18 +224,18 @@ impl Lane {
         let end = self.hand_over(&begun, &settings).await;
         fail_point!("transactional::answered");
         let mut tries = Tries::within(self.app.config.lease());
-        // What the relay has must be noted, or it is handed over once more.
+        // An accepted email must be stored as sent, or it is sent again.
         loop {
             match self.settle(&begun, &settings, &end).await {
                 Err(error) if error.can_retry() && tries.again().await => {
-                    tracing::warn!(%error, "what became of an email cannot be noted yet");
+                    tracing::warn!(%error, "cannot store the status of an email; retrying");
                 }
                 settled => return Ok(settled?),
             }
         }
     }
 
-    /// Renders the email and hands it to the relay.
+    /// Renders the email and sends it to the relay.
     async fn hand_over(&self, begun: &Begun, settings: &Settings) -> End {
         let Begun { email, recipient, campaign, refused, .. } = begun;
         if let Some(reason) = refused {
@@ -249,7 +249,7 @@ impl Lane {
         let content = match self.contents.of(email.workspace_id, campaign, settings) {
             Ok(content) => content,
             Err(why) => {
-                tracing::error!(campaign = %campaign.id, why, "a campaign's email cannot be used");
+                tracing::error!(campaign = %campaign.id, why, "the email of a campaign is invalid");
                 return End::aborted(format!("{NOT_RENDERED}: {why}"));
             }
         };
@@ -322,7 +322,7 @@ impl Lane {
         })
     }
 
-    /// Notes what became of an email, with its postback.
+    /// Stores the outcome of an email, with its postback.
     async fn settle(
         &self,
         begun: &Begun,
@@ -336,18 +336,18 @@ impl Lane {
                 if now < self.retried_until(&begun.email) {
                     return self.put_off(begun, reason, *after).await;
                 }
-                tracing::warn!(reason, "an email was not taken for too long, and is aborted");
+                tracing::warn!(reason, "email aborted: the relay did not accept it in time");
                 (State::Aborted, Some(NOT_TAKEN))
             }
         };
         let mut tx = self.app.store.write().await?;
         claims::finish(&mut tx, &begun.claim).await?;
         let change = Change { state, at: now, reason };
-        // As it is in the store: what is not committed is tried again.
+        // As it is in the store: an uncommitted change is retried.
         let mut email = begun.email.clone();
         if !step(&mut tx, &self.app, settings, &mut email, &change).await? {
             drop(tx);
-            tracing::info!("the relay has reported the email already");
+            tracing::info!("the relay already reported the email's status");
             return end_claim(self.app.store.write().await?, &begun.claim).await;
         }
         fail_point!("transactional::noted");
@@ -374,7 +374,7 @@ impl Lane {
         claims::offer_again(&mut tx, &begun.claim, pause).await?;
         rows::put_off(&mut tx, begun.email.dispatch_id, pause).await?;
         tx.commit().await?;
-        tracing::warn!(reason, ?pause, "the relay did not accept the email; trying again later");
+        tracing::warn!(reason, ?pause, "the relay did not accept the email; retrying later");
         metrics::counter!("longshore_transactional_put_off_total").increment(1);
         Ok(())
     }
@@ -389,7 +389,7 @@ impl From<Outcome> for End {
         match outcome {
             Outcome::Sent => Self::Step(State::Sent, None),
             Outcome::Unreachable(why) => {
-                tracing::info!(why, "the user cannot be sent emails");
+                tracing::info!(why, "email aborted: the user is not emailable");
                 Self::aborted(NOT_EMAILABLE)
             }
             Outcome::Bounced(reason) => Self::Step(State::Bounced, Some(kept(&reason))),
@@ -410,7 +410,7 @@ async fn end_claim(mut tx: Tx, claim: &Claim) -> Result<(), ClaimError> {
 }
 
 /// The lease of an attempt. After an attempt without a clean end it is longer each time, and not as
-/// long as that of the others that were under way with it.
+/// long as that of the others that were in progress with it.
 fn lease(first: Duration, attempt: i32) -> Duration {
     match u32::try_from(attempt) {
         Ok(attempt @ 2..) => {
@@ -420,7 +420,7 @@ fn lease(first: Duration, attempt: i32) -> Duration {
     }
 }
 
-/// Who is meant, as they are now.
+/// The user, in the current state.
 async fn find(tx: &mut Tx, email: &Email) -> Result<Option<Recipient>, StoreError> {
     let workspace = email.workspace_id;
     let service_id = match (email.service_id, &email.recipient) {

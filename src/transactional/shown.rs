@@ -8,15 +8,14 @@ use crate::workspaces;
 use kit::clock::{serialize_optional_time, serialize_time};
 use store::{StoreError, Tx};
 
-/// An email and what has become of it. Times are milliseconds since the epoch, and ISO 8601 in
-/// JSON.
+/// An email and its status. Times are milliseconds since the epoch, and ISO 8601 in JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
     #[serde(serialize_with = "uuid::serde::simple::serialize")]
     pub id: Uuid,
     /// The workspace's name; none of one that is gone.
     pub workspace: Option<String>,
-    /// What tells it from other dispatches.
+    /// Distinguishes it from other dispatches.
     pub kind: &'static str,
     pub state: State,
     /// When it came to its state.
@@ -25,14 +24,14 @@ pub struct Shown {
     pub reason: Option<String>,
     pub campaign_id: Uuid,
     pub external_send_id: Option<String>,
-    /// Once it is known who is meant.
+    /// Set once the user is known.
     pub service_id: Option<Uuid>,
     pub attempts: i32,
     #[serde(serialize_with = "serialize_time")]
     pub received_at: i64,
     #[serde(serialize_with = "serialize_optional_time")]
     pub sent_at: Option<i64>,
-    /// The delivery of the last state that was told.
+    /// The delivery of the last reported state.
     pub postback_id: Option<Uuid>,
     pub request_id: String,
 }

@@ -1,5 +1,4 @@
-//! How many emails are handed over within a minute: 99.9% of those that the package covers are
-//! meant to be.
+//! The share of emails sent within a minute: the goal is 99.9% of those that the package covers.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use kit::clock::{hours, millis, serialize_time};
 use store::claims;
 use store::{StoreError, Tx};
 
-/// Counts the state that an email has come to, and how long it took to hand it over.
+/// Counts the new state of an email, and the time until the relay accepted it.
 pub(super) fn count(email: &Email) {
     metrics::counter!("longshore_transactional_emails_total", "state" => email.state.name())
         .increment(1);
@@ -30,13 +29,13 @@ pub struct Kept {
     pub campaign_id: Uuid,
     #[serde(serialize_with = "serialize_time")]
     pub hour: i64,
-    /// Emails, and those of them that were handed over within a minute.
+    /// Emails, and those of them that were sent within a minute.
     pub emails: i64,
     pub within_minute: i64,
-    /// Their share; none where there are none.
+    /// Their share; none without emails.
     pub share: Option<f64>,
-    /// How many the package covers in an hour, and what it covered; all where the campaign
-    /// declares no `sla_per_hour`.
+    /// The emails that the package covers in an hour, and those that it covered; all if the
+    /// campaign declares no `sla_per_hour`.
     pub sla_per_hour: Option<i64>,
     pub covered: i64,
     pub covered_within_minute: i64,
@@ -80,8 +79,8 @@ pub async fn last_hours(
     Ok(rows::hours_since(tx, workspace, since).await?.into_iter().map(Kept::from).collect())
 }
 
-/// Tells the share of the running hour and the one before it, over all campaigns; that it is not
-/// known where it is not.
+/// Reports the share of the current hour and the one before it, over all campaigns; NaN if it is
+/// unknown.
 pub(super) async fn tell(app: &App) -> Result<(), StoreError> {
     let kept = read(app).await;
     let mut shares = BTreeMap::from([("covered", (0, 0)), ("beyond", (0, 0))]);

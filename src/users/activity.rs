@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize, Serializer};
 use kit::clock;
 use kit::retry::Retry;
 
-/// UTC days of purchases and events that a record covers, with the day it is made
+/// UTC days of purchases and events in a record, including the day on which it is created
 /// (src/gateway/README.md, The user record).
 pub const WINDOW_DAYS: i64 = 90;
 
-/// Days that they are kept: those, and some for exports that are under way and for clocks
-/// that differ.
+/// Days that they are kept: those, and some for exports that are in progress and for clocks that
+/// differ.
 pub const KEPT_DAYS: i32 = 100;
 
 /// Bytes of properties that are kept of a user: room for the largest that are nested, and
@@ -44,8 +44,8 @@ const MAX_DAY: i32 = 3_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ActivityError {
     #[error(
-        "packed activity is of version {0}, which this program does not know: it waits for a newer \
-         longshore"
+        "packed activity has version {0}, which this version does not support: it waits for a \
+         newer longshore"
     )]
     Version(u8),
     #[error("packed activity is damaged: {0}")]
@@ -147,8 +147,8 @@ impl<'a> Activity<'a> {
         other.revenue().for_each(|(currency, sum)| self.record_revenue(currency, sum));
     }
 
-    /// Forgets the days that are no longer kept on `today`, and the properties past what is
-    /// kept; whether there was something to forget.
+    /// Deletes the days that have expired on `today`, and expired properties; returns whether there
+    /// were any.
     pub fn prune(&mut self, today: Date) -> bool {
         let oldest = day_number(today) - i64::from(KEPT_DAYS) + 1;
         let mut forgot = self.prune_properties();
@@ -164,7 +164,7 @@ impl<'a> Activity<'a> {
         forgot
     }
 
-    /// Forgets the names that happened longest ago, past [`MAX_BYTES`]; answers how many.
+    /// Deletes the names that occurred longest ago, above [`MAX_BYTES`]; returns how many.
     pub fn prune_names(&mut self) -> u64 {
         let all = self.purchases.iter().chain(&self.events);
         let mut bytes: usize = all.map(Series::most_bytes).sum();
@@ -249,8 +249,8 @@ impl<'a> Activity<'a> {
         self.revenue.iter().map(|(currency, millionths)| (currency.as_ref(), *millionths))
     }
 
-    /// The sum of all revenue in `currency`, of which one of another currency is `rates`
-    /// millionths; none where there is no revenue at all. Rounded once, half to even.
+    /// The sum of all revenue in `currency`; `rates` has the value of other currencies in
+    /// millionths. None without revenue. Rounded once, half to even.
     pub fn total_revenue(
         &self,
         currency: &str,
@@ -273,7 +273,7 @@ impl<'a> Activity<'a> {
 
     /// The packed form.
     pub fn encode(&self) -> Vec<u8> {
-        postcard::to_extend(self, vec![VERSION]).expect("a vector takes all that is written to it")
+        postcard::to_extend(self, vec![VERSION]).expect("writing to a vector cannot fail")
     }
 
     /// Whether the packed form is one that this program knows, or damaged.
@@ -290,8 +290,8 @@ impl<'a> Activity<'a> {
             None => return Err(ActivityError::Damaged("it is empty")),
             Some((&VERSION, packed)) => match postcard::take_from_bytes(packed) {
                 Ok((packed, [])) => packed,
-                Ok(_) => return Err(ActivityError::Damaged("something follows its end")),
-                Err(_) => return Err(ActivityError::Damaged("it does not decode")),
+                Ok(_) => return Err(ActivityError::Damaged("data after its end")),
+                Err(_) => return Err(ActivityError::Damaged("it cannot be decoded")),
             },
             Some((&version, _)) => return Err(ActivityError::Version(version)),
         };
@@ -340,7 +340,7 @@ impl Tally {
 }
 
 impl Series<'_> {
-    /// No fewer bytes than it has when it is packed: beside its parts three numbers of them.
+    /// An upper bound of its packed size: its parts and three numbers for each.
     fn most_bytes(&self) -> usize {
         let properties = self.properties.as_ref().map_or(0, |properties| properties.len());
         self.name.len() + properties + self.days.len() * DAY_BYTES + 3 * 5
@@ -508,7 +508,7 @@ fn unpack_days(packed: Vec<PackedDay>) -> Result<Vec<Tally>, ActivityError> {
         day = day
             .checked_add(packed.distance)
             .filter(|day| (-MAX_DAY..=MAX_DAY).contains(day))
-            .ok_or(ActivityError::Damaged("a day is in no calendar"))?;
+            .ok_or(ActivityError::Damaged("a day is not a date"))?;
         let end = i64::from(packed.first) + i64::from(packed.span);
         if end >= DAY_MS || packed.count == 0 {
             return Err(ActivityError::Damaged("a day is impossible"));
@@ -717,7 +717,7 @@ mod tests {
         assert_eq!(activity.prune_names(), 0);
         let left = activity.purchases.len() + activity.events.len();
         assert_eq!(left + forgotten as usize, 40_000);
-        // As many as there is room for, and the latest of them.
+        // As many as there is room for, the latest ones.
         assert!((20_000..30_000).contains(&left), "{left}");
         assert!(activity.purchases.iter().zip(&before.purchases).take(10_000).all(|(a, b)| a == b));
         assert!(activity.events.iter().zip(&before.events).take(10_000).all(|(a, b)| a == b));

@@ -18,7 +18,7 @@ pub struct StoredActivity {
     /// The place in SQLite's tables; 0 on PostgreSQL.
     pub key: i64,
     pub service_id: Uuid,
-    /// None where the user has done nothing yet.
+    /// None if the user has no activity yet.
     pub body: Option<Vec<u8>>,
 }
 
@@ -29,7 +29,7 @@ pub async fn find_activity(
     id: Uuid,
 ) -> Result<Option<Vec<u8>>, StoreError> {
     let slice = slice(&id)?;
-    // SQLite has the body under the user's key, beside no index of its own.
+    // SQLite stores the body under the user's key, without another index.
     let sql = if tx.is_postgres() {
         "SELECT body FROM activity WHERE slice = $1 AND workspace_id = $2 AND service_id = $3"
     } else {
@@ -40,10 +40,9 @@ pub async fn find_activity(
         .bind(slice).bind(workspace).bind(id).fetch_optional(c).await?))
 }
 
-/// The activity of the users among `ids` who are there, who stay until the transaction ends;
-/// as long as there is room for it.
-/// On PostgreSQL it is locked, in the order of slices and ids; that of who has done nothing yet
-/// is there from now on, and empty.
+/// Locks the activity of the existing users among `ids`, who stay until the transaction ends, as
+/// long as there is room for it. On PostgreSQL in the order of slices and ids; creates empty
+/// activity for users without.
 pub async fn lock_activity(
     tx: &mut Tx,
     workspace: i32,
@@ -90,7 +89,7 @@ async fn lock(
 
 type Body = (Uuid, Vec<u8>);
 
-/// What is large stays out, as in [`lock`].
+/// Large bodies are omitted, as in [`lock`].
 const LOCK_ACTIVITY: &str = "SELECT found.service_id,
             CASE WHEN octet_length(found.body) > 2048 THEN ''::bytea ELSE found.body END
      FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
@@ -99,7 +98,7 @@ const LOCK_ACTIVITY: &str = "SELECT found.service_id,
          WHERE slice = wanted.slice AND workspace_id = $1 AND service_id = wanted.service_id
          LIMIT 1 FOR UPDATE) AS found";
 
-/// Holds up nobody but who erases them.
+/// Only blocks their erasure.
 const KEEP_USERS: &str = "SELECT found.slice, found.service_id
      FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
      CROSS JOIN LATERAL (
@@ -107,8 +106,7 @@ const KEEP_USERS: &str = "SELECT found.slice, found.service_id
          WHERE slice = wanted.slice AND workspace_id = $1 AND service_id = wanted.service_id
          LIMIT 1 FOR KEY SHARE) AS found";
 
-/// Who has activity is kept from going by the lock on it: whoever erases them must wait for
-/// it.
+/// The lock on existing activity prevents the user's erasure, which must wait for it.
 async fn lock_in_postgres(
     tx: &mut Open<Postgres>,
     workspace: i32,
@@ -131,9 +129,9 @@ async fn lock_in_postgres(
     Ok(all.map(stored).collect())
 }
 
-/// Gives empty activity to users who have none: so whoever else writes their first waits for
-/// it, as for any other row, and nobody for a profile. Answers to whom, and the activity that
-/// others gave them just before.
+/// Creates empty activity for users without: so other writers of their first activity wait for this
+/// row, and no one waits for a profile. Returns these users, and the activity that others created
+/// just before.
 async fn begin_in_postgres(
     tx: &mut Open<Postgres>,
     workspace: i32,

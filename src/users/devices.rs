@@ -13,7 +13,7 @@ use super::rows::put_users;
 use super::service_id;
 use store::{Room, StoreError, Tx};
 
-/// A token of a user that is to be forgotten.
+/// A token of a user to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gone {
     pub service_id: Uuid,
@@ -22,7 +22,7 @@ pub struct Gone {
     pub token: String,
 }
 
-/// What tells a token from another.
+/// The identity of a token.
 #[derive(Deserialize)]
 struct Stored<'a> {
     #[serde(borrow)]
@@ -38,10 +38,9 @@ impl Gone {
     }
 }
 
-/// Removes tokens from the profiles that have them, in the caller's transaction; how many
-/// profiles there were. Rows are locked as changes that are tracked lock them, so that neither
-/// loses what the other wrote. Who has been erased is passed over, and so is a token that is not
-/// there.
+/// Removes tokens from the profiles that have them, in the caller's transaction; returns the number
+/// of profiles. Rows are locked like those of tracked changes, so that neither loses the other's.
+/// Erased users and missing tokens are skipped.
 pub async fn forget(tx: &mut Tx, workspace: i32, gone: &[Gone]) -> Result<usize, StoreError> {
     let mut by_user: BTreeMap<Uuid, Vec<&Gone>> = BTreeMap::new();
     for one in gone.iter().filter(|one| service_id::bucket(&one.service_id).is_some()) {
@@ -65,7 +64,7 @@ pub async fn forget(tx: &mut Tx, workspace: i32, gone: &[Gone]) -> Result<usize,
     Ok(changed.len())
 }
 
-/// The document without some tokens; none where it has none of them, or cannot be read.
+/// The document without some tokens; none if it has none of them, or is unreadable.
 fn without(document: &str, gone: &[&Gone]) -> Option<String> {
     let mut profile = Profile::parse(document).ok()?;
     let stored = profile.get(Field::PushTokens)?.to_owned();

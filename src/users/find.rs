@@ -1,4 +1,4 @@
-//! Finding one user, and what is remembered of one who was erased.
+//! Finding one user, and records of erased ones.
 
 use std::borrow::Cow;
 
@@ -20,11 +20,11 @@ pub enum FindError {
     #[error("no user has the external_id, service_id or email {0:?}")]
     Nobody(String),
     #[error(
-        "no user has the external_id, service_id or email {0:?}; what was taken in until now makes \
-         nobody with it"
+        "no user has the external_id, service_id or email {0:?}, and no accepted request creates \
+         one"
     )]
     NobodyYet(String),
-    #[error("{} users have this email; say which: {}", .0.len(), texts(.0))]
+    #[error("{} users have this email; use one of these identifiers: {}", .0.len(), texts(.0))]
     Several(Vec<Uuid>),
     #[error("{0}: {1}")]
     Activity(Uuid, ActivityError),
@@ -42,8 +42,8 @@ impl Retry for FindError {
     }
 }
 
-/// The user's record as it is today, with the members that are stored and never exported;
-/// compact JSON. `id` is an external_id, else a service_id, else an email.
+/// The user's record as of today, with the fields that are never exported; compact JSON. `id` is an
+/// external_id, else a service_id, else an email.
 pub async fn show(
     store: &Store,
     clock: &Clock,
@@ -63,19 +63,19 @@ pub async fn show(
     Ok(record::show(&user.doc, &activity, clock.today(), currency, rates))
 }
 
-/// Who has an external_id, else a service_id, else an email.
+/// The user with an external_id, else a service_id, else an email.
 pub async fn identify(tx: &mut Tx, workspace: i32, id: &str) -> Result<Uuid, FindError> {
     Ok(find(tx, workspace, id, For::Telling).await?.service_id)
 }
 
-/// What a user can be made anew by.
+/// A name with which a user can be created again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     ExternalId,
     Email,
 }
 
-/// By what `user` can be made anew; where `id` is nobody's, by that.
+/// The names with which `user` can be created again; `id` if it is unknown.
 pub(crate) fn names<'a>(id: &'a str, user: Option<&'a StoredUser>) -> Vec<(Name, Cow<'a, str>)> {
     let (external_ids, email) = match user {
         Some(user) => (external_ids(user), user.email.as_deref().map(Cow::Borrowed)),
@@ -113,7 +113,7 @@ pub(crate) async fn remove(
     }
 }
 
-/// How it is remembered who was erased: not by a name that could be read.
+/// The stored record of an erased name: a hash, so that the name is not readable.
 pub(crate) fn who(name: Name, value: &str) -> [u8; 32] {
     let kind = match name {
         Name::ExternalId => 1,

@@ -1,10 +1,9 @@
-//! Lifelike users: some of whom little is known, many of whom something is, a few of whom
-//! much is; names and words in many scripts, every field of the export's user record, every
-//! type of custom attribute.
+//! Realistic users: some with little data, many with some, a few with a lot; names and words in
+//! many scripts, every field of the export's user record, every type of custom attribute.
 //!
-//! The same seed, date and number give the same user, whichever others are made. Nothing
-//! happened on or after the date, and nothing in the activity more than 88 days before it,
-//! so that an export on that day or the next has all of it.
+//! The same seed, date and number give the same user, whichever others are generated. All activity
+//! is before the date, and at most 88 days before it, so that an export on that day or the next has
+//! all of it.
 
 mod words;
 
@@ -24,7 +23,7 @@ const DAY_MS: i64 = 86_400_000;
 const ACTIVITY_DAYS: i64 = 88;
 const OLDEST_DAYS: i64 = 5 * 365;
 
-/// Makes users.
+/// Generates users.
 #[derive(Clone, Debug)]
 pub struct Users {
     seed: u64,
@@ -33,7 +32,7 @@ pub struct Users {
     end_ms: i64,
 }
 
-/// How much is known of somebody.
+/// The amount of data of a user.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Known {
     Little,
@@ -42,7 +41,7 @@ enum Known {
 }
 
 impl Users {
-    /// Users to whom nothing happened on `as_of` or later.
+    /// Users without activity on `as_of` or later.
     pub fn new(seed: u64, as_of: Date) -> Self {
         let days = i64::from((as_of - date(1970, 1, 1)).get_days());
         Self { seed, rng: ChaCha8Rng::seed_from_u64(seed), end_ms: days * DAY_MS }
@@ -375,7 +374,7 @@ impl User<'_> {
         }
     }
 
-    /// One product or event over the last days; answers its count.
+    /// One product or event over the last days; returns its count.
     fn entry(&mut self, name: &str, most: i64) -> i64 {
         let start = self.created_ms.max(self.end_ms - ACTIVITY_DAYS * DAY_MS);
         let first = self.moment(start);
@@ -401,7 +400,7 @@ impl User<'_> {
         from[self.rng.random_range(0..from.len() as u32) as usize]
     }
 
-    /// 1 to `most` different ones (none where `most` is 0), ascending.
+    /// 1 to `most` different ones (none for 0), ascending.
     fn some<T: Copy + Ord>(&mut self, from: &[T], most: u32) -> Vec<T> {
         let mut taken = Vec::new();
         if most > 0 {

@@ -5,18 +5,18 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Who an object is about: of the identifiers that it gave, the one that decides.
+/// The deciding identifier of an object's user.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Identifier<'a> {
     #[serde(borrow)]
     ExternalId(Cow<'a, str>),
-    /// Creates nobody.
+    /// Creates no user.
     ServiceId(Uuid),
     /// Always with `update_only`.
     #[serde(borrow)]
     UserAlias(UserAlias<'a>),
-    /// As it was given; compared in lower case.
+    /// Unchanged; compared in lower case.
     #[serde(borrow)]
     Email(Cow<'a, str>),
 }

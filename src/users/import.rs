@@ -1,11 +1,11 @@
 //! Import: from lines of JSON to rows.
 //!
 //! ```text
-//! files ──(a thread: read, check, fold)──> batches ──(here: who is meant, write)──> store
+//! files ──(a thread: read, check, fold)──> batches ──(here: find users, write)──> store
 //! ```
 //!
-//! A batch is one transaction. Broken off anywhere and run again, an import doubles nobody:
-//! every line that is taken names its user, by an id that the first run wrote down.
+//! A batch is one transaction. An import that is interrupted and repeated creates no duplicates:
+//! every accepted line identifies its user, by an id that the first run stored.
 
 mod foreign;
 mod lines;
@@ -48,9 +48,9 @@ pub enum ImportError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Others wrote to the same users at the same time.
-    #[error("the same users are being written by somebody else; run the import again later")]
+    #[error("another process is writing the same users; run the import again later")]
     Conflict,
-    #[error("the reading of the files ended abruptly")]
+    #[error("reading the files ended unexpectedly")]
     Reader,
 }
 
@@ -80,7 +80,7 @@ pub struct BadLine {
 pub struct Options {
     /// The import stops when more lines are bad.
     pub most_bad: Option<u64>,
-    /// Bad lines are told with their text.
+    /// Whether invalid lines are reported with their text.
     pub keep_lines: bool,
 }
 
@@ -102,7 +102,7 @@ pub struct Summary {
     pub ignored: BTreeMap<String, u64>,
 }
 
-/// What an import tells while it runs.
+/// Progress of an import.
 #[derive(Debug)]
 pub enum Progress<'a> {
     Bad(&'a BadLine),
@@ -110,12 +110,12 @@ pub enum Progress<'a> {
     Written(&'a Summary),
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub created: u64,
     pub replaced: u64,
-    /// Records that could not be taken, by their place in the batch.
+    /// Rejected records, by their index in the batch.
     pub refused: Vec<(usize, String)>,
 }
 
@@ -140,8 +140,8 @@ impl Importer {
         Self { options, ..self }
     }
 
-    /// Imports every input, in their order. Bad lines are told and left out; an input that
-    /// cannot be read to its end is told, and the next one follows.
+    /// Imports every input, in order. Invalid lines are reported and skipped; an input that cannot
+    /// be read to its end is reported, and the next one follows.
     pub async fn run(
         &self,
         inputs: Vec<Input>,
@@ -162,7 +162,7 @@ impl Importer {
                 break;
             }
         }
-        // The reader ends where nobody takes what it reads.
+        // The reader ends when its output is dropped.
         drop(batches);
         reader.await.map_err(|_| ImportError::Reader)?;
         Ok(summary)
@@ -219,7 +219,7 @@ impl Importer {
         loop {
             match self.try_write(records).await {
                 Err(error) if error.can_retry() && attempt < ATTEMPTS => {
-                    tracing::warn!(attempt, %error, "a batch is tried again");
+                    tracing::warn!(attempt, %error, "retrying a batch");
                     let pause =
                         retry::pause(attempt, Duration::from_millis(250), Duration::from_secs(10));
                     tokio::time::sleep(pause).await;
@@ -252,7 +252,7 @@ impl Importer {
     }
 }
 
-/// A reason without what is of one line only: positions, and numbers of entries.
+/// A reason without the details of one line: positions, and numbers of entries.
 fn kind(reason: &str) -> String {
     const LONGEST: usize = 200;
     let reason = reason.split(" at line ").next().unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::users::service_id::slice;
 use store::to_json;
 use store::{Open, StoreError, Tx};
 
-/// Bits of a key below the milliseconds: what tells users of one millisecond apart.
+/// Bits of a key below the milliseconds, which distinguish users of one millisecond.
 const SEQUENCE_BITS: u32 = 14;
 const MILLIS_BITS: u32 = 42;
 
@@ -26,8 +26,8 @@ pub fn last_key(slice: i16, ms: i64) -> i64 {
     first_key(slice, ms) | ((1 << SEQUENCE_BITS) - 1)
 }
 
-/// Keys for new users, each where its id wants to be, or at the next free place of the same
-/// slice and millisecond. Nothing to do on PostgreSQL.
+/// Keys for new users, each at its id's place, or at the next free place of the same slice and
+/// millisecond. Does nothing on PostgreSQL.
 pub async fn allocate_keys(tx: &mut Tx, ids: &[Uuid]) -> Result<Vec<i64>, StoreError> {
     match tx {
         Tx::Postgres(_) => Ok(vec![0; ids.len()]),
@@ -66,9 +66,8 @@ async fn allocate_sqlite_keys(tx: &mut Open<Sqlite>, ids: &[Uuid]) -> Result<Vec
         let free = (key..=last).chain(first..key).find(|key| !taken.contains(key));
         let free = free.ok_or_else(|| {
             StoreError::Corrupt(format!(
-                "there are already {} users of one slice and millisecond, which is all that \
-                 SQLite's order has room for: give them service_ids of different times, or use \
-                 PostgreSQL",
+                "{} users already have service_ids of one slice and millisecond, the maximum with \
+                 SQLite: use service_ids of different times, or use PostgreSQL",
                 1 << SEQUENCE_BITS
             ))
         })?;

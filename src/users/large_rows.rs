@@ -1,5 +1,5 @@
-//! The SQL of documents and activity that may be large: only as much of them is read as there
-//! is room for in memory.
+//! The SQL of possibly large documents and activity: reads only as much as there is room for in
+//! memory.
 
 use uuid::Uuid;
 
@@ -9,12 +9,12 @@ use crate::users::service_id::slices;
 use store::to_json;
 use store::{Room, StoreError, Tx};
 
-/// Bytes of a document or of activity that are read at once; of more it is asked first how
-/// many. The statements for PostgreSQL have the number, too.
+/// Maximum bytes of a document or activity that is read directly; for larger ones the size is
+/// queried first. The statements for PostgreSQL have the number, too.
 pub(super) const SMALL: i64 = 2_048;
 
-/// The users with these ids, as far as they are there, locked to be changed; as long as there
-/// is room for their documents.
+/// The existing users with these ids, locked for changes, as long as there is room for their
+/// documents.
 pub async fn lock_users(
     tx: &mut Tx,
     workspace: i32,
@@ -27,14 +27,13 @@ pub async fn lock_users(
     let large: Vec<Uuid> = large.map(|user| user.service_id).collect();
     if !large.is_empty() {
         room.take(bytes_of(tx, Large::Documents, workspace, &large).await?)?;
-        // They are locked, so what is read is what was asked about.
+        // They are locked, so they have not changed since the query.
         users.extend(rows::find_users(tx, workspace, &large, For::Reading).await?);
     }
     Ok(users)
 }
 
-/// Puts in the activity that was left out as large, which is empty; as long as there is room
-/// for all of it.
+/// Adds the large activity that was omitted, as long as there is room for all of it.
 pub(super) async fn fill(
     tx: &mut Tx,
     workspace: i32,
@@ -153,7 +152,7 @@ async fn bytes_of(
     Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
-/// Slices and ids as SQLite is given them.
+/// Slices and ids as JSON for SQLite.
 fn json_places(slices: &[i16], ids: &[Uuid]) -> Result<String, StoreError> {
     to_json(&slices.iter().zip(ids).collect::<Vec<_>>())
 }

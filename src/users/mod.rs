@@ -1,24 +1,24 @@
 //! Users: profiles, identities, activity; import and generate.
 //!
-//! A user is a row of `users` (the profile, one serialized JSON document) and beside it,
-//! in the same order, a row of `activity` (one packed body). `identifiers` says which user
-//! an external id or an alias belongs to, `emails` which users may have an address.
+//! A user is a row of `users` (the profile, one serialized JSON document) and, in the same order, a
+//! row of `activity` (one packed body). `identifiers` says which user an external id or an alias
+//! belongs to, `emails` which users may have an address.
 //!
 //! | module | is about |
 //! |---|---|
 //! | [`service_id`] | the id that carries its user's bucket |
 //! | [`profile`] | the stored document, its fields and what each may hold |
 //! | [`activity`] | purchases, events and revenue, packed |
-//! | [`record`] | a user as one line: what import takes and `users show` gives |
-//! | [`import`] | from lines to rows, and who is meant by a line |
-//! | [`generate`] | lifelike users, the same for the same seed |
-//! | [`moment`] | who was there at a moment |
-//! | [`scan`] | users in order: what an export cuts into parts and reads |
-//! | [`devices`] | push tokens that are gone |
+//! | [`record`] | a user as one line, for import and `users show` |
+//! | [`import`] | from lines to rows, and the user of each line |
+//! | [`generate`] | realistic users, the same for the same seed |
+//! | [`moment`] | the users that existed at a moment |
+//! | [`scan`] | users in order: splitting into parts, and reading, for exports |
+//! | [`devices`] | removal of push tokens |
 //! | [`find`] | finding one user |
 //! | [`recipient`] | a user as messages see them |
-//! | [`identifier`] | by what calls name a user |
-//! | [`sweep`] | forgetting what is no longer kept of users whom nobody writes |
+//! | [`identifier`] | the identifiers of users in requests |
+//! | [`sweep`] | deletion of expired data of users without writes |
 
 use uuid::Uuid;
 

@@ -1,10 +1,11 @@
-//! Who was there at a moment: exactly those whom a transaction created that had ended by then.
+//! The users that existed at a moment: exactly those created by transactions that had ended by
+//! then.
 //!
-//! A user's row has the transaction that created it (`created_in`), and keeps it whatever is
-//! written of the user later. In SQLite, which has one writer, transactions that create users are
-//! counted. In PostgreSQL it is the number of the server's transaction, and above its bits that of
-//! the server's start (`server_starts`): transactions of an earlier start have all ended, whichever
-//! server it was.
+//! A user's row has the transaction that created it (`created_in`), which later writes do not
+//! change. In SQLite, which has one writer, transactions that create users are counted. In
+//! PostgreSQL it is the number of the server's transaction, with the number of the server's start
+//! (`server_starts`) in its upper bits: transactions of an earlier start have all ended, on any
+//! server.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
-//! Locks on names that nobody has yet: who creates a user by one and who erases it take turns.
+//! Locks on unused names: creating a user with a name and erasing it exclude each other.
 //!
-//! A lock is a row of `identifiers` that its transaction removes again. It is there for nobody, but
-//! who inserts the same key waits for the end of the transaction. So an external id is locked by
-//! whoever gives it to a user as well, without asking. SQLite has one writer.
+//! A lock is a row of `identifiers` that its transaction deletes again. No other transaction sees
+//! it, but an insert of the same key waits for its end. So giving an external id to a user also
+//! locks it. SQLite has one writer.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::rows::Kind;
 use crate::users::find::Name;
 use store::{Open, StoreError, Tx};
 
-/// Among the kinds of identifiers, that of emails, which are there as locks alone.
+/// Among the kinds of identifiers, that of emails, which exist only as locks.
 const EMAIL: i16 = 3;
 
 impl Name {
@@ -25,8 +25,8 @@ impl Name {
     }
 }
 
-/// Locks names until the end of the transaction, in the order of their keys. An external id that
-/// somebody has is not locked: their profile is what to lock.
+/// Locks names until the end of the transaction, in the order of their keys. An external id in use
+/// is not locked: lock its profile instead.
 pub(crate) async fn lock(
     tx: &mut Tx,
     workspace: i32,

@@ -1,10 +1,9 @@
 //! The stored document: a user's profile as one compact JSON object.
 //!
-//! Its members are the fields of the export's user record (src/gateway/README.md, The user
-//! record), by the same names, except `purchases`, `custom_events` and `total_revenue`, which
-//! come from the [activity](super::activity); beside them the members that are stored and never
-//! exported. A field without data is absent. Values are JSON
-//! texts that were checked once and are passed on as they came.
+//! Its fields are those of the export's user record (src/gateway/README.md, The user record), with
+//! the same names, except `purchases`, `custom_events` and `total_revenue`, which come from the
+//! [activity](super::activity); and fields that are stored but never exported. A field without data
+//! is absent. Values are JSON texts that were checked once and stay unchanged.
 
 pub(crate) mod check;
 pub(crate) mod codes;
@@ -73,7 +72,7 @@ impl Field {
     }
 }
 
-/// A name of a user beside the external id.
+/// A name of a user in addition to the external id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Alias {
     pub label: String,
@@ -152,7 +151,7 @@ impl Profile {
         self.get(field).and_then(|value| serde_json::from_str(value).ok())
     }
 
-    /// The aliases, in their order; none where the field cannot be read.
+    /// The aliases in order; none if the field is unreadable.
     pub fn aliases(&self) -> Vec<Alias> {
         let value = self.get(Field::UserAliases);
         value.and_then(|value| check::aliases(value).ok()).unwrap_or_default()
@@ -172,9 +171,8 @@ impl Profile {
         }
     }
 
-    /// Checks a value and takes it over. A value without data (null, an empty string, array
-    /// or object, the gender `nil`) leaves the field absent. `ignored` collects the members
-    /// inside the value that no field has.
+    /// Checks and sets a value. A value without data (null, an empty string, array or object, the
+    /// gender `nil`) makes the field absent. `ignored` collects unknown fields inside the value.
     pub fn set(
         &mut self,
         field: Field,
@@ -218,7 +216,7 @@ impl Profile {
         self.values[field as usize] = None;
     }
 
-    /// Sets a field to JSON that was checked, or removes it; answers what it was.
+    /// Sets a field to checked JSON, or removes it; returns its former value.
     pub fn replace(&mut self, field: Field, value: Option<Box<str>>) -> Option<Box<str>> {
         std::mem::replace(&mut self.values[field as usize], value)
     }
@@ -268,7 +266,7 @@ mod tests {
 
     use super::*;
 
-    /// The document of one field, or why there is none.
+    /// The document of one field, or its error.
     fn set(field: Field, json: &str) -> Result<String, String> {
         let mut profile = Profile::default();
         let value: &RawValue = serde_json::from_str(json).map_err(|error| error.to_string())?;
@@ -429,7 +427,7 @@ mod tests {
         })
     }
 
-    /// A worker of the version before writes the document anew: what it does not know stays.
+    /// A worker of the previous version rewrites the document: unknown fields stay.
     #[test]
     fn members_of_a_newer_program_are_kept() {
         let text = r#"{"first_name":"Ann","of tomorrow":{"a":[1, null]},"a \"quoted\" one":5}"#;

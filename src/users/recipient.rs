@@ -5,15 +5,15 @@ use uuid::Uuid;
 
 use kit::clock::parse_time;
 
-/// A user to whom a message may go.
+/// A possible recipient of messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recipient {
     pub service_id: Uuid,
-    /// The profile as it is stored ([`crate::users::profile`]).
+    /// The stored profile ([`crate::users::profile`]).
     pub profile: Map<String, Value>,
 }
 
-/// How much a user wants to be sent.
+/// A user's subscription state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subscription {
     OptedIn,

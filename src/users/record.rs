@@ -1,5 +1,5 @@
-//! A user as one line of JSON: the export's user record (src/gateway/README.md) with the members
-//! that are stored and never exported. `import` takes it, `users show` gives it.
+//! A user as one line of JSON: the export's user record (src/gateway/README.md) with the fields
+//! that are never exported. `import` reads it, `users show` prints it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use kit::money;
 pub struct Record {
     /// Of Longshore's layout and in the past.
     pub service_id: Option<Uuid>,
-    /// The same as in `service_id` where both are given.
+    /// The same as in `service_id` if both are set.
     pub random_bucket: Option<u16>,
     pub external_id: Option<String>,
     pub aliases: Vec<Alias>,
@@ -39,10 +39,7 @@ pub enum RecordError {
     Json(String),
     #[error(transparent)]
     Field(#[from] FieldError),
-    #[error(
-        "it names nobody: an external_id, a service_id, a user alias or an email is needed, or \
-         the same line would make another user each time"
-    )]
+    #[error("Missing user identifier: set external_id, user_alias, service_id or email")]
     Nobody,
     #[error("the profile is larger than {} KiB", MAX_BYTES >> 10)]
     TooLarge,
@@ -98,14 +95,13 @@ impl Record {
         let random_bucket = match service_id {
             None => given,
             Some(id) => {
-                let bucket = service_id::bucket(&id).ok_or_else(|| {
-                    field_error(Field::ServiceId, "is not one that Longshore gave")
-                })?;
+                let bucket = service_id::bucket(&id)
+                    .ok_or_else(|| field_error(Field::ServiceId, "was not created by Longshore"))?;
                 if service_id::millis(&id) > now_ms {
-                    return Err(field_error(Field::ServiceId, "is of a time to come").into());
+                    return Err(field_error(Field::ServiceId, "is in the future").into());
                 }
                 if given.is_some_and(|given| given != bucket) {
-                    let reason = "is not the bucket that service_id carries";
+                    let reason = "does not match the bucket in service_id";
                     return Err(field_error(Field::RandomBucket, reason).into());
                 }
                 Some(bucket)
@@ -184,9 +180,8 @@ fn entries(
     Ok(())
 }
 
-/// The record of a stored user as it is on `today`, with the members that are never
-/// exported; compact JSON. `rates` is what one of another currency is in millionths of
-/// `currency`.
+/// The record of a stored user as of `today`, with the fields that are never exported; compact
+/// JSON. `rates` has the value of other currencies in millionths of `currency`.
 pub fn show(
     document: &str,
     activity: &Activity<'_>,
@@ -216,7 +211,7 @@ pub fn show(
 
 fn summaries<'a>(summaries: impl Iterator<Item = Summary<'a>>) -> Option<String> {
     let summaries: Vec<_> = summaries.collect();
-    // Names, times and numbers become JSON whatever they are.
+    // Names, times and numbers can always be written as JSON.
     (!summaries.is_empty()).then(|| serde_json::to_string(&summaries).unwrap_or_default())
 }
 
@@ -268,11 +263,11 @@ mod tests {
         for (line, reason) in [
             ("[]".to_owned(), "not a JSON object"),
             ("{\"a\":".to_owned(), "not a JSON object"),
-            ("{}".to_owned(), "it names nobody"),
-            (r#"{"first_name":"Ann","random_bucket":5}"#.to_owned(), "it names nobody"),
+            ("{}".to_owned(), "Missing user identifier"),
+            (r#"{"first_name":"Ann","random_bucket":5}"#.to_owned(), "Missing user identifier"),
             (r#"{"email":"a@b","email":"a@b"}"#.to_owned(), "email: duplicate field"),
-            (format!(r#"{{"service_id":"{future}"}}"#), "service_id: is of a time to come"),
-            (format!(r#"{{"service_id":"{foreign}"}}"#), "service_id: is not one"),
+            (format!(r#"{{"service_id":"{future}"}}"#), "service_id: is in the future"),
+            (format!(r#"{{"service_id":"{foreign}"}}"#), "service_id: was not created"),
             (format!(r#"{{"service_id":"{past}","random_bucket":2}}"#), "random_bucket: "),
             (r#"{"email":"a@b","total_revenue":-1}"#.to_owned(), "total_revenue: "),
             (r#"{"email":"a@b","total_revenue":"1"}"#.to_owned(), "total_revenue: "),

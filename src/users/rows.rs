@@ -1,6 +1,6 @@
-//! The SQL of users, in bulk: one statement a kind, whatever the number of rows.
+//! The SQL of users, in bulk: one statement per kind, whatever the number of rows.
 //!
-//! PostgreSQL is given arrays, SQLite lists of values and JSON arrays.
+//! PostgreSQL gets arrays, SQLite lists of values and JSON arrays.
 
 use std::collections::HashSet;
 
@@ -125,8 +125,8 @@ pub async fn find_emails(
 
 type UserColumns = (i64, Uuid, Option<String>, Option<String>, i64, String);
 
-// The limit keeps it at one look into one partition's index a user, whatever the planner
-// believes about the tables.
+// The limit forces one lookup in one partition's index per user, whatever the planner assumes about
+// the tables.
 macro_rules! postgres_users {
     ($doc:literal, $lock:literal) => {
         concat!(
@@ -158,11 +158,11 @@ pub enum For {
     Writing,
     /// As `Writing`; documents of more than [`SMALL`](super::large_rows::SMALL) bytes are empty.
     Weighing,
-    /// As `Writing`; also who only needs them to be there must wait.
+    /// Like `Writing`; also blocks transactions that only need the users to exist.
     Erasing,
 }
 
-/// The users with these ids, as far as they are there.
+/// The existing users with these ids.
 pub async fn find_users(
     tx: &mut Tx,
     workspace: i32,
@@ -221,13 +221,13 @@ pub async fn find_users(
     Ok(rows.into_iter().map(user).collect())
 }
 
-/// Runs a statement that finds rows by slice and id, each by a look of its own into one
-/// partition, and may lock them.
+/// Runs a statement that finds rows by slice and id, each with a separate lookup in one partition,
+/// and may lock them.
 ///
-/// Of rows that others had locked and changed, PostgreSQL (15 does) leaves some out where they
-/// lie in several partitions, although it locks them: it looks at the changed row again with
-/// the partition of another one. The first is always right, so those that are missing are
-/// asked for until nothing more is found.
+/// Of rows that others had locked and changed, PostgreSQL (15 does) omits some if they are in
+/// several partitions, although it locks them: it checks the changed row again with the partition
+/// of another one. The first row is always right, so missing ones are queried until no more are
+/// found.
 pub(super) async fn find_in_postgres<Row>(
     tx: &mut Open<Postgres>,
     sql: &'static str,
@@ -332,8 +332,8 @@ pub async fn put_users(
     Ok(())
 }
 
-/// Adds identifiers that nobody has, ascending; answers how many were added, fewer where
-/// another writer was first.
+/// Adds unused identifiers, ascending; returns how many were added, fewer if another writer was
+/// faster.
 pub async fn add_identifiers(
     tx: &mut Tx,
     workspace: i32,
@@ -361,7 +361,7 @@ pub async fn remove_identifier(
     Ok(())
 }
 
-/// Adds hints of who may have an address, ascending; what is there already stays.
+/// Adds hints of the users of an address, ascending; existing ones stay.
 pub async fn add_emails(
     tx: &mut Tx,
     workspace: i32,
@@ -375,7 +375,7 @@ pub async fn add_emails(
     Ok(())
 }
 
-/// Removes hints of who may have an address, ascending.
+/// Removes hints of the users of an address, ascending.
 pub async fn remove_emails(
     tx: &mut Tx,
     workspace: i32,
@@ -386,8 +386,8 @@ pub async fn remove_emails(
         Tx::Postgres(tx) => {
             let (emails, ids): (Vec<&str>, Vec<Uuid>) =
                 gone.iter().map(|(email, id)| (email.as_str(), *id)).unzip();
-            // As a join it could be planned as one look at all addresses of the workspace, by
-            // who plans while there are none. Rows never move, so all that delete lock them in
+            // A join could be planned as one scan of all addresses of the workspace, with
+            // statistics from when there were none. Rows never move, so all deletions lock them in
             // one order, that of the table.
             sqlx::query(
                 "DELETE FROM emails WHERE ctid = ANY (ARRAY(
@@ -418,8 +418,7 @@ pub async fn remove_emails(
     Ok(())
 }
 
-/// Removes every identifier of a user by a look at all of them: for a profile that no longer
-/// says which they are.
+/// Removes every identifier of a user with a scan: for a profile that no longer has them.
 pub async fn sweep_identifiers(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<(), StoreError> {
     for sql in [
         "DELETE FROM identifiers WHERE workspace_id = $1 AND service_id = $2",
@@ -430,7 +429,7 @@ pub async fn sweep_identifiers(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<
     Ok(())
 }
 
-/// Remembers that who had an identifier was erased at a time (milliseconds since the epoch).
+/// Stores that the user of an identifier was erased at a time (milliseconds since the epoch).
 pub async fn add_erased(
     tx: &mut Tx,
     workspace: i32,
@@ -451,7 +450,7 @@ pub async fn add_erased(
     Ok(())
 }
 
-/// When those among `who` were erased who were.
+/// The times of erasure of those among `who`.
 pub async fn find_erased(
     tx: &mut Tx,
     workspace: i32,
@@ -484,8 +483,8 @@ pub async fn find_erased(
     })
 }
 
-/// Forgets who was erased before a time, unless a dead letter that can still be tried again was
-/// taken in before that: at most so long before it was appended as a message can come again.
+/// Deletes records of erasures before a time, unless an older dead letter can still be retried:
+/// including the time in which a message can be repeated before its append.
 pub async fn forget_erased(tx: &mut Tx, before: i64) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -500,7 +499,7 @@ pub async fn forget_erased(tx: &mut Tx, before: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Removes a user's profile and activity, and what there is to show to them.
+/// Deletes a user's profile and activity, and the data to show to the user.
 pub async fn remove_user(tx: &mut Tx, workspace: i32, user: &StoredUser) -> Result<(), StoreError> {
     let slice = slice(&user.service_id)?;
     execute!(

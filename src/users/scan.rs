@@ -13,10 +13,10 @@ use super::moment::Moment;
 use super::{Position, service_id};
 use store::{Open, StoreError, Tx, on};
 
-/// Bytes of activity that are read at once, about, and held while users stream past.
+/// Bytes of activity that are read together, about, and held while users stream past.
 const ACTIVITY_BYTES: usize = 1 << 20;
 
-/// Bytes of activity after which no more is taken.
+/// Bytes of activity after which no more is read.
 const ROOM: usize = 2 * ACTIVITY_BYTES;
 
 /// Bodies of activity that are read first; then as many as the last were small, since each
@@ -35,9 +35,9 @@ pub struct Cuts {
     pub youngest: Uuid,
 }
 
-/// Cuts the users of `slices` (ascending) into stretches of `per_part`. Looks at the index
-/// only, which is walked twice: 85 ms for 300,000 users, where one walk that numbers all of
-/// them (`row_number`) takes 160 ms.
+/// Splits the users of `slices` (ascending) into ranges of `per_part`. Uses only the index, which
+/// is scanned twice: 85 ms for 300,000 users, where one scan that numbers all of them
+/// (`row_number`) takes 160 ms.
 pub async fn cut(
     tx: &mut Tx,
     workspace: i32,
@@ -79,7 +79,7 @@ async fn count(tx: &mut Tx, workspace: i32, slice: i16) -> Result<(i64, Option<U
     Ok(counted)
 }
 
-/// The `nth` user (from 1) after `after`, who is there.
+/// The existing `nth` user (from 1) after `after`.
 async fn nth_after(
     tx: &mut Tx,
     workspace: i32,
@@ -122,7 +122,7 @@ struct Range {
     slice: i16,
     after: Uuid,
     up_to: Uuid,
-    /// Bodies of activity that are read at once; none of them are wanted when 0.
+    /// Bodies of activity that are read together; 0 if they are not needed.
     activity_rows: i64,
 }
 
@@ -147,9 +147,9 @@ struct Activities<K> {
 }
 
 impl Range {
-    /// Takes activity, which was asked for up to `last`, as long as there is room for it. Where
-    /// bodies are small more of them are asked for the next time, and fewer where they are
-    /// large: one that has much in it is hundreds of kilobytes.
+    /// Takes the activity read up to `last`, as long as there is room for it. Reads more the next
+    /// time if bodies are small, and fewer if they are large: a body can have hundreds of
+    /// kilobytes.
     async fn take<K: Copy>(
         &mut self,
         rows: impl Stream<Item = sqlx::Result<(K, Vec<u8>)>>,
@@ -177,10 +177,9 @@ impl Range {
     }
 }
 
-/// Reads a stretch in order, handing each user who was there at `moment` to `each`, whose error
-/// ends the reading and is answered in the inner result. Users stream past; only some activity is
-/// held. What the transaction sees is what is read: give it a
-/// [snapshot](store::Store::snapshot).
+/// Reads a range in order, and passes each user that existed at `moment` to `each`, whose error
+/// ends the reading and is returned in the inner result. Users stream past; only some activity is
+/// held. It reads what the transaction sees: pass a [snapshot](store::Store::snapshot).
 pub async fn read<E>(
     tx: &mut Tx,
     stretch: &Stretch<'_>,
@@ -226,8 +225,8 @@ pub async fn page(tx: &mut Tx, stretch: &Stretch<'_>, limit: i64) -> Result<Page
     Ok((users, None))
 }
 
-/// Has PostgreSQL walk the index: for a whole slice it would rather read the table and sort
-/// the documents, which takes 7.0 ms where the walk takes 1.9 ms (3,000 users).
+/// Makes PostgreSQL scan the index: for a whole slice it would rather read the table and sort the
+/// documents, which takes 7.0 ms where the scan takes 1.9 ms (3,000 users).
 async fn walk_in_order(tx: &mut Tx) -> Result<(), StoreError> {
     if let Tx::Postgres(tx) = tx {
         sqlx::query("SET LOCAL enable_sort = off").execute(&mut **tx).await?;
@@ -242,8 +241,8 @@ async fn read_postgres<E>(
     each: &mut impl FnMut(UserRow<'_>) -> Result<(), E>,
 ) -> Result<Result<(), E>, StoreError> {
     while range.after < range.up_to {
-        // The server ends where there is room for no more: what it sends is read to its end,
-        // wanted or not. It knows the length of a body without reading it.
+        // The server stops when there is no more room: its output is read to the end, used or not.
+        // It knows the length of a body without reading it.
         let rows = sqlx::query_as(
             "SELECT service_id, body FROM (
                  SELECT service_id, body,
@@ -343,7 +342,7 @@ async fn read_sqlite<E>(
     together.flush(each)
 }
 
-/// Users of one millisecond, who come in any order.
+/// Users of one millisecond, in any order.
 #[derive(Default)]
 struct Together {
     users: Vec<(Uuid, SqliteRow, Option<Vec<u8>>)>,
@@ -393,7 +392,7 @@ mod tests {
         Range { workspace: 1, slice: 0, after, up_to, activity_rows }
     }
 
-    /// What is taken of so many bodies of a size, and how many are asked for the next time.
+    /// Checks how many bodies of a size are used, and how many are read the next time.
     async fn take(range: &mut Range, there: usize, size: usize) -> (usize, i64) {
         let limit = usize::try_from(range.activity_rows).unwrap().min(there);
         let rows = (1..=limit as i64).map(|key| Ok((key, vec![0; size])));

@@ -4,8 +4,7 @@
 //! 48 bits milliseconds │ version 7 │ 12 bits counter │ variant │ 14 bits bucket │ 48 bits random
 //! ```
 //!
-//! Whoever has the id knows the slice that its user lies in, and ids of one slice are in
-//! order of creation.
+//! The id shows the slice of its user, and ids of one slice are in order of creation.
 
 use parking_lot::Mutex;
 use rand::RngExt as _;
@@ -17,9 +16,8 @@ use store::StoreError;
 /// How many ids one millisecond has room for.
 const COUNTERS: u16 = 1 << 12;
 
-/// The id of a user who was created at `ms` (milliseconds since the epoch) into `bucket`.
-/// `counter` (12 bits) and `random` (48 bits) tell apart what was created in the same
-/// millisecond; of each, the bits that have no room are dropped.
+/// The id of a user created at `ms` (milliseconds since the epoch) in `bucket`. `counter` (12 bits)
+/// and `random` (48 bits) distinguish users of the same millisecond; further bits are dropped.
 pub fn new(ms: i64, counter: u16, bucket: u16, random: u64) -> Uuid {
     let ms = ms.clamp(0, (1 << 48) - 1) as u128;
     let counter = u128::from(counter % COUNTERS);
@@ -28,7 +26,7 @@ pub fn new(ms: i64, counter: u16, bucket: u16, random: u64) -> Uuid {
     Uuid::from_u128(ms << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | bucket << 48 | random)
 }
 
-/// The bucket, 0 to 9999; none where the layout is not the one above.
+/// The bucket, 0 to 9999; none if the layout differs.
 pub fn bucket(id: &Uuid) -> Option<u16> {
     let bucket = (id.as_u128() >> 48) as u16 & 0x3fff;
     let ours = id.get_version_num() == 7 && id.get_variant() == Variant::RFC4122;
@@ -50,7 +48,7 @@ pub fn counter(id: &Uuid) -> u16 {
     (id.as_u128() >> 64) as u16 % COUNTERS
 }
 
-/// Makes ids that ascend, however the clock moves.
+/// Creates ascending ids, however the clock moves.
 #[derive(Debug, Default)]
 pub struct Generator {
     last: Mutex<(i64, u16)>,
@@ -82,7 +80,7 @@ impl Generator {
 pub fn slice(id: &Uuid) -> Result<i16, StoreError> {
     bucket(id)
         .map(slice_of)
-        .ok_or_else(|| StoreError::Corrupt(format!("{id} is not a service_id of Longshore")))
+        .ok_or_else(|| StoreError::Corrupt(format!("{id} is not a Longshore service_id")))
 }
 
 /// The slices of several.

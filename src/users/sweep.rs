@@ -1,9 +1,8 @@
-//! Forgetting what is no longer kept of users whom nobody writes: activity past its days, and
-//! who was erased long ago.
+//! Deletes expired data of users without writes: old activity, and old records of erasures.
 //!
-//! Each slice is a row of `claims` that comes again every day. A slice is read in pages, with
-//! pauses between them, and rows that have something to forget are written a page at a time.
-//! What is old is so by the database's clock: that of one worker must not destroy anything.
+//! Each slice is a row of `claims` that is due every day. A slice is read in pages, with pauses
+//! between them, and rows with expired data are written a page at a time. The database's clock
+//! decides what is old: a worker with a wrong clock must not delete anything.
 
 use std::time::Duration;
 
@@ -21,18 +20,17 @@ use kit::retry;
 use store::claims::{self, Claim, ClaimError};
 use store::{Room, Store, StoreError};
 
-/// Between two passes over a slice.
+/// Interval between two passes of a slice.
 const EVERY: Duration = hours(24);
 
 /// Rows of a page, and the pause after it.
 const PAGE: i64 = 500;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long it is remembered that somebody was erased: longer than the log keeps messages
-/// that wait (deploy/README.md).
+/// How long an erasure is recorded: longer than the log keeps waiting messages (deploy/README.md).
 const ERASED: Duration = hours(30 * 24);
 
-/// Has every slice swept from now on; what is offered already stays as it is.
+/// Offers every slice; existing offers stay.
 pub async fn offer(store: &Store) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
     let slices = 0..i64::from(SLICES);
@@ -40,7 +38,7 @@ pub async fn offer(store: &Store) -> Result<(), StoreError> {
     tx.commit().await
 }
 
-/// One pass over the slice of a claim.
+/// One skip the slice of a claim.
 pub async fn sweep(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
     let slice = i16::try_from(claim.item).unwrap_or(SLICES);
     let mut at = Cursor { workspace: i32::MIN, service_id: Uuid::nil(), key: -1 };
@@ -67,7 +65,7 @@ pub async fn sweep(app: &App, claim: &Claim, stop: &CancellationToken) -> Result
     Ok(tx.commit().await?)
 }
 
-/// Writes activity of a workspace without what is not kept. It may have changed since.
+/// Writes activity of a workspace without expired data. It may have changed since.
 async fn forget(store: &Store, old: &[Cursor], today: Date) -> Result<(), StoreError> {
     let Some(workspace) = old.first().map(|old| old.workspace) else { return Ok(()) };
     let ids: Vec<Uuid> = old.iter().map(|old| old.service_id).collect();

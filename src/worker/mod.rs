@@ -19,7 +19,7 @@ kit::named! {
         Exports = "exports",
         /// Sends callbacks.
         Deliveries = "deliveries",
-        /// Takes in attributes, events and purchases.
+        /// Applies attributes, events and purchases.
         Ingest = "ingest",
         /// Applies edits of catalogs.
         Catalogs = "catalogs",
@@ -42,15 +42,15 @@ impl Role {
 /// A loop of the worker panicked. Work itself may do so without harm; this is a fault of
 /// this program, and a worker that lost a loop must not look as if all were well.
 #[derive(Debug, thiserror::Error)]
-#[error("a loop of the worker ended, so it stopped: {0}")]
+#[error("a worker task ended, so the worker stopped: {0}")]
 pub struct WorkerError(String);
 
 impl Retry for WorkerError {}
 
-/// Works until `shutdown`, then finishes or hands back what is under way, within
-/// `worker.drain_seconds`. When a loop is lost it cancels `shutdown` itself.
+/// Works until `shutdown`, then finishes or returns the work in progress, within
+/// `worker.drain_seconds`. If a loop is lost, it cancels `shutdown` itself.
 pub async fn run(app: App, roles: &[Role], shutdown: CancellationToken) -> Result<(), WorkerError> {
-    tracing::info!(?roles, "the worker takes work");
+    tracing::info!(?roles, "worker started");
     let mut loops = JoinSet::new();
     let (wake, stop) = (app.store.wake().clone(), shutdown.clone());
     spawn(&mut loops, async move { wake.listen(stop).await });
@@ -62,7 +62,7 @@ async fn watch(mut loops: JoinSet<()>, shutdown: &CancellationToken) -> Result<(
     let mut result = Ok(());
     while let Some(ended) = loops.join_next().await {
         if let Err(panic) = ended {
-            tracing::error!(%panic, "a loop of the worker ended; stopping");
+            tracing::error!(%panic, "a worker task ended; stopping");
             shutdown.cancel();
             result = Err(WorkerError(panic.to_string()));
         }

@@ -1,13 +1,13 @@
-//! What workers delete once it is old, and how often they look.
+//! Old data that workers delete, and how often.
 //!
-//! What else is deleted once it is old:
+//! Other old data:
 //!
 //! | what | by |
 //! |---|---|
 //! | idempotency claims | the gateway: [`idempotency`](crate::gateway::idempotency) |
 //! | activity, and who was erased | claims, a slice of users each: [`sweep`](crate::users::sweep) |
 //! | objects of exports | claims, an export each: [`cleanup`](crate::exports::cleanup) |
-//! | ids of messages | each partition's consumer, by the time of what it reads: [`log::message_ids`] |
+//! | ids of messages | each partition's consumer, by the time of the messages that it reads: [`log::message_ids`] |
 //! | messages of the log | [`trim`](super::trim) |
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::{catalogs, transactional};
 use kit::retry;
 use store::StoreError;
 
-/// Old rows of one domain, which says for how long they are kept.
+/// Old rows of one domain, which defines how long they are kept.
 struct Sweep {
     role: Role,
     every: Duration,
@@ -36,25 +36,25 @@ const SWEEPS: [Sweep; 4] = [
     Sweep {
         role: Role::Catalogs,
         every: Duration::from_secs(600),
-        failed: "old records of catalog edits cannot be deleted yet",
+        failed: "cannot delete old records of catalog edits; retrying",
         pass: |app, stop| Box::pin(catalogs::sweep::sweep(app, stop)),
     },
     Sweep {
         role: Role::Messages,
         every: Duration::from_secs(600),
-        failed: "old dispatches cannot be deleted yet",
+        failed: "cannot delete old dispatches; retrying",
         pass: |app, stop| Box::pin(dispatch::sweep::sweep(app, stop)),
     },
     Sweep {
         role: Role::Messages,
         every: Duration::from_secs(60),
-        failed: "expired content cards cannot be deleted yet",
+        failed: "cannot delete expired content cards; retrying",
         pass: |app, stop| Box::pin(cards::sweep(app, stop)),
     },
     Sweep {
         role: Role::Transactional,
         every: Duration::from_secs(60),
-        failed: "old transactional emails cannot be deleted yet",
+        failed: "cannot delete old transactional emails; retrying",
         pass: |app, stop| Box::pin(transactional::queue::sweep(app, stop)),
     },
 ];

@@ -1,4 +1,4 @@
-//! What each role takes, and which domain does it.
+//! The work of each role, and its domain.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,13 +35,13 @@ const LOOK_EVERY: Duration = Duration::from_secs(5 * 60);
 /// Bytes of a batch on SQLite, whose one writer others wait for: some hundredths of a second.
 const SQLITE_BATCH_BYTES: usize = 256 << 10;
 
-/// Passes of removal under way at once: they are no hurry.
+/// Cleanup passes in progress: they are not urgent.
 const CLEANUPS_IN_FLIGHT: usize = 2;
 
-/// Transactional emails under way at once: what bounds them are the connections of the lane, and
-/// the share of each workspace.
+/// Transactional emails in progress: limited by the connections of their lane, and the share of
+/// each workspace.
 const TRANSACTIONAL_IN_FLIGHT: usize = 1_024;
-/// Schedules of one worker that are fired at once; each is a short transaction.
+/// Schedules that one worker fires at the same time; each is a short transaction.
 const SCHEDULES_IN_FLIGHT: usize = 4;
 
 impl Role {
@@ -108,8 +108,7 @@ impl Role {
     }
 }
 
-/// Sends that name their users have places of their own, so that those to millions never hold
-/// them up.
+/// Sends to listed users have separate slots, so that large sends never delay them.
 fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()>) {
     take_batches(app, "messages", topics::MESSAGES, BeginOrders, shutdown, loops);
     let settings = &app.config.messages;
@@ -173,13 +172,13 @@ fn share(
     spawn(loops, running);
 }
 
-/// Offers the planning of exports that gateways of the release before take in.
+/// Offers the planning of exports that gateways of the previous release accept.
 async fn offer_plans(app: App, shutdown: CancellationToken) {
     while !shutdown.is_cancelled() {
         let pause = match intake::offer_missing(&app).await {
             Ok(_) => LOOK_EVERY,
             Err(error) => {
-                tracing::warn!(%error, "cannot look for exports that wait");
+                tracing::warn!(%error, "cannot query waiting exports");
                 OFFER_PAUSE
             }
         };
@@ -192,7 +191,7 @@ async fn offer_sweeps(app: App, shutdown: CancellationToken) {
     while !shutdown.is_cancelled() {
         match sweep::offer(&app.store).await {
             Ok(()) => return,
-            Err(error) => tracing::warn!(%error, "old activity cannot be swept yet"),
+            Err(error) => tracing::warn!(%error, "cannot delete old activity; retrying"),
         }
         retry::wait(OFFER_PAUSE, &shutdown).await;
     }
@@ -291,7 +290,7 @@ impl shares::Handler for Delivery {
     /// A delivery puts itself off or ends; what cannot even be looked up comes again until
     /// its time is up.
     async fn give_up(&self, claim: &Claim, e: Option<&DeliveryError>) -> Result<(), ClaimError> {
-        let reason = e.map_or_else(|| "it ended its worker".into(), ToString::to_string);
+        let reason = e.map_or_else(|| "the work ended its worker".into(), ToString::to_string);
         deliveries::give_up_in_time(&self.0, claim, &reason, shares::LONGEST_PAUSE).await
     }
 }

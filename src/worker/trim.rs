@@ -1,4 +1,4 @@
-//! Removes from the log what was worked on long ago.
+//! Deletes processed messages from the log.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use log::{LogError, Topic, offsets};
 use store::StoreError;
 use store::claims;
 
-/// Between two passes over a topic.
+/// Interval between two passes of a topic.
 const EVERY: Duration = hours(1);
 
-/// Before the first: what was just started has something better to do.
+/// Before the first pass: a new process has more urgent work.
 const FIRST: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
@@ -33,15 +33,15 @@ pub(super) async fn keep_short(
     topic: Topic,
     shutdown: CancellationToken,
 ) {
-    // Kafka need not hear all the workers of a fleet at once, so the pauses differ.
+    // The workers of a fleet must not query Kafka at the same time, so the pauses differ.
     retry::wait(retry::pause(1, FIRST, FIRST), &shutdown).await;
     let pause = retry::pause(1, EVERY, EVERY);
-    let failed = format!("old messages of {} stay in the log for now", topic.name());
+    let failed = format!("cannot delete old messages of {} from the log; retrying", topic.name());
     retry::repeat(pause, &shutdown, &failed, || trim(&app, group, topic)).await;
 }
 
 async fn trim(app: &App, group: &str, topic: Topic) -> Result<(), TrimError> {
-    // What the log loses must not be taken back by a crash of the database.
+    // A crash of the database must not revert positions whose messages were deleted.
     let mut tx = app.store.write().await?;
     tx.flush().await?;
     // By the database's clock: a worker whose own is years ahead would leave nothing to go back to.
@@ -52,7 +52,7 @@ async fn trim(app: &App, group: &str, topic: Topic) -> Result<(), TrimError> {
     let before = (now - millis(kept)).max(0);
     let messages = app.log.trim(group, topic, &places, before).await?;
     if messages > 0 {
-        tracing::info!(topic = topic.name(), messages, "old messages were removed");
+        tracing::info!(topic = topic.name(), messages, "old messages deleted");
     }
     Ok(())
 }

@@ -1,8 +1,7 @@
-//! Brings a workspace to what its file declares.
+//! Applies a workspace's file.
 //!
-//! What there is and what is declared are compared; the difference is a list of changes,
-//! which is what is printed, and what is done in one transaction. Applied again, the same
-//! file makes an empty list.
+//! Compares the stored workspace with the declared one; the difference is a list of changes, which
+//! is printed, and applied in one transaction. Applying the same file again gives an empty list.
 
 use std::collections::BTreeMap;
 
@@ -48,8 +47,7 @@ pub struct Applied {
     pub secrets: BTreeMap<&'static str, String>,
 }
 
-/// Brings the store to what `declaration` says, in one transaction; storage that is new or
-/// changed is tried first.
+/// Applies `declaration` in one transaction; tests new or changed storage first.
 pub async fn apply(
     app: &App,
     declaration: &Declaration,
@@ -78,7 +76,7 @@ pub async fn apply(
 
     let mut tx = app.store.write().await?;
     let (workspace, is_new) = create_or_lock(&mut tx, app, declaration).await?;
-    // Compared again, now that nobody else can change it.
+    // Compared again, now that it is locked.
     let current = Current { is_new, ..Current::read(&mut tx, app, &declaration.name).await? };
     let mut plan = WorkspacePlan::make(app, declaration, &current, &files, options)?;
     if let Some((new, _)) = plan.storage.put.iter().find(|(new, _)| !tried.contains(new)) {
@@ -91,8 +89,7 @@ pub async fn apply(
     Ok(plan.finished(declaration))
 }
 
-/// The id of the workspace, and whether it was created just now; until the transaction ends
-/// nobody else applies to it.
+/// The id of the workspace, and whether it was just created; locked until the transaction ends.
 async fn create_or_lock(
     tx: &mut Tx,
     app: &App,
@@ -102,12 +99,18 @@ async fn create_or_lock(
         return Ok((id, true));
     }
     let id = rows::by_name(tx, &declaration.name).await?.map(|workspace| workspace.id);
-    let id = id.ok_or_else(|| StoreError::Corrupt("a workspace came and went".into()))?;
+    let id = id.ok_or_else(|| {
+        StoreError::Corrupt(
+            "a workspace was created and deleted at the \
+                                                   same time"
+                .into(),
+        )
+    })?;
     rows::lock(tx, id).await?;
     Ok((id, false))
 }
 
-/// What there is of a workspace.
+/// The stored workspace.
 #[derive(Default)]
 struct Current {
     is_new: bool,
@@ -263,7 +266,7 @@ impl WorkspacePlan {
     }
 }
 
-/// The workspace as declared, with what it has beyond that.
+/// The workspace as declared, with its undeclared parts.
 fn declared_workspace(declared: &Declaration, is: Workspace) -> Workspace {
     let azure = declared.storage.azure.as_ref();
     Workspace {
@@ -276,7 +279,7 @@ fn declared_workspace(declared: &Declaration, is: Workspace) -> Workspace {
         aliases: declared.aliases.clone(),
         export_users_limit: declared.export_limits.users,
         export_bytes_limit: declared.export_limits.bytes,
-        // Where the file declares no Azure storage, what is kept keeps its switch.
+        // If the file declares no Azure storage, the stored one keeps its switch.
         azure_is_default: azure.map_or(is.azure_is_default, |it| it.default_export_destination),
         ..is
     }
@@ -323,7 +326,7 @@ fn compare_group(
     }
 }
 
-/// What the workspace will send by: what is declared, and without `--prune` what there is besides.
+/// The workspace's channel settings: the declared ones, and without `--prune` the existing ones.
 fn settings_after(
     app: &App,
     declared: &Declaration,
@@ -356,10 +359,13 @@ fn after(declared: &Channels, current: &Channels, options: Options) -> Channels 
     after
 }
 
-/// What is to be noted of a group larger than live ones are.
+/// The note on an unusually large group.
 pub fn unusual(percent: i32) -> Option<String> {
     (percent > USUAL_PERCENT).then(|| {
-        format!("a control group of {percent}% is large: a live one has 1 to {USUAL_PERCENT}%")
+        format!(
+            "a control group of {percent}% is large: usual control groups have 1 to \
+                 {USUAL_PERCENT}%"
+        )
     })
 }
 
@@ -371,7 +377,7 @@ fn limits(limits: &BTreeMap<String, Limit>) -> String {
     let each = limits
         .iter()
         .map(|(budget, Limit { requests, seconds })| format!("{budget} {requests} in {seconds} s"));
-    or("the default ones", each)
+    or("the defaults", each)
 }
 
 fn capping(rules: &[CappingRule]) -> String {
@@ -387,8 +393,7 @@ fn or(nothing: &str, each: impl Iterator<Item = String>) -> String {
     if text.is_empty() { nothing.into() } else { text }
 }
 
-/// Tries storage with real requests: one that cannot be written is refused, and what it lacks
-/// is noted.
+/// Tests storage with real requests: rejects one that is not writable, and notes missing features.
 async fn try_out(settings: &Settings) -> Result<Vec<String>, ApplyError> {
     let kind = settings.kind();
     let refused = |error| ApplyError::Probe { kind, error };

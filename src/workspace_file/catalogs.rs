@@ -1,9 +1,8 @@
-//! Brings catalogs to what the workspace file says.
+//! Applies the catalogs of the workspace file.
 //!
-//! A file of items is checked whole before anything is changed. It is loaded when what it says
-//! has changed since it was loaded last, which a hash of it tells: then each of its items
-//! replaces the stored one as a whole, edits with it. Until then edits stay, however often the
-//! workspace file is applied.
+//! A file of items is checked completely before anything is changed. It is loaded if its hash has
+//! changed since the last load: then each of its items replaces the stored one completely,
+//! including edits. Until then edits stay, however often the workspace file is applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +17,7 @@ use crate::workspace_file::plan::{Declared, Entry, Item, Plan, Steps, Target};
 use kit::words::count;
 use store::{StoreError, Tx};
 
-/// Items of one page while fields are taken out of them.
+/// Items of one page while fields are removed from them.
 const PAGE: i64 = 1_000;
 
 /// The files of items, by catalog.
@@ -34,7 +33,7 @@ pub async fn read_files(declared: &[DeclaredCatalog]) -> Result<Files, DeclareEr
     Ok(files)
 }
 
-/// Reads a catalog's file on a thread of its own.
+/// Reads a catalog's file on a separate thread.
 async fn read(
     catalog: &DeclaredCatalog,
     take: impl FnMut(Vec<Row>) -> bool + Send + 'static,
@@ -127,7 +126,7 @@ impl Declared for DeclaredCatalog {
 #[derive(Clone)]
 struct File {
     catalog: DeclaredCatalog,
-    /// What it must hold when it is loaded.
+    /// The expected content of the load.
     digest: Digest,
 }
 
@@ -135,7 +134,7 @@ struct File {
 #[derive(Clone)]
 struct Loaded {
     is: Stored,
-    /// How many of them are meant.
+    /// The number of these items.
     items: i64,
 }
 
@@ -192,7 +191,7 @@ impl Declared for File {
     }
 }
 
-/// What is to be done with catalogs and their items.
+/// The changes of catalogs and their items.
 pub(crate) struct CatalogSteps {
     catalogs: Steps<DeclaredCatalog>,
     files: Steps<File>,
@@ -318,7 +317,7 @@ async fn read_into(
     }
 }
 
-/// Takes fields out of all items.
+/// Removes fields from all items.
 async fn take_out(tx: &mut Tx, id: i32, fields: &[String]) -> Result<(), DeclareError> {
     let mut after = String::new();
     loop {

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// How to apply.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Only say what would change.
+    /// Only show the changes.
     pub dry_run: bool,
     /// Also end what the file no longer declares: declared keys, apps, storage, catalogs with
     /// their fields and items, selections, content blocks, connected content, email, providers,
@@ -18,7 +18,7 @@ pub struct Options {
 /// One thing that changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// `+` made, `~` changed, `-` ended.
+    /// `+` created, `~` changed, `-` deleted.
     pub sign: char,
     /// Such as `key integrator` or `storage.s3`.
     pub what: String,

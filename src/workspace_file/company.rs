@@ -1,5 +1,5 @@
-//! The company document of the workspace file: what is of no one workspace, which are the
-//! dashboard's users and the SCIM tokens.
+//! The company document of the workspace file: the dashboard's users and the SCIM tokens, which
+//! belong to no workspace.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -21,7 +21,7 @@ use store::{Tx, settings};
 /// The setting that is the company's name.
 const NAME: &str = "company";
 
-/// Brings the installation to what its document says, in one transaction.
+/// Applies the company document, in one transaction.
 pub async fn apply_company(
     app: &App,
     company: &Company,
@@ -34,7 +34,7 @@ pub async fn apply_company(
         return Ok(plan.finished(company));
     }
     let mut tx = app.store.write().await?;
-    // Until the transaction ends nobody else applies it.
+    // Locked until the transaction ends.
     settings::lock(&mut tx, NAME).await?;
     // Nor do requests change the users that it compares.
     scim::lock_declared(&mut tx).await?;
@@ -61,7 +61,7 @@ impl CompanyPlan {
             Some(is) if is == company.name => {}
             is => {
                 let sign = if is.is_some() { '~' } else { '+' };
-                let detail = is.map_or(String::new(), |is| format!("it was {is}"));
+                let detail = is.map_or(String::new(), |is| format!("was {is}"));
                 plan.change(sign, format!("company {}", company.name), detail);
             }
         }
@@ -112,7 +112,7 @@ impl Declared for Token {
 
     fn difference(&self, is: &TokenInfo, _: &mut Plan) -> Result<Option<String>, ApplyError> {
         if !is.has_secret(self.secret.expose_secret()) {
-            return Ok(Some("another secret; the former one is revoked".into()));
+            return Ok(Some("new secret; the previous one is revoked".into()));
         }
         Ok((is.allow != self.allow).then(|| format!("from {}", networks(&self.allow))))
     }
@@ -150,9 +150,9 @@ impl Declared for Token {
 struct DeclaredUser(User);
 
 impl DeclaredUser {
-    /// What is to be stored.
+    /// The new stored user.
     fn after(&self, is: &StoredUser) -> StoredUser {
-        // The file says nothing of these.
+        // Not in the file.
         let (external_id, active) = (is.user.external_id.clone(), is.user.active);
         let user = User { external_id, active, ..self.0.clone() };
         StoredUser { user, declared_key: Some(self.0.key()), ..is.clone() }
@@ -229,11 +229,11 @@ impl Declared for DeclaredUser {
     }
 }
 
-/// The users that were declared so far, each with the key that identifies it.
+/// The declared users so far, each with its key.
 ///
-/// That is the name by which a user was declared, whatever it is since a change over SCIM. A name
-/// by which nobody was declared identifies who has it now, so that the file can follow such a
-/// change. All others are gone.
+/// The key is the name with which a user was declared, even after a change over SCIM. A name that
+/// was never declared identifies its current user, so that the file can follow such a change. All
+/// others were removed from the file.
 fn identified(declared: &[DeclaredUser], stored: Vec<StoredUser>) -> Vec<IdentifiedUser> {
     let names: HashSet<String> = declared.iter().map(DeclaredUser::key).collect();
     let (known, others): (Vec<_>, Vec<_>) = stored

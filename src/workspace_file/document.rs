@@ -1,6 +1,5 @@
-//! The workspace's document: one type for each thing in it, which reads and checks itself, and is
-//! compared and stored as it is. What is said of a field here is its description in the JSON
-//! Schema.
+//! The workspace's document: one type for each thing in it, which parses and checks itself, and is
+//! compared and stored unchanged. The comments on fields are their descriptions in the JSON Schema.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -62,7 +61,7 @@ pub struct Declaration {
     #[serde(default, deserialize_with = "list::<Network, _>")]
     #[schemars(with = "Vec<String>")]
     pub ip_allowlist: Vec<IpNet>,
-    /// How many requests the workspace may make, by budget, where it is not the default.
+    /// Rate limits of the workspace, by budget, where they differ from the defaults.
     #[serde(default)]
     #[schemars(schema_with = "rate_limits")]
     pub rate_limits: BTreeMap<String, Limit>,
@@ -95,7 +94,7 @@ pub struct Declaration {
     pub content_blocks: Map<String, Value>,
     /// Servers that templates may request with `connected_content`.
     pub(crate) connected_content: Option<ConnectedContent>,
-    /// Users whom messages can be sent to by an id.
+    /// Sets of users that messages can be sent to by id.
     #[serde(default)]
     pub segments: Vec<Segment>,
     /// Numbers that SMS and WhatsApp messages come from, which users subscribe to.
@@ -109,7 +108,7 @@ pub struct Declaration {
     pub(crate) canvases: Vec<DeclaredCanvas>,
     /// How emails are sent.
     pub(crate) email: Option<Email>,
-    /// Who accepts the other messages, over HTTP.
+    /// Providers of the other messages, over HTTP.
     #[serde(default)]
     pub(crate) providers: Providers,
     /// Own storage for exports: Azure if it is the default destination, else S3.
@@ -219,8 +218,8 @@ pub struct Key {
     /// 1 to 100 characters, unique in the workspace.
     #[serde(deserialize_with = "one::<KeyName, _>")]
     pub name: String,
-    /// What requests carry as bearer: at least 20 printable characters. Another secret is
-    /// a rotation: the former one ends.
+    /// What requests carry as bearer: at least 20 printable characters. Another secret is a
+    /// rotation: the previous one ends.
     #[serde(deserialize_with = "one::<KeySecret, _>")]
     #[schemars(with = "String")]
     pub secret: SecretString,
@@ -303,12 +302,12 @@ pub(crate) struct DeclaredCampaign {
     )]
     #[schemars(schema_with = "optional_number")]
     pub sla_per_hour: Option<i64>,
-    /// What starts a triggered campaign, and only that: `purchase`, an object with `product_id`
-    /// and `properties` that the purchase must have, and `max_age`, how long ago the purchase may
-    /// have been made, such as 90d, 12h or 30m; 3d when absent.
+    /// The trigger of a triggered campaign: `purchase`, an object with the required `product_id`
+    /// and `properties` of the purchase, and `max_age`, the maximum age of the purchase, such as
+    /// 90d, 12h or 30m; 3d by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger: Option<Map<String, Value>>,
-    /// To whom a triggered campaign is sent: a connected audience; everybody when absent.
+    /// The audience of a triggered campaign: a connected audience; all users by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<Map<String, Value>>,
     /// How long after a message a purchase counts as its result, such as 3d, 12h or 30m.
@@ -332,11 +331,11 @@ impl DeclaredCampaign {
     }
 }
 
-/// What of a campaign has no column of its own.
+/// The fields of a campaign without a separate column.
 fn content(campaign: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(campaign) {
         Ok(Value::Object(content)) => content,
-        other => unreachable!("a campaign is an object: {other:?}"),
+        other => unreachable!("a campaign must be an object: {other:?}"),
     }
 }
 
@@ -370,7 +369,7 @@ impl DeclaredCanvas {
     }
 }
 
-/// Who accepts messages over HTTP.
+/// Providers of messages, over HTTP.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 pub(crate) struct Providers {
     /// Of all four kinds of push and of live activities.
@@ -390,12 +389,12 @@ pub(crate) struct Storage {
     pub azure: Option<Azure>,
 }
 
-/// Amazon S3, or what is compatible with it.
+/// Amazon S3 or a compatible store.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct S3 {
     #[serde(deserialize_with = "one::<Bucket, _>")]
     pub bucket: String,
-    /// Such as eu-west-1; required unless there is an endpoint.
+    /// Such as eu-west-1; required without an endpoint.
     #[serde(default, deserialize_with = "optional::<Region, _>")]
     pub region: Option<String>,
     /// Absent: the default credential chain of the machine.
@@ -436,7 +435,7 @@ pub(crate) struct Azure {
 }
 
 impl Storage {
-    /// What is stored of it. With own storage there is no download address.
+    /// The stored settings. With own storage there is no download URL.
     pub(crate) fn settings(&self) -> impl Iterator<Item = Settings> {
         let s3 = self.s3.as_ref().map(|s3| {
             Settings::S3(S3Settings {
@@ -490,7 +489,7 @@ pub fn json_schema() -> String {
         if schema.get("properties").is_some() {
             schema.insert("additionalProperties".into(), false.into());
         }
-        // What has a column of its own is not written into a campaign's content.
+        // Fields with a separate column are not part of a campaign's content.
         schema.remove("writeOnly");
         if schema.get("default").is_some_and(Value::is_null) {
             schema.remove("default");

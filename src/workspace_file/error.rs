@@ -18,27 +18,26 @@ pub enum ApplyError {
     Storage(#[from] StorageError),
     #[error("key {name}: {error}")]
     Key { name: String, error: KeyError },
-    #[error("key {0}: `key create` created another key of that name; revoke it first")]
+    #[error("key {0}: `key create` created a key with this name; revoke it first")]
     NotDeclared(String),
-    #[error("app {0}: another workspace has an app of that id")]
+    #[error("app {0}: another workspace has an app with this id")]
     AppTaken(Uuid),
     #[error(
-        "control_group.percent is {wanted} and the active group has {active}: \
-         another percentage is another group, with another segment id. Put {active} back into \
-         the file, or run `longshore control-group renew --percent {wanted}` first"
+        "control_group.percent is {wanted} but the active group has {active}. A new percentage \
+         needs a new group, with a new segment id. Set {active} in the file, or run `longshore \
+         control-group renew --percent {wanted}` first"
     )]
     Percent { active: i32, wanted: i32 },
     #[error("scim_token {name}: {error}")]
     Token { name: String, error: TokenError },
-    #[error(
-        "scim_token {0}: `scim-token create` created another one of that name; revoke it first"
-    )]
+    #[error("scim_token {0}: `scim-token create` created a token with this name; revoke it first")]
     TokenNotDeclared(String),
     #[error(
-        "dashboard_user {0}: a user whom the file does not declare has that name; delete it over SCIM first, or take it out of the file"
+        "dashboard_user {0}: a user that the file does not declare has this name; delete the user \
+         over SCIM first, or remove it from the file"
     )]
     UserNotDeclared(String),
-    #[error("dashboard_user {user}: there is no workspace {workspace}")]
+    #[error("dashboard_user {user}: unknown workspace {workspace}")]
     NoWorkspace { user: String, workspace: String },
     #[error("storage.{kind}: {error}")]
     Probe { kind: &'static str, error: ObjectError },
@@ -48,11 +47,11 @@ pub enum ApplyError {
     #[error(transparent)]
     Messages(#[from] FileError),
     #[error(
-        "webhooks.secret and {0} are the same: webhooks of messages sign what their senders write, \
-         so their secret must sign nothing else"
+        "webhooks.secret and {0} are the same: use different secrets, because message senders \
+         choose the content that webhooks.secret signs"
     )]
     SharedSecret(&'static str),
-    #[error("storage.{0} was changed by somebody else at the same time: apply again")]
+    #[error("storage.{0} was changed by another process at the same time: apply again")]
     Meanwhile(&'static str),
 }
 
@@ -83,20 +82,20 @@ impl Retry for ApplyError {
     }
 }
 
-/// Why a catalog cannot be brought to what is declared.
+/// Why a catalog cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum DeclareError {
     #[error("catalog {catalog}: {error}")]
     Items { catalog: String, error: ItemsError },
     #[error(
-        "catalog {catalog}: field {field} is of type {is} and the file says {declared}, which the \
-         items that there are may not fit: declare a field of another name, or remove the items \
+        "catalog {catalog}: field {field} has type {is} but the file declares {declared}, which \
+         may not fit the existing items: declare a field with another name, or delete the items \
          first (apply the file without `items`, with --prune)"
     )]
     Type { catalog: String, field: String, is: &'static str, declared: &'static str },
-    #[error("catalog {0}: its items, or their file, were changed at the same time: apply again")]
+    #[error("catalog {0}: its items or their file changed at the same time: apply again")]
     Meanwhile(String),
-    #[error("item {0} cannot be read: {1}")]
+    #[error("cannot read item {0}: {1}")]
     Unreadable(String, serde_json::Error),
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -1,7 +1,7 @@
 //! `${NAME}` in values of the workspace file.
 
-/// Replaces each `${NAME}` by what `environment` has for it; `$${` stands for `${` itself,
-/// and any other `$` for itself. The error says what is wrong, without the text.
+/// Replaces each `${NAME}` by its value in `environment`; `$${` is a literal `${`, and any other
+/// `$` is literal, too. The error does not repeat the text.
 pub fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
@@ -15,15 +15,15 @@ pub fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Resul
             continue;
         }
         let Some((name, after)) = after.split_once('}') else {
-            return Err("${ without its }; write $${ for ${ itself".into());
+            return Err("${ is not closed; write $${ for a literal ${".into());
         };
         if !is_name(name) {
-            return Err("between ${ and } there is the name of an environment variable: letters, \
-                        digits and underscores; write $${ for ${ itself"
+            return Err("${…} must contain the name of an environment variable: letters, digits \
+                        and underscores; write $${ for a literal ${"
                 .into());
         }
         let value =
-            environment(name).ok_or_else(|| format!("the environment has no {name}: set it"))?;
+            environment(name).ok_or_else(|| format!("environment variable {name} is not set"))?;
         expanded.push_str(before);
         expanded.push_str(&value);
         rest = after;
@@ -68,7 +68,7 @@ mod tests {
             assert_eq!(expand(text, &environment).as_deref(), Ok(expected), "{text}");
         }
         assert!(expand("x ${MISSING}", &environment).unwrap_err().contains("MISSING"));
-        assert!(expand("${A", &environment).unwrap_err().contains("without"));
+        assert!(expand("${A", &environment).unwrap_err().contains("closed"));
         assert!(expand("${}", &environment).is_err());
         assert!(expand("${a-b}", &environment).is_err());
     }

@@ -1,5 +1,5 @@
-//! Reads the workspace file and checks everything in it at once, so that one run reports all
-//! that is wrong, each with its line and the path of the field.
+//! Parses the workspace file and checks everything together, so that one run reports all errors,
+//! each with its line and the path of the field.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -45,7 +45,7 @@ pub struct Problem {
 
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the workspace file cannot be used:")?;
+        write!(f, "the workspace file is invalid:")?;
         self.problems.iter().try_for_each(|problem| write!(f, "\n  - {problem}"))
     }
 }
@@ -65,7 +65,7 @@ impl fmt::Display for Problem {
 impl Retry for FileError {}
 
 impl FileError {
-    /// What is wrong with the file as a whole.
+    /// An error of the file as a whole.
     fn of(line: u64, text: impl Into<String>) -> Self {
         Self { problems: vec![Problem { line, path: String::new(), text: text.into() }] }
     }
@@ -82,7 +82,15 @@ pub fn read(text: &str, environment: Environment<'_>) -> Result<Declared, FileEr
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(STACK);
         let reading = thread.spawn_scoped(scope, || read_here(text, environment));
-        let reading = reading.map_err(|error| FileError::of(0, format!("no thread: {error}")))?;
+        let reading = reading.map_err(|error| {
+            FileError::of(
+                0,
+                format!(
+                    "cannot start a thread: \
+                                                                        {error}"
+                ),
+            )
+        })?;
         reading.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
 }
@@ -92,18 +100,26 @@ fn read_here(text: &str, environment: Environment<'_>) -> Result<Declared, FileE
     let (mut names, mut problems) = (HashSet::new(), Vec::new());
     let roots = parse(text)?;
     if roots.is_empty() {
-        problems.extend(FileError::of(0, "it declares no workspace").problems);
+        problems.extend(FileError::of(0, "the file declares no workspace").problems);
     }
     for root in roots {
         let mut document = Document { root, source: text, environment, problems: Vec::new() };
         if document.root.first_field() == Some("company") {
             if declared.company.is_some() {
-                document.refuse(&steps!["company"], "an earlier document declares the company");
+                document.refuse(
+                    &steps!["company"],
+                    "an earlier document already declares the \
+                                                     company",
+                );
             }
             declared.company = document.read(check::company);
         } else if let Some(mut workspace) = document.read(check::workspace) {
             if !names.insert(workspace.name.clone()) {
-                document.refuse(&steps!["workspace"], "an earlier document declares it already");
+                document.refuse(
+                    &steps!["workspace"],
+                    "an earlier document already declares this \
+                                                       workspace",
+                );
             }
             workspace.places = document.places(&workspace);
             declared.workspaces.push(workspace);
@@ -133,7 +149,7 @@ fn parse(text: &str) -> Result<Vec<Node>, FileError> {
     })
 }
 
-/// A document that is read, and what is wrong with it.
+/// A parsed document, and its errors.
 struct Document<'a> {
     root: Node,
     source: &'a str,
@@ -148,8 +164,8 @@ macro_rules! steps {
 use steps;
 
 impl Document<'_> {
-    /// Reads it as a type whose fields check themselves, and checks them together. What is wrong
-    /// is left out and the rest read again, so that all of it is reported.
+    /// Reads it as a type whose fields check themselves, and checks them together. Removes invalid
+    /// values and reads the rest again, so that all errors are reported.
     fn read<T: DeserializeOwned>(&mut self, check: impl FnOnce(&T, &mut Self)) -> Option<T> {
         loop {
             let Self { root, source, environment, .. } = self;
@@ -161,7 +177,8 @@ impl Document<'_> {
                 Err(Wrong { mut path, text, is_missing, is_of_name }) => {
                     path.reverse();
                     let Found { line, name_line, path: shown, has_refused } = self.root.find(&path);
-                    // What may be missing for what was refused before is left out with it.
+                    // A field that is missing only because it was removed as invalid is not
+                    // reported.
                     if !(is_missing && has_refused) {
                         let line = if is_of_name { name_line } else { line };
                         self.problems.push(Problem { line, path: shown, text });
@@ -175,13 +192,13 @@ impl Document<'_> {
         }
     }
 
-    /// Notes what is wrong at a path, unless something there was refused before: then there is
-    /// nothing to compare it with.
+    /// Records an error at a path, unless a value there was already removed: then there is nothing
+    /// to compare.
     fn refuse(&mut self, path: &[String], text: impl fmt::Display) {
         self.refuse_within(path, "", text);
     }
 
-    /// The same of something inside of what is kept as it is written.
+    /// The same inside of a value that is kept as written.
     fn refuse_within(&mut self, path: &[String], inside: &str, text: impl fmt::Display) {
         let found = self.root.find(path);
         if found.has_refused {

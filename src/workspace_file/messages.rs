@@ -1,4 +1,4 @@
-//! What campaigns and Canvases send: looked at once it is known what the workspace sends by.
+//! Checks the messages of campaigns and Canvases, once the workspace's channel settings are known.
 
 use serde_json::{Map, Value};
 use template::{Names, Template};
@@ -10,7 +10,7 @@ use crate::workspace_file::document::Place;
 use crate::workspace_file::file::{FileError, Problem};
 use crate::workspaces::settings::Settings;
 
-/// Says everything that is wrong at once.
+/// Reports all errors together.
 pub(crate) fn check(
     campaigns: &[Campaign],
     places: &[Place],
@@ -67,10 +67,13 @@ fn check_one(campaign: &Campaign, place: &Place, settings: &Settings) -> Vec<Pro
     wrong.chain(unknown).collect()
 }
 
-/// Of an address that is private, with what its operator can do: who calls the API is not told.
+/// The error of a private address, with the operator's fix, which API callers do not see.
 fn with_remedy(text: String) -> String {
     match text.contains("must not point to ") {
-        true => format!("{text}, unless allow_private (LONGSHORE_ALLOW_PRIVATE) has its network"),
+        true => format!(
+            "{text}, unless allow_private (LONGSHORE_ALLOW_PRIVATE) contains its \
+                         network"
+        ),
         false => text,
     }
 }
@@ -86,7 +89,7 @@ fn unknown_variations(campaign: &Campaign, messages: &Map<String, Value>) -> Vec
             declared.is_some_and(|declared| declared.eq_ignore_ascii_case(id))
         };
         let path = format!("messages.{name}.message_variation_id");
-        let text = format!("{id:?}: the campaign has no such variation");
+        let text = format!("{id:?}: the campaign does not declare this variation");
         (!declared.iter().any(has_id)).then_some((path, text))
     });
     named.collect()

@@ -3,11 +3,11 @@
 //! | module | is about |
 //! |---|---|
 //! | [`document`] | the types of the file, which are its JSON Schema and what is stored |
-//! | [`file`](mod@file) | reads the documents, and checks what their fields are together |
-//! | [`apply`] | brings a workspace to its document; [`company`] the installation to its own |
+//! | [`file`](mod@file) | parses the documents, and checks their fields together |
+//! | [`apply`] | applies a workspace's document; [`company`] applies that of the installation |
 //! | `plan` | compares what is declared and stored by keys: changes, and steps |
 //! | `things`, `catalogs` | how each kind of thing is compared, written and deleted |
-//! | `messages` | what campaigns send, checked with what the workspace sends by |
+//! | `messages` | checks campaigns' messages against the workspace's channel settings |
 //! | `values`, `expand` | single values, and `${NAME}` in them |
 
 pub mod apply;

@@ -1,5 +1,5 @@
-//! Compares what is declared with what is stored, by keys: the changes to print, and the steps
-//! that bring them about.
+//! Compares the declared with the stored things, by keys: the changes to print, and the steps that
+//! apply them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use store::Tx;
 
 /// Something that is declared or stored, as the list of changes has it.
 pub(crate) struct Entry {
-    /// What is declared and what is stored are the same thing if they have the same one.
+    /// A declared and a stored thing are the same if they have the same key.
     key: String,
     /// Such as `segment VIP`.
     what: String,
@@ -41,20 +41,19 @@ pub(crate) trait Declared: Item + Clone {
     /// How it is stored.
     type Stored: Item + Clone;
 
-    /// What a note says of one that the file does not have, without `--prune`.
+    /// The note on a thing that the file does not have, without `--prune`.
     const GONE: &str = "is no longer in the file: --prune removes it";
 
-    /// What changes on the way from what is stored, in words, without credentials; none where
-    /// nothing does.
+    /// The changes from the stored thing, as text, without credentials; none without changes.
     fn difference(&self, is: &Self::Stored, plan: &mut Plan) -> Result<Option<String>, ApplyError>;
 
-    /// Gives up what is unique of the stored one, so that others can have it before this one is
-    /// written.
+    /// Releases the unique values of the stored thing, so that others can use them before this one
+    /// is written.
     async fn give_up(&self, _is: &Self::Stored, _to: &mut Target<'_>) -> Result<(), ApplyError> {
         Ok(())
     }
 
-    /// Writes it, over the stored one where there is one.
+    /// Writes it, over the stored one if there is one.
     async fn put(&self, is: Option<&Self::Stored>, to: &mut Target<'_>) -> Result<(), ApplyError>;
 
     async fn delete(is: &Self::Stored, to: &mut Target<'_>) -> Result<(), ApplyError>;
@@ -135,9 +134,9 @@ impl Plan {
     }
 }
 
-/// What is to be done with all of a kind.
+/// The steps for all things of a kind.
 pub(crate) struct Steps<D: Declared> {
-    /// What is new or changed, with what is stored of it.
+    /// New or changed things, with their stored form.
     pub put: Vec<(D, Option<D::Stored>)>,
     pub delete: Vec<D::Stored>,
 }

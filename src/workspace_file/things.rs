@@ -37,7 +37,7 @@ impl Declared for Key {
 
     fn difference(&self, is: &KeyInfo, _: &mut Plan) -> Result<Option<String>> {
         if !is.has_secret(self.secret.expose_secret()) {
-            return Ok(Some("another secret; the former one is revoked".into()));
+            return Ok(Some("new secret; the previous one is revoked".into()));
         }
         let differs = is.permissions != self.permissions || is.allow != self.allow;
         Ok(differs.then(|| format!("{}; from {}", self.detail(), networks(&self.allow))))
@@ -122,7 +122,7 @@ impl Declared for Settings {
 pub(crate) struct Channel {
     pub part: Part,
     pub is: DeclaredPart,
-    /// What is said of its secret, where that was created.
+    /// The note on its secret, if that was created.
     pub created: Option<&'static str>,
 }
 

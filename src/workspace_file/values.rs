@@ -1,5 +1,5 @@
-//! The single values of the workspace file that nothing but it has: what each may look like, and
-//! what is wrong with it. No error repeats a secret.
+//! The single values that only the workspace file has: their formats and errors. No error repeats a
+//! secret.
 
 use std::path::PathBuf;
 
@@ -54,7 +54,9 @@ fn workspace_name(text: &str) -> Checked<String> {
     if (1..=100).contains(&text.len()) && text.chars().all(allowed) {
         Ok(text.to_owned())
     } else {
-        Err("a workspace's name has 1 to 100 letters, digits, hyphens, underscores and dots".into())
+        Err("a workspace name must have 1 to 100 letters, digits, hyphens, underscores and \
+             dots"
+            .into())
     }
 }
 
@@ -89,7 +91,7 @@ fn millionths(text: &str) -> Checked<i64> {
 fn time_zone(text: &str) -> Checked<String> {
     match Zone::get(text) {
         Ok(_) => Ok(text.to_owned()),
-        Err(_) => Err(format!("{text:?} is no IANA time zone, such as America/New_York")),
+        Err(_) => Err(format!("{text:?} is not an IANA time zone such as America/New_York")),
     }
 }
 
@@ -163,8 +165,8 @@ fn bucket(text: &str) -> Checked<String> {
         Ok(text.to_owned())
     } else {
         Err(format!(
-            "{text:?} is no bucket name: 3 to 63 lower-case letters, digits, hyphens and dots, \
-             with a letter or digit at both ends"
+            "{text:?} is not a valid bucket name: expected 3 to 63 lower-case letters, digits, \
+             hyphens and dots, with a letter or digit at both ends"
         ))
     }
 }
@@ -174,8 +176,8 @@ fn container(text: &str) -> Checked<String> {
         Ok(text.to_owned())
     } else {
         Err(format!(
-            "{text:?} is no container name: 3 to 63 lower-case letters, digits and single \
-             hyphens, with a letter or digit at both ends"
+            "{text:?} is not a valid container name: expected 3 to 63 lower-case letters, digits \
+             and single hyphens, with a letter or digit at both ends"
         ))
     }
 }
@@ -185,7 +187,10 @@ fn account(text: &str) -> Checked<String> {
     if (3..=24).contains(&text.len()) && text.bytes().all(allowed) {
         Ok(text.to_owned())
     } else {
-        Err(format!("{text:?} is no storage account: 3 to 24 lower-case letters and digits"))
+        Err(format!(
+            "{text:?} is not a valid storage account name: expected 3 to 24 lower-case \
+                     letters and digits"
+        ))
     }
 }
 
@@ -193,7 +198,7 @@ fn region(text: &str) -> Checked<String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
         Ok(text.to_owned())
     } else {
-        Err(format!("{text:?} is no region, such as eu-west-1"))
+        Err(format!("{text:?} is not a region such as eu-west-1"))
     }
 }
 
@@ -201,7 +206,7 @@ fn region(text: &str) -> Checked<String> {
 fn endpoint(text: &str) -> Checked<String> {
     match parse_endpoint(text) {
         Some(url) => Ok(url.as_str().trim_end_matches('/').to_owned()),
-        None => Err("expected an http or https address, without credentials and query".into()),
+        None => Err("expected an http or https URL, without credentials and query".into()),
     }
 }
 
@@ -218,7 +223,7 @@ fn credential(text: &str) -> Checked<String> {
 fn azure_key(text: &str) -> Checked<String> {
     match BASE64_STANDARD.decode(text) {
         Ok(bytes) if !bytes.is_empty() => Ok(text.to_owned()),
-        _ => Err("an access key is base64, as the portal shows it".into()),
+        _ => Err("an access key must be base64, as the portal shows it".into()),
     }
 }
 

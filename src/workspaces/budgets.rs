@@ -1,5 +1,4 @@
-//! How many requests a workspace may make: the budgets, and their limits
-//! (src/gateway/README.md, Rate limits).
+//! The rate limits of a workspace: budgets, and their limits (src/gateway/README.md, Rate limits).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,7 +57,7 @@ pub enum Budget {
     MessagesSend,
     /// `/messages/send` with a segment or an audience alone.
     MessagesSendAudience,
-    /// `/messages/send`, before its body says which of the two it is.
+    /// `/messages/send`, before its body selects one of the two.
     MessagesSendAny,
     /// Every endpoint that has no budget of its own.
     Others,
@@ -76,7 +75,7 @@ pub enum Budget {
 }
 
 impl Budget {
-    /// Those that are of a workspace, which may have limits of its own.
+    /// Those of a workspace, which may have different limits.
     pub const OF_WORKSPACES: [Self; 15] = [
         Self::CampaignsList,
         Self::CanvasScheduleCreate,
@@ -95,7 +94,7 @@ impl Budget {
         Self::UsersTrack,
     ];
 
-    /// What it is called in the workspace file, in the store and in metrics.
+    /// The name in the workspace file, in the store and in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::CampaignsList => "campaigns.list",
@@ -131,11 +130,11 @@ impl Budget {
         }
     }
 
-    /// The workspaces' budget of that name; the error says which there are.
+    /// The workspaces' budget with that name; the error lists the names.
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         Self::OF_WORKSPACES.into_iter().find(|budget| budget.name() == name).ok_or_else(|| {
             let names = Self::OF_WORKSPACES.map(Self::name).join(", ");
-            format!("there is no such budget; there are: {names}")
+            format!("unknown rate limit; expected one of {names}")
         })
     }
 
@@ -162,8 +161,8 @@ impl Budget {
         Self::is_by_body(permission).then_some((Self::MessagesSendAny, either))
     }
 
-    /// What a call that needs a permission is counted against where its body decides and cannot
-    /// be read, or is not: for want of the permission, say.
+    /// The budget of requests that need a permission, if the body decides but is not read: for lack
+    /// of the permission, for example.
     pub fn of_unread(permission: &str) -> Option<Self> {
         Self::is_by_body(permission).then_some(Self::MessagesSend)
     }

@@ -3,8 +3,8 @@
 use store::text_enum;
 
 text_enum! {
-    /// A channel, by its member of the messages object (src/gateway/README.md, Message objects); a live
-    /// activity has a call of its own.
+    /// A channel, by its field of the messages object (src/gateway/README.md, Message objects);
+    /// live activities have a separate endpoint.
     #[derive(PartialOrd, Ord, Hash)]
     pub enum Channel {
         ApplePush = "apple_push",

@@ -1,4 +1,4 @@
-//! The SQL of what a workspace sends by, and to whom: channels, subscription groups, segments.
+//! The SQL of channels, subscription groups and segments.
 
 use serde_json::Value;
 use uuid::Uuid;

@@ -1,5 +1,5 @@
-//! What a workspace declares of channels: the parts that hold secrets, sealed at rest, and the
-//! settings that all of it makes.
+//! The channels of a workspace: the parts with secrets, encrypted at rest, and the settings
+//! assembled from them.
 
 use std::collections::BTreeMap;
 
@@ -77,11 +77,11 @@ impl Part {
         }
     }
 
-    /// What the list of changes says of a part whose secret was created.
+    /// The note on a part whose secret was created.
     pub(crate) fn created(self, created: &Created) -> Option<&'static str> {
         created.contains_key(self.secret_path()).then_some(match self {
-            Self::Callbacks | Self::Webhooks => "made, since the file has none",
-            _ => "secret made, since the file has none",
+            Self::Callbacks | Self::Webhooks => "generated: the file has none",
+            _ => "secret generated: the file has none",
         })
     }
 
@@ -101,8 +101,7 @@ pub enum DeclaredPart {
 }
 
 impl DeclaredPart {
-    /// The current secret and the former one that its requests are signed with, where it makes
-    /// any.
+    /// The current and the previous secret that sign its requests, if it has any.
     fn signing(&mut self) -> Option<[&mut Option<Secret>; 2]> {
         match self {
             Self::Email(Email { status_postback: Some(address), .. }) | Self::Provider(address) => {
@@ -125,7 +124,7 @@ impl DeclaredPart {
         signing.chain(reports).collect()
     }
 
-    /// Where messages go, without what is secret of it.
+    /// The destination of messages, without its secrets.
     pub(crate) fn place(&self) -> String {
         match self {
             Self::Email(email) => email.relay().map(|relay| relay.place()).unwrap_or_default(),
@@ -164,8 +163,8 @@ pub type Channels = BTreeMap<Part, DeclaredPart>;
 /// Secrets that were created since the file has none, by where they are in the file.
 pub type Created = BTreeMap<&'static str, String>;
 
-/// What is declared, with the secrets that the file leaves out: the current ones, or new ones,
-/// which it answers too.
+/// The declared part with the secrets that the file omits: the current ones, or new ones, which it
+/// also returns.
 pub(crate) fn completed(declared: &Channels, current: &Channels) -> (Channels, Created) {
     let (mut channels, mut created) = (declared.clone(), Created::new());
     for part in Part::ALWAYS {
@@ -186,8 +185,8 @@ pub(crate) fn completed(declared: &Channels, current: &Channels) -> (Channels, C
     (channels, created)
 }
 
-/// The part that has a secret of the webhooks. Whoever may send messages has these sign what they
-/// like, so with a shared secret they could pass for whatever it signs besides.
+/// The part that shares a secret with the webhooks. Message senders choose the content of webhooks,
+/// so with a shared secret they could forge the other signatures.
 pub(crate) fn shares_with_webhooks(channels: &Channels) -> Option<Part> {
     let webhooks = channels.get(&Part::Webhooks)?;
     let own = webhooks.secrets();
@@ -197,7 +196,7 @@ pub(crate) fn shares_with_webhooks(channels: &Channels) -> Option<Part> {
     others.find(|(_, channel)| is_shared(channel)).map(|(part, _)| *part)
 }
 
-/// The settings that channels make together with what is no secret; without what calls may name.
+/// The settings from the channels and the parts without secrets, except what requests may refer to.
 pub(crate) fn assemble(
     channels: &Channels,
     frequency_capping: Vec<CappingRule>,
@@ -318,7 +317,7 @@ pub(crate) async fn put(
     channel_rows::put_channel(tx, workspace, part.path(), &sealed).await
 }
 
-/// Seals everything of a workspace anew under the current key.
+/// Encrypts everything of a workspace again with the current key.
 pub(crate) async fn reseal(
     tx: &mut Tx,
     secrets: &SecretKey,
@@ -330,7 +329,7 @@ pub(crate) async fn reseal(
     Ok(())
 }
 
-/// What is to be said of addresses that nothing is sent to as long as they are private.
+/// The warnings about private addresses, which get no messages.
 pub(crate) fn private_addresses(channels: &Channels, config: &Config) -> Vec<String> {
     let addresses =
         channels.iter().filter_map(|(part, channel)| channel.address().map(|at| (part, at)));
@@ -338,23 +337,22 @@ pub(crate) fn private_addresses(channels: &Channels, config: &Config) -> Vec<Str
         let error = outbound::check_kept(url, config).err()?;
         let path = part.path();
         Some(format!(
-            "{path}.{member} {error}: until LONGSHORE_ALLOW_PRIVATE has its network, nothing is \
-             sent there"
+            "{path}.{member} {error}: no message is sent there, unless LONGSHORE_ALLOW_PRIVATE \
+             contains its network"
         ))
     });
     refused.collect()
 }
 
-/// What is to be said where emails are sent and the address in them by which users unsubscribe
-/// leads nowhere.
+/// The warning for emails whose unsubscribe URL does not work.
 pub fn unsubscribing(config: &Config) -> Option<String> {
     let why = match &config.public_url {
         None => "public_url (LONGSHORE_PUBLIC_URL) is not set",
-        Some(url) if is_loopback(url) => "public_url is an address of this machine alone",
-        Some(url) if url.scheme() != "https" => "public_url is no https address",
+        Some(url) if is_loopback(url) => "public_url is only reachable from this machine",
+        Some(url) if url.scheme() != "https" => "public_url is not an https URL",
         Some(_) => return None,
     };
-    Some(format!("{why}: recipients of emails could not unsubscribe by the links in them"))
+    Some(format!("{why}: the unsubscribe links in emails would not work"))
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -467,11 +465,11 @@ mod tests {
         };
         for (url, why) in [
             (None, "is not set"),
-            (Some("http://longshore.example.com"), "no https address"),
-            (Some("https://localhost:8443"), "this machine alone"),
-            (Some("http://127.0.0.1:8080"), "this machine alone"),
-            (Some("https://[::1]"), "this machine alone"),
-            (Some("https://[::ffff:127.0.0.1]"), "this machine alone"),
+            (Some("http://longshore.example.com"), "not an https URL"),
+            (Some("https://localhost:8443"), "from this machine"),
+            (Some("http://127.0.0.1:8080"), "from this machine"),
+            (Some("https://[::1]"), "from this machine"),
+            (Some("https://[::ffff:127.0.0.1]"), "from this machine"),
         ] {
             let note = noted(url).unwrap();
             assert!(note.contains(why) && note.contains("unsubscribe"), "{url:?}: {note}");

@@ -13,7 +13,7 @@ pub const BUCKETS: u16 = 10_000;
 /// A workspace's users are cut into this many slices by `random_bucket / 100`.
 pub const SLICES: i16 = 100;
 
-/// A live group has up to this many percent; above it, it is said to be unusual.
+/// Maximum usual percentage of a group; above it, a note says that it is unusual.
 pub const USUAL_PERCENT: i32 = 15;
 
 /// The global control group: the slices that belong to it.
@@ -39,8 +39,8 @@ impl ControlGroup {
     }
 }
 
-/// Makes a new group with a new segment id the active one. Exports of the former group that
-/// run already go on with it.
+/// Creates a new group with a new segment id, and activates it. Running exports of the former group
+/// continue with it.
 pub async fn renew(
     tx: &mut Tx,
     workspace: i32,

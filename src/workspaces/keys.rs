@@ -1,5 +1,5 @@
-//! API keys: made or declared, listed, revoked (src/gateway/README.md, Authentication); calls find
-//! them as [`credentials`].
+//! API keys: created or declared, listed, revoked (src/gateway/README.md, Authentication); requests
+//! find them as [`credentials`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use store::{StoreError, Tx};
 
 pub use super::key_rows::list;
 
-/// Every permission there is (src/gateway/README.md, Permissions).
+/// All permissions (src/gateway/README.md, Permissions).
 pub const PERMISSIONS: &[&str] = &[
     "campaigns.details",
     "campaigns.list",
@@ -103,7 +103,7 @@ impl Credential for KeyMatch {
     }
 }
 
-/// The key whose secret is `presented`, if there is one and it is not revoked.
+/// The key with the secret `presented`, if it exists and is not revoked.
 pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<KeyMatch>>, FindError> {
     credentials::find(app, presented).await
 }
@@ -113,7 +113,7 @@ pub async fn read_list(app: &App) -> Result<(), FindError> {
     credentials::list::<KeyMatch>(app).await.map(drop)
 }
 
-/// A key to make.
+/// A new key.
 #[derive(Clone, Copy, Debug)]
 pub struct NewKey<'a> {
     pub workspace: i32,
@@ -124,7 +124,7 @@ pub struct NewKey<'a> {
     pub declared: bool,
 }
 
-/// A key as listed. Its secret is known to nobody here.
+/// A key in a list. Its secret is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyInfo {
     pub id: Uuid,
@@ -149,23 +149,25 @@ impl KeyInfo {
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    #[error("a name of 1 to 100 characters is needed, no control characters among them")]
+    #[error("a name must have 1 to 100 characters and no control characters")]
     Name,
-    #[error("no such permission: {0}; there are: {list}", list = PERMISSIONS.join(", "))]
+    #[error("unknown permission: {0}; expected one of {list}", list = PERMISSIONS.join(", "))]
     Permission(String),
-    #[error("a key needs at least one permission; there are: {list}", list = PERMISSIONS.join(", "))]
+    #[error("a key needs at least one permission: {list}", list = PERMISSIONS.join(", "))]
     NoPermissions,
     #[error(
-        "a secret has at least {SECRET_LENGTH} characters (make one with: openssl rand -base64 32)"
+        "a secret must have at least {SECRET_LENGTH} characters (create one with: openssl rand \
+         -base64 32)"
     )]
     ShortSecret,
     #[error(
-        "a secret goes into a header: printable ASCII without spaces (make one with: openssl rand -base64 32)"
+        "a secret must be printable ASCII without spaces, because it is sent in a header (create \
+         one with: openssl rand -base64 32)"
     )]
     SecretCharacters,
-    #[error("another key is called {0} or has this secret; revoke it first, or choose another")]
+    #[error("a key with the name {0} or this secret exists; revoke it first, or choose another")]
     Taken(String),
-    #[error("no key called {0}, and none with that id, that is not revoked already")]
+    #[error("unknown or revoked key {0}")]
     Unknown(String),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -180,14 +182,14 @@ impl Retry for KeyError {
     }
 }
 
-/// Makes a key with a random secret, and answers the secret: it is not kept.
+/// Creates a key with a random secret, and returns the secret, which is not stored.
 pub async fn create(tx: &mut Tx, clock: &Clock, key: NewKey<'_>) -> Result<String, KeyError> {
     let secret = random_secret("lsk_");
     create_with_secret(tx, clock, key, &secret).await?;
     Ok(secret)
 }
 
-/// Makes a key with a secret given.
+/// Creates a key with a given secret.
 pub async fn create_with_secret(
     tx: &mut Tx,
     clock: &Clock,
@@ -232,8 +234,8 @@ pub(crate) fn check_secret(secret: &str) -> Result<(), KeyError> {
     }
 }
 
-/// Ends a key, named by its name or its id, and answers what it was. Processes that know
-/// it go on honouring it for five seconds at most, if the database answers them.
+/// Revokes a key by its name or its id, and returns it. Processes may accept it for up to five
+/// seconds, while the database responds.
 pub async fn revoke(
     tx: &mut Tx,
     clock: &Clock,

@@ -64,13 +64,13 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// How many requests it may make.
+    /// Its rate limit for a budget.
     pub fn rate_limit(&self, budget: Budget) -> Limit {
         self.rate_limits.get(budget.name()).copied().unwrap_or_else(|| budget.default_limit())
     }
 
-    /// What calls that need a permission are counted against before their body is read, where it
-    /// is the body that says which budget is theirs: as many as all of these let in.
+    /// The limit before the body is read, for requests whose body decides the budget: the sum of
+    /// all its budgets.
     pub fn limit_before_body(&self, permission: &str) -> Option<(Budget, Limit)> {
         let (budget, either) = Budget::before_body(permission)?;
         let [first, second] = either.map(|budget| self.rate_limit(budget));
@@ -135,7 +135,7 @@ fn platform(_: &mut SchemaGenerator) -> Schema {
     rules::one_of([Ios, Android, Kindle, Web].map(Platform::name))
 }
 
-/// A segment. `audience` is kept as it is written: `${…}` there is not read from the environment.
+/// A segment. `audience` is kept as written: `${…}` there is not read from the environment.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct Segment {
     /// What messages name it by, a UUID.
@@ -167,14 +167,14 @@ pub(crate) fn differing<T: Serialize>(is: &T, new: &T) -> String {
     names.map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// Why a command does not know which workspace is meant.
+/// Why a command cannot determine its workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
     #[error("no workspace is called {name}; there are: {there_are}")]
     Unknown { name: String, there_are: String },
     #[error("there is no workspace yet: declare one in a file and run `longshore apply FILE`")]
     None,
-    #[error("there are several workspaces ({0}): say which with --workspace")]
+    #[error("there are several workspaces ({0}): select one with --workspace")]
     Several(String),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -189,7 +189,7 @@ impl Retry for ChoiceError {
     }
 }
 
-/// The workspace that is called `name`, or where no name is given the only one.
+/// The workspace `name`, or the only one if no name is given.
 pub async fn only_or_named(tx: &mut Tx, name: Option<&str>) -> Result<Workspace, ChoiceError> {
     let mut all = list(tx).await?;
     let names = |all: &[Workspace]| {

@@ -8,7 +8,7 @@ use url::{Host, Url};
 const SUBMISSION: u16 = 587;
 const SUBMISSIONS: u16 = 465;
 
-/// Where emails are handed to, and how.
+/// The relay of emails: its address and login.
 #[derive(Clone, Debug)]
 pub struct Relay {
     /// A name, or an address without brackets.
@@ -23,7 +23,7 @@ pub struct Relay {
 pub enum Tls {
     /// From the first byte on.
     Wrapped,
-    /// By STARTTLS, before anything else is said.
+    /// With STARTTLS, before anything else is sent.
     Required,
     /// By STARTTLS where the relay offers it.
     Opportunistic,
@@ -38,8 +38,8 @@ pub struct Login {
 }
 
 impl Relay {
-    /// Reads `smtp://user:password@host:port?tls=…` or `smtps://…`. A password needs TLS, unless
-    /// `tls=none` says that it does not. No error repeats any of the text.
+    /// Parses `smtp://user:password@host:port?tls=…` or `smtps://…`. A password needs TLS, unless
+    /// `tls=none` allows to send it without. No error repeats the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let url = Url::parse(text).map_err(|error| format!("it is no address ({error})"))?;
         if !matches!(url.scheme(), "smtp" | "smtps") {

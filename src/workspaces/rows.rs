@@ -1,4 +1,4 @@
-//! The SQL of workspaces and what belongs to them, beside keys.
+//! The SQL of workspaces and their parts, except keys.
 
 use std::collections::HashMap;
 
@@ -47,8 +47,8 @@ pub async fn list(tx: &mut Tx) -> Result<Vec<Workspace>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(workspaces!("ORDER BY name")).fetch_all(c).await?))
 }
 
-/// Creates a workspace that has nothing yet, for [`update`] to fill; answers the id, or none where
-/// somebody else just created one of that name.
+/// Creates an empty workspace, for [`update`] to fill; returns the id, or none if another process
+/// has just created one with that name.
 pub(crate) async fn insert(tx: &mut Tx, name: &str, now: i64) -> Result<Option<i32>, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "INSERT INTO workspaces
@@ -94,14 +94,14 @@ pub(crate) async fn set_storage(
     Ok(())
 }
 
-/// Makes whoever else wants to change the workspace wait for the end of this transaction.
+/// Locks the workspace until the end of this transaction.
 pub(crate) async fn lock(tx: &mut Tx, workspace: i32) -> Result<(), StoreError> {
     on!(tx, c => sqlx::query("UPDATE workspaces SET name = name WHERE id = $1")
         .bind(workspace).execute(c).await?.rows_affected());
     Ok(())
 }
 
-/// The sealed callback secret; empty while there is none.
+/// The encrypted callback secret; empty if there is none.
 pub(crate) async fn callback_secret(
     tx: &mut Tx,
     workspace: i32,
@@ -135,7 +135,7 @@ pub(crate) async fn storages(tx: &mut Tx) -> Result<Vec<(Uuid, Vec<u8>)>, StoreE
         .fetch_all(c).await?))
 }
 
-/// Writes the same settings, sealed anew.
+/// Writes the same settings, encrypted again.
 pub(crate) async fn reseal_storage(tx: &mut Tx, id: Uuid, sealed: &[u8]) -> Result<(), StoreError> {
     on!(tx, c => sqlx::query("UPDATE storages SET config = $2 WHERE id = $1")
         .bind(id).bind(sealed).execute(c).await?.rows_affected());
@@ -172,7 +172,7 @@ pub async fn control_group(
     .bind(workspace).fetch_optional(c).await?))
 }
 
-/// Makes `group` the one active group of the workspace.
+/// Makes `group` the only active group of the workspace.
 pub(crate) async fn activate(
     tx: &mut Tx,
     workspace: i32,

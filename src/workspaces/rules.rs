@@ -24,8 +24,8 @@ use crate::outbound;
 
 const MOST_REQUESTS: u32 = 1_000_000_000;
 
-/// What a text must look like, and the value that it stands for. Stored settings are read by the same
-/// rules: a rule never becomes stricter, or what was accepted before cannot be read any more.
+/// The format of a text, and its value. Stored settings are parsed with the same rules: a rule must
+/// never become stricter, because accepted values must stay readable.
 pub(crate) trait Rule {
     type Value;
 
@@ -271,7 +271,7 @@ fn address(text: &str) -> Result<String, String> {
     outbound::read_address(text).map(|_| text.to_owned())
 }
 
-/// What requests are signed with: the bytes behind `whsec_…`, or a text as it is.
+/// The signing key: the bytes after `whsec_…`, or a text unchanged.
 fn signing_secret(text: &str) -> Result<Secret, String> {
     if text.starts_with(WHSEC) {
         return callback_secret(text);

@@ -24,7 +24,7 @@ use crate::workspaces::template_data::{CatalogSelection, ConnectedContent};
 use crate::workspaces::{self, DeclaredApp};
 use store::StoreError;
 
-/// What a workspace sends by; nothing at all where there is no such workspace.
+/// The channel settings of a workspace; empty for an unknown workspace.
 pub async fn of(app: &App, workspace: i32) -> Result<Arc<Settings>, StoreError> {
     app.kept::<Declared<Settings>>().of(workspace, read(app.clone(), workspace)).await
 }
@@ -187,7 +187,7 @@ impl fmt::Debug for SignedAddress {
     }
 }
 
-/// No more than so many messages to a user in so many days, by a channel or by all together.
+/// Maximum number of messages to a user in a number of days, by a channel or by all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CappingRule {
     #[serde(deserialize_with = "up_to::<1_000_000, _>")]
@@ -209,7 +209,7 @@ fn message_channel(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"enum": names})
 }
 
-/// Users who get messages of a sender by SMS or WhatsApp.
+/// Users who get messages from a sender by SMS or WhatsApp.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct SubscriptionGroup {
     /// What messages and profiles name it by, a UUID.

@@ -38,7 +38,7 @@ impl Settings {
         }
     }
 
-    /// Where it is, in words, without credentials.
+    /// Where it is, as text, without credentials.
     pub fn place(&self) -> String {
         let at = |endpoint: &Option<String>| match endpoint {
             Some(endpoint) => format!(" at {endpoint}"),
@@ -57,7 +57,7 @@ impl Settings {
         }
     }
 
-    /// What changes on the way to `new`, in words, without credentials.
+    /// What changes on the way to `new`, as text, without credentials.
     pub(crate) fn difference(&self, new: &Self) -> String {
         if self.place() == new.place() {
             return "credentials or addressing changed".into();
@@ -65,7 +65,7 @@ impl Settings {
         format!("{} -> {}", self.place(), new.place())
     }
 
-    /// Opens the place. Makes no connection yet.
+    /// Opens the storage. Sends no request yet.
     pub async fn connect(&self) -> Result<Objects, ObjectError> {
         match self {
             Self::S3(s3) => Objects::s3(s3).await,
@@ -145,7 +145,7 @@ pub(crate) async fn insert(
     Ok(id)
 }
 
-/// Seals everything anew under the current key, so that the former one is needed no more.
+/// Encrypts everything again with the current key, so that the previous one is no longer needed.
 pub async fn reseal(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StorageError> {
     for (id, sealed) in rows::storages(tx).await? {
         let context = id.to_string();

@@ -400,7 +400,7 @@ mod tests {
     fn items_are_sorted_by_a_field_and_then_by_id() {
         let order = |sort: Value| {
             let selection = selection(json!([]), sort);
-            let mut items = vec![
+            let mut items = [
                 item(json!({ "id": "b", "n": 2 })),
                 item(json!({ "id": "c" })),
                 item(json!({ "id": "d", "n": 1 })),

@@ -103,13 +103,12 @@ class Images:
         run("buildah", "push", "--quiet", image, f"docker-archive:{new}:{name}", timeout=600)
         new.rename(archive)
 
-    def longshore(self, binary, version, names, sbom=None, cached=True):
-        """Longshore's image, from source or with a ready binary and its list of crates: its
-        archives under these names, its size in bytes, and its digest."""
+    def longshore(self, binary, version, names):
+        """Longshore's image, from source or with a ready binary: its archives under these names,
+        its size in bytes, and its digest."""
         self.base()
         image = f"longshore-cluster:{version}"
         git = lambda *words: run("git", "-C", ROOT, *words).strip()
-        # With the commit's time two builds of one commit are one image.
         arguments = ["--timestamp", git("log", "-1", "--format=%ct"),
                      "--build-arg", f"VERSION={version}",
                      "--build-arg", f"REVISION={git('rev-parse', 'HEAD')}"]
@@ -119,10 +118,9 @@ class Images:
             context.mkdir()
             shutil.copy(binary, context / "longshore")
             shutil.copy(ROOT / "LICENSE", context)
-            (context / "longshore.cdx.json").write_bytes(sbom.read_bytes() if sbom else b"{}")
+            (context / "longshore.cdx.json").write_text("{}")
             (context / "Dockerfile").write_text(with_binary(DOCKERFILE.read_text()))
-            cache = [] if cached else ["--no-cache"]
-            self.build(image, context / "Dockerfile", context, *arguments, *cache)
+            self.build(image, context / "Dockerfile", context, *arguments)
             shutil.rmtree(context)
         else:
             self.toolchain()

@@ -1,6 +1,6 @@
-//! Workers are killed and stopped at random moments of exports; what lies in the bucket in the
-//! end, and what the receiver of callbacks was told, is looked at from outside.
-//! `scripts/chaos export` runs it at full size; without it, a small form is a test like others.
+//! Workers are killed and stopped at random moments of exports; the objects in the bucket and the
+//! received callbacks are checked from outside at the end. `scripts/chaos export` runs it at full
+//! size; without it, a small form is a test like others.
 
 mod all;
 mod books;
@@ -216,7 +216,7 @@ async fn chaos() {
         kills: scale.kills,
         stops: scale.stops,
     };
-    // So that there is something under way to be hit.
+    // So that there is something in progress to be hit.
     scene.proxy.set(Way::Slow(Duration::from_millis(20)));
     while strikes.left() > 0 {
         let (prefix, began) = (scene.begin().await, Instant::now());

@@ -123,7 +123,7 @@ async fn what_is_put_off_waits_and_comes_again(test: TestStore) {
     assert!(matches!(claims::renew(store, &first, LEASE).await, Err(ClaimError::Lost)));
     let mut tx = store.write().await.unwrap();
     claims::withdraw(&mut tx, kinds::EXPORT_PART, job).await.unwrap();
-    // Offered anew it is a new row.
+    // Offered again it is a new row.
     claims::offer(&mut tx, kinds::EXPORT_PART, job, 0, Duration::ZERO).await.unwrap();
     tx.commit().await.unwrap();
     let again = take(store, 1, LEASE).await.remove(0);
@@ -202,13 +202,13 @@ async fn a_job_that_is_avoided_is_left_to_others(test: TestStore) {
     assert!(take(&[avoided]).await.is_empty());
     offer(store, other, 4).await;
     assert_eq!(take(&[avoided]).await, [other; 2]);
-    // It has fewest under way.
+    // It has fewest in progress.
     assert_eq!(take(&[]).await, [avoided; 2]);
     assert_eq!(take(&[avoided]).await, [other; 2]);
     assert!(take(&[avoided, other]).await.is_empty());
 }
 
-/// Somebody froze between the end of its claim and the commit: its job has fewest under way, and
+/// Somebody froze between the end of its claim and the commit: its job has fewest in progress, and
 /// nobody can take of it.
 #[tokio::test]
 async fn a_job_whose_rows_are_locked_holds_up_no_other() {

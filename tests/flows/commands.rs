@@ -281,7 +281,7 @@ async fn a_misspelt_name_is_answered_with_the_one_that_was_meant() {
     // A field that stands one level too high.
     std::fs::write(&file, "workspace: acme\ncontrol_group:\npercent: 5\n").expect("written");
     let error = text(&in_directory(&["apply", "acme.yaml"], None).await.stderr);
-    assert!(error.contains("line 3") && error.contains("indented"), "{error}");
+    assert!(error.contains("line 3") && error.contains("indentation"), "{error}");
     assert!(!directory.path().join("longshore-data").exists());
 }
 
@@ -306,7 +306,7 @@ async fn a_service_that_cannot_work_does_not_start() {
 async fn a_service_that_is_away_is_named() {
     let arguments = ["export", "list", "--url", "http://127.0.0.1:1", "--key", "a key of nobody"];
     let error = text(&longshore(&arguments).await.stderr);
-    for part in ["nothing answers at http://127.0.0.1:1 ", "refused", "standalone", "--url"] {
+    for part in ["cannot reach http://127.0.0.1:1 ", "refused", "standalone", "--url"] {
         assert!(error.contains(part), "{part} is missing in: {error}");
     }
 }

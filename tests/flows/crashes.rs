@@ -101,7 +101,7 @@ impl Scene {
     }
 }
 
-/// The process ends at `point`, and another goes on.
+/// The process ends at `point`, and another continues.
 async fn killed_at(backend: Backend, name: &str, own: bool, point: &str) {
     let place = if own { Some(Place::s3().await) } else { None };
     let mut scene = Scene::new(backend, place, (name, &format!("{point}=kill"))).await;
@@ -157,7 +157,7 @@ async fn between_the_copies_and_the_removals_of_a_move() {
     scene.fleet.close().await;
 }
 
-/// It wakes after another has moved the files, and removes none that are meant to stay.
+/// It wakes after another has moved the files, and must not delete those.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mover_wakes_after_another_moved() {
     let (mut scene, accepted) = moved_with("finish::copied=stop").await;

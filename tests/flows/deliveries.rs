@@ -188,7 +188,7 @@ async fn what_went_wrong_is_kept_short_and_without_secrets(store: TestStore) {
     let delivery = world.wait_for_failure(id).await;
     assert_eq!(delivery.last_status, Some(403));
     let error = delivery.last_error.clone().unwrap();
-    assert!(error.starts_with("the receiver answered 403 Forbidden: no such token: …"), "{error}");
+    assert!(error.starts_with("the receiver responded 403 Forbidden: no such token: …"), "{error}");
     assert!(error.chars().count() <= 500, "{}", error.len());
     let id = id.to_string();
     let mut shown = vec![error, delivery.shown_url(), serde_json::to_string(&delivery).unwrap()];

@@ -66,7 +66,7 @@ fn links_lead_to_files() {
     }
 }
 
-/// Pages beside the book.
+/// Pages next to the book.
 const TOP_LEVEL: [&str; 6] = [
     "README.md",
     "CONTRIBUTING.md",
@@ -76,26 +76,35 @@ const TOP_LEVEL: [&str; 6] = [
     "src/gateway/README.md",
 ];
 
-/// What prose does not use, and what it uses instead.
+/// Words that neither prose nor the texts and comments of code use, and what they use instead.
 const WORDS: &[(&str, &str)] = &[
-    (r"answer(s|ed|ing)?", "response, return"),
     (r"anew|afresh", "again, new"),
     (r"mend(s|ed|ing)?", "fix, repair"),
     (r"beside", "next to, in addition to"),
-    (r"members?", "field, user"),
     (r"(become|becomes|became|come|comes|came) of", "status, result, outcome"),
     (r"turn(s|ed)? away", "rejected, refused"),
     (r"pass(es|ed|ing)? (over|by)", "skip, ignore"),
     (r"(is|are|was|were|be) away", "unavailable, down"),
     (r"(is|are|was|were|be) (meant|wanted)", "identifies, is required"),
-    (r"(is|are|was|were|be) made", "create"),
     (r"tak(e|es|en|ing) in|took in", "accept"),
-    (r"tells?|told|telling|says?|said|saying", "report, show, return"),
-    (r"forgets?|forgot|forgotten", "erase, remove"),
+    (r"tells?|told|telling", "report, show, return"),
     (r"back-ups?", "backup"),
+    (r"goes on|go on|went on", "continue"),
+    (r"hand(s|ed|ing)? over", "send, pass on"),
+    (r"whom", "users that"),
+    (r"lifelike", "realistic"),
+];
+
+/// Words that only code uses, where they have another meaning: functions are called and have
+/// answers, groups have members, and errors say what to do.
+const PROSE_WORDS: &[(&str, &str)] = &[
+    (r"answer(s|ed|ing)?", "response, return"),
+    (r"members?", "field, user"),
+    (r"(is|are|was|were|be) made", "create"),
+    (r"says?|said|saying", "report, show, return"),
+    (r"forgets?|forgot|forgotten", "erase, remove"),
     (r"calls?", "request"),
     (r"wants?", "needs"),
-    (r"goes on|go on|went on", "continue"),
 ];
 
 /// Prose without blocks of code, code and the targets of links.
@@ -104,18 +113,30 @@ fn without_code(text: &str) -> String {
     code.replace_all(text, "").into_owned()
 }
 
-fn problems(place: &str, text: &str) -> Vec<String> {
-    let target = Regex::new(r"\]\([^)]*\)|<!--.*?-->|https?://\S+").expect("a regular expression");
-    let text = target.replace_all(&without_code(text), "]").into_owned();
-    let found = WORDS.iter().flat_map(|(words, instead)| {
-        let words = Regex::new(&format!(r"(?i)\b({words})\b")).expect("a regular expression");
-        let lines = text.lines().filter_map(|line| Some((words.find(line)?, line)));
-        let shown = |(word, line): (regex::Match<'_>, &str)| {
-            format!("{place}: \"{}\", write {instead}: {line}", word.as_str())
-        };
-        lines.map(shown).collect::<Vec<_>>()
-    });
-    found.collect()
+/// Finds the words of some lists.
+struct Finder(Vec<(Regex, &'static str)>);
+
+impl Finder {
+    fn new(lists: &[&[(&str, &'static str)]]) -> Self {
+        let words = lists.iter().copied().flatten().map(|(words, instead)| {
+            (Regex::new(&format!(r"(?i)\b({words})\b")).expect("a regular expression"), *instead)
+        });
+        Self(words.collect())
+    }
+
+    fn problems(&self, place: &str, text: &str) -> Vec<String> {
+        let target =
+            Regex::new(r"\]\([^)]*\)|<!--.*?-->|https?://\S+").expect("a regular expression");
+        let text = target.replace_all(&without_code(text), "]").into_owned();
+        let found = self.0.iter().flat_map(|(words, instead)| {
+            let lines = text.lines().filter_map(|line| Some((words.find(line)?, line)));
+            let shown = |(word, line): (regex::Match<'_>, &str)| {
+                format!("{place}: \"{}\", write {instead}: {line}", word.as_str())
+            };
+            lines.map(shown).collect::<Vec<_>>()
+        });
+        found.collect()
+    }
 }
 
 /// Texts that people read in JSON or YAML, by the names of their fields.
@@ -143,12 +164,13 @@ fn prose_uses_the_words_of_the_project() {
     let mut pages = pages_below("docs");
     pages.extend(TOP_LEVEL.map(str::to_owned));
     pages.insert("src/topics.md".into());
+    let finder = Finder::new(&[WORDS, PROSE_WORDS]);
     let mut found = Vec::new();
     let sections =
         Regex::new(r"(?s)<!-- generated: .*?<!-- end of generated -->").expect("an expression");
     for page in pages.difference(&generated) {
         let text = read(project(page));
-        found.extend(problems(page, &sections.replace_all(&text, "")));
+        found.extend(finder.problems(page, &sections.replace_all(&text, "")));
     }
     let mut annotations = Vec::new();
     let alerts: Value =
@@ -163,7 +185,81 @@ fn prose_uses_the_words_of_the_project() {
     }
     assert!(annotations.len() > 100, "{}", annotations.len());
     for text in annotations {
-        found.extend(problems("alerts and dashboards", &text));
+        found.extend(finder.problems("alerts and dashboards", &text));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Texts of code that have such words for a reason: the name of a column or of generated data.
+const EXCEPTIONS: &[&str] = &["WITH RECURSIVE told (id)"];
+
+/// The comments of Rust code, each run of lines as one text, and its strings of three words or
+/// more. A string's escaped line breaks are removed.
+fn texts_of_code(code: &str) -> (String, Vec<String>) {
+    let comment = r"(?s)//(?P<comment>[^\n]*)|/\*.*?\*/";
+    let raw = r###"b?r##".*?"##|b?r#".*?"#|b?r"[^"]*""###;
+    let string = r#""(?P<string>(?:\\.|[^"\\])*)"|'(?:\\[^']*|[^'\\\n])'"#;
+    let token = Regex::new(&format!("{comment}|{raw}|{string}")).expect("a regular expression");
+    let continued = Regex::new(r"\\\n\s*").expect("a regular expression");
+    let word = Regex::new(r"[A-Za-z]{2,}").expect("a regular expression");
+    let (mut comments, mut strings) = (String::new(), Vec::new());
+    for found in token.captures_iter(code) {
+        if let Some(comment) = found.name("comment") {
+            comments.push_str(comment.as_str().trim_start_matches(['/', '!']));
+            comments.push('\n');
+        } else if let Some(string) = found.name("string") {
+            let string = continued.replace_all(string.as_str(), "").into_owned();
+            if word.find_iter(&string).count() >= 3 {
+                strings.push(string);
+            }
+        }
+    }
+    (comments, strings)
+}
+
+fn code_below(folder: &str) -> BTreeSet<String> {
+    let mut files = BTreeSet::new();
+    for entry in std::fs::read_dir(project(folder)).expect("the folder") {
+        let entry = entry.expect("an entry");
+        let path = format!("{folder}/{}", entry.file_name().to_str().expect("UTF-8"));
+        if entry.path().is_dir() {
+            files.extend(code_below(&path));
+        } else if path.ends_with(".rs") {
+            files.insert(path);
+        }
+    }
+    files
+}
+
+#[test]
+fn texts_of_code_are_found() {
+    let code =
+        "//! One\n/// two `told`\nlet a = \"three \\\n    more words\"; // four\nlet b = '\"';";
+    let (comments, strings) = texts_of_code(code);
+    assert_eq!(comments, " One\n two `told`\n four\n");
+    assert_eq!(strings, ["three more words"]);
+    let finder = Finder::new(&[WORDS]);
+    assert!(finder.problems("here", &comments).is_empty());
+    assert_eq!(finder.problems("here", "The operator is told of it").len(), 1);
+}
+
+/// Comments everywhere; strings only of the program, as tests have data of all kinds.
+#[test]
+fn code_uses_the_words_of_the_project() {
+    let finder = Finder::new(&[WORDS]);
+    let mut found = Vec::new();
+    for folder in ["src", "crates", "benches", "tests/flows"] {
+        for file in code_below(folder) {
+            let (comments, strings) = texts_of_code(&read(project(&file)));
+            found.extend(finder.problems(&file, &comments));
+            if folder == "src" || folder == "crates" && !file.contains("/tests/") {
+                for text in
+                    strings.iter().filter(|text| !EXCEPTIONS.iter().any(|part| text.contains(part)))
+                {
+                    found.extend(finder.problems(&file, text));
+                }
+            }
+        }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }

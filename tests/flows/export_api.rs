@@ -64,8 +64,8 @@ async fn the_members_of_a_request_are_checked() {
         ("output_format", json!("ZIP"), "zip or gzip"),
         ("output_format", json!(1), "a string"),
         ("callback_endpoint", json!(5), "string"),
-        ("callback_endpoint", json!("garbage"), "URL"),
-        ("callback_endpoint", json!("/only/a/path"), "URL"),
+        ("callback_endpoint", json!("garbage"), "http://"),
+        ("callback_endpoint", json!("/only/a/path"), "http://"),
         ("callback_endpoint", json!("https://*.acme.example/"), "name"),
         ("callback_endpoint", json!("https://acme..example/"), "name"),
         ("callback_endpoint", json!("ftp://acme.example/"), "http"),
@@ -103,7 +103,7 @@ async fn the_members_of_a_request_are_checked() {
     }
     assert_eq!(fleet.run(&["deliveries", "list", "--json"]).await, "");
 
-    // What has no effect is named, under a key in the first answer and in each repeat.
+    // What has no effect is named, under a key in the first response and in each repeat.
     let warnings = async |body: Value| {
         let ask = || api.request(Method::POST, EXPORT).header("idempotency-key", body.to_string());
         let (first, again) = (answer(ask().json(&body)).await, answer(ask().json(&body)).await);
@@ -246,7 +246,7 @@ async fn requests_that_are_not_understood() {
     let large = format!("{{\"fields_to_export\":[\"{}\"]}}", "x".repeat(4 << 20));
     answer(post().header(header::CONTENT_TYPE, "text/plain").body(large)).await.refuses(413, "");
 
-    // The request id is echoed, and made where there is none.
+    // The request id is echoed, and created if there is none.
     let echoed = answer(api.request(Method::GET, "/users/export").header("x-request-id", "mine-7"));
     assert_eq!(echoed.await.headers["x-request-id"], "mine-7");
     assert!(!api.get("/users/export").await.headers["x-request-id"].is_empty());
@@ -339,8 +339,8 @@ async fn exports_are_watched_and_listed() {
     fleet.close().await;
 }
 
-/// Cancelled while parts are under way: what was uploaded is removed, and the callback is
-/// not sent.
+/// Cancelled while parts are in progress: what was uploaded is removed, and the callback is not
+/// sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_export_leaves_nothing() {
     let (place, proxy) = (Place::s3().await, way_to_s3().await);
@@ -358,7 +358,7 @@ async fn a_cancelled_export_leaves_nothing() {
     assert_eq!((answer.status.as_u16(), &answer.body["state"]), (200, &json!("cancelled")));
     proxy.set(Way::Open);
     eventually("nothing is left", || async { place.list().await.is_empty() }).await;
-    // Asking again changes nothing, and nobody goes on with it.
+    // Asking again changes nothing, and nobody continues with it.
     assert_eq!(api.delete(&format!("/users/export/{}", accepted.prefix)).await.status, 200);
     let status = api.status(&accepted.prefix).await;
     assert_eq!(status["state"], "cancelled");
@@ -409,7 +409,7 @@ async fn the_life_of_a_download_address() {
     let records: Vec<String> = (0..50).map(|number| people::simple(number, 1)).collect();
     checker::check(&users, checker::exactly(&records), &wanted);
 
-    // Four hours later: the rows are told so.
+    // Four hours later, according to the rows.
     let database = fleet.database_url();
     stores::execute(&database, "UPDATE export_jobs SET expires_at = 1").await;
     stores::execute(&database, "UPDATE claims SET due_at = 1 WHERE kind = 'export_cleanup'").await;

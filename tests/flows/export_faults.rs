@@ -83,7 +83,7 @@ impl Scene {
     }
 }
 
-/// SIGTERM in the middle of an export ends with status 0, and the next process goes on.
+/// SIGTERM in the middle of an export ends with status 0, and the next process continues.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_process_is_followed_by_another() {
     let mut scene = Scene::new(Backend::Embedded, 20).await;
@@ -126,7 +126,7 @@ async fn a_fleet_goes_on_without_the_workers_that_it_lost() {
     scene.fleet.close().await;
 }
 
-/// A storage that is away for a while costs time only.
+/// A storage that is down for a while costs time only.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_of_the_storage_is_waited_out() {
     let scene = Scene::new(Backend::Embedded, 50).await;
@@ -139,8 +139,8 @@ async fn an_outage_of_the_storage_is_waited_out() {
     scene.fleet.close().await;
 }
 
-/// While a storage takes nothing the export's status says why, long before its last attempt, and
-/// so does `/readyz`, which stays 200: the rest goes on. Once it takes files again, neither does.
+/// While a storage takes nothing the export's status says why, long before its last attempt, and so
+/// does `/readyz`, which stays 200: the rest continues. Once it takes files again, neither does.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_storage_that_fails_is_told_at_once() {
     let scene = Scene::new(Backend::Embedded, 1_000).await;
@@ -182,7 +182,7 @@ async fn a_worker_tells_that_objects_cannot_be_written() {
     let tells = async |fleet: &Fleet, status: u16| {
         eventually("the worker tells it", || async {
             let (answered, text) = fleet.readiness("worker-1").await;
-            text.contains("objects cannot be written") && answered == status
+            text.contains("cannot write objects") && answered == status
         })
         .await;
     };
@@ -310,7 +310,7 @@ async fn broken_documents(backend: Backend) {
         scene.place.list().await.iter().all(|key| !key.contains(&accepted.prefix))
     })
     .await;
-    // Those whom it is about can be erased, and then all is well again.
+    // The affected users can be erased, and then all is well again.
     for id in &ids {
         let id = id.as_str().expect("an id");
         scene.fleet.run(&["users", "delete", "--workspace", "acme", id]).await;

@@ -42,7 +42,7 @@ on_both_stores!(World =>
 );
 
 impl World {
-    /// Users in the group and beside it, `count` of them in the group.
+    /// Users in the group and next to it, `count` of them in the group.
     async fn add_users(&self, count: i64) {
         for n in 0..count {
             self.add_user(SLICES[(n % 2) as usize], n).await;
@@ -159,7 +159,7 @@ async fn many_planners_plan_once(world: World) {
     assert_eq!((after.slice, after.service_id), (SLICES[1], made.youngest));
     assert!(part_to_do(4).await.unwrap().is_none());
 
-    // A message that comes again finds nothing to plan, whatever has become of the users.
+    // A repeated message finds nothing to plan, even if the users have changed.
     world.add_user(SLICES[0], 100).await;
     world.plan(&job).await;
     assert_eq!(world.progress(&job).await.plan, Some(made));

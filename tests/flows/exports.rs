@@ -75,7 +75,7 @@ impl Destination {
     }
 }
 
-/// Exports workspaces of these sizes side by side, and checks all that comes of it.
+/// Exports workspaces of these sizes side by side, and checks the results.
 async fn suite(backend: Backend, destination: Destination, per_file: usize, sizes: &[usize]) {
     let _seat = seat().await;
     let place = destination.place().await;

@@ -1,5 +1,5 @@
-//! `Idempotency-Key`: what is answered under a key, and that consumers that remember ids apply
-//! what was sent under it once.
+//! `Idempotency-Key`: the responses to requests with a key, and that consumers that store ids apply
+//! each message once.
 
 mod changes;
 #[cfg(debug_assertions)]
@@ -216,7 +216,7 @@ async fn a_key_holds_for_a_day(world: World) {
     assert_eq!(Remembering::new().await.applied(&messages).await.len(), 12, "of three requests");
 }
 
-/// As a gateway leaves it that ended before it kept its answer.
+/// As a gateway leaves it that ended before it kept its response.
 const UNANSWERED: &str = "UPDATE idempotency_claims SET status = NULL, answer = NULL";
 
 async fn one_that_ended_is_taken_over_when_its_lease_is_up(world: World) {
@@ -224,12 +224,12 @@ async fn one_that_ended_is_taken_over_when_its_lease_is_up(world: World) {
     call(app, Some(key("k")), &body).await;
     world.execute(UNANSWERED).await;
     let early = call(app, Some(key("k")), &body).await;
-    refused(409, "still under way", &early);
+    refused(409, "still in progress", &early);
     assert!(early.2, "says when to try again");
     refused(422, "another", &call(app, Some(key("k")), &json!({})).await);
     // A gateway whose clock is ahead waits as long as the others.
     world.at(app.clock.now_ms() + LEASE_MS);
-    refused(409, "still under way", &call(app, Some(key("k")), &body).await);
+    refused(409, "still in progress", &call(app, Some(key("k")), &body).await);
     world.execute(NO_LEASES).await;
     assert_eq!(call(app, Some(key("k")), &body).await, accepted(&body));
     world.execute(NO_LEASES).await;

@@ -1,5 +1,5 @@
-//! Tracking from the gateway's answer to what an export shows, by real processes: every
-//! object once, whatever ends when.
+//! Tracking from the gateway's response to what an export shows, by real processes: every object
+//! once, whatever ends when.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -185,7 +185,7 @@ async fn a_poisonous_message(backend: Backend) {
     scene.fleet.applied().await;
     let letters = scene.fleet.run(&["dead-letters", "list", "--json"]).await;
     let letter: Value = serde_json::from_str(&letters).expect("one letter");
-    assert!(letter["reason"].as_str().expect("a text").contains("cannot be read"), "{letter}");
+    assert!(letter["reason"].as_str().expect("a text").contains("cannot read"), "{letter}");
 
     let id = letter["id"].as_str().expect("an id");
     let refused = scene.fleet.command(&["dead-letters", "retry", id]).await;
@@ -211,7 +211,7 @@ async fn a_poisonous_message_in_a_fleet() {
     a_poisonous_message(Backend::Fleet(1)).await;
 }
 
-/// The worker ends at `point`, and another goes on: everything counts once.
+/// The worker ends at `point`, and another continues: everything counts once.
 #[cfg(debug_assertions)]
 async fn killed_at(backend: Backend, name: &str, point: &str) {
     let mut scene = Scene::failing(backend, Some((name, &format!("{point}=kill")))).await;
@@ -233,7 +233,7 @@ async fn killed_at(backend: Backend, name: &str, point: &str) {
     scene.fleet.applied().await;
     let users = scene.api.exported().await;
     assert_eq!(users.len(), 30);
-    // A request without an answer may have been taken.
+    // A request without a response may have been taken.
     let counted = count(&users, "purchases");
     let unanswered = if backend == Backend::Embedded { 60 } else { 0 };
     assert!((taken..=taken + unanswered).contains(&counted), "{counted} of {taken}");

@@ -1,4 +1,4 @@
-//! A commit that succeeds while its answer is lost: the request is accepted, once.
+//! A commit that succeeds while its response is lost: the request is accepted, once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,8 +38,8 @@ enum Lost {
     Insert,
 }
 
-/// The address of `database` by way of a proxy that swallows the answer to the commit of
-/// what inserts into `table`, and hangs up instead; and whether it did.
+/// The address of `database` by way of a proxy that swallows the response to the commit of what
+/// inserts into `table`, and hangs up instead; and whether it did.
 pub async fn losing_the_commit_of(
     table: &'static str,
     database: &str,
@@ -92,7 +92,7 @@ async fn lead(
         tokio::select! {
             Ok(length @ 1..) = client.read(&mut asked) => {
                 let piece = &asked[..length];
-                // The text is told first, and then executed.
+                // The text is recorded first, and then executed.
                 let is_executed = inserted;
                 inserted |= contains(piece, &insert);
                 if server.write_all(piece).await.is_err() {

@@ -1,5 +1,5 @@
 //! Who is part of an export: exactly those who were there when it was planned, whenever they were
-//! taken in and whatever is written of them later.
+//! accepted and whatever is written of them later.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -63,7 +63,7 @@ impl World {
         assert_eq!((summary.lines, summary.bad), (lines.len() as u64, 0));
     }
 
-    /// What the log holds of these, who are taken in now.
+    /// What the log holds of these, who are accepted now.
     fn tracked(&self, names: impl Iterator<Item = String>) -> Message {
         let object = |name| {
             json!({ "attributes": {

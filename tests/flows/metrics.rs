@@ -36,7 +36,7 @@ fn values(text: &str) -> Values {
         .collect()
 }
 
-/// What is told of the fleet beside when it was.
+/// The fleet's metrics without their time.
 fn of_fleet(values: &Values) -> Values {
     let is = |name: &str| {
         ["longshore_job", "longshore_work_", "longshore_dead_letters"]
@@ -68,8 +68,7 @@ workspace: acme
 currency: USD
 ";
 
-/// Rows of every sort that is told, and of those that are not; a time is so many milliseconds
-/// from now.
+/// Rows of every counted kind, and of others; times are milliseconds from now.
 const ROWS: [(&str, &[i64]); 16] = [
     (
         "INSERT INTO claims (kind, job, item, due_at) VALUES ('export_part', $2, 1, $1)",
@@ -247,7 +246,7 @@ async fn what_is_open_is_told_and_nothing_that_is_not(store: TestStore) {
     assert_eq!(app.kept::<longshore::telemetry::fleet::Fleet>().render(), "");
 }
 
-/// A fleet of real processes, with what its gateway is told by.
+/// A fleet of real processes, with its gateway's metrics.
 struct Scene {
     fleet: Fleet,
     gateway: &'static str,
@@ -261,7 +260,7 @@ impl Scene {
         values(&text)
     }
 
-    /// Waits until the gateway tells so of the fleet.
+    /// Waits until the gateway reports this of the fleet.
     async fn tells(&self, name: &str, value: f64) {
         eventually(&format!("{name} is {value}"), async || {
             self.shows(self.gateway).await.get(name) == Some(&value)
@@ -344,7 +343,7 @@ async fn a_fleet_tells_what_there_is_to_do(backend: Backend) {
     taken_over_is_told(&scene).await;
     each_process_tells_of_itself(&scene).await;
 
-    // All is mended.
+    // All is fixed.
     callbacks.set(Way::Open);
     let listed = scene.fleet.run(&["deliveries", "list", "--json"]).await;
     scene.fleet.run(&["deliveries", "resend", &id_in(&listed)]).await;

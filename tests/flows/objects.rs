@@ -528,7 +528,7 @@ async fn azure_says_what_is_wrong_with_a_declaration() {
     let absent = servers::azure_settings(&servers::new_name());
     assert_refused(&Objects::azure(&absent).unwrap(), "does not exist", &secret).await;
     let wrong = AzureSettings { access_key: Some("d3JvbmctNTVjcjN0".into()), ..good.clone() };
-    let words = "access_key is not one of the account";
+    let words = "access_key does not belong to the account";
     assert_refused(&Objects::azure(&wrong).unwrap(), words, "d3JvbmctNTVjcjN0").await;
     let token = Some("sv=2022-11-02&ss=b&srt=sco&sp=rwdl&se=2020-01-01T00:00:00Z&sig=aGlkZGVu");
     let expired = AzureSettings { access_key: None, sas_token: token.map(String::from), ..good };
@@ -548,7 +548,7 @@ async fn a_store_that_is_not_there_may_be_there_later() {
     for objects in [Objects::s3(&s3).await.unwrap(), Objects::azure(&azure).unwrap()] {
         let error = objects.put(&key("a"), Bytes::new(), options(false)).await.unwrap_err();
         assert!(error.can_retry(), "{error:?}");
-        assert!(error.to_string().contains("cannot be reached: Connection refused"), "{error}");
+        assert!(error.to_string().contains("cannot reach"), "{error}");
     }
 }
 
@@ -636,10 +636,10 @@ async fn a_key_that_may_only_write_is_told_what_goes_without() {
     };
     let [(s3, _middleman, _place), _] = behind(trick).await;
     let limits = probe::own_storage(&s3).await.unwrap();
-    let cannot = ["look at", "read", "copy", "delete"];
+    let cannot = ["read object properties", "read objects", "copy objects", "delete objects"];
     assert_eq!(limits.len(), cannot.len(), "{limits:?}");
     for (limit, verb) in limits.iter().zip(cannot) {
-        assert!(limit.starts_with(&format!("cannot {verb} objects")), "{limit}");
+        assert!(limit.starts_with(&format!("cannot {verb}")), "{limit}");
     }
     let error = probe::building_place(&s3).await.unwrap_err();
     assert!(error.to_string().contains("access denied"), "{error}");

@@ -37,7 +37,7 @@ const SELDOM: &[(&str, &str, &str)] = &[
     ("longshore_schedules_fired_total", "missed", "no worker ran when a schedule's time came"),
 ];
 
-/// What others than Longshore tell.
+/// Metrics of other programs.
 const OTHERS: &[(&str, &str)] = &[
     ("up", "Prometheus itself"),
     ("ALERTS", "Prometheus itself"),

@@ -1,6 +1,6 @@
-//! The surroundings of a fleet fail in the middle of exports: the database, the broker, the
-//! bucket, the receiver of callbacks, the disk. Whatever it is, nothing spins while it lasts,
-//! and once it is over all goes on by itself, or has failed with a cause that says what to do.
+//! The surroundings of a fleet fail in the middle of exports: the database, the broker, the bucket,
+//! the receiver of callbacks, the disk. Whatever it is, nothing spins while it lasts, and once it
+//! is over all continues by itself, or has failed with a cause that says what to do.
 //!
 //! `OUTAGE_SECONDS` says how long each outage lasts; `scripts/chaos outages` makes it a minute.
 
@@ -32,7 +32,7 @@ const SLOW: Way = Way::Slow(Duration::from_millis(400));
 /// What a network or a server that is broken does to all that go there.
 const BROKEN_WAYS: [Way; 4] = [Way::Refused, Way::Stuck, Way::Unanswered, Way::Garbled];
 
-/// What a process may use of one processor while something is away, and print a second.
+/// What a process may use of one processor while something is down, and print a second.
 const CPU_SHARE: f64 = 0.5;
 const LINES_A_SECOND: f64 = 50.0;
 
@@ -100,7 +100,7 @@ impl Scene {
         Self::with(place, parts, &servers::variable("LONGSHORE_TEST_POSTGRES")).await
     }
 
-    /// `database` says where the server is, and as whom to go there.
+    /// `database` says where the server is, and the login.
     async fn with(place: Place, parts: usize, database: &str) -> Self {
         let middleman = Middleman::start(place.endpoint(), NO_TRICK).await;
         let bucket = Proxy::to(&middleman.endpoint()).await;
@@ -156,7 +156,7 @@ impl Scene {
         accepted
     }
 
-    /// Waits until the export, which goes on, has so many files more.
+    /// Waits until the export, which continues, has so many files more.
     async fn more_files(&self, accepted: &Accepted, count: u64) {
         let before = files_done(&self.api.status(&accepted.prefix).await);
         self.api.has_files(&accepted.prefix, before + count).await;

@@ -1,5 +1,5 @@
-//! Parts of an export on both databases: every user is in a file once, an attempt that comes
-//! late harms nothing, and what is broken is told.
+//! Parts of an export on both databases: every user is in a file once, an attempt that comes late
+//! harms nothing, and errors are reported.
 
 use std::time::Duration;
 

@@ -139,7 +139,7 @@ async fn a_schedule_can_be_seen_at_once_and_deleted(world: World) {
     assert_eq!(schedule["request"], kept);
 
     let delete = json!({ "canvas_id": CANVAS, "schedule_id": id });
-    // Again it has the same answer.
+    // Again it has the same response.
     for _ in 0..2 {
         let answer = world.calls.post(DELETE, &delete).await;
         assert_eq!(answer, (201, json!({ "message": "success" })));
@@ -229,10 +229,10 @@ async fn what_is_not_there_cannot_be_deleted(world: World) {
         sqlx::query("UPDATE schedules SET state = 'sent', ended_at = 1").execute(pool).await.unwrap();
     });
     let sent = world.calls.refusal(DELETE, &delete, 400).await;
-    assert_eq!(sent, "The schedule has been sent already");
+    assert_eq!(sent, "The schedule has already been sent");
     let output = world.place.run(&["schedules", "cancel", &id]).await;
     assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("has been sent"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("been sent"));
     assert_eq!(world.states().await, ["sent"]);
 }
 
@@ -291,7 +291,7 @@ async fn operators_see_and_cancel_schedules(world: World) {
     assert!(shown.contains("pending") && shown.contains("\"external_user_id\":\"ann\""), "{shown}");
     assert_eq!(
         world.place.printed(&["schedules", "cancel", &first]).await,
-        [format!("{first} is cancelled")]
+        [format!("{first} cancelled")]
     );
     let pending = ["schedules", "list", "--state", "pending", "--json"];
     assert_eq!(world.place.printed(&pending).await.len(), 1);

@@ -667,7 +667,7 @@ async fn a_call_under_a_key_is_done_once(world: World) {
         let request = world.request(Method::POST, USERS).json(&body);
         answer(request.header("idempotency-key", key.to_owned()))
     };
-    // At once: one makes the user, the others have its answer.
+    // At once: one makes the user, the others have its response.
     let answers = join_all((0..5).map(|_| make("k", "ann"))).await;
     for again in &answers {
         assert_eq!((again.status.as_u16(), &again.body), (201, &answers[0].body));
@@ -831,7 +831,7 @@ async fn what_the_service_can_do_is_published(world: World) {
     let schema = &schemas["Resources"][0];
     assert_eq!(world.get(&format!("/scim/v2/Schemas/{USER}")).await.body, *schema);
     refused(&world.get("/scim/v2/Schemas/x").await, 404, None);
-    // It lists what a user is answered with, and nothing else.
+    // It lists what a user gets, and nothing else.
     let made = world.send(Method::POST, USERS, &ann()).await.body;
     let mut listed: Vec<&str> = schema["attributes"]
         .as_array()

@@ -1,4 +1,4 @@
-//! What becomes of claimed rows whose work fails, panics, sleeps or is stopped.
+//! The outcome of claimed rows whose work fails, panics, sleeps or is stopped.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -103,7 +103,7 @@ fn options() -> Options {
     }
 }
 
-/// Works on rows until it is told to stop.
+/// Works on rows until it is asked to stop.
 fn start<H: Handler>(store: &Store, work: &Arc<H>) -> (JoinHandle<()>, CancellationToken) {
     let shutdown = CancellationToken::new();
     let running = shares::run(store.clone(), work.clone(), options(), shutdown.clone());

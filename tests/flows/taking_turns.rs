@@ -29,7 +29,7 @@ impl Scene {
         Self { fleet, api }
     }
 
-    /// Starts a worker that sleeps at `point`, and has it take in what `user` bought.
+    /// Starts a worker that sleeps at `point`, and has it accept what `user` bought.
     async fn ingestion_sleeps(&mut self, point: &str, user: &Value) {
         let failpoints = format!("{point}=stop");
         self.fleet.launch_with("worker-1", &[("FAILPOINTS", failpoints.as_str())]).await;
@@ -44,14 +44,14 @@ impl Scene {
         eventually("the worker sleeps", || async { self.fleet.is_stopped("worker-1") }).await;
     }
 
-    /// Lets the worker go on to the end of what there is.
+    /// Lets the worker continue to the end of what there is.
     async fn ingestion_ends(&mut self) {
         self.fleet.go_on("worker-1");
         self.fleet.applied().await;
         self.fleet.terminate("worker-1").await;
     }
 
-    /// Starts an erasure that goes on by itself.
+    /// Starts an erasure that continues by itself.
     fn erases(&self, id: &str) -> JoinHandle<Output> {
         let (operator, id) = (self.fleet.operator(), id.to_owned());
         tokio::spawn(async move { operator.command(&["users", "delete", id.as_str()]).await })
@@ -99,7 +99,7 @@ impl Scene {
     }
 }
 
-/// Lets a process go on to its end.
+/// Lets a process continue to its end.
 async fn goes_on(mut process: Process) {
     process.signal("CONT");
     let since = Instant::now();

@@ -1,5 +1,5 @@
-//! `POST /users/track`, as a customer sees it: what is answered, what is then in the log, and
-//! what hostile bodies come to.
+//! `POST /users/track`, as a customer sees it: the responses, the messages in the log, and the
+//! effect of hostile bodies.
 
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ async fn what_is_answered_is_in_the_log(backend: Backend, gateway: &str) {
         (second.status.as_u16(), second.body["purchases_processed"].as_i64()),
         (201, Some(1))
     );
-    // What is acknowledged is durable, whatever becomes of the gateway.
+    // Acknowledged requests are durable, even if the gateway fails.
     fleet.kill(gateway);
     fleet.launch(gateway).await;
 
@@ -145,7 +145,7 @@ async fn refusals_come_in_their_order_and_are_counted() {
     Api::new(fleet.base(), "nobody").post(TRACK, &json!({})).await.refuses(401, "credentials");
     Api::new(fleet.base(), &reader).post(TRACK, &json!({})).await.refuses(403, "permission");
     let get = api.get(TRACK).await;
-    get.refuses(405, "not allowed");
+    get.refuses(405, "method");
     assert_eq!(get.headers["allow"], "POST");
     answer(api.request(Method::POST, TRACK).body("{}")).await.refuses(415, "Content-Type");
     post_text(&api, "{").await.refuses(400, "not valid JSON");
@@ -199,7 +199,7 @@ async fn hostile_bodies_are_refused_by_name() {
     let deep =
         |open: &str, close: &str| format!("{}{}", open.repeat(100_000), close.repeat(100_000));
     let corpus = [
-        // What is no JSON is told with its line and column.
+        // A syntax error is reported with its line and column.
         (String::new(), "line 1"),
         ("\u{0}".into(), "line 1"),
         ("[".repeat(FULL), "line 1"),
@@ -213,7 +213,7 @@ async fn hostile_bodies_are_refused_by_name() {
         (r#"{"purchases":[{"price":1e}]}"#.into(), "line 1"),
         (r#"{"purchases":[{"price":01}]}"#.into(), "line 1"),
         (r#"{"purchases":["\x"]}"#.into(), "line 1"),
-        // What is of the wrong shape is told by its member, array and index.
+        // A wrong type is reported with its field, array and index.
         (deep("{\"purchases\":", "}").replace("{\"purchases\":}", "{}"), "purchases"),
         (
             format!(r#"{{"purchases":{}}}"#, deep("[", "]")),

@@ -67,7 +67,7 @@ impl World {
         on_pool!(&self.app.store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
     }
 
-    /// One pass over every slice, as the workers make each day.
+    /// One skip every slice, as the workers make each day.
     async fn sweep(&self) {
         let store = &self.app.store;
         sweep::offer(store).await.unwrap();
@@ -88,7 +88,7 @@ impl World {
         );
     }
 
-    /// A message with objects that were taken in at a time.
+    /// A message with objects that were accepted at a time.
     fn message(&self, received_at: i64, objects: &[Value]) -> Message {
         let batch = json!({
             "v": 1, "workspace": self.workspace.id, "received_at": received_at, "objects": objects
@@ -100,7 +100,7 @@ impl World {
         apply(&self.ingest, &self.app, messages).await;
     }
 
-    /// Applies objects that are taken in now, each as a message of its own batch.
+    /// Applies objects that are accepted now, each as a message of its own batch.
     async fn track(&self, objects: &[Value]) {
         for object in objects {
             let message = self.message(self.app.clock.now_ms(), std::slice::from_ref(object));
@@ -228,7 +228,7 @@ async fn every_identifier_means_whom_it_should(world: World) {
     }
     assert_eq!(world.ids().await.len(), others, "they all mean one profile");
 
-    // Nobody's: dropped, or made.
+    // Unknown: dropped, or created.
     for user in [
         update_only(by(json!({"external_id": "bea"}))("tea")),
         update_only(by(json!({"email": "bea@acme.example"}))("tea")),
@@ -264,7 +264,7 @@ async fn an_email_means_who_was_written_last_of_those_with_an_external_id(world:
     let now = world.app.clock.now_ms();
     let email = json!({"email": "x@acme.example"});
     let write = |user: Value| written(user, json!({"email": "X@acme.example"}), json!({}));
-    // Older requests may be applied later: what counts is when they were taken in.
+    // Older requests may be applied later: what counts is when they were accepted.
     for (received_at, objects) in [
         (now, vec![by(email.clone())("alone")]),
         (now + 50, vec![write(json!({"external_id": "late"}))]),
@@ -278,7 +278,7 @@ async fn an_email_means_who_was_written_last_of_those_with_an_external_id(world:
     assert_eq!(world.show("late").await["custom_attributes"], json!({"n": 1}));
     assert_eq!(world.bought("early", "tea").await, Value::Null);
 
-    // Where the address goes, somebody else is meant.
+    // When the address moves, it identifies another user.
     let gone = written(json!({"external_id": "late"}), json!({"email": null}), json!({}));
     world.apply(&[world.message(now + 80, &[gone, by(email.clone())("milk")])]).await;
     assert_eq!(world.bought("early", "milk").await, 2);
@@ -448,7 +448,7 @@ async fn what_cannot_be_applied_changes_nothing(world: World) {
     let batch = |workspace: i32| json!({"v": 1, "workspace": workspace, "received_at": now, "objects": [good.clone()]});
     for (payload, why) in [
         ("{}".to_owned(), "not a message of tracking"),
-        (batch(world.workspace.id + 7).to_string(), "no workspace"),
+        (batch(world.workspace.id + 7).to_string(), "unknown workspace"),
     ] {
         let messages = [world.message(now, std::slice::from_ref(&good)), message(payload)];
         let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
@@ -475,10 +475,10 @@ async fn what_a_newer_version_wrote_waits_for_it(world: World) {
     let now = world.app.clock.now_ms();
     let good = world.message(now, &[by(json!({"external_id": "ann"}))("tea")]);
     world.apply(std::slice::from_ref(&good)).await;
-    let newer = json!({"v": 2, "workspace": world.workspace.id, "objects": {}});
+    let newer = json!({"v": 3, "workspace": world.workspace.id, "objects": {}});
     let messages = [good.clone(), message(newer.to_string())];
     let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
-    assert!(error.can_retry() && error.to_string().contains("version 2"), "{error}");
+    assert!(error.can_retry() && error.to_string().contains("version 3"), "{error}");
     let sql = "UPDATE activity SET body = $1";
     on_pool!(&world.app.store, pool => {
         sqlx::query(sql).bind([9u8, 0].as_slice()).execute(pool).await.unwrap();

@@ -89,7 +89,7 @@ impl World {
         Importer::new(self.store().clone(), self.clock.clone(), self.workspace.clone())
     }
 
-    /// Imports lines; answers what was done and what was told of bad ones.
+    /// Imports lines; returns what was done and what was notified of bad ones.
     async fn import(&self, lines: &[impl AsRef<str>]) -> (Summary, Vec<BadLine>) {
         let lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
         let input = Input::new("users.json", Cursor::new(lines.join("\n")));
@@ -182,7 +182,7 @@ impl World {
         command
     }
 
-    /// Runs the program with `input`; answers whether it exited with 0, and its two outputs.
+    /// Runs the program with `input`; returns whether it exited with 0, and its two outputs.
     fn run(&self, arguments: &[&str], input: &str) -> (bool, String, String) {
         let mut child = self.command(arguments).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
@@ -443,7 +443,7 @@ async fn a_record_finds_its_user_by_id_then_alias_then_email(world: World) {
         (json!({"user_aliases": alias("1"), "last_name": "x2"}), "ann"),
         // Nobody has this external_id, and the alias belongs to one without any.
         (json!({"external_id": "bob", "user_aliases": alias("2"), "last_name": "x3"}), "bob"),
-        // Two have the address: the one with an external_id is meant.
+        // Two have the address: the one with an external_id counts.
         (json!({"email": "CAT@acme.example", "last_name": "x4"}), "cat"),
     ] {
         let summary = world.import_well(&[record.to_string()]).await;
@@ -592,7 +592,7 @@ async fn bad_lines_are_told_and_the_rest_go_in(world: World) {
     let told: Vec<(u64, &str)> = bad.iter().map(|bad| (bad.line, bad.reason.as_str())).collect();
     for (told, (line, part)) in told.iter().zip([
         (2, "not a JSON object"),
-        (4, "names nobody"),
+        (4, "Missing user identifier"),
         (5, "service_id"),
         (6, "service_id"),
         (7, "phone"),
@@ -661,7 +661,7 @@ async fn commands_say_what_they_did(world: World) {
     assert!(ok && lines.lines().count() == 50);
     let (ok, out, err) = world.run(&["import", "-"], &lines);
     assert!(ok && out.starts_with("50 users in "), "{out}{err}");
-    // A bad line: told by file and number, and the exit status says so.
+    // An invalid line: reported by file and number, and with the exit status.
     let file = world.test.config.data.join("more.json");
     std::fs::write(&file, "{\"external_id\":\"ann\"}\n{\"gender\":\"x\"}\n").unwrap();
     let name = file.to_str().unwrap();
@@ -672,7 +672,7 @@ async fn commands_say_what_they_did(world: World) {
     assert!(ok && out.contains("\n  \"external_id\": \"ann\""), "{out}");
     let (ok, out, err) = world.run(&["users", "delete", "ann", "ben"], "");
     assert!(
-        !ok && out.starts_with("erased ann (") && err.contains("\"ben\"; what was taken in"),
+        !ok && out.starts_with("erased ann (") && err.contains("\"ben\", and no accepted request"),
         "{out}{err}"
     );
     assert!(!world.run(&["users", "show", "ann"], "").0);

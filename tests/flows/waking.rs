@@ -114,7 +114,7 @@ async fn a_listener_that_lost_its_connection_listens_again() {
                    WHERE datname = current_database() AND application_name = 'longshore wake'";
         let url = test.config.database.url.as_ref().unwrap().expose_secret();
         assert!(execute(url, cut).await > 0);
-        // It is told of none of what is offered meanwhile.
+        // It is notified of none of what is offered meanwhile.
         offer(&test.store, Duration::ZERO).await;
         all_are_taken(&test.store).await;
         worker.idle().await;

@@ -66,7 +66,7 @@ impl World {
         Self { app, test }
     }
 
-    /// As a process with another secret key, which may know the former one.
+    /// As a process with another secret key, which may know the previous one.
     async fn with_secret_key(&self, new: &str, old: Option<&SecretString>) -> App {
         let mut config = self.test.config.clone();
         config.secret_key = Some(new.to_owned().into());
@@ -169,8 +169,8 @@ async fn applying_twice_changes_nothing_the_second_time(world: World) {
             "+ key integrator (users.track)".into(),
             format!("+ app Acme for iOS ({APP})"),
             "+ control_group (5%)".into(),
-            "+ callbacks.secret (made, since the file has none)".into(),
-            "+ webhooks.secret (made, since the file has none)".into(),
+            "+ callbacks.secret (generated: the file has none)".into(),
+            "+ webhooks.secret (generated: the file has none)".into(),
         ]
     );
     let workspace = world.workspace().await;
@@ -238,7 +238,7 @@ async fn another_secret_is_a_rotation(world: World) {
     assert!(world.knows(SECRET).await);
     let rotated = acme("").replace("ACME_KEY", "ACME_OTHER_KEY");
     let applied = world.apply(&rotated).await.unwrap();
-    assert_eq!(lines(&applied), ["~ key integrator (another secret; the former one is revoked)"]);
+    assert_eq!(lines(&applied), ["~ key integrator (new secret; the previous one is revoked)"]);
     assert!(world.knows(OTHER_SECRET).await);
     world.forgets(SECRET).await;
 
@@ -398,7 +398,7 @@ fn other_secret() -> String {
     format!("whsec_{}", BASE64_STANDARD.encode([7; 32]))
 }
 
-/// What a former release left: its webhooks go on, by a secret of their own from the start.
+/// What a former release left: its webhooks continue, by a secret of their own from the start.
 async fn webhooks_are_signed_before_the_first_apply_of_an_upgrade(world: World) {
     world.apply(&acme("")).await.unwrap();
     let workspace = world.workspace().await;
@@ -413,7 +413,7 @@ async fn webhooks_are_signed_before_the_first_apply_of_an_upgrade(world: World) 
     let (callbacks, webhooks) = (&settings.callbacks, &settings.webhooks);
     assert!(callbacks.secret.is_some() && webhooks.secret.is_some() && callbacks != webhooks);
     let applied = world.apply(&acme("")).await.unwrap();
-    assert_eq!(lines(&applied), ["+ webhooks.secret (made, since the file has none)"]);
+    assert_eq!(lines(&applied), ["+ webhooks.secret (generated: the file has none)"]);
 }
 
 async fn the_control_group_is_made_once_and_renewed(world: World) {
@@ -460,7 +460,7 @@ async fn keys_are_made_found_and_revoked(world: World) {
         Err(KeyError::Taken(name)) if name == "one"
     ));
 
-    // Its use is noted beside the call.
+    // Its use is noted next to the call.
     eventually("its use is noted", || async { world.last_use().await.is_some() }).await;
 
     let mut tx = world.app.store.write().await.unwrap();
@@ -513,7 +513,7 @@ async fn another_number_of_partitions_is_refused(world: World) {
     // The embedded log knows its own.
     let error = App::open(config.clone()).await.map(drop).unwrap_err().to_string();
     assert!(refused(&error) && error.contains("log.db"), "{error}");
-    // So does the store, also beside a log that is new.
+    // So does the store, also next to a log that is new.
     let store = longshore::app::connect(&config).await.unwrap();
     let mut tx = store.write().await.unwrap();
     for error in [
@@ -537,7 +537,7 @@ async fn the_commands_say_what_they_did(world: World) {
     let text = succeeds(world.run(&["apply", file]).await);
     assert!(text.contains("+ key integrator") && text.contains("whsec_"), "{text}");
     let text = succeeds(world.run(&["apply", file]).await);
-    assert!(text.contains("= nothing to change") && !text.contains("whsec_"), "{text}");
+    assert!(text.contains("= no changes") && !text.contains("whsec_"), "{text}");
 
     let secret = succeeds(
         world
@@ -558,7 +558,7 @@ async fn the_commands_say_what_they_did(world: World) {
     let refused = world.run(&["key", "create", "--name", "x", "--permission", "y"]).await;
     assert!(!refused.status.success());
     let error = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(error.contains("no such permission: y") && error.contains("users.track"), "{error}");
+    assert!(error.contains("unknown permission: y") && error.contains("users.track"), "{error}");
     let text = succeeds(world.run(&["key", "list", "--json"]).await);
     assert_eq!(text.lines().count(), 2, "{text}");
     assert!(!text.contains(secret.trim()) && !text.contains(SECRET));
@@ -609,12 +609,12 @@ impl World {
         keys.iter().find_map(|key| key.last_used_at)
     }
 
-    /// What workspaces, keys, apps and groups are, as far as the public surface tells.
+    /// What workspaces, keys, apps and groups are, as far as the public interface shows.
     async fn everything_in_rows(&self) -> String {
         let mut tx = self.app.store.snapshot().await.unwrap();
         let all = workspaces::list(&mut tx).await.unwrap();
         let mut keys = keys::list(&mut tx, None).await.unwrap();
-        // Written beside, at any moment.
+        // Written at the same time, at any moment.
         keys.iter_mut().for_each(|key| key.last_used_at = None);
         let mut groups = Vec::new();
         for workspace in &all {

@@ -1,4 +1,4 @@
-//! The time of day, as something that a test can set.
+//! The time of day, which a test can set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,8 +9,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serializer;
 
-/// Where every "now" comes from: the system's clock, moved by an offset that only
-/// tests set.
+/// The source of every "now": the system's clock, moved by an offset that only tests set.
 #[derive(Clone, Default, Debug)]
 pub struct Clock {
     offset_ms: Arc<AtomicI64>,
@@ -28,12 +27,12 @@ impl Clock {
         now.checked_add(offset).unwrap_or(now)
     }
 
-    /// Milliseconds since the Unix epoch: how every time is stored.
+    /// Milliseconds since the Unix epoch: the unit of every stored time.
     pub fn now_ms(&self) -> i64 {
         self.now().as_millisecond()
     }
 
-    /// What another clock shows, such as the database's, moved as this one was by a test.
+    /// Another clock's time, such as the database's, moved by the same offset.
     pub fn moved(&self, ms: i64) -> i64 {
         ms + self.offset_ms.load(Ordering::Relaxed)
     }
@@ -43,7 +42,7 @@ impl Clock {
         utc_date(self.now())
     }
 
-    /// Moves this clock, and all its clones, to `time`; it goes on ticking from there.
+    /// Moves this clock, and all its clones, to `time`. It continues from there.
     pub fn set(&self, time: Timestamp) {
         let offset = time.as_millisecond() - Timestamp::now().as_millisecond();
         self.offset_ms.store(offset, Ordering::Relaxed);
@@ -55,29 +54,29 @@ pub fn utc_date(time: Timestamp) -> Date {
     time.to_zoned(TimeZone::UTC).date()
 }
 
-/// So many hours.
+/// A number of hours.
 pub const fn hours(hours: u64) -> Duration {
     Duration::from_secs(hours.saturating_mul(3_600))
 }
 
-/// A duration in the unit of stored times; one that is out of range is so long that it can
-/// still be added to a time.
+/// A duration in the unit of stored times. One that is out of range is so long that adding it to a
+/// time cannot overflow.
 pub fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 4)
 }
 
-/// A stored time (milliseconds since the epoch) as a timestamp; what is out of range
+/// Converts a stored time (milliseconds since the epoch) to a timestamp. A time out of range
 /// becomes the nearest end of the range.
 pub fn from_ms(ms: i64) -> Timestamp {
     Timestamp::from_millisecond(ms).unwrap_or(if ms < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
-/// A stored time as every answer and record has it: `2021-06-28T17:02:43.032Z`.
+/// Formats a stored time for responses and records: `2021-06-28T17:02:43.032Z`.
 pub fn format_time(ms: i64) -> String {
     format!("{:.3}", from_ms(ms))
 }
 
-/// Whether a text has the form that [`format_time`] gives.
+/// Whether a text has the format of [`format_time`].
 pub fn is_formatted(text: &str) -> bool {
     const FORM: &[u8; 24] = b"0000-00-00T00:00:00.000Z";
     let fits = |(byte, form): (u8, &u8)| match form {
@@ -87,12 +86,12 @@ pub fn is_formatted(text: &str) -> bool {
     text.len() == FORM.len() && text.bytes().zip(FORM).all(fits)
 }
 
-/// [`format_time`] for a member of a type that is serialized.
+/// [`format_time`] for a field of a serialized type.
 pub fn serialize_time<S: Serializer>(ms: &i64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{:.3}", from_ms(*ms)))
 }
 
-/// [`serialize_time`] for a time that may not be there.
+/// [`serialize_time`] for an optional time.
 pub fn serialize_optional_time<S: Serializer>(
     ms: &Option<i64>,
     serializer: S,
@@ -103,7 +102,7 @@ pub fn serialize_optional_time<S: Serializer>(
     }
 }
 
-/// A stored time in whole seconds, for people: `2021-06-28T17:02:43Z`.
+/// Formats a stored time in whole seconds, for people: `2021-06-28T17:02:43Z`.
 pub fn format_seconds(ms: i64) -> String {
     from_ms(ms - ms.rem_euclid(1_000)).to_string()
 }
@@ -119,8 +118,8 @@ pub fn parse_time(text: &str) -> Result<i64, String> {
     time.ok_or_else(|| "expected a date and time in ISO 8601".to_owned())
 }
 
-/// The time on the wall that a text names, whatever zone it names besides: as if that were UTC.
-/// The texts and the error are those of [`parse_time`].
+/// Parses a local time and ignores its zone, as if it were UTC. The formats and the error are those
+/// of [`parse_time`].
 pub fn parse_wall_time(text: &str) -> Result<i64, String> {
     let time = parse_time(text)?;
     let Some(day_end) = text.find(['T', 't', ' ']) else { return Ok(time) };
@@ -128,7 +127,7 @@ pub fn parse_wall_time(text: &str) -> Result<i64, String> {
     parse_time(&text[..zone.map_or(text.len(), |at| day_end + at)])
 }
 
-/// Whether a text is a date and a time of day.
+/// Whether a text has both a date and a time of day.
 pub fn is_date_and_time(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit() || c == '+' || c == '-')
         && text.contains(['T', 't', ' '])
@@ -143,7 +142,7 @@ fn iso_8601(text: &str) -> Option<i64> {
     time.ok().map(|time| time.timestamp().as_millisecond())
 }
 
-/// The same with a point before the milliseconds, where the pattern has a colon.
+/// Replaces the colon before the milliseconds by a point.
 fn with_point(text: &str) -> Option<String> {
     let seconds = "yyyy-MM-ddTHH:mm:ss".len();
     let (head, tail) = text.split_at_checked(seconds)?;

@@ -1,5 +1,4 @@
-//! What a process must share out among all that it does at once: its processors and its
-//! memory.
+//! Limits on what a process shares among all its work: processors and memory.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -8,10 +7,10 @@ use parking_lot::{Condvar, Mutex};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The processors, for work that would hold up an async thread. Cheap to clone.
+/// The processors, for work that would block an async thread. Cheap to clone.
 ///
-/// Such work runs on threads that may block; a thread that is about to compute enters
-/// first, and waits while as many as there are processors are at it.
+/// The work runs on threads that may block. A thread enters before it computes, and waits while as
+/// many threads as there are processors compute.
 #[derive(Clone, Debug)]
 pub struct Cores {
     count: usize,
@@ -21,12 +20,12 @@ pub struct Cores {
 #[derive(Clone, Copy, Debug)]
 struct Places {
     free: usize,
-    /// Threads that wait for one.
+    /// Number of threads that wait to enter.
     waiting: usize,
 }
 
 impl Cores {
-    /// So many; when 0, all that this process may use.
+    /// Allows `cores` threads; 0 means all processors that this process may use.
     pub fn new(cores: usize) -> Self {
         let count = match cores {
             0 => std::thread::available_parallelism().map_or(1, NonZero::get),
@@ -36,19 +35,19 @@ impl Cores {
         Self { count, shared: Arc::new((Mutex::new(places), Condvar::new())) }
     }
 
-    /// How many there are.
+    /// How many threads may compute at the same time.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// How many pieces of work run, and how many wait to.
+    /// How many tasks run, and how many wait.
     pub fn running_and_waiting(&self) -> (usize, usize) {
         let places = self.shared.0.lock();
         (self.count - places.free, places.waiting)
     }
 
-    /// Does `work` as soon as there is a processor for it, blocking this thread: never to be
-    /// called on an async one.
+    /// Runs `work` as soon as a processor is free. Blocks this thread, so never call it on an async
+    /// one.
     pub fn compute<T>(&self, work: impl FnOnce() -> T) -> T {
         let mut places = self.shared.0.lock();
         places.waiting += 1;
@@ -60,9 +59,8 @@ impl Cores {
         work()
     }
 
-    /// [`compute`](Self::compute) on an async thread, for work that borrows: what else the
-    /// thread serves goes to another one meanwhile. On a runtime of one thread it holds
-    /// that up.
+    /// [`compute`](Self::compute) on an async thread, for work that borrows. Other tasks of the
+    /// thread move to another one; on a runtime of one thread they wait.
     pub fn compute_here<T>(&self, work: impl FnOnce() -> T) -> T {
         match Handle::current().runtime_flavor() {
             RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| self.compute(work)),
@@ -71,7 +69,7 @@ impl Cores {
     }
 }
 
-/// Leaves when dropped, also when the work panics.
+/// Leaves when dropped, even if the work panics.
 struct Entered<'a>(&'a Cores);
 
 impl Drop for Entered<'_> {
@@ -84,7 +82,7 @@ impl Drop for Entered<'_> {
 /// Bytes are counted in units of this many.
 const UNIT: usize = 1 << 10;
 
-/// A number of bytes that may be held in memory, all in all. Cheap to clone.
+/// A limit on the bytes held in memory. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Memory {
     free: Arc<Semaphore>,
@@ -97,14 +95,14 @@ impl Memory {
         Self { free: Arc::new(Semaphore::new(units as usize)), units }
     }
 
-    /// How many bytes are held, and how many may be.
+    /// How many bytes are held, and the limit.
     pub fn held_and_most(&self) -> (usize, usize) {
         let most = self.units as usize;
         (most.saturating_sub(self.free.available_permits()) * UNIT, most * UNIT)
     }
 
-    /// Waits until `bytes` can be held; more than there are in all become all. First come,
-    /// first served, so that who wants much gets it too.
+    /// Waits until `bytes` can be held; more than the limit counts as the limit. First come, first
+    /// served, so that large requests are not starved.
     pub async fn reserve(&self, bytes: usize) -> Reserved {
         let units = units(bytes).min(self.units);
         let permit = Arc::clone(&self.free)
@@ -115,7 +113,7 @@ impl Memory {
     }
 }
 
-/// Bytes that may be held until this is dropped.
+/// A reservation of memory, released when dropped.
 #[derive(Debug)]
 pub struct Reserved {
     memory: Memory,
@@ -127,13 +125,13 @@ impl Reserved {
         self.permit.num_permits() * UNIT
     }
 
-    /// Whether this is all that there is.
+    /// Whether this reserves the whole limit.
     pub fn is_all(&self) -> bool {
         self.permit.num_permits() == self.memory.units as usize
     }
 
-    /// Goes up to at least `bytes` if that can be had at once. Nobody waits while they hold
-    /// something, so nobody waits for each other.
+    /// Grows to at least `bytes` if that much is free now. Nothing waits while it holds memory, so
+    /// that deadlocks cannot occur.
     pub fn try_grow(&mut self, bytes: usize) -> bool {
         let missing = units(bytes).saturating_sub(units(self.bytes()));
         match Arc::clone(&self.memory.free).try_acquire_many_owned(missing) {
@@ -143,7 +141,7 @@ impl Reserved {
         true
     }
 
-    /// Gives back what is beyond `bytes`.
+    /// Releases everything above `bytes`.
     pub fn shrink(&mut self, bytes: usize) {
         let beyond = self.permit.num_permits().saturating_sub(units(bytes) as usize);
         drop(self.permit.split(beyond));

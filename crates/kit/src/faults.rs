@@ -1,9 +1,10 @@
-//! Fail points: places between two durable effects at which a test ends or stops the process.
-//! Builds with debug assertions have them, so that a build for every day serves the tests too;
-//! the profile `dist` has none. They do nothing unless `FAILPOINTS` names them: `part::uploaded=kill` ends the process as `kill -9` would, `=stop` stops it as
-//! a machine that hangs does, until SIGCONT; `part::uploaded@3=kill` at the third time.
+//! Fail points: places between two durable effects where a test ends or stops the process. Builds
+//! with debug assertions have them, so that tests can use the everyday build; the profile `dist`
+//! has none. They do nothing unless `FAILPOINTS` names them: `part::uploaded=kill` ends the process
+//! like `kill -9`, `=stop` stops it like a machine that hangs, until SIGCONT;
+//! `part::uploaded@3=kill` acts the third time.
 
-/// What a process can be made to do at a place: see the module.
+/// A fail point: see the module.
 #[cfg(debug_assertions)]
 #[macro_export]
 macro_rules! fail_point {
@@ -11,7 +12,7 @@ macro_rules! fail_point {
         $crate::faults::reach($name)
     };
 }
-/// Nothing: this build is to be deployed.
+/// Does nothing in builds for deployment.
 #[cfg(not(debug_assertions))]
 #[macro_export]
 macro_rules! fail_point {
@@ -56,13 +57,13 @@ mod set {
         parsed().unwrap_or_else(|| panic!("FAILPOINTS: {text:?} is not NAME[@COUNT]=kill|stop"))
     }
 
-    /// The process is at the point `name`.
+    /// Acts if the process has reached the point `name`.
     pub fn reach(name: &str) {
         let Some(point) = POINTS.get(name) else { return };
         if point.reached.fetch_add(1, Ordering::SeqCst) + 1 == point.at {
             kill_process(getpid(), point.signal).expect("a process may signal itself");
-            // It is the first thread that stops all of them, once it runs: this one must not
-            // get beyond the point meanwhile.
+            // SIGSTOP takes effect when the first thread runs; this one must not pass the point
+            // before that.
             std::thread::sleep(Duration::from_secs(1));
         }
     }

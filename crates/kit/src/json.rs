@@ -1,5 +1,5 @@
-//! JSON as text: profiles are kept as they came, numbers to the last digit, so values are
-//! looked at and passed on without being turned into something else.
+//! JSON as text. Profiles keep the text they came in, with every digit of their numbers, so values
+//! are inspected and copied without conversion.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,28 +15,27 @@ mod repeats;
 
 const TOO_DEEP: &str = "is nested too deeply";
 
-/// Members that an object usually has at most.
+/// Most objects have at most this many fields.
 const FEW: usize = 16;
 
-/// Levels of arrays and objects that a value may have, so that a profile or an order to send with
-/// the value in it can be read again: readers stop at 127.
+/// Levels of arrays and objects that a value may have. A profile or a send request that contains
+/// the value must stay readable: readers stop at 127 levels.
 pub const MOST_LEVELS: usize = 100;
 
-/// Members that an object may have that somebody sends: to hold one takes ten times the bytes
-/// that it was sent in.
+/// Fields that an object from outside may have: holding one takes ten times its size as text.
 pub const MOST_MEMBERS: usize = 10_000;
 
-/// An object's members in their order, each value as its text.
+/// An object's fields in their order, each value as its text.
 #[derive(Default)]
 pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'a> Members<'a> {
-    /// The value of a member, null too.
+    /// The value of a field, even if it is null.
     pub fn get(&self, name: &str) -> Option<&'a str> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, value)| value.get())
     }
 
-    /// A name that is there twice, if any.
+    /// A duplicate name, if any.
     pub fn repeated(&self) -> Option<&str> {
         let names = || self.0.iter().map(|(name, _)| name.as_ref());
         if self.0.len() <= FEW {
@@ -54,7 +53,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     }
 }
 
-/// Members, so many at most.
+/// A limit on the number of fields.
 struct AtMost(usize);
 
 impl<'de> DeserializeSeed<'de> for AtMost {
@@ -76,7 +75,7 @@ impl<'de> Visitor<'de> for AtMost {
         let mut members = Vec::with_capacity(FEW / 2);
         while let Some((Text(name), value)) = map.next_entry()? {
             if members.len() == self.0 {
-                return Err(A::Error::custom(format_args!("has more than {} members", self.0)));
+                return Err(A::Error::custom(format_args!("has more than {} fields", self.0)));
             }
             members.push((name, value));
         }
@@ -84,7 +83,7 @@ impl<'de> Visitor<'de> for AtMost {
     }
 }
 
-/// A string without a NUL character, borrowed where it has no escapes.
+/// A string without NUL characters, borrowed if it has no escapes.
 pub struct Text<'a>(pub Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
@@ -113,8 +112,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     }
 }
 
-/// How many characters a string has, also one that no reader can read: then a half of a
-/// surrogate pair counts as one.
+/// The number of characters of a string, even of an unreadable one: half of a surrogate pair counts
+/// as one.
 pub struct Length(pub usize);
 
 impl<'de> Deserialize<'de> for Length {
@@ -138,9 +137,9 @@ impl<'de> Deserialize<'de> for Length {
     }
 }
 
-/// Any value that every reader can read: no NUL character, no half of a surrogate pair, no
-/// number past what a double holds, nesting within reason; and of which `text` accepts every
-/// string, given with whether it is inside an array.
+/// A value that every reader can read: no NUL character, no half of a surrogate pair, no number
+/// beyond the range of a double, and bounded nesting. `text` checks every string and gets whether
+/// it is inside of an array.
 #[derive(Clone, Copy)]
 struct Sound<F> {
     text: F,
@@ -208,12 +207,12 @@ fn without_nul<E: Error>(text: &str) -> Result<(), E> {
     if text.contains('\0') { Err(E::custom("has a NUL character")) } else { Ok(()) }
 }
 
-/// Parses a value; the error says what is wrong, without the value and where in the line.
+/// Parses a value. The error says what is wrong, without the value and its position.
 pub fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
     serde_json::from_str(json).map_err(|error| in_words(&error))
 }
 
-/// Parses an object of `most` members at most; the error as that of [`parse`].
+/// Parses an object of at most `most` fields; the error is like that of [`parse`].
 pub fn members(json: &str, most: usize) -> Result<Members<'_>, String> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     let members = AtMost(most).deserialize(&mut deserializer);
@@ -233,7 +232,7 @@ fn in_words(error: &serde_json::Error) -> String {
     }
 }
 
-/// [`members`] of an object that has no name twice.
+/// [`members`] of an object without duplicate fields.
 pub fn unique_members(json: &str, most: usize) -> Result<Members<'_>, String> {
     let members = members(json, most)?;
     match members.repeated() {
@@ -242,24 +241,24 @@ pub fn unique_members(json: &str, most: usize) -> Result<Members<'_>, String> {
     }
 }
 
-/// What is said of a name that an object has twice. Names are a customer's, and may be long.
+/// The error for a duplicate field. Names come from customers, and may be long.
 pub fn duplicate(name: &str) -> String {
     const MOST: usize = 64;
     format!("{}: duplicate field", beginning(name, MOST))
 }
 
-/// Whether every reader can read the value, and reads the same: no object has a name twice.
+/// Checks that every reader can read the value and reads the same: no object has duplicate fields.
 pub fn check(json: &str) -> Result<(), String> {
     check_texts(json, |_, _| Ok(()))
 }
 
-/// Whether every reader can read the value.
+/// Checks that every reader can read the value.
 pub fn check_readable(json: &str) -> Result<(), String> {
     readable(json, |_, _| Ok(()))
 }
 
-/// [`check`], and whether `text` accepts every string that is not a name; it is told whether
-/// the string is inside an array, at any depth.
+/// [`check`], and checks with `text` every string that is not a name. `text` gets whether the
+/// string is inside of an array, at any depth.
 pub fn check_texts(
     json: &str,
     text: impl Fn(&str, bool) -> Result<(), &'static str> + Copy,
@@ -280,12 +279,12 @@ fn readable(
     check_levels(json)
 }
 
-/// Whether valid JSON has no more than [`MOST_LEVELS`].
+/// Checks that valid JSON has at most [`MOST_LEVELS`].
 pub fn check_levels(json: &str) -> Result<(), String> {
     if depth(json) > MOST_LEVELS { Err(TOO_DEEP.to_owned()) } else { Ok(()) }
 }
 
-/// Hands over the pieces of valid JSON that remain without the white space between its parts.
+/// Passes on the pieces of valid JSON without the white space between its parts.
 pub fn compact(json: &str, mut piece: impl FnMut(&str)) {
     let mut from = 0;
     walk(json, |at, byte| {
@@ -302,7 +301,7 @@ pub fn push_compact(out: &mut String, json: &str) {
     compact(json, |piece| out.push_str(piece));
 }
 
-/// Valid JSON without the white space between its parts, copied only where it has some.
+/// Removes the white space between the parts of valid JSON; copies only if there is some.
 pub fn compacted(json: &str) -> Cow<'_, str> {
     if !json.bytes().any(|byte| byte.is_ascii_whitespace()) {
         return Cow::Borrowed(json);
@@ -314,11 +313,11 @@ pub fn compacted(json: &str) -> Cow<'_, str> {
 
 /// Appends a string with its quotes.
 pub fn push_string(out: &mut String, text: &str) {
-    // A string becomes JSON whatever it holds.
+    // Every string can be written as JSON.
     out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 
-/// Valid JSON for a person to read: a member a line, every number as it is written.
+/// Formats valid JSON for people: one field per line, numbers unchanged.
 pub fn pretty(json: &str) -> String {
     let mut compact = String::with_capacity(json.len());
     push_compact(&mut compact, json);
@@ -356,8 +355,7 @@ fn break_line(out: &mut String, text: &str, depth: usize) {
     out.extend(std::iter::repeat_n("  ", depth));
 }
 
-/// How many arrays and objects are around the innermost one of valid JSON, itself counted; 0 of
-/// what is neither.
+/// The nesting depth of valid JSON: 0 for a value that is neither an array nor an object.
 pub fn depth(json: &str) -> usize {
     let (mut depth, mut most) = (0_usize, 0);
     walk(json, |_, byte| match byte {
@@ -371,23 +369,25 @@ pub fn depth(json: &str) -> usize {
     most
 }
 
-/// Whether a member of valid JSON, however deep inside, has such a name, or one that no reader
-/// can read.
-pub fn any_name(json: &str, mut is_such: impl FnMut(&str) -> bool) -> bool {
-    // The last two quotes before a colon are those of the name.
-    let (mut quotes, mut found) = ([0, 0], false);
+/// The first name of a field, at any depth of valid JSON, that matches or that cannot be read.
+pub fn find_name(json: &str, mut matches: impl FnMut(&str) -> bool) -> Option<String> {
+    // The last two quotes before a colon belong to the name.
+    let (mut quotes, mut found) = ([0, 0], None);
     walk(json, |at, byte| match byte {
         b'"' => quotes = [quotes[1], at],
-        b':' if !found => {
-            let name = parse::<Text<'_>>(&json[quotes[0]..=quotes[1]]);
-            found = name.map_or(true, |Text(name)| is_such(&name));
+        b':' if found.is_none() => {
+            let name = &json[quotes[0]..=quotes[1]];
+            found = match parse::<Text<'_>>(name) {
+                Ok(Text(name)) => matches(&name).then(|| name.into_owned()),
+                Err(_) => Some(name.to_owned()),
+            };
         }
         _ => {}
     });
     found
 }
 
-/// Hands over each byte that is outside of strings, and the quotes around them, with its place.
+/// Passes on each byte outside of strings, and the quotes around them, with its position.
 fn walk(json: &str, mut each: impl FnMut(usize, u8)) {
     let (mut in_string, mut escaped) = (false, false);
     for (at, byte) in json.bytes().enumerate() {
@@ -413,7 +413,7 @@ mod tests {
         let cases = [
             ("[", "]", MOST_LEVELS),
             ("{\"a\":", "}", MOST_LEVELS),
-            // Brackets in texts are no levels.
+            // Brackets in strings do not nest.
             ("[\"]]\",{\"[\":", "}]", MOST_LEVELS / 2),
         ];
         for (open, close, levels) in cases {
@@ -443,8 +443,8 @@ mod tests {
     }
 
     #[test]
-    fn names_are_seen_at_any_depth() {
-        let has_dot = |json: &str| any_name(json, |name| name.contains('.'));
+    fn finds_names_at_any_depth() {
+        let has_dot = |json: &str| find_name(json, |name| name.contains('.')).is_some();
         for yes in [
             r#"{"a.b":1}"#,
             r#"[{"a":[{"\u002e" :1}]}]"#,

@@ -1,16 +1,16 @@
-//! What every layer above stands on, and what knows nothing of the product.
+//! The base of every other layer. It knows nothing of the product.
 //!
 //! | module | is about |
 //! |---|---|
-//! | [`clock`] | the time of day, as something that a test can set |
-//! | [`compute`] | processors and memory, shared out within a process |
+//! | [`clock`] | the time of day, which a test can set |
+//! | [`compute`] | limits on processors and memory within a process |
 //! | [`faults`] | places where a test can end or stop the process |
-//! | [`json`] | JSON as text: compact, bounded, without repeated names |
+//! | [`json`] | JSON as text: compact, bounded, without duplicate fields |
 //! | [`money`] | amounts as millionths, and currencies |
 //! | [`names`] | enums whose values have names |
 //! | [`panics`] | the text of a caught panic |
-//! | [`private`] | files and folders that are their owner's alone |
-//! | [`retry`] | whether an error may pass, and the pauses between tries |
+//! | [`private`] | files and folders that only their owner can read |
+//! | [`retry`] | whether a retry can help, and the pauses between attempts |
 //! | [`secrets`] | encryption, derived keys and signatures under one secret key |
 //! | [`words`] | texts that people read: counts, cut texts, the nearest known name |
 

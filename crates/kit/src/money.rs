@@ -1,13 +1,12 @@
-//! Money: decimal in the texts that come and go, an integer of millionths within.
+//! Money: decimal in JSON, an integer of millionths inside.
 
 use iso_currency::Currency;
 
 /// Millionths in one unit of a currency.
 pub const MILLION: i64 = 1_000_000;
 
-/// Reads a JSON number exactly, never by way of binary floating point. Digits past the
-/// sixth after the point are rounded, half to even. None where it is not a number or does
-/// not fit.
+/// Parses a JSON number exactly, without binary floating point. Rounds half to even to six
+/// decimals. None for a text that is not a number or does not fit.
 pub fn parse(number: &str) -> Option<i64> {
     let (negative, number) = match number.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -40,7 +39,7 @@ pub fn parse(number: &str) -> Option<i64> {
     if negative { i64::checked_neg(millionths) } else { Some(millionths) }
 }
 
-/// The first `length` of the digits, rounded by the others.
+/// The first `length` digits, rounded by the others.
 fn round(digits: &str, length: i64) -> Option<i64> {
     let Ok(length) = usize::try_from(length) else { return Some(0) };
     let (kept, cut) = digits.split_at(length);
@@ -50,7 +49,7 @@ fn round(digits: &str, length: i64) -> Option<i64> {
     kept.checked_add(i64::from(up))
 }
 
-/// Writes millionths as a JSON number, no longer than it must be: `12.5`, `-0.000001`, `3`.
+/// Writes millionths as the shortest JSON number: `12.5`, `-0.000001`, `3`.
 pub fn format(millionths: i64) -> String {
     let sign = if millionths < 0 { "-" } else { "" };
     let (units, rest) =
@@ -62,20 +61,19 @@ pub fn format(millionths: i64) -> String {
     text.trim_end_matches('0').to_owned()
 }
 
-/// Whether a text is an active code of ISO 4217 that is money: no metals, no codes for
-/// testing.
+/// Checks that a text is an active ISO 4217 code for payments: no metals, no test codes.
 pub fn check_currency(text: &str) -> Result<(), String> {
     match Currency::from_code(text) {
-        // Has a successor for accounting, and is in use beside it.
+        // Has a successor for accounting, but is still in use.
         Some(Currency::VES) => Ok(()),
         Some(currency) if currency.is_special() => {
-            Err(format!("{text} is no currency that anything is paid in"))
+            Err(format!("{text} is not a currency for payments"))
         }
         Some(currency) => match currency.is_superseded() {
             Some(new) => Err(format!("{text} was replaced by {}", new.code())),
             None => Ok(()),
         },
-        None => Err(format!("{text:?} is no ISO 4217 currency code, such as USD")),
+        None => Err(format!("{text:?} is not an ISO 4217 currency code, such as USD")),
     }
 }
 

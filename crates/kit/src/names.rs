@@ -27,7 +27,7 @@ macro_rules! named {
             $($(#[$inner])* $variant,)+
         }
 
-        #[allow(dead_code, reason = "not every enum is listed, or read")]
+        #[allow(dead_code, reason = "a value is missing from the list, or is not read back")]
         impl $name {
             /// Every value, in the order of the declaration.
             $vis const ALL: [Self; [$($text),+].len()] = [$(Self::$variant),+];
@@ -38,7 +38,7 @@ macro_rules! named {
                 }
             }
 
-            /// The value of that [`name`](Self::name).
+            /// The value with that [`name`](Self::name).
             $vis fn from_name(name: &str) -> Option<Self> {
                 match name {
                     $($text => Some(Self::$variant),)+

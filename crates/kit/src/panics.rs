@@ -1,4 +1,4 @@
-//! What a panic said.
+//! The message of a panic.
 
 use std::any::Any;
 

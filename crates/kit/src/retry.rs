@@ -1,4 +1,4 @@
-//! Whether trying again can help, and how long to wait before it.
+//! Whether a retry can help, and how long to wait before it.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -6,33 +6,32 @@ use std::time::{Duration, Instant};
 use rand::RngExt as _;
 use tokio_util::sync::CancellationToken;
 
-/// Implemented by every error of this crate: says whether the same thing, tried again
-/// later, may succeed without anybody changing anything.
+/// Implemented by every error: whether the same operation may succeed later without a change.
 pub trait Retry {
     fn can_retry(&self) -> bool {
         false
     }
 
-    /// Whether it came of doing much at once, so that the same in smaller pieces may succeed.
+    /// Whether the operation was too large, so that smaller pieces of it may succeed.
     fn is_too_much(&self) -> bool {
         false
     }
 
-    /// Whether a newer program wrote what this one does not know (the documents of the
-    /// store have the rule). That is no failure of the work, which waits for a newer program however
-    /// long it takes: whatever counts tries does not count this one.
+    /// Whether a newer program wrote something that this one does not know (see the documents of
+    /// the store). The work has not failed: it waits for a newer program, and no attempt is
+    /// counted.
     fn needs_newer(&self) -> bool {
         false
     }
 
-    /// Whether it was refused for the time that this machine's clock shows. Where that clock is
-    /// wrong it is no failure of what is to be done, either: another machine can do it.
+    /// Whether the operation was rejected because of this machine's clock. If the clock is wrong,
+    /// the work has not failed either: another machine can do it.
     fn blames_clock(&self) -> bool {
         false
     }
 }
 
-/// Waits until `pause` is over or `stop` is cancelled.
+/// Waits until `pause` has passed or `stop` is cancelled.
 pub async fn wait(pause: Duration, stop: &CancellationToken) {
     tokio::select! {
         () = tokio::time::sleep(pause) => {}
@@ -40,8 +39,7 @@ pub async fn wait(pause: Duration, stop: &CancellationToken) {
     }
 }
 
-/// Does `work` until `stop`, with a pause after each time. A failure is logged as `failed`, and the
-/// next time comes as ever.
+/// Runs `work` until `stop`, with a pause after each run. Logs an error as `failed`, and continues.
 pub async fn repeat<E: Display, F: Future<Output = Result<(), E>>>(
     pause: Duration,
     stop: &CancellationToken,
@@ -56,8 +54,8 @@ pub async fn repeat<E: Display, F: Future<Output = Result<(), E>>>(
     }
 }
 
-/// A pause that doubles with each attempt up to `cap`, with jitter over its upper half
-/// so that many who failed together do not come back together.
+/// A pause that doubles with each attempt up to `cap`. Jitter over its upper half spreads the
+/// retries of tasks that failed together.
 ///
 /// `attempt` counts from 1.
 pub fn pause(attempt: u32, base: Duration, cap: Duration) -> Duration {
@@ -65,7 +63,7 @@ pub fn pause(attempt: u32, base: Duration, cap: Duration) -> Duration {
     doubled.min(cap).mul_f64(rand::rng().random_range(0.5..=1.0))
 }
 
-/// Tries of what must not be given up lightly, within a bounded time.
+/// Attempts within a bounded time, for work that must not be given up early.
 pub struct Tries {
     until: Instant,
     failures: u32,
@@ -76,7 +74,7 @@ impl Tries {
         Self { until: Instant::now() + time, failures: 0 }
     }
 
-    /// Waits before another try; false where the time is up.
+    /// Waits before another attempt; false once the time is over.
     pub async fn again(&mut self) -> bool {
         self.failures = self.failures.saturating_add(1);
         let pause = pause(self.failures, Duration::from_millis(50), Duration::from_secs(2));

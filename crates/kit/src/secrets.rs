@@ -1,5 +1,5 @@
-//! What hangs on `LONGSHORE_SECRET_KEY`: credentials encrypted at rest, names that
-//! look random but can be derived again, and signatures of download addresses.
+//! Everything that depends on `LONGSHORE_SECRET_KEY`: credentials encrypted at rest, random-looking
+//! names that can be derived again, and signatures of download URLs.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -14,21 +14,20 @@ const NONCE: usize = 24;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    #[error("a secret key is 32 bytes in base64 (make one with: openssl rand -base64 32)")]
+    #[error("a secret key must be 32 bytes in base64 (create one with: openssl rand -base64 32)")]
     BadKey,
     #[error(
-        "a stored secret cannot be opened with this LONGSHORE_SECRET_KEY; if the key was \
-         changed, give the former one as LONGSHORE_SECRET_KEY_OLD"
+        "a stored secret cannot be opened with this LONGSHORE_SECRET_KEY; if the key was changed, \
+         set LONGSHORE_SECRET_KEY_OLD to the previous one"
     )]
     CannotOpen,
 }
 
 impl Retry for SecretError {}
 
-/// The installation's secret key, and while keys are rotated the former one.
+/// The installation's secret key, and during a rotation the previous one.
 ///
-/// Each use has a key of its own, derived from the secret key, so that nothing made for
-/// one use means anything to another.
+/// Each purpose has its own derived key, so that a value for one purpose is useless for another.
 #[derive(Clone)]
 pub struct SecretKey {
     current: [u8; 32],
@@ -42,7 +41,7 @@ impl std::fmt::Debug for SecretKey {
 }
 
 impl SecretKey {
-    /// From base64 texts of 32 bytes each.
+    /// Parses base64 texts of 32 bytes each.
     pub fn parse(current: &str, old: Option<&str>) -> Result<Self, SecretError> {
         Ok(Self { current: decode(current)?, old: old.map(decode).transpose()? })
     }
@@ -52,8 +51,8 @@ impl SecretKey {
         BASE64_STANDARD.encode(random_bytes::<32>())
     }
 
-    /// Encrypts `plain` (XChaCha20-Poly1305 with a random nonce). `context` says what
-    /// the secret belongs to, such as a row's id: it opens under the same one only.
+    /// Encrypts `plain` (XChaCha20-Poly1305 with a random nonce). `context` says what the secret
+    /// belongs to, such as a row's id: only the same context can decrypt it.
     pub fn seal(&self, context: &str, plain: &[u8]) -> Vec<u8> {
         let nonce = random_bytes::<NONCE>();
         let sealed = cipher(&self.current)
@@ -62,7 +61,7 @@ impl SecretKey {
         [nonce.as_slice(), &sealed].concat()
     }
 
-    /// Opens what [`seal`](Self::seal) made, under the current key or the former one.
+    /// Decrypts the output of [`seal`](Self::seal), with the current key or the previous one.
     pub fn open(&self, context: &str, sealed: &[u8]) -> Result<Vec<u8>, SecretError> {
         let (nonce, msg) = sealed.split_first_chunk::<NONCE>().ok_or(SecretError::CannotOpen)?;
         [Some(&self.current), self.old.as_ref()]
@@ -76,14 +75,13 @@ impl SecretKey {
             .ok_or(SecretError::CannotOpen)
     }
 
-    /// A keyed hash of `parts` for one `purpose`: looks random, and is the same each
-    /// time it is asked for.
+    /// A keyed hash of `parts` for one `purpose`: looks random, but is always the same.
     pub fn derive(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
         keyed_hash(&self.current, purpose, parts)
     }
 
-    /// Whether `tag` is [`derive`](Self::derive) of the same, under the current key or
-    /// the former one; in constant time.
+    /// Whether `tag` is [`derive`](Self::derive) of the same parts, with the current key or the
+    /// previous one; in constant time.
     pub fn verify(&self, purpose: &str, parts: &[&[u8]], tag: &[u8]) -> bool {
         [Some(&self.current), self.old.as_ref()]
             .into_iter()
@@ -102,8 +100,11 @@ fn cipher(key: &[u8; 32]) -> XChaCha20Poly1305 {
 }
 
 fn mac(key: &[u8; 32], purpose: &str, parts: &[&[u8]]) -> Hmac<Sha256> {
-    let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(key).expect("any length serves");
-    // Lengths go in too, so that no two lists of parts read the same.
+    let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(key).expect(
+        "HMAC takes a key \
+                                                                               of any length",
+    );
+    // Lengths are hashed too, so that different lists of parts never collide.
     for part in std::iter::once(&purpose.as_bytes()).chain(parts) {
         mac.update(&(part.len() as u64).to_be_bytes());
         mac.update(part);

@@ -1,4 +1,4 @@
-//! Numbers, and what others wrote, as texts that people read.
+//! Texts that people read: counts, and texts from outside.
 
 use std::borrow::Cow;
 
@@ -11,15 +11,15 @@ pub const MAX_LABEL: usize = 63;
 
 /// At most [`MAX_TEXT`] characters.
 pub fn check_short(text: &str) -> Result<(), String> {
-    // More bytes than that many characters can have need no counting.
+    // A text with more bytes than the limit allows needs no counting.
     if text.len() > MAX_TEXT && (text.len() > MAX_TEXT * 4 || text.chars().count() > MAX_TEXT) {
         return Err(format!("has more than {MAX_TEXT} characters"));
     }
     Ok(())
 }
 
-/// What people type and programs compare byte by byte: an external id, or a part of an alias. It
-/// has no control characters.
+/// Checks text that people type and programs compare byte by byte: an external id, or a part of an
+/// alias. It must not have control characters.
 pub fn check_identifier(text: &str) -> Result<(), String> {
     check_short(text)?;
     if text.chars().any(char::is_control) {
@@ -46,8 +46,7 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// A text that somebody else chose, as an error repeats it: no more than its beginning, of so
-/// many characters.
+/// The beginning of a text from outside, with at most `most` characters, for an error message.
 pub fn beginning(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
@@ -55,7 +54,7 @@ pub fn beginning(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// The known name that an unknown one was probably meant to be.
+/// The known name that an unknown one was probably meant to be: "did you mean …?".
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const LONGEST: usize = 100;
     if name.len() > LONGEST {
@@ -65,7 +64,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let most = name.chars().count().max(3) / 3;
     let distance = |known: &str| {
         let known = known.to_lowercase();
-        // The beginning of a name is as good as one wrong letter.
+        // A matching beginning counts as one wrong letter.
         if name.len() > 2 && known.starts_with(&name) {
             1
         } else {

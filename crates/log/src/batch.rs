@@ -1,15 +1,15 @@
-//! What a consumer gives out: messages of one partition that are applied together.
+//! The output of a consumer: messages of one partition that are applied together.
 
 use super::offsets::Place;
 use crate::message::Message;
 
-/// Messages of one partition, in order and never none; applied together.
+/// Messages of one partition, in order and at least one; applied together.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// Where the group is, unless somebody else was faster: what applying it moves on, to
+    /// The group's position, unless another worker was faster. Applying the batch moves it to
     /// [`next`](Self::next).
     pub place: Place,
-    /// Whether it is the first one since the partition was assigned.
+    /// Whether it is the first batch since the partition was assigned.
     pub is_first: bool,
     pub messages: Vec<Message>,
 }
@@ -21,11 +21,11 @@ impl Batch {
     }
 }
 
-/// A batch on its way to [`Consumer::next`], with its place.
+/// A batch on its way to [`Consumer::next`].
 pub(super) struct Fetched {
     pub batch: Batch,
     pub partition: i32,
-    /// Of the partition, when this was read.
+    /// The partition's epoch when this was read.
     pub epoch: u64,
     /// The offset of the last message.
     pub offset: i64,

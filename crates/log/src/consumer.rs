@@ -1,4 +1,4 @@
-//! What both logs give to those who consume: batches, each with its acknowledgement.
+//! The common interface of both logs' consumers: batches, each with its acknowledgement.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use super::batch::{Batch, Fetched};
 use super::partitions::Partitions;
 use crate::message::{LogError, Topic};
 
-/// What feeds a consumer: its membership in the group. Dropped, it leaves at once.
+/// Feeds a consumer: its membership in the group. When dropped, it leaves immediately.
 pub(super) trait Source: Send + Sync {
-    /// Something was taken, so there is room for another.
+    /// A batch was consumed, so there is room for another.
     fn wake(&self) {}
 
-    /// Takes no more, waits up to `deadline` for what is under way, commits and leaves.
+    /// Stops reading, waits up to `deadline` for running work, commits and leaves.
     fn drain(
         self: Box<Self>,
         partitions: Arc<Partitions>,
@@ -23,9 +23,9 @@ pub(super) trait Source: Send + Sync {
     ) -> BoxFuture<'static, ()>;
 }
 
-/// Gives out the messages of the partitions that it holds, in order, as [`Batch`]es. Dropped
-/// without [`drain`](Self::drain), it leaves its group at once, and what was not acknowledged goes
-/// to the next consumer.
+/// Returns the messages of the assigned partitions, in order, as [`Batch`]es. When dropped without
+/// [`drain`](Self::drain), it leaves its group immediately, and unacknowledged messages go to the
+/// next consumer.
 pub struct Consumer {
     topic: &'static str,
     group: String,
@@ -55,11 +55,11 @@ impl Consumer {
         }
     }
 
-    /// The next batch, with its acknowledgement; waits while too many are under way.
-    /// May be dropped while waiting. After an error it may be called again, unless the
-    /// consumer [is closed](Self::is_closed).
+    /// Returns the next batch with its acknowledgement; waits while too many are in progress. Safe
+    /// to cancel. After an error it may be called again, unless the consumer [is
+    /// closed](Self::is_closed).
     pub async fn next(&mut self) -> Result<(Batch, Ack), LogError> {
-        // The permit first: a batch that was taken must not be lost with a dropped wait.
+        // The permit comes first: cancelling must not lose a batch.
         let permit =
             self.in_flight.clone().acquire_owned().await.map_err(|_| LogError::closed())?;
         loop {
@@ -85,19 +85,19 @@ impl Consumer {
         }
     }
 
-    /// Whether no batch can come any more: another consumer must be made.
+    /// Whether no more batches can come: the caller must create another consumer.
     pub fn is_closed(&self) -> bool {
         self.fetched.is_closed()
     }
 
-    /// Takes no more, waits up to `deadline` for what is under way, commits and leaves.
+    /// Stops reading, waits up to `deadline` for running work, commits and leaves.
     pub async fn drain(self, deadline: Duration) {
         self.source.drain(self.partitions, deadline).await;
     }
 }
 
-/// Says that the work of a batch is done. Dropped unsaid, it comes again after
-/// the next rebalance or restart.
+/// Acknowledges a batch. If dropped without that, the batch is processed again after the next
+/// rebalance or restart.
 #[derive(Debug)]
 pub struct Ack {
     partitions: Arc<Partitions>,
@@ -113,8 +113,8 @@ impl Ack {
         self.done = true;
     }
 
-    /// Whether what it is for is still this consumer's. If not, another one works on it, or
-    /// will, and [`done`](Self::done) says nothing.
+    /// Whether the partition still belongs to this consumer. If not, another one processes the
+    /// batch, and [`done`](Self::done) has no effect.
     pub fn is_ours(&self) -> bool {
         self.partitions.holds(self.partition, self.epoch)
     }

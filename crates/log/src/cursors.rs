@@ -1,7 +1,7 @@
-//! Consuming in batches, for groups whose offsets the [store keeps](super::offsets): where
-//! each partition that is held goes on, what of it was given out, and why it stopped.
+//! Consuming in batches, for groups whose offsets the [store keeps](super::offsets): the position
+//! of each assigned partition, what was read of it, and why it stopped.
 //!
-//! Of a partition one batch is under way at a time; the next one is read when it is done.
+//! Each partition has one batch in progress; the next one is read when it is done.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,29 +16,30 @@ use crate::message::{LogError, Message, Topic};
 use kit::clock::millis;
 use store::Store;
 
-/// How long a partition stays stopped that the log shows no reason for, before it is tried anew.
+/// How long a partition stays stopped without a reason visible in the log, before it is tried
+/// again.
 const TRY_ANEW: Duration = Duration::from_secs(60);
 
-/// How large batches may become, and how many.
+/// Limits on the size and number of batches.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Messages of a batch.
     pub messages: usize,
-    /// Bytes of a batch's payloads, but for its last message.
+    /// Bytes of a batch's payloads, without its last message.
     pub bytes: usize,
-    /// Batches of this consumer under way at once.
+    /// Batches of this consumer in progress at the same time.
     pub in_flight: usize,
 }
 
-/// What the log has of a topic.
+/// A topic's content in the log.
 #[derive(Clone, Debug)]
 pub struct Extent {
-    /// Tells it from one that was made anew in its place.
+    /// Distinguishes it from a topic that was recreated.
     pub id: String,
     pub ranges: Vec<Range>,
 }
 
-/// The messages that the log has of a partition.
+/// The offsets of a partition in the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
     pub partition: i32,
@@ -47,68 +48,69 @@ pub struct Range {
     pub end: i64,
 }
 
-/// Why a group cannot go on at `place`; none where it can.
+/// Why a group cannot continue at `place`, if it cannot.
 pub fn obstacle(place: &Place, extent: &Extent) -> Option<String> {
     if place.log_id != extent.id {
-        let text = "the log or its topic was made anew, and the offset means nothing in it";
+        let text = "the log or its topic was recreated, so the stored offset is not valid";
         return Some(text.to_owned());
     }
     let mut ranges = extent.ranges.iter();
     match ranges.find(|range| range.partition == place.partition) {
-        None => Some("the log has no such partition".to_owned()),
+        None => Some("the partition does not exist in the log".to_owned()),
         Some(range) if place.next < range.earliest => Some(format!(
-            "the oldest message that the log still has is {}, so some were never applied",
+            "the oldest message in the log is {}, so some messages were deleted before they were \
+             applied",
             range.earliest
         )),
         Some(range) if place.next > range.end => Some(format!(
-            "the log ends at {}: it lost messages, or was put back to an older state",
+            "the log ends at {}: it lost messages or was restored to an older state",
             range.end
         )),
         Some(_) => None,
     }
 }
 
-/// What an operator is told of a partition that cannot go on.
+/// The operator's message about a partition that cannot continue.
 fn stopped(topic: Topic, place: &Place, reason: &str) -> String {
     let (topic, partition, next) = (topic.name(), place.partition, place.next);
     format!(
-        "partition {partition} of {topic} is stopped at offset {next}: {reason}; say where it goes \
-         on: `longshore log reset --topic {topic} --partition {partition} --to earliest` applies \
-         all that the log has, `--to latest` passes it over"
+        "partition {partition} of {topic} is stopped at offset {next}: {reason}. Choose where to \
+         continue: `longshore log reset --topic {topic} --partition {partition} --to earliest` \
+         applies every message in the log, `--to latest` skips them"
     )
 }
 
-/// How a consumer stands in a partition that it holds.
+/// A consumer's state in an assigned partition.
 #[derive(Clone, Debug)]
 pub struct Standing {
     pub partition: i32,
     /// Messages that are not done.
     pub behind: i64,
-    /// When the oldest of them was appended, in milliseconds since the epoch. Where it was not
-    /// read yet: when it was first seen that there is one, or the last one before it was
-    /// appended, whichever is later. None at the end of the log.
+    /// When the oldest of them was appended, in milliseconds since the epoch. Before it is read:
+    /// when it was first noticed, or when the message before it was appended, whichever is later.
+    /// None at the end of the log.
     pub since: Option<i64>,
-    /// Where it cannot go on, and why.
+    /// The position where it cannot continue, and why.
     pub stopped: Option<(Place, String)>,
 }
 
-/// Tells how a consumer stands in the partitions that it holds.
+/// Reports a consumer's state in its assigned partitions.
 #[derive(Clone)]
 pub struct Standings(pub(super) Arc<Cursors>);
 
 impl Standings {
-    /// Those that were begun; `now` is the time in milliseconds since the epoch.
+    /// The state of the started partitions; `now` is in milliseconds since the epoch.
     pub fn all(&self, now: i64) -> Vec<Standing> {
         self.0.standings(now)
     }
 
-    /// The partitions of which it is not known yet where to go on.
+    /// The partitions whose position is not known yet.
     pub fn waiting(&self) -> Vec<i32> {
         self.0.assigned().into_iter().map(|(partition, _)| partition).collect()
     }
 }
 
-/// Where a consumer is in each partition that it holds; moved by what feeds it.
+/// A consumer's position in each partition; its source moves it.
 pub(super) struct Cursors {
     pub group: String,
     pub topic: Topic,
@@ -120,23 +122,23 @@ pub(super) struct Cursors {
 struct Cursor {
     epoch: u64,
     start: Place,
-    /// Up to where it was given out.
+    /// The offset up to which messages were read.
     next: i64,
     end: i64,
-    /// Since when there has been something to give out.
+    /// When unread messages were first noticed.
     behind_since: Option<Instant>,
-    /// When the first message of the latest batch was appended, and the last one.
+    /// When the first and last messages of the latest batch were appended.
     times: Option<(i64, i64)>,
     stopped: Option<Stop>,
 }
 
 struct Stop {
     text: String,
-    /// When, of one for which the log shows no reason: it may pass.
+    /// When it stopped, if the log shows no reason: the cause may pass.
     passing: Option<Instant>,
 }
 
-/// A partition of which the next batch can be read.
+/// A partition whose next batch can be read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanting {
     pub partition: i32,
@@ -153,7 +155,7 @@ impl Cursors {
         self.at.lock()
     }
 
-    /// The partitions that were assigned and not begun, each with its epoch.
+    /// The partitions that were assigned but not started, each with its epoch.
     pub fn assigned(&self) -> Vec<(i32, u64)> {
         let at = self.lock();
         let mut open = self.partitions.open();
@@ -161,15 +163,15 @@ impl Cursors {
         open
     }
 
-    /// Asks the store where partitions go on, of those of which the log said what it has. Those
-    /// that cannot are stopped.
+    /// Reads the positions of partitions from the store, for those that the log has described.
+    /// Stops the ones that cannot continue.
     pub async fn begin(&self, assigned: &[(i32, u64)], extent: &Extent) -> Result<(), LogError> {
         if assigned.is_empty() {
             return Ok(());
         }
         let begun = offsets::begin(&self.store, &self.group, self.topic, extent).await;
         let mut places = begun.map_err(|error| {
-            LogError::Unavailable(format!("where the group goes on cannot be read: {error}"))
+            LogError::Unavailable(format!("cannot read the group's position: {error}"))
         })?;
         for Range { partition, end, .. } in &extent.ranges {
             let epoch = assigned.iter().find(|(assigned, _)| assigned == partition);
@@ -185,7 +187,7 @@ impl Cursors {
         Ok(())
     }
 
-    /// Where a partition that may be read begins, and its epoch; none of one that is stopped.
+    /// The start offset and epoch of a readable partition; none if it is stopped.
     pub fn start(&self, partition: i32) -> Option<(u64, i64)> {
         let at = self.lock();
         let cursor = at.get(&partition).filter(|cursor| cursor.stopped.is_none())?;
@@ -193,7 +195,8 @@ impl Cursors {
             .then_some((cursor.epoch, cursor.next))
     }
 
-    /// The partitions of which nothing is under way, those after `last` first: they take turns.
+    /// The partitions without a batch in progress. Those after `last` come first, so that they take
+    /// turns.
     pub fn wanting(&self, last: i32) -> Vec<Wanting> {
         let mut at = self.lock();
         at.retain(|partition, cursor| self.partitions.holds(*partition, cursor.epoch));
@@ -210,17 +213,17 @@ impl Cursors {
         wanting
     }
 
-    /// Makes a batch of what was read; none of nothing, or where the partition went meanwhile.
-    /// Messages that do not begin where they should stop the partition: those between would be
-    /// skipped. For the same reason a batch ends before the first gap, which the next one then
-    /// finds. Nothing makes a gap on purpose: the topics are neither compacted nor written in
-    /// transactions of Kafka.
+    /// Makes a batch of the messages read; none if there are none, or if the partition was revoked
+    /// meanwhile. If the messages do not start at the expected offset, the partition stops, because
+    /// messages would be skipped. For the same reason a batch ends before the first gap, and the
+    /// next one finds the gap. Gaps are always errors: the topics are neither compacted nor written
+    /// in Kafka transactions.
     pub fn give_out(&self, from: Wanting, mut messages: Vec<Message>) -> Option<Fetched> {
         let first = messages.first()?;
         let mut at = self.lock();
         let cursor = at.get_mut(&from.partition).filter(|cursor| cursor.epoch == from.epoch)?;
         if first.offset != cursor.next {
-            let reason = format!("the log gives message {} there", first.offset);
+            let reason = format!("the log returned message {} instead", first.offset);
             cursor.stop(self.topic, &reason, Some(Instant::now()));
             return None;
         }
@@ -240,28 +243,28 @@ impl Cursors {
         })
     }
 
-    /// Notes where the log ends.
+    /// Sets the end of the log.
     pub fn set_end(&self, partition: i32, end: i64) {
         if let Some(cursor) = self.lock().get_mut(&partition) {
             cursor.moved(end);
         }
     }
 
-    /// Stops a partition that the log gives no more of.
+    /// Stops a partition that the log returns no more of.
     pub fn stop(&self, partition: i32, reason: &str) {
         if let Some(cursor) = self.lock().get_mut(&partition) {
             cursor.stop(self.topic, reason, Some(Instant::now()));
         }
     }
 
-    /// Up to where each partition was given out.
+    /// The offset up to which each partition was read.
     pub fn places(&self) -> BTreeMap<i32, Place> {
         self.lock().iter().map(|(partition, cursor)| (*partition, cursor.reached())).collect()
     }
 
-    /// Stops the partitions that cannot go on in what the log has, of those that it told of; one
-    /// that was stopped, and that the log shows no reason for, is to be begun anew. The log told
-    /// at some time since the partitions were at `before`: who went on meanwhile is right.
+    /// Stops the partitions that cannot continue in the described log. Restarts a stopped one if
+    /// the log shows no reason. The description was made after the partitions were at `before`, so
+    /// a partition that has moved since is fine.
     pub fn compare(&self, before: &BTreeMap<i32, Place>, extent: &Extent) {
         let mut at = self.lock();
         for Range { partition, end, .. } in &extent.ranges {
@@ -286,18 +289,18 @@ impl Cursors {
 }
 
 impl Cursor {
-    /// At `start`, where the log is taken to end until it says more.
+    /// Starts at `start`, and takes that for the end of the log until the end is known.
     fn new(epoch: u64, start: Place) -> Self {
         let (next, behind_since, times, stopped) = (start.next, None, None, None);
         Self { epoch, start, next, end: next, behind_since, times, stopped }
     }
 
-    /// Up to where it was given out.
+    /// The offset up to which it was read.
     fn reached(&self) -> Place {
         Place { next: self.next, ..self.start.clone() }
     }
 
-    /// Notes that the log ends no earlier than at `end`, or that more was given out.
+    /// Records that the log ends at `end` or later, or that more was read.
     fn moved(&mut self, end: i64) {
         self.end = self.end.max(end);
         self.behind_since = match self.end > self.next {
@@ -306,7 +309,7 @@ impl Cursor {
         };
     }
 
-    /// Stops it, unless it is; a reason that does not pass is told instead of one that may.
+    /// Stops it, unless it is stopped. A permanent reason replaces one that may pass.
     fn stop(&mut self, topic: Topic, reason: &str, passing: Option<Instant>) {
         let is_news = |stop: &Stop| stop.passing.is_some() && passing.is_none();
         if self.stopped.as_ref().is_none_or(is_news) {
@@ -316,13 +319,13 @@ impl Cursor {
         }
     }
 
-    /// Whether what stopped it may have passed.
+    /// Whether the cause may have passed.
     fn may_be_tried(&self) -> bool {
         let passing = self.stopped.as_ref().and_then(|stop| stop.passing);
         passing.is_some_and(|since| since.elapsed() >= TRY_ANEW)
     }
 
-    /// Up to where everything is done.
+    /// The offset before which everything is done.
     fn done(&self, partitions: &Partitions) -> i64 {
         partitions.position(self.start.partition).unwrap_or(self.start.next)
     }
@@ -372,7 +375,7 @@ mod tests {
         cursors
     }
 
-    /// A message that was appended at the time of its number.
+    /// A message whose append time is its number.
     fn message(offset: i64) -> Message {
         Message {
             topic: Topic::new("tracking"),
@@ -385,7 +388,7 @@ mod tests {
         }
     }
 
-    /// The log says where it ends.
+    /// Sets the end of the log.
     fn look(cursors: &Cursors, end: i64) {
         cursors.compare(&cursors.places(), &extent(end));
     }
@@ -413,11 +416,11 @@ mod tests {
         assert_eq!(since(), None);
         let batch = cursors.give_out(cursors.wanting(-1)[0], vec![message(5), message(6)]).unwrap();
         assert!(cursors.partitions.start(0, batch.epoch, batch.offset));
-        assert_eq!(since(), Some(5), "what is under way was read");
+        assert_eq!(since(), Some(5), "the batch in progress was read");
         look(&cursors, 7);
         cursors.partitions.finish(0, batch.epoch, batch.offset, true);
         assert_eq!(since(), None, "all is done");
-        // The last one is hours old; the next one came just now.
+        // The last one is hours old; the next one has just arrived.
         look(&cursors, 8);
         let seen = since().unwrap();
         assert!((NOW - 60_000..=NOW).contains(&seen), "{seen}");
@@ -449,7 +452,7 @@ mod tests {
             if is_given {
                 assert_eq!(cursors.lock()[&0].next, 7);
             } else {
-                assert_eq!(cursors.lock()[&0].next, 5, "it goes on there");
+                assert_eq!(cursors.lock()[&0].next, 5, "it continues there");
             }
         }
     }
@@ -477,14 +480,14 @@ mod tests {
         let text = |standing: Standing| standing.stopped.unwrap().1;
         assert!(text(cursors.standings(0).remove(0)).contains("the log ends at 3"));
         look(&cursors, 7);
-        assert_eq!(cursors.assigned(), [], "what is missing in between would be passed over");
+        assert_eq!(cursors.assigned(), [], "missing messages would be skipped");
 
         let cursors = self::cursors();
         stop_long_ago(&cursors, 1);
         let epoch = cursors.partitions.epoch(1).unwrap();
         assert!(cursors.partitions.start(1, epoch, 4));
         look(&cursors, 7);
-        assert_eq!(cursors.assigned(), [], "work on it is under way");
+        assert_eq!(cursors.assigned(), [], "work on it is in progress");
         cursors.partitions.finish(1, epoch, 4, true);
         look(&cursors, 7);
         assert!(matches!(cursors.assigned()[..], [(1, renewed)] if renewed != epoch));

@@ -1,8 +1,8 @@
-//! The embedded log: a table in a SQLite file of its own (`log.db` in the data
-//! directory), so that a bulk write to the store delays no append.
+//! The embedded log: a table in its own SQLite file (`log.db` in the data directory), so that a
+//! bulk write to the store delays no append.
 //!
-//! One task writes: many appends share one transaction. Consumers of this process share
-//! the partitions and are woken as soon as something was appended.
+//! One task writes, and many appends share one transaction. The consumers of this process share the
+//! partitions and are woken by each append.
 
 mod group;
 mod reader;
@@ -31,11 +31,11 @@ use kit::clock::Clock;
 use kit::private;
 use store::{Store, in_words, sqlite_pool};
 
-/// How often messages that every group is done with are looked for.
+/// Interval between deletions of messages that every group has processed.
 const TRIM_EVERY: Duration = Duration::from_secs(600);
 
-/// How often the file is asked whether another process, such as a command beside
-/// `standalone`, has appended; this process's own appends need no asking.
+/// Interval between checks whether another process, such as a command next to `standalone`, has
+/// appended. This process's own appends need no check.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -78,7 +78,7 @@ impl Embedded {
             .filename(&file)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            // NORMAL would lose acknowledged appends at a power cut.
+            // NORMAL would lose acknowledged appends after a power failure.
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(Duration::from_secs(30));
         let write = sqlite_pool()
@@ -90,8 +90,8 @@ impl Embedded {
         let partitions = rows::create(&write, settings.partitions).await?;
         if partitions != settings.partitions {
             return Err(LogError::Settings(format!(
-                "log.partitions is {}, but {} was made with {partitions}, and that stays: \
-                 keys would change their partition and lose their order. Set it back to \
+                "log.partitions is {}, but {} was created with {partitions}. The number cannot \
+                 change: keys would move to other partitions and lose their order. Set it back to \
                  {partitions}",
                 settings.partitions,
                 file.display(),
@@ -137,7 +137,7 @@ impl Embedded {
         let limit = self.shared.append_timeout;
         let write = write(&self.shared.commands, Write::Append(messages));
         timeout(limit, write).await.unwrap_or_else(|_| {
-            Err(LogError::Unavailable(format!("log.db was not written within {limit:?}")))
+            Err(LogError::Unavailable(format!("no write to log.db completed within {limit:?}")))
         })
     }
 
@@ -180,7 +180,8 @@ impl Embedded {
         };
         for group in groups {
             if let Err(error) = group.commit().await {
-                tracing::warn!(%error, "done messages could not be written down: they come again");
+                tracing::warn!(%error, "cannot store which messages are done; they will be \
+                                        processed again");
             }
         }
         self.shared.closing.cancel();
@@ -190,14 +191,14 @@ impl Embedded {
     }
 }
 
-/// Hands something to the writer, which carries it out whether or not anybody waits on.
+/// Sends a command to the writer, which runs it even if the caller has stopped waiting.
 async fn write(commands: &mpsc::Sender<Command>, write: Write) -> Result<(), LogError> {
     let (reply, answer) = oneshot::channel();
     commands.send(Command::Write(write, reply)).await.map_err(|_| LogError::closed())?;
     answer.await.map_err(|_| LogError::closed())?
 }
 
-/// Sees what other processes append.
+/// HealthWarnings appends of other processes.
 async fn watch_file(read: SqlitePool, ends: Arc<Ends>, closing: CancellationToken) {
     let mut seen = None;
     let mut connection = None;
@@ -205,7 +206,7 @@ async fn watch_file(read: SqlitePool, ends: Arc<Ends>, closing: CancellationToke
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !closing.is_cancelled() {
         if let Err(error) = look(&read, &mut connection, &mut seen, &ends).await {
-            tracing::warn!(%error, "log.db cannot be read");
+            tracing::warn!(%error, "cannot read log.db");
             connection = None;
         }
         tokio::select! {
@@ -215,7 +216,7 @@ async fn watch_file(read: SqlitePool, ends: Arc<Ends>, closing: CancellationToke
     }
 }
 
-/// The version is of one connection's view, so the same one is asked each time.
+/// The version depends on the connection, so each check uses the same one.
 async fn look(
     read: &SqlitePool,
     connection: &mut Option<sqlx::pool::PoolConnection<sqlx::Sqlite>>,
@@ -235,7 +236,7 @@ async fn look(
     Ok(())
 }
 
-/// Has messages removed that every group is done with and that are older than `keep_ms`.
+/// Deletes messages that every group has processed and that are older than `keep_ms`.
 async fn trim(commands: mpsc::Sender<Command>, keep_ms: i64, closing: CancellationToken) {
     let clock = Clock::system();
     let mut ticks = interval(TRIM_EVERY);
@@ -248,12 +249,12 @@ async fn trim(commands: mpsc::Sender<Command>, keep_ms: i64, closing: Cancellati
         if let Err(error) = trim_all(&commands, clock.now_ms() - keep_ms).await
             && !closing.is_cancelled()
         {
-            tracing::warn!(%error, "consumed messages could not be removed");
+            tracing::warn!(%error, "cannot delete consumed messages");
         }
     }
 }
 
-/// Goes through the messages by id, a few at a time, so that appends get in between.
+/// Deletes in small steps, by id, so that appends can run in between.
 async fn trim_all(commands: &mpsc::Sender<Command>, before: i64) -> Result<(), LogError> {
     let mut next = Some(i64::MIN);
     while let Some(after) = next {
@@ -314,7 +315,7 @@ mod tests {
                 .filename(directory.path().join("log.db"))
                 .journal_mode(SqliteJournalMode::Wal)
         };
-        // SQLite answers a file that may not grow as it does a disk that is full.
+        // SQLite reports a file that may not grow like a full disk.
         let write = sqlite_pool()
             .max_connections(1)
             .connect_with(options().pragma("max_page_count", "40"))
@@ -326,7 +327,7 @@ mod tests {
         log.append(message(vec![1; 1000])).await.unwrap();
         let error = log.append(message(vec![2; 1 << 20])).await.unwrap_err();
         assert!(
-            matches!(&error, LogError::Unavailable(text) if text.contains("make room")),
+            matches!(&error, LogError::Unavailable(text) if text.contains("free some space")),
             "{error}"
         );
         log.append(message(vec![3; 1000])).await.unwrap();
@@ -343,7 +344,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let log = open(&directory).await;
         let mut ends = log.shared.ends.subscribe();
-        // Another one on the same file stands for another process.
+        // A second instance on the same file acts as another process.
         let beside = open(&directory).await;
         beside.append(message(vec![1])).await.unwrap();
         let seen = async {

@@ -1,4 +1,4 @@
-//! The log in Apache Kafka, through rdkafka, which is used nowhere else.
+//! The log in Apache Kafka, through rdkafka, which only this module uses.
 
 mod batches;
 mod describe;
@@ -27,11 +27,10 @@ use store::Store;
 /// The header that carries a message's request id.
 const REQUEST_ID: &str = "request_id";
 
-/// The largest batch that brokers take: a message of the largest size, and room for what
-/// Kafka puts around it.
+/// The largest batch that brokers accept: a message of the largest size, and Kafka's overhead.
 const MAX_BATCH_BYTES: usize = MAX_MESSAGE_BYTES + (16 << 10);
 
-/// What librdkafka may hold in memory, for sending and for fetching each.
+/// Memory limit of librdkafka, for sending and for fetching each.
 const QUEUE_KBYTES: &str = "16384";
 
 /// The log in Kafka. Cheap to clone.
@@ -41,7 +40,7 @@ pub struct Kafka {
     producer: Arc<Producer>,
 }
 
-/// How to reach the brokers, and what the topics should be.
+/// How to reach the brokers, and the settings of the topics.
 struct Settings {
     brokers: String,
     topics: &'static [Topic],
@@ -61,8 +60,8 @@ impl Settings {
         format!("{}{name}", self.topic_prefix)
     }
 
-    /// A client's properties: `defaults`, over them the operator's, and over these what
-    /// the log's promises rest on.
+    /// Builds a client's properties: `defaults`, overridden by the operator's, overridden by those
+    /// that the log's guarantees need.
     fn client(&self, defaults: &[(&str, &str)], fixed: &[(&str, &str)]) -> ClientConfig {
         let mut client = ClientConfig::new();
         client.set("client.id", "longshore").set("topic.metadata.refresh.interval.ms", "60000");
@@ -144,8 +143,8 @@ impl Kafka {
     }
 }
 
-/// Makes a client; what is wrong with its properties is said without their values, some of
-/// which are secrets.
+/// Creates a client. The error names wrong properties without their values, because some are
+/// secrets.
 fn create<C, T>(config: &ClientConfig, context: C) -> Result<T, LogError>
 where
     C: ClientContext,
@@ -153,14 +152,14 @@ where
 {
     T::from_config_and_context(config, context).map_err(|error| match error {
         KafkaError::ClientConfig(_, _, name, _) => LogError::Settings(format!(
-            "[log.kafka] {name}: no such property of librdkafka, or not a value of it"
+            "[log.kafka] {name}: unknown property of librdkafka, or invalid value"
         )),
         other => LogError::Settings(format!("[log.kafka]: {other}")),
     })
 }
 
-/// A client of librdkafka whose end joins its threads, which must not hold up the runtime's: it is
-/// dropped on one that may block.
+/// A client of librdkafka. Dropping it joins its threads, which must not block the runtime, so it
+/// is dropped on a blocking thread.
 struct BackgroundDrop<T: Send + 'static>(
     /// None only while it is dropped.
     Option<T>,
@@ -176,7 +175,7 @@ impl<T: Send + 'static> Deref for BackgroundDrop<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        self.0.as_ref().expect("it is there until it is dropped")
+        self.0.as_ref().expect("present until dropped")
     }
 }
 
@@ -196,7 +195,7 @@ fn unavailable(error: KafkaError) -> LogError {
     })
 }
 
-/// Sends librdkafka's own words to the program's log.
+/// Forwards librdkafka's messages to the program's log.
 #[derive(Clone)]
 struct Tracing;
 

@@ -1,10 +1,10 @@
-//! The log: append and consume. Kafka for a fleet, a table in a SQLite file of its own
-//! alone; the same semantics.
+//! The log: append and consume. Kafka for a fleet, a table in its own SQLite file for standalone;
+//! both with the same semantics.
 //!
-//! A message belongs to the partition of its key, and messages of a partition are given
-//! out in order, in [`Batch`]es. The consumers of a group share the partitions; each group sees
-//! every message. A group keeps its [`offsets`] in the store, where they move in the transaction
-//! that writes what the messages do: so each message is applied exactly once.
+//! A message belongs to the partition of its key, and messages of a partition are returned in
+//! order, in [`Batch`]es. The consumers of a group share the partitions; each group gets every
+//! message. A group's [`offsets`] are in the store and move in the transaction that applies the
+//! messages: so each message is applied exactly once.
 
 mod batch;
 mod consumer;
@@ -39,8 +39,8 @@ pub enum Log {
 }
 
 impl Log {
-    /// Opens the log of [`Settings::url`] for all `topics` that there are: the embedded one's file
-    /// is made in the folder `data` where it is missing, Kafka is not spoken to before it is needed.
+    /// Opens the log of [`Settings::url`] for all `topics`. Creates the embedded log's file in the
+    /// folder `data` if it is missing; connects to Kafka only when needed.
     pub async fn open(
         settings: &Settings,
         data: &Path,
@@ -53,17 +53,17 @@ impl Log {
         }
     }
 
-    /// Creates the topics that are missing (`migrate`), and waits until they can be used. Safe to
-    /// run from many processes. Answers what the operator should know of them, if anything.
+    /// Creates the missing topics (`migrate`), and waits until they are usable. Safe to run from
+    /// many processes. Returns a message for the operator, if needed.
     pub async fn create_topics(&self) -> Result<Option<String>, LogError> {
         match self {
-            // Opening made all there is to make.
+            // Opening has already created everything.
             Self::Embedded(_) => Ok(None),
             Self::Kafka(kafka) => kafka.create_topics().await,
         }
     }
 
-    /// What is wrong with the topics, a line each (`doctor`); none when all is well.
+    /// The problems of the topics, one per line (`doctor`).
     pub async fn check(&self) -> Result<Vec<String>, LogError> {
         match self {
             Self::Embedded(embedded) => embedded.check().await,
@@ -71,13 +71,13 @@ impl Log {
         }
     }
 
-    /// Appends all; returns once every message is durable, and within
-    /// [`Settings::append_timeout_ms`]. After an error some may be in the log: appending
-    /// the same again must be harmless to whoever consumes them.
+    /// Appends all messages. Returns once every message is durable, within
+    /// [`Settings::append_timeout_ms`]. After an error, some may be in the log: consumers must
+    /// tolerate that the same messages are appended again.
     pub async fn append(&self, messages: Vec<NewMessage>) -> Result<(), LogError> {
         if let Some(message) = messages.iter().find(|m| m.bytes() > MAX_MESSAGE_BYTES) {
             return Err(LogError::Refused(format!(
-                "it has {} bytes, and {MAX_MESSAGE_BYTES} are the most",
+                "it has {} bytes; the maximum is {MAX_MESSAGE_BYTES}",
                 message.bytes()
             )));
         }
@@ -97,11 +97,10 @@ impl Log {
         result
     }
 
-    /// Gives out [`Batch`]es of `topic` for `group`, whose [`offsets`] are in `store`; several
-    /// consumers share the partitions among them. A group that is new starts with the oldest
-    /// message. A partition that cannot go on where it was is stopped, alone. What is done is
-    /// written down in the log as well, for those who look at it from outside and for
-    /// trimming. To be called on the runtime.
+    /// Returns [`Batch`]es of `topic` for `group`, whose [`offsets`] are in `store`; several
+    /// consumers share the partitions. A new group starts with the oldest message. A partition that
+    /// cannot continue is stopped, without effect on others. Done work is also committed to the
+    /// log, for monitoring and trimming. Call it on the runtime.
     pub fn batches(
         &self,
         group: &str,
@@ -115,7 +114,7 @@ impl Log {
         }
     }
 
-    /// What the log has of a topic.
+    /// A topic's content in the log.
     pub async fn extent(&self, topic: Topic) -> Result<Extent, LogError> {
         match self {
             Self::Embedded(embedded) => embedded.extent(topic).await,
@@ -123,10 +122,10 @@ impl Log {
         }
     }
 
-    /// Removes messages of `topic` that were appended before `before`, in milliseconds since the
-    /// epoch, and that `group` is done with; answers how many. `places` are the topic's offsets
-    /// of the store: what the store has not applied stays, whatever was told to Kafka. The embedded
-    /// log removes them by itself.
+    /// Deletes messages of `topic` that were appended before `before`, in milliseconds since the
+    /// epoch, and that `group` has processed; returns their number. `places` are the topic's
+    /// offsets in the store: messages that the store has not applied stay, whatever was committed
+    /// to Kafka. The embedded log deletes them by itself.
     pub async fn trim(
         &self,
         group: &str,
@@ -140,7 +139,7 @@ impl Log {
         }
     }
 
-    /// Writes down what is done and lets go; later appends fail.
+    /// Stores done work and closes; later appends fail.
     pub async fn close(&self) {
         match self {
             Self::Embedded(embedded) => embedded.close().await,

@@ -1,4 +1,4 @@
-//! What goes through the log, how it is kept, and what can go wrong.
+//! Messages of the log, its settings and its errors.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use sha2::{Digest as _, Sha256};
 
 use kit::retry::Retry;
 
-/// The most that a message's key, payload and request id may have together, in bytes.
+/// Maximum size of a message's key, payload and request id together, in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 5 << 20;
 
-/// How long a partition that goes to another consumer waits for the work under way on it.
-/// What is not done by then is given out again, perhaps while it still runs.
+/// How long a partition that moves to another consumer waits for its running work. Work that is not
+/// done by then is repeated, possibly while it still runs.
 pub(crate) const REVOKE_WAIT: Duration = Duration::from_secs(5);
 
-/// How often done work is written down.
+/// Interval between commits of done work.
 pub(crate) const COMMIT_EVERY: Duration = Duration::from_millis(200);
 
-/// What messages are about. Its name in Kafka is [`Settings::topic_prefix`] and its own.
+/// A topic of messages. Its name in Kafka is [`Settings::topic_prefix`] and its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Topic {
     name: &'static str,
@@ -35,7 +35,7 @@ impl Topic {
     }
 }
 
-/// Where the log is, and how it is kept.
+/// The location and the settings of the log.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -67,8 +67,7 @@ pub struct NewMessage {
     pub topic: Topic,
     /// Messages of one key stay in order, on one partition.
     pub key: Vec<u8>,
-    /// The partition that it belongs to whatever its key: 0 to one less than
-    /// [`Settings::partitions`].
+    /// A fixed partition instead of the key's: 0 to one less than [`Settings::partitions`].
     pub partition: Option<i32>,
     pub payload: Vec<u8>,
     /// The request that caused it; follows the message into the work.
@@ -76,7 +75,7 @@ pub struct NewMessage {
 }
 
 impl NewMessage {
-    /// The partition that it belongs to, of so many.
+    /// Its partition, with `partitions` in total.
     pub(crate) fn partition_of(&self, partitions: u32) -> i32 {
         self.partition.unwrap_or_else(|| partition_of(&self.key, partitions))
     }
@@ -101,9 +100,9 @@ pub struct Message {
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LogError {
-    #[error("the log cannot be reached: {0}")]
+    #[error("cannot reach the log: {0}")]
     Unavailable(String),
-    #[error("the log refused the message: {0}")]
+    #[error("the log rejected the message: {0}")]
     Refused(String),
     #[error("the log's settings: {0}")]
     Settings(String),
@@ -115,7 +114,7 @@ impl LogError {
     }
 }
 
-/// A partition for `key`: the same for ever, as long as the count is.
+/// The partition of `key`: stable while the count is.
 pub fn partition_of(key: &[u8], partitions: u32) -> i32 {
     let hash = Sha256::digest(key);
     let number = u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]);

@@ -1,8 +1,8 @@
-//! Messages that may be appended more than once: their ids are remembered, so that they are
-//! applied once.
+//! Messages that may be appended more than once: their ids are stored, so that they are applied
+//! once.
 //!
-//! The id is the message's key. That says nothing of its partition, so such a message is one
-//! for a [partition](crate::message::NewMessage::partition) of its own, and comes again there only.
+//! The id is the message's key. It does not determine the partition, so such a message has a fixed
+//! [partition](crate::message::NewMessage::partition) and is repeated only there.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,12 @@ use uuid::Uuid;
 use crate::message::{Message, Topic};
 use store::{StoreError, Tx, execute, insert_rows, to_json};
 
-/// How long an id is remembered at least, in milliseconds since its message was appended, by
-/// its gateway's clock and by the database's: twice as long as an Idempotency-Key holds
-/// (src/gateway/README.md, Sending a call again).
+/// Minimum time that an id is stored, in milliseconds since its message was appended, by its
+/// gateway's clock and by the database's: twice the lifetime of an Idempotency-Key
+/// (src/gateway/README.md).
 pub const REMEMBERED: i64 = 48 * 60 * 60 * 1000;
 
-/// Ids removed by one [`sweep`].
+/// Ids deleted by one [`sweep`].
 const SWEEP: i64 = 10_000;
 
 /// The id of a message that may have been appended before; others have none.
@@ -24,12 +24,12 @@ pub fn id_of(message: &Message) -> Option<Uuid> {
     Uuid::from_slice(&message.key).ok()
 }
 
-/// The id of one of the messages that are appended together, from an id of all of them.
+/// Derives the id of one message from the id of all messages appended together.
 pub fn numbered(all: Uuid, number: usize) -> Uuid {
     Uuid::from_u128(all.as_u128().wrapping_add(number as u128))
 }
 
-/// Where ids are remembered: a message comes again on its own partition only.
+/// Where ids are stored: a message is repeated only on its own partition.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
     pub group: &'a str,
@@ -43,7 +43,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Which of some ids are remembered.
+/// Returns the ids that are already stored.
 pub async fn known(
     tx: &mut Tx,
     scope: Scope<'_>,
@@ -79,14 +79,14 @@ pub async fn known(
     Ok(known.into_iter().collect())
 }
 
-/// Remembers ids, each with the time at which its message was appended, in one statement;
-/// answers those that were not known. An id that is given twice is answered once.
+/// Stores ids, each with the time at which its message was appended, in one statement. Returns
+/// those that are new; a duplicate is returned once.
 pub async fn remember(
     tx: &mut Tx,
     scope: Scope<'_>,
     ids: &[(Uuid, i64)],
 ) -> Result<HashSet<Uuid>, StoreError> {
-    // In one order, so that two consumers do not wait for each other.
+    // The same order everywhere, so that two consumers do not deadlock.
     let mut ids = ids.to_vec();
     ids.sort_unstable();
     let new = insert_rows!(tx, "message_ids", ids, |new| {
@@ -99,7 +99,7 @@ pub async fn remember(
     Ok(new.into_iter().map(|(id,)| id).collect())
 }
 
-/// Forgets ids of messages appended before `before`, some at a time; whether more are left.
+/// Deletes some ids of messages appended before `before`; returns whether more are left.
 pub async fn sweep(tx: &mut Tx, scope: Scope<'_>, before: i64) -> Result<bool, StoreError> {
     let removed = execute!(
         tx,

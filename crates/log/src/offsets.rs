@@ -1,5 +1,5 @@
-//! Offsets that the store keeps, so that they move in the transaction that applies the
-//! messages: exactly once, however often a worker is killed or a partition moves.
+//! Offsets in the store. They move in the transaction that applies the messages: exactly once,
+//! however often a worker is killed or a partition moves.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -8,15 +8,15 @@ use super::Extent;
 use crate::message::Topic;
 use store::{Store, StoreError, Tx, execute, from_row, on};
 
-/// Where a group goes on in a partition.
+/// A group's position in a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub consumer_group: String,
     pub partition: i32,
-    /// The [`Extent::id`] that `next` is an offset of.
+    /// The [`Extent::id`] of the log that `next` belongs to.
     pub log_id: String,
     pub next: i64,
-    /// How often somebody said where to go on.
+    /// How often an operator has reset the position.
     pub resets: i32,
 }
 from_row! { Place { consumer_group, partition, log_id, next, resets } }
@@ -30,7 +30,7 @@ pub async fn places(tx: &mut Tx, topic: Topic) -> Result<Vec<Place>, StoreError>
     .bind(topic.name()).fetch_all(c).await?))
 }
 
-/// The place of `group` in one partition; none while it never consumed it.
+/// The position of `group` in one partition; none if it has never consumed it.
 pub async fn place(
     tx: &mut Tx,
     group: &str,
@@ -44,8 +44,8 @@ pub async fn place(
     .bind(group).bind(topic.name()).bind(partition).fetch_optional(c).await?))
 }
 
-/// Where `group` goes on in the partitions of `extent`; new ones begin with the oldest
-/// message that the log has.
+/// The positions of `group` in the partitions of `extent`; new ones start at the oldest message in
+/// the log.
 pub(super) async fn begin(
     store: &Store,
     group: &str,
@@ -81,7 +81,7 @@ async fn of_group(
     Ok(own.map(|place| (place.partition, place)).collect())
 }
 
-/// Another worker may have been first: the guard of [`advance`] tells.
+/// Another worker may have been faster: the check in [`advance`] notices.
 async fn put_if_absent(tx: &mut Tx, topic: Topic, place: &Place) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -99,8 +99,8 @@ async fn put_if_absent(tx: &mut Tx, topic: Topic, place: &Place) -> Result<(), S
     Ok(())
 }
 
-/// Moves a group from `place` on to `next`, and keeps the row locked until the transaction
-/// ends; `false`, and nothing is changed, if it is not at `place` any more.
+/// Moves a group from `place` to `next`, and keeps the row locked until the transaction ends.
+/// Returns `false` without a change if the group is no longer at `place`.
 pub async fn advance(
     tx: &mut Tx,
     topic: Topic,
@@ -124,8 +124,8 @@ pub async fn advance(
     Ok(moved == 1)
 }
 
-/// Has a group go on at `place`, wherever it is (`log reset`); `false` if it never consumed
-/// the partition.
+/// Moves a group to `place`, wherever it is (`log reset`); `false` if it has never consumed the
+/// partition.
 pub async fn reset(tx: &mut Tx, topic: Topic, place: &Place) -> Result<bool, StoreError> {
     let changed = execute!(
         tx,

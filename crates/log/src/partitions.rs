@@ -1,5 +1,5 @@
-//! The partitions that a consumer holds, each with the batch of it that is under way, and up to
-//! where it is done.
+//! The partitions of a consumer, each with its batch in progress and the position before which all
+//! is done.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// The partitions that a consumer holds.
+/// The partitions of a consumer.
 ///
-/// Each time that one is assigned begins an epoch of it; what is said about a batch of
-/// another epoch is ignored, since the partition may be somebody else's by now.
+/// Each assignment starts a new epoch of a partition. Reports about a batch of another epoch are
+/// ignored, because another consumer may have the partition by now.
 pub(super) struct Partitions {
     state: Mutex<Holdings>,
     finished: Condvar,
@@ -34,9 +34,9 @@ struct Holdings {
 struct Held {
     epoch: u64,
     stopped: bool,
-    /// The last offset of the batch that is under way: one at a time.
+    /// The last offset of the batch in progress; there is at most one.
     under_way: Option<i64>,
-    /// The offset before which everything is done; none while nothing is.
+    /// The offset before which everything is done; none before the first batch.
     position: Option<i64>,
     committed: Option<i64>,
 }
@@ -50,7 +50,7 @@ impl Partitions {
         self.state.lock()
     }
 
-    /// Begins an epoch of `partition`.
+    /// Starts an epoch of `partition`.
     pub fn assign(&self, partition: i32) -> u64 {
         let mut state = self.lock();
         state.epochs += 1;
@@ -60,19 +60,19 @@ impl Partitions {
         epoch
     }
 
-    /// Begins another epoch of `partition`, if it is held.
+    /// Starts another epoch of `partition`, if it is held.
     pub fn renew(&self, partition: i32) {
         if self.epoch(partition).is_some() {
             self.assign(partition);
         }
     }
 
-    /// The epoch of `partition`, while messages of it may be given out.
+    /// The epoch of `partition`, while its messages may be read.
     pub fn epoch(&self, partition: i32) -> Option<u64> {
         self.lock().held.get(&partition).filter(|held| !held.stopped).map(|held| held.epoch)
     }
 
-    /// The partitions that messages may be given out of, each with its epoch.
+    /// The partitions whose messages may be read, each with its epoch.
     pub fn open(&self) -> Vec<(i32, u64)> {
         let state = self.lock();
         let open = state.held.iter().filter(|(_, held)| !held.stopped);
@@ -84,7 +84,7 @@ impl Partitions {
         self.lock().held.get(&partition).is_some_and(|held| held.epoch == epoch)
     }
 
-    /// Notes that a batch is given out that ends with `offset`; `false` if it must not be.
+    /// Records a started batch that ends with `offset`; `false` if it must not start.
     pub fn start(&self, partition: i32, epoch: u64, offset: i64) -> bool {
         match self.lock().held.get_mut(&partition) {
             Some(held) if held.epoch == epoch && !held.stopped => {
@@ -95,7 +95,7 @@ impl Partitions {
         }
     }
 
-    /// Notes that work on a batch has ended: done, or given up and to come again.
+    /// Records the end of a batch: done, or to be repeated.
     pub fn finish(&self, partition: i32, epoch: u64, offset: i64, done: bool) {
         if let Some(held) = self.lock().held.get_mut(&partition)
             && held.epoch == epoch
@@ -109,7 +109,7 @@ impl Partitions {
         (self.on_finish)();
     }
 
-    /// Gives out nothing more of these.
+    /// Stops reading these partitions.
     pub fn stop(&self, partitions: &[i32]) {
         let mut state = self.lock();
         for partition in partitions {
@@ -119,7 +119,7 @@ impl Partitions {
         }
     }
 
-    /// Gives out nothing more at all.
+    /// Stops reading all partitions.
     pub fn stop_all(&self) {
         self.lock().held.values_mut().for_each(|held| held.stopped = true);
     }
@@ -132,7 +132,7 @@ impl Partitions {
         self.lock().held.values().any(|held| held.under_way.is_some())
     }
 
-    /// Blocks this thread until nothing of `partitions` is under way, or `deadline`.
+    /// Blocks this thread until no batch of `partitions` is in progress, or until `deadline`.
     pub fn wait_idle(&self, partitions: &[i32], deadline: Instant) {
         let mut state = self.lock();
         let busy = |state: &Holdings| {
@@ -149,12 +149,13 @@ impl Partitions {
         }
     }
 
-    /// Lets `partition` go; answers up to where it is done, if this epoch did anything.
+    /// Releases `partition`; returns the position before which all is done, if this epoch did any
+    /// work.
     pub fn revoke(&self, partition: i32) -> Option<i64> {
         self.lock().held.remove(&partition)?.position
     }
 
-    /// Up to where `partition` is done, if this epoch did anything.
+    /// The position before which `partition` is done, if this epoch did any work.
     pub fn position(&self, partition: i32) -> Option<i64> {
         self.lock().held.get(&partition)?.position
     }
@@ -169,7 +170,7 @@ impl Partitions {
         moved.collect()
     }
 
-    /// Notes what was written down.
+    /// Records stored positions.
     pub fn committed(&self, positions: &[(i32, i64)]) {
         let mut state = self.lock();
         for (partition, position) in positions {

@@ -1,4 +1,4 @@
-//! Reading payloads: JSON objects that say their version in `v`.
+//! Reading payloads: JSON objects with their version in `v`.
 
 use serde::Deserialize;
 
@@ -6,12 +6,13 @@ use crate::message::Topic;
 use kit::retry::Retry;
 use store::documents::is_unknown_word;
 
-/// Why a message cannot be read.
+/// Why a message is unreadable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadError {
     /// A newer program appended it.
     #[error(
-        "a message of {} {what}, which this program does not know: it waits for a newer longshore",
+        "a message of {} {what}, which this version does not support: it waits for a newer \
+         longshore",
         .topic.name()
     )]
     Newer { topic: Topic, what: String },
@@ -38,14 +39,16 @@ pub fn read<'a, T: Deserialize<'a>>(
     version: impl FnOnce(&T) -> Option<u32>,
 ) -> Result<T, PayloadError> {
     let damaged = |why: &dyn ToString| PayloadError::Damaged { topic, why: why.to_string() };
-    // All of it at once: text by text takes a good part of the time.
+    // All bytes together: checking text by text is much slower.
     let payload = std::str::from_utf8(payload).map_err(|error| damaged(&error))?;
     let read = serde_json::from_str::<T>(payload);
     let own = read.as_ref().ok().and_then(version);
     match own.map_or_else(|| version_of(payload), Ok) {
         Ok(version) if (1..=known).contains(&version) => {
             read.map_err(|error| match is_unknown_word(&error) {
-                true => PayloadError::Newer { topic, what: format!("has a word ({error})") },
+                true => {
+                    PayloadError::Newer { topic, what: format!("has an unknown value ({error})") }
+                }
                 false => damaged(&error),
             })
         }
@@ -55,7 +58,7 @@ pub fn read<'a, T: Deserialize<'a>>(
 }
 
 fn of_version(version: u32) -> String {
-    format!("is of version {version}")
+    format!("has version {version}")
 }
 
 fn version_of(payload: &str) -> serde_json::Result<u32> {
@@ -97,7 +100,7 @@ mod tests {
             let error = read(payload).unwrap_err();
             assert_eq!(
                 error.to_string(),
-                "a message of messages is of version 2, which this program does not know: it waits \
+                "a message of messages has version 2, which this version does not support: it waits \
                  for a newer longshore"
             );
             assert!(error.can_retry() && error.needs_newer(), "it waits");

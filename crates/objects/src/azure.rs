@@ -1,5 +1,5 @@
-//! Objects as block blobs in a container of Azure Blob Storage. Nothing of the Azure SDK is
-//! seen outside this module.
+//! Objects as block blobs in a container of Azure Blob Storage. Nothing of the Azure SDK is seen
+//! outside this module.
 //!
 //! | module | is about |
 //! |---|---|
@@ -43,9 +43,9 @@ mod transport;
 mod upload;
 
 const RETRIES: u32 = 2;
-/// How long the source of a copy stays readable for the service.
+/// How long the service can read the source of a copy.
 const COPY_SOURCE_VALID: Duration = Duration::from_secs(60 * 60);
-/// How long a large copy may take.
+/// Time limit of a large copy.
 const COPY_MOST: Duration = Duration::from_secs(30 * 60);
 
 /// A container, and the prefix below which objects lie.
@@ -54,7 +54,7 @@ pub struct Azure {
     container: ContainerClient,
     account: String,
     prefix: String,
-    /// The account's address for those who download, where it is another.
+    /// The account's URL for downloads, if it is a different one.
     public_endpoint: Option<String>,
     credentials: Credentials,
     clock: Arc<ServiceClock>,
@@ -101,7 +101,7 @@ impl Azure {
             (None, Some(token)) => {
                 let token = token.trim_start_matches('?').to_owned();
                 let given = StorageCredentials::sas_token(&token)
-                    .map_err(|_| ObjectError::Settings("the sas_token cannot be read".into()))?;
+                    .map_err(|_| ObjectError::Settings("cannot read the sas_token".into()))?;
                 (Credentials::Sas(token), given)
             }
             (None, None) => {
@@ -191,7 +191,7 @@ impl Azure {
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<ByteStream, ObjectError> {
-        // The SDK reads by ranges; one that no blob fills is the whole blob.
+        // The SDK reads ranges; a range larger than any blob reads the whole blob.
         let mut pages = self.blob(path).get().chunk_size(1u64 << 50).into_stream();
         let body = match self.page("read", path, pages.next()).await {
             Ok(Some(page)) => page.data,
@@ -200,7 +200,7 @@ impl Azure {
             Err(failure) if failure.status == Some(416) => return Ok(stream::empty().boxed()),
             Err(failure) => return Err(failure.error),
         };
-        let cut_off = format!("{self}: reading was cut off");
+        let cut_off = format!("{self}: the response was cut off");
         Ok(body.map_err(move |_| ObjectError::Unavailable(cut_off.clone())).boxed())
     }
 
@@ -224,7 +224,7 @@ impl Azure {
         self.wait_for_copy(to, begun.copy_status).await
     }
 
-    /// Waits for a copy that the service makes by itself.
+    /// Waits for a copy that the service makes asynchronously.
     async fn wait_for_copy(&self, to: &str, mut status: CopyStatus) -> Result<(), ObjectError> {
         let begun = tokio::time::Instant::now();
         let mut looks = 0;
@@ -234,7 +234,7 @@ impl Azure {
                 CopyStatus::Pending if begun.elapsed() < COPY_MOST => {}
                 _ => {
                     return Err(ObjectError::Unavailable(format!(
-                        "{self}: the copy to {to} did not come to its end ({status})"
+                        "{self}: the copy to {to} did not complete ({status})"
                     )));
                 }
             }
@@ -271,8 +271,8 @@ impl Azure {
         }
     }
 
-    /// Blocks that a killed process staged are not found (the SDK cannot read a list with
-    /// them); the service discards them within a week.
+    /// The SDK cannot list the blocks that a killed process staged; the service discards them
+    /// within a week.
     pub(super) async fn delete_prefix(&self, prefix: &str) -> Result<u64, ObjectError> {
         let entries = self.list(prefix).await?;
         delete_each(entries, |key| {
@@ -290,8 +290,7 @@ impl Azure {
     ) -> Result<String, ObjectError> {
         if matches!(self.credentials, Credentials::Sas(_)) {
             return Err(ObjectError::Refused(format!(
-                "{self}: a sas_token cannot sign download addresses, and is not given away \
-                 itself: set the account's access_key"
+                "{self}: a sas_token cannot sign download URLs: set the account's access_key"
             )));
         }
         let signed = self.signed(path, valid, Some(file_name))?;
@@ -301,7 +300,7 @@ impl Azure {
         })
     }
 
-    /// The address of a blob below another address of the account; signatures do not cover it.
+    /// The blob's URL below another endpoint of the account; signatures do not cover the endpoint.
     fn below_public(&self, endpoint: &str, signed: &Url) -> String {
         let container = self.container.container_name();
         let own = self.container.url().map(String::from).unwrap_or_default();
@@ -317,8 +316,8 @@ impl Azure {
         self.container.blob_client(self.full(path))
     }
 
-    /// Waits for an answer. What the SDK would log of the request is not logged, and a failure
-    /// is told in words.
+    /// Waits for a response. Suppresses what the SDK would log about the request, and returns
+    /// failures as text.
     async fn call<T>(
         &self,
         action: &'static str,
@@ -329,7 +328,7 @@ impl Azure {
         answer.map_err(|error| self.failure(action, path, &error))
     }
 
-    /// [`call`](Self::call) for the next page of several.
+    /// [`call`](Self::call) for the next of several pages.
     async fn page<T>(
         &self,
         action: &'static str,
@@ -339,7 +338,7 @@ impl Azure {
         self.call(action, path, async { next.await.transpose() }).await
     }
 
-    /// Never the SDK's own text: it repeats the answer, and that the request.
+    /// Never uses the SDK's own text, which repeats the response and the request.
     fn failure(&self, action: &str, path: &str, error: &azure_core::Error) -> Failure {
         match error.kind() {
             ErrorKind::HttpResponse { status, error_code } => {
@@ -348,45 +347,51 @@ impl Azure {
                 Failure { status: Some(status), error }
             }
             ErrorKind::Io => Failure::unanswered(ObjectError::Unavailable(format!(
-                "{self} cannot be reached: {}",
+                "cannot reach {self}: {}",
                 innermost(error)
             ))),
             ErrorKind::Credential => Failure::unanswered(ObjectError::Refused(format!(
-                "{self}: the credentials cannot be used"
+                "{self}: the credentials are not usable"
             ))),
             _ => Failure::unanswered(ObjectError::Unavailable(format!(
-                "{self}: the answer to a {action} cannot be read: is the endpoint that of Azure \
-                 Blob Storage?"
+                "{self}: cannot read the response to a {action}: check that the endpoint is Azure \
+                 Blob Storage"
             ))),
         }
     }
 
-    /// What a refusal means, and how to mend it.
+    /// The cause of a rejection, and how to fix it.
     fn refusal(&self, action: &str, path: &str, status: u16, code: &str) -> ObjectError {
         let (account, container) = (&self.account, self.container.container_name());
         let refused = |text: String| ObjectError::Refused(format!("{self}: {text}"));
         match code {
             "ContainerNotFound" => refused(format!("the container {container} does not exist")),
-            "ContainerBeingDeleted" => refused(format!("the container {container} is deleted")),
+            "ContainerBeingDeleted" => refused(format!(
+                "the container {container} is being \
+                                                        deleted"
+            )),
             "BlobNotFound" | "CannotVerifyCopySource" if status == 404 => {
                 ObjectError::NotFound(path.to_owned())
             }
-            "InvalidResourceName" => refused(format!("{container} is no container's name")),
+            "InvalidResourceName" => refused(format!("{container} is not a valid container name")),
             "AccountIsDisabled" => refused(format!("the account {account} is disabled")),
             "AuthenticationFailed" | "InvalidAuthenticationInfo" | "AuthorizationFailure" => {
                 let skew = self.clock.skew();
-                // Nothing of a token goes by the clock here.
+                // Tokens do not depend on this machine's clock.
                 let is_signed = matches!(self.credentials, Credentials::Key(_));
                 if is_signed && skew.abs() > SKEW_ALLOWED {
                     return clock_is_off(Some(skew));
                 }
                 let reason = match self.credentials {
-                    Credentials::Key(_) => "the access_key is not one of the account",
-                    Credentials::Sas(_) => "the sas_token is not valid here, or has expired",
+                    Credentials::Key(_) => "the access_key does not belong to the account",
+                    Credentials::Sas(_) => {
+                        "the sas_token is not valid for this container, or has \
+                                            expired"
+                    }
                 };
                 refused(format!(
-                    "access denied: {reason}, or the network rules of {account} keep this \
-                     machine out ({code})"
+                    "access denied: {reason}, or the network rules of {account} block this \
+                     machine ({code})"
                 ))
             }
             "PendingCopyOperation"
@@ -394,27 +399,27 @@ impl Azure {
             | "OperationTimedOut"
             | "InternalError"
             | "Md5Mismatch" => {
-                ObjectError::Unavailable(format!("{self}: {action} is to be tried again ({code})"))
+                ObjectError::Unavailable(format!("{self}: {action} failed for now ({code})"))
             }
             _ if may_pass(status) => ObjectError::Unavailable(format!(
-                "{self}: {action} failed at the service ({status} {code})"
+                "{self}: {action} failed in Azure ({status} {code})"
             )),
             _ => match status {
                 404 => ObjectError::NotFound(path.to_owned()),
-                // The source is another than was looked at.
+                // The source changed after its head was read.
                 412 if action == "copy" => ObjectError::NotFound(path.to_owned()),
                 401 | 403 => refused(format!(
                     "access denied: the credentials may not {action} in the container \
                      {container} ({code})"
                 )),
-                _ => refused(format!("a {action} was refused ({status} {code})")),
+                _ => refused(format!("a {action} was rejected ({status} {code})")),
             },
         }
     }
 }
 
 impl Failure {
-    /// A condition of the request did not hold.
+    /// Whether a condition of the request failed.
     fn is_conflict(&self) -> bool {
         matches!(self.status, Some(409 | 412))
     }

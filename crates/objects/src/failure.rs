@@ -1,13 +1,13 @@
-//! What the two remote stores have in common when they refuse.
+//! The failures that both remote stores have in common.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::ObjectError;
 
-/// An answer that is no success: what to branch on, and what to say.
+/// A response that is not a success: what to branch on, and its text.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// The HTTP status, if there was an answer.
+    /// The HTTP status, if there was a response.
     pub status: Option<u16>,
     pub error: ObjectError,
 }
@@ -19,7 +19,7 @@ impl From<Failure> for ObjectError {
 }
 
 impl Failure {
-    /// There was no answer, or none that can be used.
+    /// There was no usable response.
     pub fn unanswered(error: ObjectError) -> Self {
         Self { status: None, error }
     }
@@ -29,18 +29,18 @@ impl Failure {
     }
 }
 
-/// Past this the stores take a request for a replay; they say 15 minutes.
+/// The stores reject requests with a larger clock difference as replays; both document 15 minutes.
 pub(super) const SKEW_ALLOWED: SignedDuration = SignedDuration::from_mins(14);
 
-/// How far this machine's clock is before (positive) or behind (negative) the store's, whose
-/// answer carries `date`.
+/// How far this machine's clock is ahead (positive) or behind (negative) of the store's; `date` is
+/// from the store's response.
 pub(super) fn clock_skew(date: &str, now: Timestamp) -> Option<SignedDuration> {
     let theirs = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
     Some(now.duration_since(theirs))
 }
 
-/// Says that a request was refused because this machine's clock is wrong. Another machine may
-/// do it, and so may this one once its clock is right.
+/// The error for a request that was rejected because this machine's clock is wrong. Another machine
+/// can repeat it, and so can this one once its clock is right.
 pub(super) fn clock_is_off(skew: Option<SignedDuration>) -> ObjectError {
     let how_far = match skew {
         Some(skew) => {
@@ -50,17 +50,18 @@ pub(super) fn clock_is_off(skew: Option<SignedDuration>) -> ObjectError {
         None => "off".to_owned(),
     };
     ObjectError::Clock(format!(
-        "the clock of this machine is {how_far}: set it (NTP), signatures are valid for minutes"
+        "the clock of this machine is {how_far}: synchronize it (NTP), because signatures are \
+         valid for minutes"
     ))
 }
 
-/// A status of which the same request may be free later. A success that is none came garbled,
-/// cut off, or with an error in it.
+/// Whether a request with this status may succeed later. A success with an error was garbled, cut
+/// off, or had an error in its body.
 pub(super) fn may_pass(status: u16) -> bool {
     status >= 500 && status != 501 || matches!(status, 200..=299 | 408 | 429)
 }
 
-/// The last cause of an error, which says most about a connection that failed.
+/// The innermost cause of an error, which says most about a failed connection.
 pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {

@@ -1,11 +1,10 @@
-//! Objects as files of a directory, for one machine: served by the gateway through signed
-//! addresses that expire.
+//! Objects as files of a directory, for one machine: the gateway serves them through signed URLs
+//! that expire.
 //!
-//! An object is a file of its path below the root. Its metadata lie beside it, in a JSON file
-//! of the same path below `.meta/`, and what is being written lies in `.tmp/`, in a folder of
-//! the process that writes it. A file is never
-//! changed once it has its name: it is written, synced and then renamed, so a reader sees a
-//! whole object or none, and a copy can be a second name of the same file.
+//! An object is a file with the object's path below the root. Its metadata are in a JSON file with
+//! the same path below `.meta/`. Files in progress are in `.tmp/`, in a folder of the process that
+//! writes them. A file never changes once it has its name: it is written, synced and then renamed.
+//! So a reader sees a whole object or none, and a copy can be another link to the same file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,7 +30,7 @@ pub use address::{Download, SignatureError};
 use scratch::{Scratch, Temporary};
 
 const META: &str = ".meta";
-/// Held in the root while objects get or lose their names.
+/// Held in the root while objects are renamed or deleted.
 const LOCK: &str = ".lock";
 const READ_BUFFER: usize = 256 * 1024;
 
@@ -49,7 +48,7 @@ impl fmt::Debug for Files {
     }
 }
 
-/// What lies beside an object.
+/// The metadata file of an object.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Sidecar {
     content_type: String,
@@ -57,8 +56,8 @@ struct Sidecar {
 }
 
 impl Files {
-    /// Opens the directory, makes it if it is not there, and sweeps what killed processes were
-    /// writing.
+    /// Opens the directory, creates it if needed, and deletes the unfinished files of killed
+    /// processes.
     pub async fn open(root: PathBuf, secrets: SecretKey) -> Result<Self, ObjectError> {
         blocking(move || {
             let made = fs::create_dir_all(root.join(META)).and_then(|()| Scratch::make(&root));
@@ -132,7 +131,7 @@ impl Files {
         Ok(bytes.map_err(move |error| files.error("read", error)).boxed())
     }
 
-    /// The copy is another name of the same file where the file system can do that.
+    /// The copy is a hard link if the file system supports it.
     pub(super) async fn copy(
         &self,
         from: &str,
@@ -141,7 +140,7 @@ impl Files {
     ) -> Result<(), ObjectError> {
         let (source, to) = (safe(from)?, safe(to)?);
         let taken = self.with_files("copy", move |files| {
-            // So that the metadata are those of the file.
+            // Ensures that the metadata belong to the file.
             let _lock = lock(&files.root)?;
             let (file, temporary) = (files.root.join(&source), files.temporary());
             let Some(size) = size_of(&file)? else { return Ok(None) };
@@ -175,7 +174,8 @@ impl Files {
         self.with_files("delete", move |files| {
             let _lock = lock(&files.root)?;
             let count = files.entries(&prefix)?.len() as u64;
-            // All the metadata, also those that a killed process left without their object.
+            // Deletes all the metadata, including those that a killed process left without an
+            // object.
             for top in [files.root.clone(), files.root.join(META)] {
                 remove_folder(&top.join(&folder))?;
                 prune(&top.join(&folder), &top);
@@ -185,7 +185,7 @@ impl Files {
         .await
     }
 
-    /// Runs `work` on a thread that may wait for the disk; once begun it runs to its end.
+    /// Runs `work` on a thread that may block on the disk; once started, it always finishes.
     async fn with_files<T: Send + 'static>(
         &self,
         action: &'static str,
@@ -199,9 +199,9 @@ impl Files {
         self.scratch.temporary()
     }
 
-    /// Gives a finished file its name: its metadata first, so that no object is seen without
-    /// them. Who names, and who removes, holds the lock: metadata belong to the file that got
-    /// the name, also where two wanted it, and no folder goes from under a file.
+    /// Gives a finished file its name. Writes its metadata first, so that every visible object has
+    /// them. Renaming and deleting need the lock: metadata must belong to the file with the name,
+    /// even if two writers compete, and no folder may disappear under a file.
     fn name(
         &self,
         temporary: Temporary,
@@ -236,7 +236,7 @@ impl Files {
         Ok(Put::Written)
     }
 
-    /// Removes an object, then its metadata, then folders that became empty.
+    /// Deletes an object, then its metadata, then folders that became empty.
     fn remove(&self, path: &Path) -> io::Result<()> {
         let _lock = lock(&self.root)?;
         let (file, beside) = (self.root.join(path), self.beside(path));
@@ -271,7 +271,7 @@ impl Files {
     }
 
     fn entries(&self, prefix: &str) -> io::Result<Vec<Entry>> {
-        // The folder that holds all of them; the rest of the prefix begins a name in it.
+        // The common folder; the rest of the prefix is the beginning of a name in it.
         let folder = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
         let mut entries = Vec::new();
         if folder.is_empty() || safe(folder).is_ok() {
@@ -290,7 +290,8 @@ impl Files {
         for entry in found {
             let entry = entry?;
             let name = entry.file_name();
-            // What begins with a dot is no object, and what is no UTF-8 was not written here.
+            // Names that begin with a dot are no objects; names that are not UTF-8 were not written
+            // by us.
             let Some(name) = name.to_str().filter(|name| !name.starts_with('.')) else { continue };
             let key = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
             if entry.file_type()?.is_dir() {
@@ -311,12 +312,12 @@ fn head(size: u64, sidecar: Option<&Sidecar>) -> Head {
     Head { size, metadata: sidecar.map(|sidecar| sidecar.metadata.clone()).unwrap_or_default() }
 }
 
-/// Says what happened on the disk.
+/// Describes an error of the disk.
 fn told(root: &Path, action: &str, error: io::Error) -> ObjectError {
     let root = root.display();
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ObjectError::Unavailable(format!(
-            "the disk of {root} is full: make room, and the work goes on"
+            "the disk of {root} is full: free some space, and work continues"
         )),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             ObjectError::Refused(format!("may not {action} files in {root}: {error}"))
@@ -325,7 +326,7 @@ fn told(root: &Path, action: &str, error: io::Error) -> ObjectError {
     }
 }
 
-/// Between threads as well as processes: each holder opens the file anew.
+/// Excludes threads as well as processes: each holder opens its own file handle.
 fn lock(folder: &Path) -> io::Result<File> {
     let file = File::options().create(true).append(true).open(folder.join(LOCK))?;
     file.lock()?;
@@ -342,8 +343,8 @@ fn sidecar(options: &PutOptions) -> Sidecar {
     Sidecar { content_type: content_type(options).to_owned(), metadata: options.metadata.clone() }
 }
 
-/// The one way from an object's path to a file's: names of letters, digits, `-`, `_` and `.`
-/// that do not begin with a dot. It can lead neither out of the root nor to what is no object.
+/// Converts an object's path to a file's path: names of letters, digits, `-`, `_` and `.` that do
+/// not begin with a dot. So a path cannot leave the root or lead to anything but an object.
 fn safe(path: &str) -> Result<PathBuf, ObjectError> {
     let serves = |name: &str| {
         !name.is_empty()
@@ -354,7 +355,7 @@ fn safe(path: &str) -> Result<PathBuf, ObjectError> {
     if path.split('/').all(serves) {
         Ok(path.into())
     } else {
-        Err(ObjectError::Refused(format!("{path:?} cannot be the path of an object")))
+        Err(ObjectError::Refused(format!("{path:?} is not a valid object path")))
     }
 }
 
@@ -362,7 +363,7 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// The size of an object; a folder is none.
+/// The size of an object; none for a folder.
 fn size_of(file: &Path) -> io::Result<Option<u64>> {
     match fs::metadata(file) {
         Err(error) if is_absent(&error) => Ok(None),
@@ -395,11 +396,11 @@ fn if_there(removed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Removes the folders above `file` that are empty, up to `top`.
+/// Deletes the empty folders above `file`, up to `top`.
 fn prune(file: &Path, top: &Path) {
     let folders = file.ancestors().skip(1).take_while(|folder| *folder != top);
     for folder in folders {
-        // Fails where something is left in it, which is the usual end.
+        // Fails if the folder is not empty, which is the usual end.
         if fs::remove_dir(folder).is_err() {
             return;
         }
@@ -460,7 +461,7 @@ mod tests {
     async fn metadata_that_lost_their_object_go_with_the_folder() {
         let directory = tempfile::tempdir().unwrap();
         let files = files(directory.path()).await;
-        // As a process leaves it that is killed between the two names.
+        // The state that a killed process leaves between the two renames.
         files.put("a/b/1", Bytes::new(), &PutOptions::default()).await.unwrap();
         fs::remove_dir_all(directory.path().join("a")).unwrap();
         assert!(files.beside(Path::new("a/b/1")).exists());

@@ -1,14 +1,14 @@
-//! Object storage: S3 and what is compatible with it, Azure Blob Storage, and files, behind
-//! one face. An object is named by its path below the storage's own prefix.
+//! Object storage: S3 and compatible stores, Azure Blob Storage, and files, behind one interface.
+//! An object's name is its path below the storage's prefix.
 //!
 //! | module | is about |
 //! |---|---|
 //! | [`settings`] | where objects are kept, with which credentials |
 //! | [`files`] | a directory, served by the gateway through signed addresses |
-//! | [`probe`] | what works with a storage that was just declared |
+//! | [`probe`] | tests of a newly declared storage |
 //!
-//! No text of an error holds credentials, and what the SDKs would log about requests is not
-//! logged: at `debug` they print signatures, tokens and bodies.
+//! No text of an error holds credentials, and what the SDKs would log about requests is not logged:
+//! at `debug` they print signatures, tokens and bodies.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,8 +34,7 @@ pub use files::Files;
 use settings::Location;
 pub use settings::{AzureSettings, S3Settings};
 
-/// A place to keep objects. Cheap to clone; printed it says where, never with what
-/// credentials.
+/// An object storage. Cheap to clone. Its text shows the location, never the credentials.
 #[derive(Clone, Debug)]
 pub enum Objects {
     S3(Arc<s3::S3>),
@@ -43,16 +42,16 @@ pub enum Objects {
     Files(Arc<Files>),
 }
 
-/// What went wrong, with a text for the operator that holds no credentials.
+/// An error with a text for the operator, without credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
-    /// Not reached, busy, full, or failing on its side: later it may work.
+    /// Unreachable, busy, full, or failing: a later attempt may succeed.
     #[error("{0}")]
     Unavailable(String),
-    /// Refused for the time that this machine's clock shows.
+    /// Rejected because of this machine's clock.
     #[error("{0}")]
     Clock(String),
-    /// Somebody must mend something first; the text says what.
+    /// An operator must fix something first; the text says what.
     #[error("{0}")]
     Refused(String),
     #[error("no such object: {0}")]
@@ -71,25 +70,26 @@ impl Retry for ObjectError {
     }
 }
 
-/// Why a store cannot hold the files of exports.
-const NO_CONDITIONAL_WRITES: &str = "the store has no conditional writes (PutObject with If-None-Match: *), so a worker that was \
-     paused could replace a file that is counted already; use a store that has them";
+/// Why a store cannot hold export files.
+const NO_CONDITIONAL_WRITES: &str = "the store does not support conditional writes (PutObject \
+                                     with If-None-Match: *), so a paused worker could replace a \
+                                     file that is already counted; use a store that supports them";
 
 #[derive(Clone, Debug, Default)]
 pub struct PutOptions {
     /// `application/octet-stream` when empty.
     pub content_type: &'static str,
-    /// Short names (lower case letters, digits, `_`) and printable ASCII values that stay
-    /// with the object; 2 KiB in all.
+    /// Short names (lower case letters, digits, `_`) and printable ASCII values that are stored
+    /// with the object; 2 KiB in total.
     pub metadata: BTreeMap<String, String>,
-    /// Write only where no object of that key exists.
+    /// Write only if no object with this key exists.
     pub if_absent: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
     Written,
-    /// Only with `if_absent`: an object of that key was there, and was left as it is.
+    /// Only with `if_absent`: an object with this key existed and was not changed.
     Exists,
 }
 
@@ -99,35 +99,34 @@ pub struct Head {
     pub metadata: BTreeMap<String, String>,
 }
 
-/// Says of an object whether it is the one that is meant.
+/// Whether an object is the right one.
 pub type Wanted<'a> = &'a (dyn Fn(&Head) -> bool + Sync);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Without the storage's own prefix, as the functions take it.
+    /// Without the storage's prefix.
     pub key: String,
     pub size: u64,
 }
 
 pub type ByteStream = BoxStream<'static, Result<Bytes, ObjectError>>;
 
-/// Where large things are cut. The defaults suit every store; smaller ones let a test see
-/// the cuts without gigabytes.
+/// Sizes at which large objects are split. The defaults suit every store; tests use smaller ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Bytes of an upload's part, unless that made more than 10,000 of them.
+    /// Size of an upload's part in bytes, unless that makes more than 10,000 parts.
     pub part: u64,
-    /// Bytes that are copied by one request; what is larger is copied in parts (S3) or
-    /// waited for (Azure).
+    /// Maximum bytes that one request copies. Larger objects are copied in parts (S3) or
+    /// asynchronously (Azure).
     pub copy: u64,
-    /// Entries of one page of a list, at most 1,000.
+    /// Entries per page of a list, at most 1,000.
     pub page: u16,
 }
 
 const MIB: u64 = 1024 * 1024;
 
-/// Asks whichever storage it is. The futures are boxed: the SDKs' are large, and of such as
-/// these the compiler cannot see through another's spawn that they may change threads.
+/// Calls the method of the current storage. The futures are boxed because the SDKs' futures are
+/// large, and the compiler cannot prove that they are `Send` across another crate's spawn.
 macro_rules! on_each {
     ($objects:expr, $backend:ident => $call:expr) => {
         match $objects {
@@ -139,9 +138,9 @@ macro_rules! on_each {
 }
 
 impl Objects {
-    /// Opens `file:///DIR`, `s3://bucket/prefix?…` or `azure://container/prefix?…`; the names
-    /// in the query are those of [`S3Settings`] and [`AzureSettings`]. Asks nothing of the
-    /// storage yet. An address that cannot be meant is [`ObjectError::Settings`].
+    /// Opens `file:///DIR`, `s3://bucket/prefix?…` or `azure://container/prefix?…`; the query
+    /// parameters are those of [`S3Settings`] and [`AzureSettings`]. Sends no request. An invalid
+    /// URL is [`ObjectError::Settings`].
     pub async fn open(url: &str, secrets: &SecretKey) -> Result<Self, ObjectError> {
         match Location::parse(url)? {
             Location::Files(root) => {
@@ -152,21 +151,21 @@ impl Objects {
         }
     }
 
-    /// A bucket as declared. Asks nothing of it yet.
+    /// A declared bucket. Sends no request.
     pub async fn s3(settings: &S3Settings) -> Result<Self, ObjectError> {
-        // The largest object that S3 copies by one request has 5 GiB.
+        // S3 copies at most 5 GiB in one request.
         let sizes = Sizes { part: 8 * MIB, copy: 5 * 1024 * MIB, page: 1000 };
         Ok(Self::S3(Arc::new(s3::S3::open(settings, sizes).await?)))
     }
 
-    /// A container as declared. Asks nothing of it yet.
+    /// A declared container. Sends no request.
     pub fn azure(settings: &AzureSettings) -> Result<Self, ObjectError> {
-        // The largest blob that Azure copies while the request waits has 256 MiB.
+        // Azure copies at most 256 MiB synchronously.
         let sizes = Sizes { part: 8 * MIB, copy: 256 * MIB, page: 1000 };
         Ok(Self::Azure(Arc::new(azure::Azure::open(settings, sizes)?)))
     }
 
-    /// The same storage with other sizes; files have none.
+    /// The same storage with other sizes; no effect on files.
     pub fn with_sizes(self, sizes: Sizes) -> Self {
         match self {
             Self::S3(s3) => Self::S3(Arc::new(s3.with_sizes(sizes))),
@@ -175,7 +174,7 @@ impl Objects {
         }
     }
 
-    /// Writes an object whole. Durable and visible at once, or not there at all.
+    /// Writes an object atomically: durable and visible when this returns, or not written at all.
     pub async fn put(
         &self,
         key: &str,
@@ -186,12 +185,12 @@ impl Objects {
         on_each!(self, backend => backend.put(key, body, &options))
     }
 
-    /// Writes a large object whose bytes come one after the other, in parts of equal size;
-    /// a few parts are in memory at once. `body` must have exactly `size` bytes. On failure,
-    /// also when the call is dropped half way, nothing stays behind.
+    /// Writes a large object from a stream, in parts of equal size; a few parts are in memory at
+    /// the same time. `body` must have exactly `size` bytes. If it fails or is cancelled, nothing
+    /// is left behind.
     ///
-    /// The key must be the caller's own: another writer of the same key at the same time may
-    /// fail. `if_absent` cannot be asked for here.
+    /// The key must belong to the caller: another writer of the same key at the same time may fail.
+    /// Does not support `if_absent`.
     pub async fn put_stream(
         &self,
         key: &str,
@@ -201,7 +200,7 @@ impl Objects {
     ) -> Result<(), ObjectError> {
         check_metadata(&options.metadata)?;
         if options.if_absent {
-            return Err(ObjectError::Settings("a stream cannot be put if absent".into()));
+            return Err(ObjectError::Settings("a stream cannot be written conditionally".into()));
         }
         on_each!(self, backend => backend.put_stream(key, size, body, &options))
     }
@@ -210,41 +209,44 @@ impl Objects {
         on_each!(self, backend => backend.head(key))
     }
 
-    /// The bytes of an object, as they come. [`ObjectError::NotFound`] if there is none.
+    /// Streams the bytes of an object. [`ObjectError::NotFound`] if it does not exist.
     pub async fn get(&self, key: &str) -> Result<ByteStream, ObjectError> {
         on_each!(self, backend => backend.get(key))
     }
 
-    /// Copies the object at `from` that is `wanted`, and no other that comes in its place
-    /// meanwhile: within the same storage, at the server, with the metadata. What was at `to`
-    /// is replaced. [`ObjectError::NotFound`] if there is none that is wanted.
+    /// Copies the object at `from` if it is `wanted`, even if another object replaces it meanwhile.
+    /// Copies within the same storage, on the server, with the metadata. Replaces an object at
+    /// `to`. [`ObjectError::NotFound`] if no wanted object exists.
     pub async fn copy(&self, from: &str, to: &str, wanted: Wanted<'_>) -> Result<(), ObjectError> {
         on_each!(self, backend => backend.copy(from, to, wanted))
     }
 
-    /// Every object whose path begins with `prefix`, in order of path.
+    /// Lists all objects whose path begins with `prefix`, in order of path.
     pub async fn list(&self, prefix: &str) -> Result<Vec<Entry>, ObjectError> {
         on_each!(self, backend => backend.list(prefix))
     }
 
-    /// Removes an object; one that is not there is no error.
+    /// Deletes an object; a missing object is not an error.
     pub async fn delete(&self, key: &str) -> Result<(), ObjectError> {
         on_each!(self, backend => backend.delete(key))
     }
 
-    /// Removes everything below `prefix`, which ends with a slash, and on S3 unfinished uploads
-    /// where the store lists them (MinIO does not); answers how many objects there were. Azure
-    /// discards unfinished uploads by itself after a week.
+    /// Deletes everything below `prefix`, which ends with a slash. On S3 also deletes unfinished
+    /// uploads if the store lists them (MinIO does not). Returns the number of objects. Azure
+    /// discards unfinished uploads after a week.
     pub async fn delete_prefix(&self, prefix: &str) -> Result<u64, ObjectError> {
         if prefix.len() < 2 || !prefix.ends_with('/') {
-            return Err(ObjectError::Settings(format!("{prefix:?} is no folder to remove")));
+            return Err(ObjectError::Settings(format!(
+                "{prefix:?} is not a folder that can be \
+                                                      removed"
+            )));
         }
         on_each!(self, backend => backend.delete_prefix(prefix))
     }
 
-    /// An address at which anybody can GET the object for `valid` (S3: 7 days at most),
-    /// offered as `file_name`. Of files, a path and query below the gateway's public address,
-    /// which [`Files::verify`] reads. Asks nothing of the storage.
+    /// A URL at which anyone can GET the object for `valid` (S3: at most 7 days), offered as
+    /// `file_name`. For files, a path and query below the gateway's public URL, which
+    /// [`Files::verify`] reads. Sends no request.
     pub async fn signed_get(
         &self,
         key: &str,
@@ -255,7 +257,7 @@ impl Objects {
     }
 }
 
-/// Where it is, for an operator.
+/// The location, for an operator.
 impl fmt::Display for Objects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -266,7 +268,8 @@ impl fmt::Display for Objects {
     }
 }
 
-/// What every store keeps as it is, so that nothing works on one and not on another.
+/// Allows only metadata that every store keeps unchanged, so that no code works with only one
+/// store.
 fn check_metadata(metadata: &BTreeMap<String, String>) -> Result<(), ObjectError> {
     let name_serves = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -279,7 +282,7 @@ fn check_metadata(metadata: &BTreeMap<String, String>) -> Result<(), ObjectError
     };
     for (name, value) in metadata {
         if !name_serves(name) || !value_serves(value) {
-            return Err(ObjectError::Settings(format!("metadata {name:?} cannot be kept")));
+            return Err(ObjectError::Settings(format!("metadata {name:?} cannot be stored")));
         }
     }
     if metadata.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > 2048 {
@@ -295,7 +298,7 @@ fn content_type(options: &PutOptions) -> &'static str {
     }
 }
 
-/// The Content-Disposition that offers an answer as a file of that name (RFC 6266).
+/// The Content-Disposition that offers a response as a file with that name (RFC 6266).
 pub fn content_disposition(file_name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ' ');
     let ascii: String = file_name.chars().map(|c| if plain(c) { c } else { '_' }).collect();
@@ -306,7 +309,7 @@ pub fn content_disposition(file_name: &str) -> String {
     format!("attachment; filename=\"{ascii}\"; filename*=UTF-8''{encoded}")
 }
 
-/// With nothing left that an address or a header could take for its own (RFC 3986).
+/// Encodes every character with a meaning in a URL or a header (RFC 3986).
 fn percent_encoded(text: &str) -> String {
     let encoded = text.bytes().map(|b| match b {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'~' => {
@@ -317,12 +320,12 @@ fn percent_encoded(text: &str) -> String {
     encoded.collect()
 }
 
-/// `prefix/path`, or the path alone where there is no prefix.
+/// `prefix/path`, or only the path without a prefix.
 fn below(prefix: &str, path: &str) -> String {
     if prefix.is_empty() { path.to_owned() } else { format!("{prefix}/{path}") }
 }
 
-/// The path of what lies at `full`: the reverse of [`below`].
+/// The path of an object whose full name is `full`: the reverse of [`below`].
 fn without(prefix: &str, full: &str) -> String {
     let inner = full.strip_prefix(prefix).unwrap_or(full);
     inner.strip_prefix('/').filter(|_| !prefix.is_empty()).unwrap_or(inner).to_owned()

@@ -1,4 +1,4 @@
-//! Tries a storage with real requests and says what does not work with it.
+//! Tests a storage with real requests, and reports what does not work.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use super::{NO_CONDITIONAL_WRITES, ObjectError, Objects, Put, PutOptions};
 
-const BODY: &[u8] = b"longshore looks whether it can write here; this may be removed\n";
+const BODY: &[u8] = b"longshore tested whether it can write here; you can delete this file\n";
 
-/// Where the objects of one trial lie.
+/// The folder of one test's objects.
 fn folder(id: Uuid) -> String {
     format!("longshore-probe/{id}/")
 }
@@ -20,15 +20,15 @@ fn path(id: Uuid, name: &str) -> String {
     format!("{}{name}", folder(id))
 }
 
-/// Tries a workspace's own storage: puts, puts if absent, looks, reads, copies and deletes small
-/// objects below `longshore-probe/`. A put that fails is an error, and so is a store that writes
-/// over objects although asked not to; what exports go without, where something else fails, is
-/// answered in a sentence each.
+/// Tests a workspace's own storage: puts, conditionally puts, inspects, reads, copies and deletes
+/// small objects below `longshore-probe/`. Fails if a put fails, or if the store overwrites objects
+/// in a conditional put. For each other failure, returns a sentence that says which feature of
+/// exports will not work.
 pub async fn own_storage(objects: &Objects) -> Result<Vec<String>, ObjectError> {
     let id = Uuid::new_v4();
     let (first, second) = (path(id, "put"), path(id, "copy"));
     put(objects, &first, false).await?;
-    // Every file of an export is written so.
+    // Every export file is written with this condition.
     let again = match put(objects, &first, true).await {
         Ok(Put::Exists) => Ok(()),
         Ok(Put::Written) => {
@@ -37,7 +37,7 @@ pub async fn own_storage(objects: &Objects) -> Result<Vec<String>, ObjectError> 
         Err(error) => Err(error),
     };
     if again.is_err() {
-        // The storage is refused either way.
+        // The storage is rejected in any case.
         let _ = objects.delete(&first).await;
     }
     again?;
@@ -50,8 +50,8 @@ pub async fn own_storage(objects: &Objects) -> Result<Vec<String>, ObjectError> 
     Ok(tried.into_iter().filter_map(Result::err).collect())
 }
 
-/// Tries the place where the ZIPs behind `url` are built, all of which exports need: puts and
-/// reads a small object, signs an address for it and deletes by folder.
+/// Tests the storage of the ZIPs behind `url`, with everything that exports need: puts and reads a
+/// small object, signs a URL for it and deletes by folder.
 pub async fn building_place(objects: &Objects) -> Result<(), ObjectError> {
     let id = Uuid::new_v4();
     let first = path(id, "put");
@@ -65,8 +65,8 @@ pub async fn building_place(objects: &Objects) -> Result<(), ObjectError> {
     tried.and(removed).map(drop)
 }
 
-/// Tries whether objects can be written there at all: puts a small one, under the same name for
-/// the same `id`, and deletes it.
+/// Tests whether the storage accepts objects: puts a small one, with the same name for the same
+/// `id`, and deletes it.
 pub async fn can_write(objects: &Objects, id: Uuid) -> Result<(), ObjectError> {
     let key = path(id, "put");
     put(objects, &key, false).await?;
@@ -83,19 +83,19 @@ fn metadata() -> BTreeMap<String, String> {
 }
 
 async fn try_head(objects: &Objects, key: &str) -> Result<(), String> {
-    const FAILS: &str = "an export of which a file is tried twice fails";
+    const FAILS: &str = "exports that retry a file fail";
     match objects.head(key).await {
         Ok(Some(head)) if head.size != BODY.len() as u64 => {
-            Err(format!("the store tells a wrong size of objects: {FAILS}"))
+            Err(format!("the store reports a wrong object size: {FAILS}"))
         }
         Ok(Some(head)) if head.metadata != metadata() => {
-            Err(format!("the store does not keep metadata: {FAILS}"))
+            Err(format!("the store does not store metadata: {FAILS}"))
         }
         Ok(Some(_)) => Ok(()),
-        Ok(None) => Err(format!("what was written is not found at once: {FAILS}")),
+        Ok(None) => Err(format!("a written object is not immediately visible: {FAILS}")),
         Err(error) => Err(format!(
-            "cannot look at objects ({error}): of a file that is tried twice, the users are \
-             counted as the second try read them, whichever wrote it"
+            "cannot read object properties ({error}): if a file is written twice, the user count \
+             is that of the second attempt"
         )),
     }
 }
@@ -105,13 +105,16 @@ async fn try_get(objects: &Objects, key: &str) -> Result<(), String> {
     read(objects, key).await.map_err(told)
 }
 
-/// Reads what [`put`] wrote.
+/// Reads an object of [`put`].
 async fn read(objects: &Objects, key: &str) -> Result<(), ObjectError> {
     let chunks: Vec<Bytes> = objects.get(key).await?.try_collect().await?;
     if chunks.concat() == BODY {
         return Ok(());
     }
-    Err(ObjectError::Refused(format!("{objects}: what is read is not what was written")))
+    Err(ObjectError::Refused(format!(
+        "{objects}: an object read back differs from what was \
+                                      written"
+    )))
 }
 
 async fn try_copy(objects: &Objects, from: &str, to: &str) -> Result<(), String> {
@@ -128,7 +131,7 @@ async fn try_delete(objects: &Objects, a: &str, b: &str) -> Result<(), String> {
     removed.await.map_err(|error| {
         format!(
             "cannot delete objects ({error}): an export that runs across midnight (UTC) fails, \
-             and files of cancelled and failed exports stay, as does what was just tried, below \
+             and files of cancelled and failed exports stay, and so does this test's object below \
              longshore-probe/"
         )
     })

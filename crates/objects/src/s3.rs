@@ -1,10 +1,10 @@
-//! Objects in a bucket of S3, or of a store that is compatible with it. Nothing of the AWS SDK
-//! is seen outside this module.
+//! Objects in a bucket of S3 or a compatible store. Nothing of the AWS SDK is seen outside this
+//! module.
 //!
 //! | module | is about |
 //! |---|---|
 //! | [`upload`] | multipart uploads |
-//! | [`refusal`] | what failures mean, in words |
+//! | [`refusal`] | the causes of failures, as text |
 
 use std::collections::HashMap;
 use std::fmt;
@@ -40,20 +40,20 @@ mod refusal;
 mod upload;
 
 const CONNECT: Duration = Duration::from_secs(5);
-/// One try of one request, its body included: a part of 8 MiB at 70 KB/s. Streams that stand
-/// still are ended by the SDK after 20 seconds.
+/// Time limit of one attempt of one request with its body: a part of 8 MiB at 70 KB/s. The SDK ends
+/// stalled streams after 20 seconds.
 const TRY: Duration = Duration::from_secs(120);
 const TRIES: u32 = 3;
-/// Tries of a write that collides with another of the same key.
+/// Attempts of a write that collides with another write of the same key.
 const COLLISIONS: u32 = 5;
 
 type Response = aws_sdk_s3::config::http::HttpResponse;
 
-/// A bucket, and the prefix below which objects lie.
+/// A bucket, and the prefix of all objects.
 #[derive(Clone)]
 pub struct S3 {
     client: Client,
-    /// Signs download addresses: those of the public endpoint, where there is one.
+    /// Signs download URLs, with the public endpoint if there is one.
     signer: Client,
     bucket: String,
     prefix: String,
@@ -72,11 +72,11 @@ impl fmt::Debug for S3 {
     }
 }
 
-/// What a look at an object tells.
+/// The properties of an object.
 struct Seen {
     head: Head,
     content_type: Option<String>,
-    /// Another one once the object is another.
+    /// Changes whenever the object changes.
     tag: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl S3 {
                 Builder::from(&shared)
             }
         };
-        // Compatible stores take any region for theirs, and most are asked for this one.
+        // Compatible stores accept any region, and most documents show this one.
         if region.is_none() && settings.endpoint.is_some() {
             region = Some("us-east-1".to_owned());
         }
@@ -116,8 +116,8 @@ impl S3 {
             .http_client(http_client())
             .region(Region::new(region.clone()))
             .force_path_style(settings.path_style)
-            // Every write carries Content-MD5 instead: some compatible stores do not know the
-            // SDK's trailing checksums, all know this.
+            // Every write has Content-MD5 instead: some compatible stores do not support the SDK's
+            // trailing checksums, but all support this.
             .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
             .response_checksum_validation(ResponseChecksumValidation::WhenRequired)
             .retry_config(RetryConfig::standard().with_max_attempts(TRIES))
@@ -174,12 +174,12 @@ impl S3 {
             tries += 1;
             match failure.status {
                 Some(412) if options.if_absent => return Ok(Put::Exists),
-                // Another write of the key is under way: whether it exists is told after it.
+                // Another write of the key is in progress; retry after it.
                 Some(409) if options.if_absent && tries < COLLISIONS => {
                     let (base, cap) = (Duration::from_millis(100), Duration::from_secs(2));
                     tokio::time::sleep(retry::pause(tries, base, cap)).await;
                 }
-                // To look first and then write leaves room for another write in between.
+                // A check before the write would allow another write in between.
                 Some(501) if options.if_absent => {
                     let why = format!("{self}: {}", super::NO_CONDITIONAL_WRITES);
                     return Err(ObjectError::Refused(why));
@@ -235,7 +235,10 @@ impl S3 {
         Ok(stream::try_unfold((answer.body, place), |(mut body, place)| async {
             match body.try_next().await {
                 Ok(bytes) => Ok(bytes.map(|bytes| (bytes, (body, place)))),
-                Err(_) => Err(ObjectError::Unavailable(format!("{place}: reading was cut off"))),
+                Err(_) => Err(ObjectError::Unavailable(format!(
+                    "{place}: the response was cut \
+                                                                off"
+                ))),
             }
         })
         .boxed())
@@ -259,8 +262,8 @@ impl S3 {
         Ok(())
     }
 
-    /// What is larger than one request may copy is copied in parts; the metadata do not come
-    /// along by themselves.
+    /// Copies an object that is too large for one request, in parts; metadata must be set
+    /// explicitly.
     async fn copy_in_parts(&self, seen: Seen, source: &str, to: &str) -> Result<(), ObjectError> {
         let Seen { head, content_type, tag } = seen;
         let metadata = head.metadata.iter();
@@ -294,9 +297,12 @@ impl S3 {
             let page = self.call("ListBucket", prefix, request.send()).await?;
             for object in page.contents() {
                 let size = object.size().and_then(|size| u64::try_from(size).ok());
-                // The SDK takes an answer that was cut off for a whole one.
+                // The SDK accepts a truncated response as complete.
                 let (Some(key), Some(size)) = (object.key(), size) else {
-                    return Err(ObjectError::Unavailable(format!("{self}: a list is garbled")));
+                    return Err(ObjectError::Unavailable(format!(
+                        "{self}: cannot read a list \
+                                                                 response"
+                    )));
                 };
                 entries.push(Entry { key: without(&self.prefix, key), size });
             }
@@ -323,16 +329,18 @@ impl S3 {
         })
         .await?;
         match self.abort_below(prefix).await {
-            // Not every key may list uploads, and not every store can: the objects are gone.
+            // Not every key may list uploads, and not every store supports it; the objects are
+            // deleted.
             Err(ObjectError::Refused(reason)) => {
-                tracing::warn!(%reason, prefix, "unfinished uploads could not be looked for");
+                tracing::warn!(%reason, prefix, "cannot list unfinished uploads");
             }
             aborted => aborted?,
         }
         Ok(count)
     }
 
-    /// Aborts unfinished uploads whose key begins with `prefix`. MinIO lists none by prefix.
+    /// Aborts unfinished uploads whose key begins with `prefix`. MinIO does not list them by
+    /// prefix.
     async fn abort_below(&self, prefix: &str) -> Result<(), ObjectError> {
         let (mut key_marker, mut id_marker) = (None, None);
         loop {
@@ -356,7 +364,7 @@ impl S3 {
         }
     }
 
-    /// Removes an unfinished upload with its parts; `key` is the whole one.
+    /// Deletes an unfinished upload with its parts; `key` is the full key.
     async fn abort(&self, key: &str, id: &str) -> Result<(), ObjectError> {
         let request =
             self.client.abort_multipart_upload().bucket(&self.bucket).key(key).upload_id(id);
@@ -373,7 +381,7 @@ impl S3 {
         file_name: &str,
     ) -> Result<String, ObjectError> {
         let config = PresigningConfig::expires_in(valid)
-            .map_err(|error| ObjectError::Settings(format!("a signed address: {error}")))?;
+            .map_err(|error| ObjectError::Settings(format!("signed URL: {error}")))?;
         let request = self
             .signer
             .get_object()
@@ -388,15 +396,15 @@ impl S3 {
         below(&self.prefix, path)
     }
 
-    /// Waits for an answer. What the SDK would log of the request is not logged, and a failure
-    /// is told in words: `action` is the permission that it needs.
+    /// Waits for a response. Suppresses what the SDK would log about the request, and returns
+    /// failures as text: `action` is the permission that it needs.
     async fn call<T, E: ProvideErrorMetadata>(
         &self,
         action: &'static str,
         path: &str,
         request: impl Future<Output = Result<T, SdkError<E, Response>>>,
     ) -> Result<T, Failure> {
-        // The SDK's futures are large; on the heap they do not fill their callers'.
+        // The SDK's futures are large; boxed, they do not fill those of the callers.
         let answer = Box::pin(request.with_subscriber(NoSubscriber::new())).await;
         answer.map_err(|error| self.failure(action, path, &error))
     }
@@ -408,15 +416,14 @@ impl fmt::Display for S3 {
     }
 }
 
-/// One client's connections serve http and https; TLS by rustls on ring, with the system's
-/// roots.
+/// One client for http and https; TLS by rustls on ring, with the system's root certificates.
 fn http_client() -> SharedHttpClient {
     aws_smithy_http_client::Builder::new()
         .tls_provider(Provider::Rustls(CryptoMode::Ring))
         .build_https()
 }
 
-/// Proxies drop headers with underscores, so they travel as hyphens, which no name has.
+/// Proxies drop headers with underscores, so they are sent as hyphens, which no name contains.
 fn to_header(name: &str) -> String {
     name.replace('_', "-")
 }
@@ -429,7 +436,7 @@ fn to_headers(options: &PutOptions) -> HashMap<String, String> {
     options.metadata.iter().map(|(name, value)| (to_header(name), value.clone())).collect()
 }
 
-/// `bucket/key`, encoded as a header wants it.
+/// `bucket/key`, encoded for a header.
 fn copy_source(bucket: &str, key: &str) -> String {
     let names: Vec<String> = key.split('/').map(percent_encoded).collect();
     format!("{bucket}/{}", names.join("/"))

@@ -1,5 +1,5 @@
-//! Where objects are kept and with which credentials: as declared in a workspace file, or
-//! read from an address.
+//! The location and credentials of an object storage: declared in a workspace file, or read from a
+//! URL.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,19 +10,19 @@ use url::Url;
 
 use super::ObjectError;
 
-/// A bucket of S3, or of a store that is compatible with it. Serialized it holds the
-/// credentials, so that it can be kept encrypted; printed it does not.
+/// A bucket of S3 or a compatible store. Serialization includes the credentials, for encrypted
+/// storage; printing does not.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct S3Settings {
     pub bucket: String,
-    /// What every key begins with; may be empty.
+    /// The prefix of every key; may be empty.
     #[serde(default)]
     pub prefix: String,
-    /// `us-east-1` where only an endpoint is given; else from the surroundings (environment,
-    /// profile, instance).
+    /// `us-east-1` if an endpoint is set; otherwise from the environment (variables, profile,
+    /// instance).
     #[serde(default)]
     pub region: Option<String>,
-    /// Without it the default credential chain is asked.
+    /// Without it, the default credential chain is used.
     #[serde(default)]
     pub access_key_id: Option<String>,
     #[serde(default)]
@@ -32,21 +32,21 @@ pub struct S3Settings {
     /// `http(s)://host:port` of a compatible store.
     #[serde(default)]
     pub endpoint: Option<String>,
-    /// The same for those who download, where they reach the store by another address.
+    /// The endpoint for downloads, if clients reach the store at another one.
     #[serde(default)]
     pub public_endpoint: Option<String>,
-    /// `endpoint/bucket/key` in place of `bucket.endpoint/key`.
+    /// `endpoint/bucket/key` instead of `bucket.endpoint/key`.
     #[serde(default)]
     pub path_style: bool,
 }
 
-/// A container of Azure Blob Storage. Serialized it holds the credentials, so that it can be
-/// kept encrypted; printed it does not.
+/// A container of Azure Blob Storage. Serialization includes the credentials, for encrypted
+/// storage; printing does not.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AzureSettings {
     pub account: String,
     pub container: String,
-    /// What every blob's name begins with; may be empty.
+    /// The prefix of every blob's name; may be empty.
     #[serde(default)]
     pub prefix: String,
     /// The account's key, in base64. Without it and a token, `AZURE_STORAGE_KEY` and
@@ -57,10 +57,10 @@ pub struct AzureSettings {
     /// addresses.
     #[serde(default)]
     pub sas_token: Option<String>,
-    /// Address of the account, where it is not that of the public cloud.
+    /// URL of the account, if it is not in the public cloud.
     #[serde(default)]
     pub endpoint: Option<String>,
-    /// The same for those who download, where they reach the account by another address.
+    /// The endpoint for downloads, if clients reach the account at another one.
     #[serde(default)]
     pub public_endpoint: Option<String>,
 }
@@ -89,14 +89,14 @@ impl fmt::Debug for AzureSettings {
 }
 
 impl S3Settings {
-    /// Refuses what cannot be meant.
+    /// Rejects invalid settings.
     pub(super) fn check(&self) -> Result<(), ObjectError> {
         let texts = [&self.region, &self.access_key_id, &self.secret_access_key];
-        refuse(self.bucket.is_empty() || self.bucket.contains('/'), "S3 needs a bucket's name")?;
+        refuse(self.bucket.is_empty() || self.bucket.contains('/'), "S3 needs a bucket name")?;
         refuse(any_empty(texts), "an S3 setting is empty: leave it out instead")?;
         refuse(
             self.access_key_id.is_some() != self.secret_access_key.is_some(),
-            "access_key_id and secret_access_key go together",
+            "set both access_key_id and secret_access_key, or neither",
         )?;
         refuse(
             self.session_token.is_some() && self.access_key_id.is_none(),
@@ -108,12 +108,12 @@ impl S3Settings {
 }
 
 impl AzureSettings {
-    /// Refuses what cannot be meant.
+    /// Rejects invalid settings.
     pub(super) fn check(&self) -> Result<(), ObjectError> {
         refuse(self.account.is_empty(), "Azure needs an account")?;
         refuse(
             self.container.is_empty() || self.container.contains('/'),
-            "Azure needs a container's name",
+            "Azure needs a container name",
         )?;
         refuse(
             any_empty([&self.access_key, &self.sas_token]),
@@ -121,10 +121,10 @@ impl AzureSettings {
         )?;
         refuse(
             self.access_key.is_some() && self.sas_token.is_some(),
-            "give access_key or sas_token, not both",
+            "set access_key or sas_token, not both",
         )?;
         let broken = |key: &String| BASE64_STANDARD.decode(key).is_err();
-        refuse(self.access_key.as_ref().is_some_and(broken), "the access_key is not base64")?;
+        refuse(self.access_key.as_ref().is_some_and(broken), "the access_key must be base64")?;
         check_endpoint("endpoint", self.endpoint.as_deref())?;
         check_endpoint("public_endpoint", self.public_endpoint.as_deref())
     }
@@ -140,11 +140,11 @@ fn any_empty<const N: usize>(texts: [&Option<String>; N]) -> bool {
 
 fn check_endpoint(name: &str, endpoint: Option<&str>) -> Result<(), ObjectError> {
     let unusable = endpoint.is_some_and(|endpoint| parse_endpoint(endpoint).is_none());
-    let text = format!("{name} must be an address such as https://host:port, without credentials");
+    let text = format!("{name} must be a URL such as https://host:port, without credentials");
     refuse(unusable, &text)
 }
 
-/// An http(s) address that carries nothing secret.
+/// An http or https URL without secrets.
 pub fn parse_endpoint(text: &str) -> Option<Url> {
     Url::parse(text).ok().filter(|url| {
         matches!(url.scheme(), "http" | "https")
@@ -156,7 +156,7 @@ pub fn parse_endpoint(text: &str) -> Option<Url> {
     })
 }
 
-/// What makes an address of `LONGSHORE_OBJECTS_URL` impossible, whatever the storage says.
+/// Why a `LONGSHORE_OBJECTS_URL` is invalid, whatever the storage supports.
 pub fn problem_of(address: &str) -> Option<String> {
     let checked = Location::parse(address).and_then(|location| match location {
         Location::Files(_) => Ok(()),
@@ -169,7 +169,7 @@ pub fn problem_of(address: &str) -> Option<String> {
     })
 }
 
-/// What an address of `LONGSHORE_OBJECTS_URL` means.
+/// A parsed `LONGSHORE_OBJECTS_URL`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Location {
     Files(PathBuf),
@@ -178,14 +178,14 @@ pub(super) enum Location {
 }
 
 impl Location {
-    /// Reads `file:///DIR`, `s3://bucket/prefix?…` or `azure://container/prefix?…`. No error
-    /// repeats the address, since its query may hold credentials.
+    /// Parses `file:///DIR`, `s3://bucket/prefix?…` or `azure://container/prefix?…`. No error
+    /// repeats the URL, because its query may hold credentials.
     pub(super) fn parse(address: &str) -> Result<Self, ObjectError> {
         let url = Url::parse(address)
-            .map_err(|error| ObjectError::Settings(format!("not an address: {error}")))?;
+            .map_err(|error| ObjectError::Settings(format!("not a URL: {error}")))?;
         if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
             return Err(ObjectError::Settings(
-                "the address may have neither user:password@ nor a # part".into(),
+                "the URL must not contain user:password@ or a # part".into(),
             ));
         }
         match url.scheme() {
@@ -193,7 +193,7 @@ impl Location {
             "s3" => Self::s3(&url),
             "azure" => Self::azure(&url),
             other => Err(ObjectError::Settings(format!(
-                "{other}: is not file:///DIR, s3://bucket or azure://container"
+                "{other}: expected file:///DIR, s3://bucket or azure://container"
             ))),
         }
     }
@@ -202,7 +202,7 @@ impl Location {
         if let Some((name, _)) = pairs(url).into_iter().next() {
             return Err(unknown(&name, "none"));
         }
-        let wrong = || ObjectError::Settings("a directory is written file:///DIR".into());
+        let wrong = || ObjectError::Settings("write a directory as file:///DIR".into());
         url.to_file_path().map(Self::Files).map_err(|()| wrong())
     }
 
@@ -260,18 +260,18 @@ fn prefix(url: &Url) -> String {
     url.path().trim_matches('/').to_owned()
 }
 
-/// The query's pairs. A plus is a plus: keys are base64, and nobody writes `%2B` for it.
+/// The query's pairs. A plus stays a plus: keys are base64, and users do not encode it as `%2B`.
 fn pairs(url: &Url) -> Vec<(String, String)> {
     let query = url.query().unwrap_or_default().replace('+', "%2B");
     url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
 }
 
 fn truth(text: &str) -> Result<bool, ObjectError> {
-    text.parse().map_err(|_| ObjectError::Settings("path_style is true or false".into()))
+    text.parse().map_err(|_| ObjectError::Settings("path_style must be true or false".into()))
 }
 
 fn unknown(name: &str, known: &str) -> ObjectError {
-    ObjectError::Settings(format!("{name} is not known in the address; known are: {known}"))
+    ObjectError::Settings(format!("unknown parameter {name} in the URL; expected one of {known}"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Streams cut into parts of equal size, and digests off the async threads.
+//! Splits streams into parts of equal size, and computes digests outside of async threads.
 
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
@@ -9,25 +9,25 @@ use tokio_util::task::TaskTracker;
 
 use super::{ByteStream, Entry, ObjectError};
 
-/// More parts than this S3 takes of no upload; Azure takes 50,000 blocks.
+/// S3 allows no more parts in an upload; Azure allows 50,000 blocks.
 const MOST_PARTS: u64 = 10_000;
 
-/// Parts of one upload under way at once. With one more being filled, an upload holds this
-/// many parts in memory and one.
+/// Parts of one upload in progress at the same time. One more is being filled, so an upload holds
+/// one more part in memory.
 pub(super) const PARTS_IN_FLIGHT: usize = 3;
 
-/// Requests that delete, under way at once.
+/// Delete requests in progress at the same time.
 const DELETES_IN_FLIGHT: usize = 16;
 
-/// The size of the parts of an object of `size` bytes: `smallest`, unless that would make too
-/// many; then as many whole MiB as are needed.
+/// The part size for an object of `size` bytes: `smallest`, or, if that makes too many parts, the
+/// smallest sufficient number of whole MiB.
 pub(super) fn part_size(size: u64, smallest: u64) -> u64 {
     const MIB: u64 = 1024 * 1024;
     smallest.max(size.div_ceil(MOST_PARTS).div_ceil(MIB) * MIB)
 }
 
-/// Cuts a stream into parts of `part` bytes each, the last one shorter, numbered from 1. An
-/// error if the stream does not have exactly `size` bytes.
+/// Splits a stream into parts of `part` bytes each, the last one shorter, numbered from 1. Fails if
+/// the stream does not have exactly `size` bytes.
 pub(super) fn in_parts(
     body: ByteStream,
     size: u64,
@@ -74,14 +74,13 @@ impl Cutter {
     }
 }
 
-/// The parts of an upload that are under way. They run to their end also when nobody waits for
-/// them any more: an upload that is given up waits for them first, so that no part reaches the
-/// store behind the request that removes what was sent.
+/// The parts of an upload in progress. They always run to their end: an upload that is given up
+/// waits for them first, so that no part reaches the store after the request that deletes them.
 #[derive(Clone, Default)]
 pub(super) struct UnderWay(TaskTracker);
 
 impl UnderWay {
-    /// Begins the work on a part.
+    /// Starts the work on a part.
     pub fn begin<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, ObjectError>> + Send + 'static,
@@ -90,20 +89,20 @@ impl UnderWay {
         async move { task.await.map_err(|_| stopping())? }.boxed()
     }
 
-    /// Waits until none is under way.
+    /// Waits until no part is in progress.
     pub async fn ended(&self) {
         self.0.close();
         self.0.wait().await;
     }
 }
 
-/// The whole of a stream that is known to be small.
+/// Collects a stream that is known to be small.
 pub(super) async fn collect(body: ByteStream, size: u64) -> Result<Bytes, ObjectError> {
     let parts: Vec<(i32, Bytes)> = in_parts(body, size, size.max(1)).try_collect().await?;
     Ok(parts.into_iter().next().map(|(_, bytes)| bytes).unwrap_or_default())
 }
 
-/// Deletes every entry by its key; answers how many there were.
+/// Deletes every entry by its key; returns their number.
 pub(super) async fn delete_each<D>(
     entries: Vec<Entry>,
     delete: impl Fn(String) -> D,
@@ -117,14 +116,14 @@ where
     Ok(count)
 }
 
-/// The error of a stream that was not as long as it was said to be.
+/// The error of a stream with the wrong length.
 pub(super) fn wrong_size(seen: u64, size: u64) -> ObjectError {
     ObjectError::Refused(format!(
-        "an object announced with {size} bytes had {seen} (or more): it was not written"
+        "an object declared with {size} bytes had {seen} or more; it was not written"
     ))
 }
 
-/// Adds `bytes` to a digest, on a thread for such work.
+/// Adds `bytes` to a digest, on a compute thread.
 pub(super) async fn digest(mut md5: Md5, bytes: Bytes) -> Result<Md5, ObjectError> {
     let work = move || {
         md5.update(&bytes);
@@ -138,7 +137,7 @@ pub(super) async fn md5(bytes: &Bytes) -> Result<[u8; 16], ObjectError> {
     Ok(digest(Md5::new(), bytes.clone()).await?.finalize().into())
 }
 
-/// The error of work whose thread was ended with the program.
+/// The error of work whose thread ended with the program.
 pub(super) fn stopping() -> ObjectError {
     ObjectError::Unavailable("the program is stopping".into())
 }

@@ -1,4 +1,4 @@
-//! What a process keeps of the store, read again beside the calls that use it.
+//! A process's cache of stored values, refreshed in the background.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -12,44 +12,43 @@ use tokio::time::{sleep, timeout};
 
 use super::{StoreError, answered};
 
-/// The pause after a read that failed, where a value is known.
+/// The pause after a failed read, if a value is cached.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// For how long a cache goes on with what it read.
+/// How long a cache uses its values.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// What the log calls a value.
+    /// The value's name in the log.
     pub name: &'static str,
-    /// From this age on a value is read again beside the calls.
+    /// From this age on, a value is refreshed in the background.
     pub fresh: Duration,
-    /// From this age on calls wait for that, unless the read before failed.
+    /// From this age on, callers wait for the refresh, unless the last read failed.
     pub confirmed: Duration,
-    /// How long a call waits where a value is known.
+    /// How long a caller waits if a value is cached.
     pub patience: Duration,
-    /// How long a value is used that cannot be read again.
+    /// How long a value is used that cannot be refreshed.
     pub kept: Duration,
-    /// When a read is given up; calls wait for that long where no value is known.
+    /// Time limit of a read; callers wait that long if no value is cached.
     pub give_up: Duration,
-    /// Values that are known at most: the one read longest ago goes first.
+    /// Maximum number of cached values; the oldest read is evicted first.
     pub most: usize,
-    /// Reads at once, of known values and of others each.
+    /// Concurrent reads, of cached keys and of other keys each.
     pub reads: usize,
-    /// Errors after which a known value is used. After others it is forgotten.
+    /// Errors after which a cached value is still used. Other errors evict it.
     pub survives: fn(&StoreError) -> bool,
 }
 
-/// Values by their keys. Only keys that have a value in the store are to be asked for: whatever
-/// is asked for is read.
+/// Values by their keys. Look up only keys that exist in the store, because each lookup is a read.
 pub struct Cache<K, V> {
     rules: Rules,
     entries: Mutex<HashMap<K, Entry<V>>>,
-    /// Places for reads, of known values and of others.
+    /// Permits for reads, of cached keys and of other keys.
     known: Semaphore,
     first: Semaphore,
 }
 
 struct Entry<V> {
-    /// With the time when the store was asked for it.
+    /// With the time when the read started.
     value: Option<(Arc<V>, Instant)>,
     reading: Option<Reading<V>>,
     failed: Option<Instant>,
@@ -57,13 +56,13 @@ struct Entry<V> {
 
 type Found<V> = Result<Arc<V>, Arc<StoreError>>;
 
-/// A read that is under way, for all calls that wait for it.
+/// A read in progress, shared by all callers that wait for it.
 struct Reading<V> {
     since: Instant,
     found: watch::Receiver<Option<Found<V>>>,
 }
 
-// Derived, it would require values that can be cloned.
+// A derived implementation would require `V: Clone`.
 impl<V> Clone for Reading<V> {
     fn clone(&self) -> Self {
         Self { since: self.since, found: self.found.clone() }
@@ -95,17 +94,17 @@ where
         Arc::new(Self { rules, entries: Mutex::default(), known, first })
     }
 
-    /// Forgets a value: the next call reads it.
+    /// Evicts a value: the next call reads it again.
     pub fn forget(&self, key: &K) {
         self.entries.lock().remove(key);
     }
 
-    /// Whether a value, or a read of it, is there.
+    /// Whether a value, or a read of it, exists.
     pub fn knows(&self, key: &K) -> bool {
         self.entries.lock().contains_key(key)
     }
 
-    /// The value of a key, which `read` reads from the store where that is due.
+    /// The value of a key; `read` reads it from the store if it is missing or too old.
     pub async fn get(
         self: &Arc<Self>,
         key: K,
@@ -126,7 +125,7 @@ where
                 entry.reading = Some(under_way.unwrap_or_else(begin));
             }
             match (value, &entry.reading) {
-                // Where the last read failed, no call waits for the next.
+                // After a failed read, callers do not wait for the next.
                 (Some(value), _) if age < rules.confirmed || entry.failed.is_some() => {
                     return Ok(value);
                 }
@@ -141,7 +140,7 @@ where
         }
     }
 
-    /// Begins to read, in a task of its own.
+    /// Starts a read in its own task.
     fn begin(
         self: &Arc<Self>,
         key: K,
@@ -177,7 +176,7 @@ where
             }
             (Err(error), Some(entry)) if entry.value.is_some() && (self.rules.survives)(error) => {
                 let name = self.rules.name;
-                tracing::warn!(%error, ?key, "a known {name} cannot be read again; it is still used");
+                tracing::warn!(%error, ?key, "cannot refresh the cached {name}; still using it");
                 (entry.reading, entry.failed) = (None, Some(Instant::now()));
             }
             (Err(_), _) => {
@@ -232,11 +231,11 @@ mod tests {
     async fn old_values_are_waited_for_and_survive_a_silent_store() {
         let cache = Cache::new(RULES);
         assert!(cache.get(1, silent()).await.is_err());
-        assert!(!cache.knows(&1), "keys without a value are forgotten");
+        assert!(!cache.knows(&1), "keys without a value are evicted");
         cache.get(1, ready(Ok(1))).await.unwrap();
         assert_eq!(*cache.get(1, ready(Ok(2))).await.unwrap(), 2);
         assert_eq!(*cache.get(1, silent()).await.unwrap(), 2);
-        // After that no call waits.
+        // Callers no longer wait after that.
         assert_eq!(*cache.get(1, pending()).await.unwrap(), 2);
     }
 

@@ -1,14 +1,13 @@
-//! Rows shared out among workers: who may work on what, and for how long.
+//! Rows distributed among workers: which worker may do which work, and for how long.
 //!
-//! A row of `claims` is one thing to do: an export's part, its finishing, a delivery. A
-//! worker takes a few at a time, from the job that has fewest under way, and holds them
-//! by a lease that it renews while it works. `due_at` is the one time of a row: not to be
-//! taken before it; while somebody has it, the end of the lease. Who comes too late finds
-//! another owner in the row, or none, and whatever it wanted to write is refused by
-//! [`finish`]. A row that is done is gone. Rows of a kind that a program does not know are
-//! nobody's of its: they wait for one that does.
+//! A row of `claims` is one task: an export's part, its finishing, a delivery. A worker claims a
+//! few at a time, from the job with the fewest in progress, and holds them with a lease that it
+//! renews while it works. `due_at` is the only time of a row: the earliest time to claim it, or,
+//! for a claimed row, the end of the lease. A worker that is too late finds another owner in the
+//! row, or no row, and [`finish`] rejects its writes. A finished row is deleted. A program ignores
+//! rows of a kind that it does not know; they wait for a program that does.
 //!
-//! Times are the database's own, so that a worker with a wrong clock steals nothing.
+//! Times are from the database's clock, so that a worker with a wrong clock cannot steal work.
 
 use std::time::Duration;
 
@@ -20,8 +19,7 @@ use crate::{Store, StoreError, Tx, execute, on};
 use kit::clock::millis;
 use kit::retry::Retry;
 
-/// What a row is about: each kind is claimed on its own, so that no kind waits for
-/// another.
+/// The kind of a row. Each kind is claimed separately, so that kinds do not block each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {
     name: &'static str,
@@ -29,13 +27,13 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// One whose jobs are of many pieces of work.
+    /// A kind whose jobs have many tasks.
     pub const fn new(name: &'static str) -> Self {
         Self { name, is_one_work: false }
     }
 
-    /// One whose jobs are one piece of work each: who cannot do one row of it can hardly do
-    /// another.
+    /// A kind whose jobs have a single task: a worker that fails one row of it will likely fail
+    /// others.
     pub const fn one_work(name: &'static str) -> Self {
         Self { name, is_one_work: true }
     }
@@ -44,28 +42,28 @@ impl Kind {
         self.name
     }
 
-    /// Whether a job is one piece of work.
+    /// Whether a job has a single task.
     pub fn is_one_work(self) -> bool {
         self.is_one_work
     }
 }
 
-/// A row that this worker has.
+/// A row that this worker holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub kind: Kind,
     pub job: Uuid,
     pub item: i64,
-    /// Which try this is, from 1. A row that is offered anew begins at 1 again.
+    /// Number of the attempt, from 1. Offering the row again resets it to 1.
     pub attempt: i32,
-    /// Of this one taking: what the row must still hold for the claim to be good.
+    /// Identifies this claim: the row must still have this owner for the claim to be valid.
     owner: Uuid,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
-    /// The lease ran out and another worker has the row, or it was withdrawn. Whatever
-    /// was done for it must not be counted.
+    /// The lease expired and another worker has the row, or the row was withdrawn. The work must
+    /// not take effect.
     #[error("the claim was lost to another worker, or withdrawn")]
     Lost,
     #[error(transparent)]
@@ -91,8 +89,8 @@ impl Retry for ClaimError {
     }
 }
 
-/// The database's clock in milliseconds since the epoch. On PostgreSQL also as it was when a
-/// statement began, which an index can be searched with; of use where no transaction is around it.
+/// The database's clock in milliseconds since the epoch. On PostgreSQL also the time at which the
+/// statement began, which can be used with an index; for statements outside of transactions.
 #[macro_export]
 macro_rules! now_sql {
     (postgres) => {
@@ -116,8 +114,7 @@ pub async fn now(tx: &mut Tx) -> Result<i64, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(sql).fetch_one(c).await?))
 }
 
-/// Offers one row, to be taken no sooner than after `delay`. One that is there already
-/// stays as it is.
+/// Offers one row, to be claimed after `delay`. An existing row stays as it is.
 pub async fn offer(
     tx: &mut Tx,
     kind: Kind,
@@ -128,23 +125,24 @@ pub async fn offer(
     offer_range(tx, kind, job, item..item + 1, delay).await
 }
 
-/// Rows of a job after whose offer PostgreSQL looks at the table anew, which takes some 30 ms.
+/// Number of offered rows of a job after which PostgreSQL analyzes the table, which takes about 30
+/// ms.
 const MANY: i64 = 500;
 
-/// Has PostgreSQL look at the table after `rows` were offered, if they are many. How rows are
-/// taken is planned by what is known of the table: what was known before may be that it has none
-/// of this kind, and then each taking sorts all of them. Not within the transaction that offers
-/// them, which would keep others from theirs; where it fails, autovacuum does it later.
+/// Lets PostgreSQL analyze the table after `rows` were offered, if they are many. Otherwise its
+/// statistics may say that the table has no rows of this kind, and each claim sorts all of them.
+/// Runs outside of the transaction that offers the rows, which would block others. If it fails,
+/// autovacuum does it later.
 pub async fn note_many(store: &Store, rows: i64) {
     let Store::Postgres { pool, .. } = store else { return };
     if rows >= MANY
         && let Err(error) = sqlx::query("ANALYZE claims").execute(pool).await
     {
-        tracing::debug!(%error, "claims could not be analyzed");
+        tracing::debug!(%error, "cannot analyze the claims table");
     }
 }
 
-/// Offers the rows of a whole job, numbered by `items`; after the commit, [`note_many`].
+/// Offers the rows of a whole job, numbered by `items`; call [`note_many`] after the commit.
 pub async fn offer_range(
     tx: &mut Tx,
     kind: Kind,
@@ -159,8 +157,7 @@ pub async fn offer_range(
     insert(tx, kind, job, items, due_at).await
 }
 
-/// Offers one row, to be taken no sooner than at a time of the database's clock. One that is
-/// there already stays as it is.
+/// Offers one row, to be claimed at a time of the database's clock. An existing row stays as it is.
 pub async fn offer_at(
     tx: &mut Tx,
     kind: Kind,
@@ -171,8 +168,8 @@ pub async fn offer_at(
     insert(tx, kind, job, item..item + 1, due_at).await
 }
 
-/// Offers one row, to be taken at once. One that is there already is brought forward, unless
-/// somebody has it or had it.
+/// Offers one row for now. An existing row is moved to now, unless a worker holds it or has held
+/// it.
 pub async fn bring_forward(
     tx: &mut Tx,
     kind: Kind,
@@ -225,8 +222,8 @@ async fn insert(
     Ok(())
 }
 
-// Asked as the smallest `due_at`, so that PostgreSQL goes by the index. For an EXISTS it may scan
-// the table, from its beginning, where the rows lie that are gone.
+// Uses the smallest `due_at`, so that PostgreSQL uses the index. For an EXISTS it may scan the
+// table from its start, where the deleted rows are.
 macro_rules! ends_sql {
     ($now:expr) => {
         concat!(
@@ -292,24 +289,24 @@ macro_rules! take_sql {
     };
 }
 
-/// How many jobs are tried: others may have taken all that a job had, or hold the locks of it.
+/// Number of jobs to try: others may have claimed all rows of a job, or locked them.
 const LOOKS: usize = 3;
 
-/// What a look for rows finds.
+/// The result of a query for work.
 #[derive(Debug, Default)]
 pub struct Taken {
     pub claims: Vec<Claim>,
-    /// Where none was taken: in how long the next row of the kind is due, leases included. It is
-    /// zero where a row is due that cannot be taken now. None where there is no row.
+    /// If no row was claimed: the time until the next row of the kind is due, including leases.
+    /// Zero if a due row cannot be claimed now. None if there are no rows.
     pub next: Option<Duration>,
 }
 
-/// Takes up to `limit` rows of `kind`, all of one job, which is none of `avoided`: the one that
-/// has fewest under way. No job has more than `per_job` under way (by one round's worth more
-/// where two workers take at the same moment).
+/// Claims up to `limit` rows of `kind`, all of one job that is not in `avoided`: the job with the
+/// fewest rows in progress. A job has at most `per_job` rows in progress (or one round more if two
+/// workers claim at the same moment).
 ///
-/// Two or three short statements and no transaction around them, since a fleet does this for
-/// each row: 7 ms went into one statement that did all of it where a job had 4,000 rows.
+/// Uses two or three short statements without a transaction, because the fleet does this for each
+/// row: a single statement took 7 ms when a job had 4,000 rows.
 pub async fn take(
     store: &Store,
     kind: Kind,
@@ -324,7 +321,7 @@ pub async fn take(
             Ends::Due(first, last) => (first, last),
             Ends::Later(next) => return Ok(Taken { claims: Vec::new(), next }),
         };
-        // Mostly there is one job, and nothing to choose.
+        // Usually there is only one job.
         let next = match first == last && per_job == u32::MAX && tried.is_empty() {
             true => Some((first, 0)),
             false => next_job(store, kind, per_job, &tried).await?,
@@ -343,9 +340,9 @@ pub async fn take(
 /// The rows of a kind.
 #[derive(Debug, PartialEq, Eq)]
 enum Ends {
-    /// A row is due; these are the first and the last job that have any.
+    /// A row is due; these are the first and the last job with due rows.
     Due(Uuid, Uuid),
-    /// None is, and the next one will be in so long.
+    /// No row is due; the next one will be after this time.
     Later(Option<Duration>),
 }
 
@@ -353,15 +350,15 @@ impl Ends {
     fn new(found: Option<(i64, Option<Uuid>, Option<Uuid>)>) -> Self {
         match found {
             Some((..=0, Some(first), Some(last))) => Self::Due(first, last),
-            // All were taken away in between.
+            // Other workers claimed all of them in between.
             Some((..=0, ..)) | None => Self::Later(None),
             Some((pause, ..)) => Self::Later(Some(Duration::from_millis(pause.unsigned_abs()))),
         }
     }
 }
 
-/// Whether a row of a kind is due, or when: all that an idle worker asks; on SQLite it never waits
-/// for the write lock.
+/// Whether a row of a kind is due, or when: the only query of an idle worker. On SQLite it never
+/// waits for the write lock.
 async fn ends(store: &Store, kind: Kind) -> Result<Ends, StoreError> {
     const POSTGRES: &str = ends_sql!(now_sql!(postgres_statement));
     const SQLITE: &str = ends_sql!(now_sql!(sqlite));
@@ -375,8 +372,8 @@ async fn ends(store: &Store, kind: Kind) -> Result<Ends, StoreError> {
     }))
 }
 
-/// The job that has fewest rows under way of those that have one due and room for more, and
-/// how many; none of those that were tried.
+/// The job with the fewest rows in progress, of those with a due row and below the limit, and the
+/// number of these rows; ignores the jobs that were tried.
 async fn next_job(
     store: &Store,
     kind: Kind,
@@ -407,7 +404,7 @@ async fn take_of(
     limit: i64,
     lease: Duration,
 ) -> Result<Vec<Claim>, StoreError> {
-    // An array, since a join by what is picked can be planned the other way round.
+    // An array, because PostgreSQL might reverse the order of a join.
     const POSTGRES: &str = take_sql!(
         now_sql!(postgres_statement),
         "FOR UPDATE SKIP LOCKED",
@@ -428,7 +425,7 @@ async fn take_of(
                 .await?
         };
     }
-    // SQLite returns nothing of what a row was before, and has one process to ask it.
+    // SQLite cannot return the old values of a row, and only one process uses it.
     let (rows, out_of_time) = match store {
         Store::Postgres { pool, .. } => (taken!(POSTGRES, pool), Vec::new()),
         Store::Sqlite { read, write, .. } => {
@@ -452,7 +449,7 @@ async fn take_of(
     Ok(claims)
 }
 
-/// The rows of a job whose lease ran out while somebody held them.
+/// The rows of a job whose lease expired while a worker held them.
 async fn out_of_time(pool: &SqlitePool, kind: Kind, job: Uuid) -> Result<Vec<i64>, StoreError> {
     Ok(sqlx::query_scalar(concat!(
         "SELECT item FROM claims WHERE kind = $1 AND job = $2 AND owner IS NOT NULL AND due_at <= ",
@@ -464,7 +461,7 @@ async fn out_of_time(pool: &SqlitePool, kind: Kind, job: Uuid) -> Result<Vec<i64
     .await?)
 }
 
-/// Puts the end of the lease off. [`ClaimError::Lost`] means: stop working on it.
+/// Extends the lease. On [`ClaimError::Lost`], stop the work.
 pub async fn renew(store: &Store, claim: &Claim, lease: Duration) -> Result<(), ClaimError> {
     let mut tx = store.write().await?;
     extend(&mut tx, claim, lease).await?;
@@ -476,31 +473,31 @@ pub async fn extend(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<(), C
     set_due(tx, claim, lease, Some(claim.owner), None).await
 }
 
-/// Notes progress, in the transaction that writes it: the lease begins anew, and so do the
-/// attempts. [`ClaimError::Lost`] means: write nothing.
+/// Records progress in the transaction that writes it: restarts the lease and the count of
+/// attempts. On [`ClaimError::Lost`], write nothing.
 pub async fn progress(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<(), ClaimError> {
     set_due(tx, claim, lease, Some(claim.owner), Some(1)).await
 }
 
-/// Offers the row anew, to be taken after `delay`, as if nobody had had it.
+/// Offers the row again after `delay`, as if it had never been claimed.
 pub async fn offer_again(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
     finish(tx, claim).await?;
     Ok(offer(tx, claim.kind, claim.job, claim.item, delay).await?)
 }
 
-/// Leaves the row to others, to be taken after `delay`: the try does not count. Its number is
-/// given out again, but none before it ever is: what earlier tries wrote goes by theirs, and they
-/// may still be at it.
+/// Returns the row to others after `delay`, without counting the attempt. Its number is reused, but
+/// earlier numbers never are: earlier attempts mark their writes with theirs, and may still be
+/// running.
 pub async fn leave(store: &Store, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
     let mut tx = store.write().await?;
     set_due(&mut tx, claim, delay, None, Some(claim.attempt - 1)).await?;
     Ok(tx.commit().await?)
 }
 
-/// Removes the row of a thing that is done, in the transaction that writes the result: the
-/// one guard that makes a late worker's result count for nothing.
+/// Deletes the row of a finished task, in the transaction that writes the result. This is the only
+/// check that rejects the result of a late worker.
 ///
-/// The owner is compared as in [`set_due`].
+/// Compares the owner for the reason given at [`set_due`].
 pub async fn finish(tx: &mut Tx, claim: &Claim) -> Result<(), ClaimError> {
     let gone = execute!(
         tx,
@@ -516,19 +513,19 @@ pub async fn finish(tx: &mut Tx, claim: &Claim) -> Result<(), ClaimError> {
     if gone == 1 { Ok(()) } else { Err(ClaimError::Lost) }
 }
 
-/// Gives the row up for now: anybody may take it after `delay`, as another attempt.
+/// Returns the row for now: any worker may claim it after `delay`, as another attempt.
 pub async fn put_off(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
     set_due(tx, claim, delay, None, None).await
 }
 
-/// [`put_off`], in a transaction of its own.
+/// [`put_off`] in its own transaction.
 pub async fn hand_back(store: &Store, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
     let mut tx = store.write().await?;
     put_off(&mut tx, claim, delay).await?;
     Ok(tx.commit().await?)
 }
 
-/// Withdraws every row of a job, taken or not; who works on one finds its claim lost.
+/// Withdraws all rows of a job; a worker on one of them finds its claim lost.
 pub async fn withdraw(tx: &mut Tx, kind: Kind, job: Uuid) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -537,7 +534,7 @@ pub async fn withdraw(tx: &mut Tx, kind: Kind, job: Uuid) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Withdraws one row, likewise.
+/// Withdraws one row in the same way.
 pub async fn withdraw_one(tx: &mut Tx, kind: Kind, job: Uuid, item: i64) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -549,8 +546,8 @@ pub async fn withdraw_one(tx: &mut Tx, kind: Kind, job: Uuid, item: i64) -> Resu
     Ok(())
 }
 
-// The owner is compared so that PostgreSQL does not look for the row in `claims_held`, among all
-// that are held and were since its last vacuum.
+// The owner is compared so that PostgreSQL does not search `claims_held`, which has all rows that
+// were held since the last vacuum.
 macro_rules! set_due_sql {
     ($now:expr) => {
         concat!(
@@ -562,8 +559,7 @@ macro_rules! set_due_sql {
     };
 }
 
-/// Sets when the row comes due and whose it is from then on; the attempts, too, where they are
-/// given.
+/// Sets the due time and the owner of a row, and the attempts if given.
 async fn set_due(
     tx: &mut Tx,
     claim: &Claim,

@@ -1,6 +1,6 @@
-//! What a column is in Rust: rows read into structs, and enums kept as text.
+//! Conversions of columns: rows to structs, and enums stored as text.
 //!
-//! sqlx's own derives would build it, both drivers and SQLite a second time, for the compiler.
+//! sqlx's derive macros would compile it, both drivers and SQLite again for the build host.
 
 use sqlx::error::BoxDynError;
 
@@ -127,7 +127,7 @@ macro_rules! text_enum {
     };
 }
 
-/// The error of a column that holds a name which this program does not know.
+/// The error for a column with a name that this program does not know.
 pub fn unknown(kind: &str, name: &str) -> BoxDynError {
     format!("{name:?} is not a value of {kind}").into()
 }

@@ -1,33 +1,31 @@
-//! Documents in columns: JSON that outlives the program that wrote it, since the programs of two
+//! Documents in columns: JSON that other versions of the program read, because the programs of two
 //! versions run side by side while a fleet is upgraded, and go back to the older one.
 //!
-//! One rule holds for all that goes from one process to another, in rows and
-//! in the log, for whoever changes what is written:
+//! These rules hold for all data that goes from one process to another, in rows and in the log:
 //!
-//! * Members are added, and never renamed, removed or given another type or meaning. Readers pass
-//!   over those that they do not know, and have a default for those that a former version did not
-//!   write.
-//! * What a reader must not pass over, or must not drop as it writes the document anew, gets
-//!   another version: a JSON object that begins with `{"v":2,`. Without that it is version 1. Of
-//!   a word (a state, a kind, a channel) another word is that, and of a claim another kind.
+//! * Fields are added, and never renamed, removed or given another type or meaning. Readers ignore
+//!   unknown fields, and have a default for those that a previous version did not write.
+//! * A change that a reader must not ignore, or must not drop as it rewrites the document, gets
+//!   another version: a JSON object that begins with `{"v":2,`. Without that it is version 1. Of a
+//!   name (a state, a kind, a channel) a new name is that, and of a claim a new kind.
 //! * A program writes only what the release before it can read: what a release learns to read, the
 //!   next one may write. So an upgrade can be taken back.
-//! * What a program does not know all the same waits for a newer one
+//! * Data that a program still does not know waits for a newer one
 //!   ([`Retry::needs_newer`](kit::retry::Retry::needs_newer)): a partition stands still and says
-//!   so, a claim is offered anew without counting the try, a call is answered 503. It is never a
-//!   dead letter, nothing fails for it, and nothing of it is dropped.
+//!   so, a claim is offered again without counting the attempt, a request gets 503. It is never a
+//!   dead letter, it fails no work, and it is never dropped.
 //!
-//! `tests/upgrade` holds what each release wrote; what it wrote is read for ever.
+//! `tests/upgrade` has data of each release; it must stay readable forever.
 //!
 //! | documents | how they are read |
 //! |---|---|
 //! | `workspaces.*`, `api_keys.*`, `scim_tokens.allow`, `control_groups.slices`, `apps.activity_types`, `campaigns.tags` and `content`, `segments.audience`, `catalogs.fields`, `catalog_selections.definition`, `dashboard_users.doc`, `schedules.request`, `export_jobs.fields` and `plan`, `dispatches.order_json` and `segment`, `dispatch_waves.wave`, `dispatch_parts.wave` and `named`, `transactional_emails.recipient` | [`parsed`] |
 //! | `storages.config`, `channels.config` | the same, once they are unsealed |
 //! | `activity.body` | its first byte is the version (`users::activity`) |
-//! | `users.doc`, `catalog_items.doc`, `transactional_emails.trigger_properties` | members are what users and callers gave; those that a program does not know stay |
+//! | `users.doc`, `catalog_items.doc`, `transactional_emails.trigger_properties` | fields are those of users and callers; unknown ones stay |
 //! | `transactional_emails.attributes`, `dead_letters.payload` | as messages of the log |
-//! | `deliveries.body`, `content_cards.card`, `console_log.record`, `idempotency_claims.answer` | not read: handed on as they are |
-//! | `claims.kind` | of kinds that a program does not know it takes none |
+//! | `deliveries.body`, `content_cards.card`, `console_log.record`, `idempotency_claims.answer` | not read, but passed on unchanged |
+//! | `claims.kind` | a program claims no rows of unknown kinds |
 
 use std::fmt::Display;
 
@@ -50,7 +48,7 @@ pub fn parsed<'a, T: Deserialize<'a>>(
             let is_newer = is_unknown_word(&error);
             if is_newer { StoreError::Newer(text) } else { StoreError::Corrupt(text) }
         }),
-        other => Err(StoreError::Newer(format!("{column} of {row} is of version {other}"))),
+        other => Err(StoreError::Newer(format!("{column} of {row} has version {other}"))),
     }
 }
 
@@ -68,19 +66,19 @@ pub fn column<'a, T: Deserialize<'a>>(
     })
 }
 
-/// Whether JSON could not be read for a word that this program does not know, such as the kind of
-/// something: another release's. serde tells it by its text alone, which the tests below hold.
+/// Whether JSON was unreadable because of a name that this program does not know, such as a kind
+/// from another release. serde reports it only in its text, which the tests below check.
 pub fn is_unknown_word(error: &serde_json::Error) -> bool {
     error.is_data() && error.to_string().starts_with("unknown variant ")
 }
 
-/// The same of what is secret: the error repeats nothing of it.
+/// The same for secrets: the error repeats nothing of the value.
 pub fn parsed_secret<'a, T: Deserialize<'a>>(
     column: &str,
     row: impl Display,
     text: &'a [u8],
 ) -> Result<T, StoreError> {
-    let corrupt = || StoreError::Corrupt(format!("{column} of {row}: it is of no known form"));
+    let corrupt = || StoreError::Corrupt(format!("{column} of {row}: unknown format"));
     let text = std::str::from_utf8(text).map_err(|_| corrupt())?;
     match parsed(column, &row, text) {
         Err(StoreError::Corrupt(_)) => Err(corrupt()),
@@ -88,7 +86,7 @@ pub fn parsed_secret<'a, T: Deserialize<'a>>(
     }
 }
 
-/// A word in a column that this program does not know.
+/// The error for a name in a column that this program does not know.
 pub fn unknown(column: &str, row: impl Display, word: &str) -> StoreError {
     StoreError::Newer(format!("{column} of {row} is {word:?}"))
 }
@@ -121,7 +119,7 @@ mod tests {
         for text in [r#"{"v":2,"a":1}"#, r#"{"v":20}"#, r#"{"v":2"#] {
             let error = read(text).unwrap_err();
             assert!(error.needs_newer() && error.can_retry(), "{text}: {error}");
-            assert!(error.to_string().starts_with("table.column of 7 is of version 2"), "{error}");
+            assert!(error.to_string().starts_with("table.column of 7 has version 2"), "{error}");
         }
         for text in ["", "{", r#"{"a":"x"}"#, r#"{"v":-1}"#, r#"{"v":}"#] {
             let error = read(text).unwrap_err();

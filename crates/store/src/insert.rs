@@ -1,6 +1,6 @@
 //! Inserts many rows, with one statement for both databases.
 
-/// Rows of one SQLite statement: well below the parameters that it may have.
+/// Rows of one SQLite statement: well below its limit of parameters.
 pub const SQLITE_ROWS: usize = 250;
 
 /// Inserts rows in their order, all with one statement on PostgreSQL (which is given an array a

@@ -1,4 +1,4 @@
-//! What `doctor` and `migrate` look at before they use a database.
+//! The checks of `doctor` and `migrate` before they use a database.
 
 use std::str::FromStr as _;
 
@@ -7,14 +7,14 @@ use sqlx::{Connection as _, PgConnection};
 
 use super::{StoreError, from_row, now_sql};
 
-/// The oldest PostgreSQL that serves: lz4 columns came with it.
+/// The oldest supported PostgreSQL: the first with lz4 columns.
 const OLDEST: i32 = 140_000;
-/// A batch of users may touch every slice, each a partition with an index.
+/// A batch of users may touch every slice, and each is a partition with an index.
 const LOCKS: i64 = 1_024;
-/// Milliseconds that the clocks may differ.
+/// Allowed difference of the clocks in milliseconds.
 const CLOCK: i64 = 5_000;
 
-/// What a PostgreSQL server is like.
+/// Properties of a PostgreSQL server.
 #[derive(Clone, Debug)]
 pub struct Server {
     /// Such as 150004.
@@ -27,12 +27,12 @@ pub struct Server {
 from_row! { Server { version, max_locks_per_transaction, has_lz4, now } }
 
 impl Server {
-    /// What must be changed at the server, a line each; `now` is this machine's clock.
+    /// The required changes of the server, one per line; `now` is this machine's clock.
     pub fn problems(&self, now: i64) -> Vec<String> {
         let mut problems = Vec::new();
         if self.version < OLDEST {
             problems.push(format!(
-                "the server is PostgreSQL {}: 14 or newer is needed",
+                "the server is PostgreSQL {}: 14 or newer is required",
                 self.version / 10_000
             ));
         }
@@ -44,12 +44,12 @@ impl Server {
             ));
         }
         if !self.has_lz4 {
-            problems.push("the server was built without lz4: use a build that has it".into());
+            problems.push("the server was built without lz4: use a build with lz4".into());
         }
         let apart = (self.now - now).abs();
         if apart > CLOCK {
             problems.push(format!(
-                "its clock and this machine's are {} s apart: let both follow NTP",
+                "its clock and this machine's differ by {} s: synchronize both (NTP)",
                 apart / 1000
             ));
         }
@@ -57,7 +57,7 @@ impl Server {
     }
 }
 
-/// Connects once, without a pool, and answers what the server is like; none of SQLite.
+/// Connects once, without a pool, and returns the server's properties; none for SQLite.
 pub async fn reach(url: &str) -> Result<Option<Server>, StoreError> {
     if url.starts_with("sqlite:") {
         return Ok(None);
@@ -91,7 +91,7 @@ mod tests {
             (Server { version: 130_009, ..good.clone() }, "PostgreSQL 13"),
             (Server { max_locks_per_transaction: 64, ..good.clone() }, "max_locks"),
             (Server { has_lz4: false, ..good.clone() }, "lz4"),
-            (Server { now: 60_000, ..good.clone() }, "60 s apart"),
+            (Server { now: 60_000, ..good.clone() }, "differ by 60 s"),
         ] {
             let problems = server.problems(0);
             assert!(problems.len() == 1 && problems[0].contains(word), "{problems:?}");

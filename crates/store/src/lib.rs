@@ -1,9 +1,9 @@
-//! The two databases behind one face: PostgreSQL for a fleet, SQLite alone.
+//! The two databases behind one interface: PostgreSQL for a fleet, SQLite for standalone.
 //!
-//! SQL is written once wherever both can run it: numbered parameters, `ON CONFLICT …
-//! RETURNING`, common table expressions. [`on!`](crate::on) runs one statement on
-//! whichever database a transaction belongs to; [`Tx::is_postgres`] is for the few places
-//! that branch. Times are milliseconds since the epoch, ids are UUIDs, JSON is text.
+//! SQL is written once wherever both can run it: numbered parameters, `ON CONFLICT … RETURNING`,
+//! common table expressions. [`on!`](crate::on) runs one statement on the database of a
+//! transaction; [`Tx::is_postgres`] is for the few places that differ. Times are milliseconds since
+//! the epoch, ids are UUIDs, JSON is text.
 
 pub mod cache;
 pub mod claims;
@@ -34,18 +34,18 @@ pub use kit::named;
 use kit::private;
 use kit::retry::Retry;
 
-/// A connection that was unused for longer is asked whether it is still there.
+/// A connection that was idle for longer is tested before use.
 const TRUSTED: Duration = Duration::from_secs(1);
 
-/// The store of rows. Cheap to clone.
+/// The database. Cheap to clone.
 #[derive(Clone, Debug)]
 pub enum Store {
     Postgres {
         pool: PgPool,
         wake: WakeSignal,
     },
-    /// SQLite has one writer at a time, so it gets one connection to write with: who
-    /// waits, waits here in order and not inside the database. Readers see snapshots.
+    /// SQLite has one writer at a time, so there is one connection for writes: writers queue here
+    /// in order, not inside the database. Readers see snapshots.
     Sqlite {
         read: SqlitePool,
         write: SqlitePool,
@@ -53,15 +53,14 @@ pub enum Store {
     },
 }
 
-/// A transaction of either database. Dropped without [`commit`](Tx::commit), it is
-/// rolled back.
+/// A transaction of either database. Rolled back when dropped without [`commit`](Tx::commit).
 #[derive(Debug)]
 pub enum Tx {
     Postgres(Open<Postgres>),
     Sqlite(Open<Sqlite>),
 }
 
-/// An open transaction, and the kinds of rows that its commit lets workers take.
+/// An open transaction, and the kinds of rows that its commit offers to workers.
 #[derive(Debug)]
 pub struct Open<D: Database> {
     transaction: Transaction<'static, D>,
@@ -76,7 +75,7 @@ impl<D: Database> Open<D> {
 
     async fn commit(self) -> Result<(), sqlx::Error> {
         let committed = self.transaction.commit().await;
-        // After a failure, too: it may be the answer that was lost.
+        // After a failure, too, because only the response may be lost.
         self.offered.into_iter().for_each(|kind| self.wake.wake(kind));
         committed
     }
@@ -117,7 +116,7 @@ macro_rules! on {
     };
 }
 
-/// Executes one statement on the connection of a [`Tx`]; how many rows it changed.
+/// Executes one statement on the connection of a [`Tx`]; returns the number of changed rows.
 #[macro_export]
 macro_rules! execute {
     ($tx:expr, $query:expr) => {
@@ -125,33 +124,33 @@ macro_rules! execute {
     };
 }
 
-/// What went wrong with the store.
+/// An error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("the database: {}", in_words(.0))]
     Database(#[from] sqlx::Error),
     #[error("the database's schema: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
-    /// The schema is not the one of this program; the text says what to run.
+    /// The schema does not fit this program; the text says what to run.
     #[error("{0}")]
     Version(String),
-    /// A stored value cannot be read; the text names the row.
+    /// A stored value is unreadable; the text names the row.
     #[error("a stored value cannot be read: {0}")]
     Corrupt(String),
     /// A newer program wrote a stored value; the text names the row.
-    #[error("{0}, which this program does not know: it waits for a newer longshore")]
+    #[error("{0}, which this version does not support: it waits for a newer longshore")]
     Newer(String),
-    #[error("the database: no answer in time")]
+    #[error("the database did not respond in time")]
     Silent,
-    /// Of a read that several wait for.
+    /// An error of a read that several callers share.
     #[error(transparent)]
     Shared(Arc<Self>),
-    /// In smaller pieces it is not.
-    #[error("it is more than one transaction may hold")]
+    /// Smaller pieces may fit.
+    #[error("it is too large for one transaction")]
     TooMuch,
 }
 
-/// What a transaction may still take up in memory, in bytes.
+/// The memory that a transaction may still use, in bytes.
 #[derive(Debug)]
 pub struct Room(usize);
 
@@ -160,7 +159,7 @@ impl Room {
         Self(bytes)
     }
 
-    /// For what cannot be had in smaller pieces.
+    /// For a value that cannot be split.
     pub fn endless() -> Self {
         Self(usize::MAX)
     }
@@ -190,7 +189,7 @@ impl Retry for StoreError {
             Self::Silent | Self::TooMuch => true,
             Self::Shared(error) => error.is_too_much(),
             Self::Database(sqlx::Error::Database(error)) => match error.code().as_deref() {
-                // A statement's time-out, that of a transaction that computes, and memory.
+                // The time-out of a statement, the time-out of an idle transaction, and memory.
                 Some("57014" | "25P03" | "53200") => true,
                 code => code.and_then(sqlite_code) == Some(SQLITE_NO_MEMORY),
             },
@@ -198,14 +197,14 @@ impl Retry for StoreError {
         }
     }
 
-    /// A column that is not of a form known here is what a newer program, or its migration,
-    /// made of it: another word for a state or a kind, say. So is one that is not there any more.
+    /// A column in an unknown format comes from a newer program or its migration, such as a new
+    /// name of a state or a kind. The same holds for a missing column.
     fn needs_newer(&self) -> bool {
         match self {
             Self::Newer(_) | Self::Database(sqlx::Error::ColumnDecode { .. }) => true,
             Self::Shared(error) => error.needs_newer(),
             Self::Database(sqlx::Error::Database(error)) => {
-                // PostgreSQL: no such column, table, function.
+                // PostgreSQL: unknown column, table or function.
                 matches!(error.code().as_deref(), Some("42703" | "42P01" | "42883"))
             }
             _ => false,
@@ -213,9 +212,9 @@ impl Retry for StoreError {
     }
 }
 
-/// Final is only what condemns the settings, the values that were sent or the rows that were
-/// read. All else passes, or is an operator's to mend (rights, a schema that is being changed,
-/// a server that is restored): none of it says anything about the data.
+/// Only invalid settings, sent values or stored rows are permanent errors. All others pass, or an
+/// operator must fix them (rights, a schema change, a restored server): they say nothing about the
+/// data.
 fn database_can_retry(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Configuration(_)
@@ -231,7 +230,7 @@ fn database_can_retry(error: &sqlx::Error) -> bool {
 fn condemns_data(code: &str) -> bool {
     match sqlite_code(code) {
         Some(code) => [SQLITE_TOO_BIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH].contains(&code),
-        // PostgreSQL: bad data, constraints, limits of the program, a row that is damaged.
+        // PostgreSQL: invalid data, constraints, limits of the program, a damaged row.
         None => ["22", "23", "54", "XX001"].iter().any(|class| code.starts_with(class)),
     }
 }
@@ -243,33 +242,33 @@ const SQLITE_TOO_BIG: u32 = 18;
 const SQLITE_CONSTRAINT: u32 = 19;
 const SQLITE_MISMATCH: u32 = 20;
 
-/// SQLite's code of an error without what extends it, which is above the low byte.
+/// SQLite's error code without its extension above the low byte.
 fn sqlite_code(code: &str) -> Option<u32> {
     let is_sqlite = code.len() < 5;
     code.parse::<u32>().ok().filter(|_| is_sqlite).map(|code| code & 0xff)
 }
 
-/// The error's text; of PostgreSQL its message alone, since where in its code it arose helps
-/// nobody here. SQLite calls it an I/O error when there is no room for its shared memory, so of
-/// both it is said what they mostly mean.
+/// The error's text; for PostgreSQL only its message, because the place in its source code helps
+/// nobody here. SQLite reports an I/O error when there is no space for its shared memory, so both
+/// get the usual cause.
 pub fn in_words(error: &sqlx::Error) -> String {
     let Some(answer) = error.as_database_error() else { return error.to_string() };
     match answer.code().as_deref().and_then(sqlite_code) {
         None => answer.message().to_owned(),
         Some(SQLITE_IO_ERROR | SQLITE_FULL) => {
-            format!("{error}: the disk of the data directory is full or failing: make room")
+            format!("{error}: the disk of the data directory is full or failing: free some space")
         }
         Some(_) => error.to_string(),
     }
 }
 
 impl StoreError {
-    /// Whether a row that must be unique is there already.
+    /// Whether a row that must be unique already exists.
     pub fn is_unique_violation(&self) -> bool {
         matches!(self, Self::Database(sqlx::Error::Database(error)) if error.is_unique_violation())
     }
 
-    /// Whether a lock was not got in the time that the transaction gives it.
+    /// Whether the transaction's time limit for a lock was exceeded.
     pub fn is_locked_out(&self) -> bool {
         let Self::Database(sqlx::Error::Database(error)) = self else { return false };
         error.code().as_deref() == Some("55P03")
@@ -277,8 +276,8 @@ impl StoreError {
 }
 
 impl Store {
-    /// Connects to `sqlite://FILE` or `postgres://…` with so many connections at most, without
-    /// looking at the schema: [`Migrations`](migrate::Migrations::check) do.
+    /// Connects to `sqlite://FILE` or `postgres://…` with at most `connections` connections,
+    /// without checking the schema, which [`Migrations`](migrate::Migrations::check) does.
     pub async fn connect(url: &str, connections: u32) -> Result<Self, StoreError> {
         if url.starts_with("sqlite:") {
             return Self::open_sqlite(url, connections).await;
@@ -288,8 +287,8 @@ impl Store {
         Ok(Self::postgres(options, connections, pools::APPLICATION, wake))
     }
 
-    /// The same store by connections of its own, which wait for none of these; SQLite's one writer
-    /// serves all in their order.
+    /// The same store with separate connections, which do not wait for the others; SQLite's only
+    /// writer serves all in order.
     pub fn reserve(&self, url: &str, connections: u32) -> Result<Self, StoreError> {
         match self {
             Self::Postgres { wake, .. } => {
@@ -300,25 +299,23 @@ impl Store {
         }
     }
 
-    /// What every connection to PostgreSQL is set to.
+    /// The options of every connection to PostgreSQL.
     fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
         Ok(PgConnectOptions::from_str(url)?
-            // Against sleepers that keep locks: a process that was stopped in a transaction
-            // must not hold up the rest.
+            // A process that was stopped inside a transaction must not hold its locks forever.
             .options([
                 ("idle_in_transaction_session_timeout", "60s"),
                 ("lock_timeout", "30s"),
                 ("default_transaction_isolation", "read committed"),
-                // A plan that is made once and kept was made for tables as they were then:
-                // an import into empty ones would read all that it has written, again and
-                // again.
+                // A cached plan is based on old statistics: an import into empty tables would scan
+                // all the rows it has written, again and again.
                 ("plan_cache_mode", "force_custom_plan"),
-                // Compiling a query takes 140 ms, and none here computes that much.
+                // Compiling a query takes 140 ms, and no query here needs that much computation.
                 ("jit", "off"),
             ]))
     }
 
-    /// `application` is what the server shows of the connections.
+    /// `application` is the name that the server shows for the connections.
     fn postgres(
         options: PgConnectOptions,
         connections: u32,
@@ -339,8 +336,8 @@ impl Store {
             })
             .after_release(|connection, _| {
                 Box::pin(async move {
-                    // Each would keep room for the largest statement and result that it ever
-                    // had: megabytes, with batches of profiles.
+                    // Otherwise each connection keeps buffers for its largest statement and result:
+                    // megabytes, with batches of profiles.
                     connection.shrink_buffers();
                     Ok(true)
                 })
@@ -358,7 +355,7 @@ impl Store {
         let options = options
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            // NORMAL would lose acknowledged commits at a power cut.
+            // NORMAL would lose acknowledged commits after a power failure.
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(Duration::from_secs(30))
@@ -383,15 +380,15 @@ impl Store {
         matches!(self, Self::Postgres { .. })
     }
 
-    /// Wakes the loops that take rows of this store.
+    /// Wakes the loops that claim rows of this store.
     pub fn wake(&self) -> &WakeSignal {
         match self {
             Self::Postgres { wake, .. } | Self::Sqlite { wake, .. } => wake,
         }
     }
 
-    /// A transaction that may write. On SQLite it takes the write lock at once: one that
-    /// began as a reader could not go on to write.
+    /// A transaction that may write. On SQLite it takes the write lock immediately, because a
+    /// reader cannot become a writer.
     pub async fn write(&self) -> Result<Tx, StoreError> {
         Ok(match self {
             Self::Postgres { pool, wake } => {
@@ -405,14 +402,14 @@ impl Store {
         })
     }
 
-    /// [`write`](Self::write) for what finds its rows by their keys alone, and is done again, with
-    /// the same result, where a crash of the server takes it back.
+    /// [`write`](Self::write) for work that finds its rows only by keys, and that is repeated, with
+    /// the same result, if a server crash loses it.
     ///
-    /// PostgreSQL plans each statement once for a connection: to plan one over a hundred partitions
-    /// takes it longer than to find the users of a small batch. What is planned once may be planned
-    /// for tables that are still empty, so it goes by indexes. The commit does not wait for the
-    /// disk, so what it locks is free again at once; any other commit after it makes it durable,
-    /// too. SQLite writes as ever.
+    /// PostgreSQL plans each statement once per connection, because planning over a hundred
+    /// partitions takes longer than finding the users of a small batch. The cached plan may come
+    /// from empty tables, so it must use indexes. The commit does not wait for the disk, so its
+    /// locks are released immediately; any later commit makes it durable, too. SQLite writes as
+    /// usual.
     pub async fn write_by_keys(&self) -> Result<Tx, StoreError> {
         const BEGIN: &str = "BEGIN; SET LOCAL plan_cache_mode TO force_generic_plan; \
                              SET LOCAL enable_seqscan TO off; SET LOCAL synchronous_commit TO off";
@@ -425,7 +422,7 @@ impl Store {
         })
     }
 
-    /// A read-only transaction that sees one state of the store for as long as it is open.
+    /// A read-only transaction on a consistent snapshot.
     pub async fn snapshot(&self) -> Result<Tx, StoreError> {
         Ok(match self {
             Self::Postgres { pool, wake } => {
@@ -443,7 +440,7 @@ impl Store {
         claims::now(&mut self.snapshot().await?).await
     }
 
-    /// Closes the connections, waiting for those in use and for what wakes other processes.
+    /// Closes the connections; waits for those in use and for pending notifications.
     pub async fn close(&self) {
         self.wake().flush().await;
         match self {
@@ -456,9 +453,9 @@ impl Store {
     }
 }
 
-/// Does `work` with the store in a task of its own, and waits for it no longer than for
-/// `patience`: on a connection that was cut without a word nothing ever comes. The task then
-/// runs on, since database work is not dropped half way.
+/// Runs `work` with the store in its own task, and waits at most for `patience`: a connection that
+/// was cut silently never returns. The task continues, because database work is never dropped half
+/// way.
 pub async fn answered<T, E>(
     work: impl Future<Output = Result<T, E>> + Send + 'static,
     patience: impl Future<Output = ()>,
@@ -474,9 +471,9 @@ where
     }
 }
 
-/// Does `work` with the store, as [`answered`] does, no longer than for `patience` and only where
-/// one of the `turns` is free, which it keeps until it has ended: what got no answer may hold its
-/// connection for long, and who asks again must not take another one each time.
+/// Runs `work` like [`answered`], but only if a permit of `turns` is free. The work keeps the
+/// permit until it has ended: work without a response can hold its connection for long, and a retry
+/// must not take another connection.
 pub async fn answered_in_turn<T: Send + 'static>(
     work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     turns: &Arc<Semaphore>,
@@ -491,14 +488,14 @@ pub async fn answered_in_turn<T: Send + 'static>(
     answered(work, tokio::time::sleep(patience)).await
 }
 
-/// A value as JSON: for a column, or in place of an array for SQLite's `json_each`.
+/// A value as JSON: for a column, or as an array for SQLite's `json_each`.
 pub fn to_json<T: serde::Serialize + ?Sized>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
-/// What every pool of SQLite connections begins with: a connection that believes to be in a
-/// transaction still is given up. SQLite itself rolls back where the disk is full, which sqlx
-/// does not notice, and nothing could ever begin on that connection again.
+/// The base of every pool of SQLite connections: drops a connection that still assumes an open
+/// transaction. SQLite rolls back by itself when the disk is full, which sqlx does not notice, and
+/// that connection could never begin a transaction again.
 pub fn sqlite_pool() -> SqlitePoolOptions {
     SqlitePoolOptions::new().before_acquire(|connection, _| {
         let is_free = !connection.is_in_transaction();
@@ -511,7 +508,7 @@ impl Tx {
         matches!(self, Self::Postgres(_))
     }
 
-    /// Has the commit wake the loops of a kind.
+    /// The commit will wake the loops of a kind.
     pub(crate) fn offers(&mut self, kind: Kind) {
         let offered = match self {
             Self::Postgres(tx) => &mut tx.offered,
@@ -522,8 +519,8 @@ impl Tx {
         }
     }
 
-    /// Begins a piece of work that [`undo`](Self::undo) can take back by itself, whatever
-    /// became of it. One at a time.
+    /// Starts a piece of work that [`undo`](Self::undo) can roll back separately, even after an
+    /// error. One at a time.
     pub async fn begin_piece(&mut self) -> Result<(), StoreError> {
         execute!(self, sqlx::query("SAVEPOINT piece"));
         Ok(())
@@ -535,14 +532,13 @@ impl Tx {
         Ok(())
     }
 
-    /// Takes the piece back, and what it locked.
+    /// Rolls the piece back, and releases its locks.
     pub async fn undo(&mut self) -> Result<(), StoreError> {
         execute!(self, sqlx::query("ROLLBACK TO SAVEPOINT piece"));
         self.keep().await
     }
 
-    /// Has the commit wait for the disk after all
-    /// ([`write_by_keys`](Store::write_by_keys)).
+    /// Makes the commit wait for the disk after all ([`write_by_keys`](Store::write_by_keys)).
     pub async fn commit_synchronously(&mut self) -> Result<(), StoreError> {
         if let Self::Postgres(tx) = self {
             sqlx::query("SET LOCAL synchronous_commit TO DEFAULT").execute(&mut **tx).await?;
@@ -550,18 +546,18 @@ impl Tx {
         Ok(())
     }
 
-    /// Has the commit wait until all that was committed before is on the disk, also what did not
-    /// wait for it ([`write_by_keys`](Store::write_by_keys)).
+    /// Makes the commit wait until all earlier commits are on the disk, including those that did
+    /// not wait for it ([`write_by_keys`](Store::write_by_keys)).
     pub async fn flush(&mut self) -> Result<(), StoreError> {
         if let Self::Postgres(tx) = self {
-            // A commit that wrote nothing waits for nothing.
+            // A commit without writes does not wait.
             let sql = "SELECT pg_logical_emit_message(true, 'longshore', '')";
             sqlx::query(sql).execute(&mut **tx).await?;
         }
         Ok(())
     }
 
-    /// Makes what was written durable and visible, and wakes the loops for which it offers rows.
+    /// Makes the writes durable and visible, and wakes the loops of the offered rows.
     pub async fn commit(self) -> Result<(), StoreError> {
         match self {
             Self::Postgres(tx) => tx.commit().await?,
@@ -578,9 +574,9 @@ mod tests {
     #[test]
     fn codes_of_sqlite_are_told_from_those_of_postgres() {
         assert_eq!(sqlite_code("13"), Some(SQLITE_FULL));
-        // No room for its shared memory.
+        // No space for its shared memory.
         assert_eq!(sqlite_code("4874"), Some(SQLITE_IO_ERROR));
-        // PostgreSQL's disk full, whose low byte is nothing.
+        // PostgreSQL's "disk full", whose low byte means nothing.
         assert_eq!(sqlite_code("53100"), None);
     }
 
@@ -589,8 +585,8 @@ mod tests {
         for data in ["22021", "22P05", "23505", "54000", "XX001", "19", "2067", "18"] {
             assert!(condemns_data(data), "{data}");
         }
-        // A prepared statement that is gone, a plan for a table that was changed, objects in
-        // use, a wrong setting, an internal error; no such table, memory, no file.
+        // A deleted prepared statement, a plan for a changed table, objects in use, a wrong
+        // setting, an internal error; missing table, memory, missing file.
         for mendable in
             ["26000", "0A000", "55000", "55006", "F0000", "XX000", "XX002", "42P01", "1", "7", "14"]
         {

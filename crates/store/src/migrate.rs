@@ -1,8 +1,8 @@
-//! Brings a database to a program's schema.
+//! Migrates a database to a program's schema.
 //!
 //! A schema changes in two steps, so that programs of two versions can run side by side on it
 //! (expand, then contract). A migration that only adds leaves the older programs running. One that
-//! takes away what they use says which schema's programs are the oldest that may run from then on
+//! removes something that they use states the oldest schema whose programs may run from then on
 //! (`schema.oldest` in `settings`), and comes a release after the last program that used it:
 //!
 //! ```sql
@@ -17,7 +17,7 @@ use sqlx::migrate::{Migration, MigrationType, Migrator};
 
 use super::{Store, StoreError, on, settings};
 
-/// The statements that bring a database to a program's schema, part of its binary.
+/// The statements that migrate a database to a program's schema, part of its binary.
 pub struct Migrations {
     postgres: Migrator,
     sqlite: Migrator,
@@ -31,19 +31,19 @@ pub struct Step {
     pub sqlite: &'static str,
 }
 
-/// Where a database is, and this program.
+/// The schema of a database, and that of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schema {
-    /// The latest migration that it has seen; 0 of an empty one.
+    /// The latest applied migration; 0 for an empty database.
     pub at: i64,
     /// The oldest schema whose programs may still run on it.
     pub oldest: i64,
-    /// The one that this program brings a database to.
+    /// The schema that this program migrates to.
     pub own: i64,
 }
 
 impl Schema {
-    /// Whether a newer program brought it further than this one does.
+    /// Whether a newer program has migrated it.
     pub fn is_newer(&self) -> bool {
         self.at > self.own
     }
@@ -53,34 +53,34 @@ impl Schema {
         let Self { at, own, .. } = self;
         if at < own {
             return Err(StoreError::Version(format!(
-                "the database is at schema {at} and this program needs {own}: run `longshore \
+                "the database is at schema {at} but this version needs {own}: run `longshore \
                  migrate` of this version"
             )));
         }
         self.is_not_past()
     }
 
-    /// Whether it was not brought past this program.
+    /// Whether it is not newer than this program.
     fn is_not_past(self) -> Result<Self, StoreError> {
         let Self { at, oldest, own } = self;
         if own < oldest {
             return Err(StoreError::Version(format!(
-                "the database is at schema {at}, on which programs of schema {oldest} or newer \
-                 run, and this program's is {own}: run a newer longshore"
+                "the database is at schema {at}, which needs a version with schema {oldest} or \
+                 newer; this version has {own}: run a newer longshore"
             )));
         }
         Ok(self)
     }
 }
 
-/// What an operator is told of a database that this program may run on.
+/// The operator's message about a database that this program may run on.
 impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.is_newer() {
             false => write!(f, "at this version (schema {})", self.at),
             true => write!(
                 f,
-                "at schema {}, newer than this program's {}, which still runs on it",
+                "at schema {}, newer than this version's {}, which still works with it",
                 self.at, self.own
             ),
         }
@@ -88,14 +88,14 @@ impl fmt::Display for Schema {
 }
 
 impl Migrations {
-    /// All steps there ever were, in their order.
+    /// All steps of all releases, in order.
     pub fn new(steps: &[Step]) -> Self {
         let migrator = |sql: fn(&Step) -> &'static str| {
             let migrations = steps.iter().map(|step| {
                 let (name, sql) = (step.name.into(), sql(step).into_sql_str());
                 Migration::new(step.version, name, MigrationType::Simple, sql, false)
             });
-            // Migrations of newer programs are theirs.
+            // Ignores the migrations of newer programs.
             Migrator { ignore_missing: true, ..Migrator::with_migrations(migrations.collect()) }
         };
         Self { postgres: migrator(|step| step.postgres), sqlite: migrator(|step| step.sqlite) }
@@ -106,9 +106,9 @@ impl Migrations {
         self.postgres.iter().map(|step| (step.version, &*step.description))
     }
 
-    /// Applies what is missing, which is nothing on a newer database that this program may run on.
-    /// Safe to run from many processes at once, of several versions: one applies, the others wait
-    /// and find nothing left to do.
+    /// Applies the missing steps; none on a newer database that this program may run on. Safe to
+    /// run from many processes of several versions at the same time: one applies the steps, the
+    /// others wait.
     pub async fn run(&self, store: &Store) -> Result<Schema, StoreError> {
         self.look(store).await?.is_not_past()?;
         match store {
@@ -123,7 +123,7 @@ impl Migrations {
         self.look(store).await?.serves()
     }
 
-    /// Whether the store is in a data directory that nothing was ever kept in.
+    /// Whether the store is in a data directory that has never been used.
     pub async fn is_new_directory(&self, store: &Store) -> Result<bool, StoreError> {
         Ok(!store.is_postgres() && self.look(store).await?.at == 0)
     }
@@ -135,7 +135,7 @@ impl Migrations {
         let sql = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success";
         let at: Result<i64, sqlx::Error> =
             on!(&mut tx, c => sqlx::query_scalar(sql).fetch_one(c).await);
-        // No table of migrations is an empty database; anything else is the database's error.
+        // A missing table of migrations means an empty database; anything else is an error.
         let at = match at {
             Err(error) if is_no_table(&error) => return Ok(Schema { at: 0, oldest: 0, own }),
             at => at?,
@@ -153,7 +153,7 @@ fn is_no_table(error: &sqlx::Error) -> bool {
     let Some(error) = error.as_database_error() else { return false };
     match error.code().as_deref() {
         Some("42P01") => true,
-        // SQLite has no code of its own for it.
+        // SQLite has no specific error code for it.
         Some("1") => error.message().starts_with("no such table"),
         _ => false,
     }
@@ -178,6 +178,6 @@ mod tests {
             let error = bad.serves().unwrap_err();
             assert!(matches!(&error, StoreError::Version(text) if text.contains(told)), "{error}");
         }
-        assert!(schema(2, 1, 3).is_not_past().is_ok(), "migrate mends it");
+        assert!(schema(2, 1, 3).is_not_past().is_ok(), "migrate fixes it");
     }
 }

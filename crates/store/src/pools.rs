@@ -1,4 +1,4 @@
-//! The pools of connections as metrics show them.
+//! Metrics of the connection pools.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use sqlx::{Database, PgPool, Pool};
 
 use super::Store;
 
-/// What the server is told that connections are of: all that tells the pools apart.
+/// The application name that the server shows, the prefix of all pools' names.
 pub(super) const APPLICATION: &str = "longshore";
 pub(super) const RESERVED: &str = "longshore transactional";
 pub(super) const WAKE: &str = "longshore wake";
@@ -15,7 +15,7 @@ pub(super) const MAIN: &str = "main";
 const TRANSACTIONAL: &str = "transactional";
 pub(super) const WRITER: &str = "writer";
 
-/// How a pool stands: connections that are open and unused, in use, and allowed.
+/// The state of a pool: connections that are idle, in use, and allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
     pub pool: &'static str,
@@ -25,7 +25,7 @@ pub struct Standing {
 }
 
 impl Store {
-    /// How its pools stand.
+    /// The state of its pools.
     pub fn pools(&self) -> Vec<Standing> {
         match self {
             Self::Postgres { pool, .. } => vec![standing(name(pool), pool)],

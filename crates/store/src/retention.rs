@@ -1,10 +1,10 @@
-//! Deletes rows that are old, some in each transaction.
+//! Deletes old rows, some in each transaction.
 
 use tokio_util::sync::CancellationToken;
 
 use super::{Store, StoreError, execute, on};
 
-/// Rows of one table that are old, and the statements that delete them; made by
+/// The old rows of one table, and the statements that delete them; created by
 /// [`old_rows!`](crate::old_rows).
 #[derive(Clone, Copy, Debug)]
 pub struct OldRows {
@@ -28,7 +28,7 @@ macro_rules! old_rows {
     (@ $table:literal, $old:literal, $at_once:literal, $key:literal $(, $_:literal)?) => {
         $crate::retention::OldRows {
             any: concat!("SELECT EXISTS (SELECT 1 FROM ", $table, " WHERE ", $old, ")"),
-            // An array, since a join by what is picked can be planned the other way round.
+            // An array, because PostgreSQL might reverse the order of a join.
             postgres: concat!(
                 "DELETE FROM ", $table, " WHERE ctid = ANY (ARRAY (SELECT ctid FROM ", $table,
                 " WHERE ", $old, " LIMIT ", $at_once, " FOR UPDATE SKIP LOCKED))"
@@ -43,7 +43,7 @@ macro_rules! old_rows {
 }
 
 impl OldRows {
-    /// Deletes all that are old by these values of the condition's parameters, until `stop`.
+    /// Deletes all old rows with these values of the condition's parameters, until `stop`.
     pub async fn delete(
         &self,
         store: &Store,

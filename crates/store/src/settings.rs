@@ -1,11 +1,11 @@
-//! What an installation writes down about itself: values by name.
+//! Settings that an installation stores about itself: values by name.
 
 use crate::{StoreError, Tx, execute, on};
 
 const OLDEST_SCHEMA: &str = "schema.oldest";
 
 /// The oldest schema whose programs may still run on this database: the first one, until a
-/// migration takes away what these use.
+/// migration removes something that they use.
 pub(super) async fn oldest_schema(tx: &mut Tx) -> Result<i64, StoreError> {
     let Some(oldest) = get(tx, OLDEST_SCHEMA).await? else { return Ok(1) };
     oldest.parse().map_err(|_| StoreError::Corrupt(format!("settings.value of {OLDEST_SCHEMA}")))
@@ -41,8 +41,7 @@ pub async fn put(tx: &mut Tx, name: &str, value: &str) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Makes whoever else locks or writes the name wait for the end of this transaction. One that was
-/// never written is empty from here on.
+/// Locks the name until the end of this transaction. A missing name becomes an empty value.
 pub async fn lock(tx: &mut Tx, name: &str) -> Result<(), StoreError> {
     put_if_absent(tx, name, "").await?;
     execute!(tx, sqlx::query("UPDATE settings SET value = value WHERE name = $1").bind(name));

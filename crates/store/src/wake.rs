@@ -1,9 +1,9 @@
-//! Wakes the loops that take claimed rows: those of one kind, here and in other processes.
+//! Wakes the loops that claim rows of a kind, here and in other processes.
 //!
 //! A commit wakes the loops of the kinds that it offers ([`Tx::commit`](crate::Tx::commit)). On
-//! PostgreSQL it also notifies other processes, after the commit and on a connection of its own:
-//! PostgreSQL commits transactions that notify one after the other. A notification that is lost
-//! costs one poll.
+//! PostgreSQL it also notifies other processes, after the commit and on a separate connection,
+//! because PostgreSQL commits transactions with notifications one after the other. A lost
+//! notification costs one poll interval.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
@@ -22,22 +22,22 @@ use crate::claims::Kind;
 use crate::{StoreError, pools};
 use kit::retry;
 
-/// The one channel of PostgreSQL.
+/// The only notification channel of PostgreSQL.
 const CHANNEL: &str = "longshore_wake";
 
-/// Between two notifications of a process: what comes in between goes with the next one.
+/// Interval between two notifications of a process: kinds in between share the next one.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// The same after one that failed.
+/// The same after a failed one.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
-/// How long PostgreSQL may take to send a notification, and to deliver it.
+/// Time limit for PostgreSQL to send a notification, and to deliver it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Between two tests of whether notifications arrive.
+/// Interval between tests whether notifications arrive.
 const PROBE_EVERY: Duration = Duration::from_secs(30);
 
-/// What such a test sends in place of a kind.
+/// The payload of a test, instead of a kind.
 const PROBE: &str = "";
 
 /// Pauses before the listener connects again.
@@ -54,16 +54,16 @@ struct Shared {
     others: Option<Others>,
 }
 
-/// The way to other processes.
+/// The connection to other processes.
 #[derive(Debug)]
 struct Others {
     options: PgConnectOptions,
-    /// Tells its own notifications from those of other processes.
+    /// Distinguishes its own notifications from those of other processes.
     sender: String,
     outbox: Mutex<Outbox>,
-    /// Kept by the one task that sends.
+    /// Used by the only task that sends.
     connection: tokio::sync::Mutex<Option<PgConnection>>,
-    /// Set when a notification of this process came back.
+    /// Set when a notification of this process has come back.
     heard: watch::Sender<()>,
     works: watch::Sender<bool>,
 }
@@ -75,7 +75,7 @@ struct Outbox {
 }
 
 impl WakeSignal {
-    /// Wakes loops of this process alone.
+    /// Wakes loops of this process only.
     pub fn local() -> Self {
         Self(Arc::new(Shared { loops: Mutex::default(), others: None }))
     }
@@ -93,18 +93,18 @@ impl WakeSignal {
         Self(Arc::new(Shared { loops: Mutex::default(), others: Some(others) }))
     }
 
-    /// Wakes the loops of a kind, since there may be rows for them.
+    /// Wakes the loops of a kind, because there may be rows for them.
     pub fn wake(&self, kind: Kind) {
         self.wake_here(kind.name());
         self.wake_others(kind.name());
     }
 
-    /// Changes each time that the loops of a kind are woken.
+    /// Changes whenever the loops of a kind are woken.
     pub fn subscribe(&self, kind: Kind) -> watch::Receiver<()> {
         self.0.loops.lock().entry(kind.name()).or_default().subscribe()
     }
 
-    /// Whether every offer wakes the loops here, whichever process makes it.
+    /// Whether an offer of any process wakes the loops here.
     pub fn works(&self) -> bool {
         self.0.others.as_ref().is_none_or(|others| *others.works.borrow())
     }
@@ -125,7 +125,7 @@ impl WakeSignal {
         }
     }
 
-    /// Sends what is to be sent, a few milliseconds apart, until nothing is left.
+    /// Sends the queued notifications, a few milliseconds apart, until the queue is empty.
     async fn send(self) {
         let Some(others) = &self.0.others else { return };
         while let Some(kinds) = others.take_outbox() {
@@ -133,7 +133,7 @@ impl WakeSignal {
             let pause = match sent.map_err(|_| StoreError::Silent) {
                 Ok(Ok(())) => GATHER,
                 Ok(Err(error)) | Err(error) => {
-                    tracing::debug!(%error, "cannot notify other processes");
+                    tracing::debug!(%error, "cannot notify other processes of new work");
                     AFTER_FAILURE
                 }
             };
@@ -141,7 +141,7 @@ impl WakeSignal {
         }
     }
 
-    /// Waits for what is to be sent, but not for long: for a process that ends.
+    /// Waits a short time for the queue to be sent; for a process that ends.
     pub async fn flush(&self) {
         let Some(others) = &self.0.others else { return };
         let sent = async {
@@ -153,8 +153,8 @@ impl WakeSignal {
         *others.connection.lock().await = None;
     }
 
-    /// Listens to other processes until `stop`. Where notifications do not arrive, tries again
-    /// after growing pauses.
+    /// Listens to other processes until `stop`. If notifications do not arrive, retries after
+    /// growing pauses.
     pub async fn listen(&self, stop: CancellationToken) {
         let Some(others) = &self.0.others else { return };
         let mut failures = 0;
@@ -168,7 +168,7 @@ impl WakeSignal {
             }
             self.set_works(others, false);
             if failures == 0 {
-                tracing::warn!(%error, "notifications do not arrive; looking for work more often");
+                tracing::warn!(%error, "notifications do not arrive; polling for work more often");
             }
             failures += 1;
             retry::wait(retry::pause(failures, FIRST_PAUSE, LONGEST_PAUSE), &stop).await;
@@ -186,7 +186,7 @@ impl WakeSignal {
         }
     }
 
-    /// Returns why it ended.
+    /// Returns the error that ended it.
     async fn listen_once(&self, others: &Others) -> StoreError {
         let mut listener = match timeout(PATIENCE, others.listener()).await {
             Ok(Ok(listener)) => listener,
@@ -202,12 +202,12 @@ impl WakeSignal {
                 }
             }
         };
-        // It also finds a connection that was cut without a word.
+        // It also detects a connection that was cut silently.
         let probing = async {
             loop {
                 let mut heard = others.heard.subscribe();
                 self.wake_others(PROBE);
-                // Another notification may be on its way before it.
+                // Another notification may arrive before it.
                 if timeout(2 * PATIENCE, heard.changed()).await.is_err() {
                     return StoreError::Silent;
                 }
@@ -229,7 +229,8 @@ impl WakeSignal {
         }
     }
 
-    /// Wakes all loops where it changes: they have missed something, or must look more often.
+    /// When the state changes, wakes all loops: they may have missed something, or must poll more
+    /// often.
     fn set_works(&self, others: &Others, works: bool) {
         if others.works.send_replace(works) != works {
             self.0.loops.lock().values().for_each(|signal| signal.send_replace(()));
@@ -238,7 +239,7 @@ impl WakeSignal {
 }
 
 impl Others {
-    /// None when there is nothing to send: then whoever has something must begin to.
+    /// None if the queue is empty: the next sender must start the task.
     fn take_outbox(&self) -> Option<Vec<&'static str>> {
         let mut outbox = self.outbox.lock();
         outbox.is_sending = !outbox.kinds.is_empty();
@@ -269,7 +270,7 @@ impl Others {
         Ok(())
     }
 
-    /// On a new connection, since the last one may hang.
+    /// Uses a new connection, because the last one may hang.
     async fn listener(&self) -> Result<PgListener, Error> {
         let pool = PgPoolOptions::new()
             .max_connections(1)

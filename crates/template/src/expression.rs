@@ -22,10 +22,10 @@ impl<'s> Parser<'s> {
                 return wrong(at, format!("expected a filter's name, found {token}"));
             };
             if chain.filters.len() == MAX_FILTERS {
-                return wrong(at, format!("a value has {MAX_FILTERS} filters at most"));
+                return wrong(at, format!("a value can have at most {MAX_FILTERS} filters"));
             }
             let Some(filter) = filters::named(name) else {
-                return wrong(at, format!("there is no filter {token}"));
+                return wrong(at, format!("unknown filter {token}"));
             };
             let arguments =
                 if self.eat(Token::Mark(":"))? { self.arguments(filter)? } else { Vec::new() };
@@ -52,7 +52,7 @@ impl<'s> Parser<'s> {
             if argument.is_word() && self.eat(Token::Mark(":"))? {
                 let name = self.lexer.between(begin).trim().trim_end_matches(':').trim_end();
                 if Some(name) != filter.option {
-                    return wrong(at, format!("`{}` has no option of this name", filter.name));
+                    return wrong(at, format!("`{}` does not have this option", filter.name));
                 }
                 self.forget(at);
                 option = Some(self.expression()?);
@@ -60,7 +60,7 @@ impl<'s> Parser<'s> {
                 self.check_argument(filter.name, arguments.len(), at, &argument);
                 arguments.push(argument);
             } else {
-                return wrong(at, format!("`{}` takes no further argument", filter.name));
+                return wrong(at, format!("`{}` takes no more arguments", filter.name));
             }
             if !self.eat(Token::Mark(","))? {
                 break;
@@ -74,7 +74,7 @@ impl<'s> Parser<'s> {
         Ok(arguments)
     }
 
-    /// Notes an argument that is a mistake as it is written.
+    /// Records an argument that is always wrong.
     fn check_argument(&mut self, filter: &str, index: usize, at: usize, argument: &Expression) {
         match (filter, index) {
             ("slice", _) | ("truncate" | "truncatewords", 0) => self.note_count(at, argument),
@@ -115,7 +115,7 @@ impl<'s> Parser<'s> {
         let is_text = |value: &_| matches!(value, Expression::Text(_));
         let is_mixed = is_text(&left) && is_number(&right) || is_number(&left) && is_text(&right);
         if is_order && is_mixed {
-            self.note(at, "a text is neither larger nor smaller than a number");
+            self.note(at, "a string cannot be compared with a number");
         }
         Ok(Test { left, right: Some((operator, right)) })
     }
@@ -127,7 +127,7 @@ impl<'s> Parser<'s> {
     fn expression_in(&mut self, depth: usize) -> Lexed<Expression> {
         let (token, at) = self.lexer.next()?;
         if depth > MAX_INDEXES {
-            return wrong(at, format!("indexes nest {MAX_INDEXES} levels at most"));
+            return wrong(at, format!("indexes can nest at most {MAX_INDEXES} levels"));
         }
         Ok(match token {
             Token::Text(text) => Expression::Text(text.into()),
@@ -175,7 +175,7 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// What follows a root, which may be a known object.
+    /// The rest of a path after its root, which may be a known object.
     fn path(&mut self, root: Root, object: Option<&str>, depth: usize) -> Lexed<Expression> {
         let mut steps = Vec::new();
         loop {

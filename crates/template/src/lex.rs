@@ -6,7 +6,7 @@ use std::fmt;
 /// Characters that a field's name may have.
 const MAX_NAME: usize = 255;
 
-/// What is wrong, and at which byte.
+/// An error, and its byte position.
 #[derive(Debug)]
 pub(super) struct Wrong {
     pub at: usize,
@@ -19,7 +19,7 @@ pub(super) fn wrong<T>(at: usize, text: impl Into<String>) -> Lexed<T> {
     Err(Wrong { at, text: text.into() })
 }
 
-/// What ends a text.
+/// What ends a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opener {
     /// `{{`
@@ -66,7 +66,7 @@ const MARKS: [&str; 18] = [
     "{{", "==", "!=", "<>", "<=", ">=", "..", "<", ">", "=", "|", ":", ",", ".", "[", "]", "(", ")",
 ];
 
-/// Cheap to copy: to look ahead is to lex a copy.
+/// Cheap to copy: lookahead lexes a copy.
 #[derive(Clone, Copy)]
 pub(super) struct Lexer<'s> {
     source: &'s str,
@@ -187,7 +187,7 @@ impl<'s> Lexer<'s> {
         Ok((token, at))
     }
 
-    /// The next token, which is left where it is.
+    /// The next token, without consuming it.
     pub fn peek(&self) -> Lexed<(Token<'s>, usize)> {
         let mut lookahead = *self;
         lookahead.next()
@@ -226,7 +226,7 @@ impl<'s> Lexer<'s> {
     fn quoted(&mut self, quote: char) -> Lexed<Token<'s>> {
         let rest = &self.rest()[1..];
         let Some(end) = rest.find(quote) else {
-            return wrong(self.at, "the text is not closed");
+            return wrong(self.at, "the string is not closed");
         };
         self.at += end + 2;
         Ok(Token::Text(&rest[..end]))
@@ -260,7 +260,7 @@ impl<'s> Lexer<'s> {
             return wrong(self.at, "`${}` has no name");
         }
         if name.chars().nth(MAX_NAME).is_some() {
-            return wrong(self.at, format!("a name has {MAX_NAME} characters at most"));
+            return wrong(self.at, format!("a name can have at most {MAX_NAME} characters"));
         }
         self.at += end + 3;
         Ok(Token::Field(name))
@@ -271,8 +271,8 @@ impl<'s> Lexer<'s> {
         Token::Mark(mark)
     }
 
-    /// Past the text up to the tag that ends a block which is not read, which goes too. What is
-    /// raw inside a comment ends no comment.
+    /// Skips to the tag that ends an ignored block, and consumes it. A raw block inside of a
+    /// comment does not end the comment.
     pub fn skip_to(&mut self, name: &str, nests: bool) -> Lexed<&'s str> {
         let opened = self.opener.1;
         let from = self.at;
@@ -309,14 +309,14 @@ impl<'s> Lexer<'s> {
             }
             let (token, at) = self.next()?;
             if token != Token::Close {
-                return wrong(at, format!("nothing can follow `{end_name}`"));
+                return wrong(at, format!("`{end_name}` takes no arguments"));
             }
             return Ok(&self.source[from..end]);
         }
         wrong(opened, format!("`{name}` is not closed by `{end_name}`"))
     }
 
-    /// Past what is not read, up to the end of the tag or the line.
+    /// Skips to the end of the tag or the line.
     pub fn skip_to_close(&mut self) -> Lexed<()> {
         if self.opener.0 == Opener::Line {
             let rest = self.rest();
@@ -331,14 +331,14 @@ impl<'s> Lexer<'s> {
         Ok(())
     }
 
-    /// Whether the next character is that; then it goes.
+    /// Consumes the text if it comes next.
     pub fn eat(&mut self, text: &str) -> bool {
         let is_next = self.rest().starts_with(text);
         self.at += if is_next { text.len() } else { 0 };
         is_next
     }
 
-    /// Whether that is next after white space; then both go.
+    /// Consumes the text if it comes next after white space.
     pub fn eat_space_and(&mut self, text: &str) -> bool {
         let rest = self.rest();
         let is_line = self.opener.0 == Opener::Line;

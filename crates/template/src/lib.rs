@@ -1,16 +1,16 @@
-//! Liquid, bounded in everything that a template or a profile could make grow.
+//! Liquid with limits on everything that a template or a profile could make grow.
 //!
 //! ```text
 //! source ──lex──> tokens ──parse──> nodes ──render, with a user's profile──> text
 //! ```
 //!
 //! The language is that of Liquid, with the family's way to name a field (`{{${first_name}}}`,
-//! `{{custom_attribute.${n}}}`); the README next to this crate lists what there is, and every bound.
-//! It is read and filled in by this module itself, since none of the crates there are can be given
-//! to strangers: parsing them takes time that grows with the square of a run of spaces, long
+//! `{{custom_attribute.${n}}}`); the README next to this crate lists the features and every limit.
+//! This crate parses and renders it itself, because none of the existing crates can be exposed to
+//! untrusted templates: parsing them takes time that grows with the square of a run of spaces, long
 //! conditions and indexes overflow the stack, and numbers end the thread. Here parsing is linear,
-//! nesting is counted, and each step of a rendering is paid from a [`Work`] before it is made.
-//! What is rendered are views of the profile: nothing is copied that is not printed.
+//! nesting is counted, and each step of a rendering is paid from a [`Work`] before it is made. What
+//! is rendered are views of the profile: nothing is copied that is not printed.
 
 mod expression;
 mod filters;
@@ -44,7 +44,7 @@ pub struct Template {
     mistake: Option<TemplateError>,
 }
 
-/// Why a text is no template.
+/// Why a text is not a valid template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {text}")]
 pub struct TemplateError {
@@ -56,7 +56,7 @@ pub struct TemplateError {
 
 impl kit::retry::Retry for TemplateError {}
 
-/// What a template is filled in with.
+/// The data that a template is rendered with.
 pub trait Data {
     /// The value of `${name}`.
     fn field(&self, name: &str) -> View<'_>;
@@ -69,7 +69,7 @@ pub trait Data {
     }
 }
 
-/// A value of the data, seen where it is.
+/// A borrowed value of the data.
 #[derive(Clone, Debug, Default)]
 pub enum View<'a> {
     #[default]
@@ -93,19 +93,19 @@ impl<'a> From<Option<&'a Map<String, Value>>> for View<'a> {
     }
 }
 
-/// Why nothing was rendered.
+/// Why rendering stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// `{% abort_message("why") %}`.
     Aborted(String),
-    /// A bound was reached, or the template asks for what cannot be done.
+    /// A limit was reached, or the template asks for something impossible.
     Failed(String),
     /// It goes no further without the answer to a request: to be rendered again with that.
     Needs(Box<Request>),
 }
 
 impl Template {
-    /// Reads a source. A name that is not in `known` is a [mistake](Template::mistake).
+    /// Parses a source. A name that is not in `known` is a [mistake](Template::mistake).
     pub fn parse(source: &str, known: &Names<'_>) -> Result<Self, TemplateError> {
         let placed = |Wrong { at, text }| {
             let (line, column) = parse::line_and_column(source, at);
@@ -115,8 +115,8 @@ impl Template {
         Ok(Self { program: Arc::new(program), mistake: mistake.map(placed) })
     }
 
-    /// The first thing that can be rendered, and is not what its author wanted: a name that neither
-    /// the template nor its data has, which is rendered as nothing, or a division by zero.
+    /// The first likely error that does not prevent rendering: a name that neither the template nor
+    /// its data defines, which renders as an empty text, or a division by zero.
     pub fn mistake(&self) -> Option<&TemplateError> {
         self.mistake.as_ref()
     }
@@ -126,7 +126,7 @@ impl Template {
         self.program.blocks
     }
 
-    /// The text where it is nothing but that: the same for everybody.
+    /// The text, if the template has no markup: the same for all users.
     pub fn as_text(&self) -> Option<&str> {
         match &self.program.nodes[..] {
             [] => Some(""),
@@ -135,13 +135,13 @@ impl Template {
         }
     }
 
-    /// The text for one user at a time, in milliseconds since the epoch. Takes processor time, and
-    /// no more than [`MAX_TIME`].
+    /// Renders the text for one user; `now` is in milliseconds since the epoch. Uses at most
+    /// [`MAX_TIME`] of processor time.
     pub fn render(&self, data: &dyn Data, now: i64) -> Result<String, Stop> {
         guarded(|| self.render_within(data, &mut Work::new(now)))
     }
 
-    /// The same within what a message may still use.
+    /// The same within the limits that a message has left.
     pub fn render_within(&self, data: &dyn Data, work: &mut Work) -> Result<String, Stop> {
         const USUALLY_MORE: usize = 64;
         let mut out = String::with_capacity(self.program.text + USUALLY_MORE);
@@ -155,7 +155,7 @@ pub fn filter_names() -> impl Iterator<Item = &'static str> {
     filters::FILTERS.iter().map(|filter| filter.name)
 }
 
-/// Rendering, of which a panic would end no more than itself.
+/// Catches a panic while rendering.
 pub fn guarded<T>(render: impl FnOnce() -> Result<T, Stop>) -> Result<T, Stop> {
     catch_unwind(AssertUnwindSafe(render)).unwrap_or_else(|panic| {
         tracing::error!(panic = kit::panics::text(&*panic), "rendering a template panicked");

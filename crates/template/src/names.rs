@@ -1,11 +1,11 @@
-//! What templates can name besides what is their own.
+//! The names that templates can use in addition to their own.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use kit::words::{beginning, nearest};
 
-/// The names that the data of a caller has, with or without a value for this or that user.
+/// The names that the caller's data defines, with or without a value for a user.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Names<'n> {
     /// Those of `${name}`.
@@ -47,7 +47,7 @@ pub enum Source<'s> {
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'n> {
     pub name: &'n str,
-    /// What its members are called; without, as they like.
+    /// The names of its fields; without them, any name is allowed.
     pub members: Option<&'n [&'n str]>,
 }
 
@@ -90,7 +90,7 @@ impl<'n> Names<'n> {
         Err(unknown(&written(&beginning(name, MAX_SHOWN)), near))
     }
 
-    /// What to say of a name that neither the data nor the template has.
+    /// The error for a name that neither the data nor the template defines.
     pub(super) fn unknown_object<'o>(
         &self,
         name: &str,
@@ -107,5 +107,5 @@ impl<'n> Names<'n> {
 
 fn unknown(name: &str, near: Option<String>) -> String {
     let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    format!("there is no name `{name}`{near}")
+    format!("unknown name `{name}`{near}")
 }

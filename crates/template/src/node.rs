@@ -1,4 +1,4 @@
-//! What a template consists of once it is parsed.
+//! The nodes of a parsed template.
 
 use super::filters::Filter;
 
@@ -12,7 +12,7 @@ pub(super) struct Program {
     pub given: Vec<usize>,
     /// Cycles without a name.
     pub cycles: usize,
-    /// Loops that others go on from.
+    /// Loops that others continue.
     pub resumes: usize,
     /// Bytes of text in it: about what it prints.
     pub text: usize,
@@ -37,7 +37,7 @@ pub(super) enum Node {
         name: usize,
         up: bool,
     },
-    /// Printed where it is not what was printed last.
+    /// Printed only if it differs from the last output.
     IfChanged(Vec<Node>),
     Break,
     Continue,
@@ -49,7 +49,7 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// Whether it can print nothing but white space, as it is written.
+    /// Whether it can print only white space.
     pub fn is_blank(&self) -> bool {
         let are_blank = |nodes: &[Self]| nodes.iter().all(Self::is_blank);
         match self {
@@ -76,8 +76,8 @@ impl Node {
     }
 }
 
-/// Drops the white space of a block where all its parts have nothing else, as in
-/// `{% if a %} {% assign b = 1 %} {% endif %}`.
+/// Removes the white space of a block whose parts have nothing else, as in `{% if a %} {% assign b
+/// = 1 %} {% endif %}`.
 pub(super) fn drop_blank(parts: &mut [&mut Vec<Node>]) {
     if parts.iter().all(|nodes| nodes.iter().all(Node::is_blank)) {
         for nodes in parts {
@@ -92,8 +92,8 @@ pub(super) struct If {
     pub otherwise: Vec<Node>,
 }
 
-/// Tests that are joined from the right: `a or b and c` is `a or (b and c)`, `a and b or c` is
-/// `a and (b or c)`.
+/// Tests associate to the right: `a or b and c` is `a or (b and c)`, `a and b or c` is `a and (b or
+/// c)`.
 #[derive(Debug)]
 pub(super) struct Condition {
     pub is_negated: bool,
@@ -129,8 +129,8 @@ pub(super) enum Operator {
 #[derive(Debug)]
 pub(super) struct Case {
     pub value: Expression,
-    /// Each is printed as often as one of its values matches; without values, `else`, where none
-    /// before it did.
+    /// Each is printed as often as one of its values matches; without values it is `else`, printed
+    /// if no branch before it matched.
     pub branches: Vec<(Option<Vec<Expression>>, Vec<Node>)>,
 }
 
@@ -143,7 +143,7 @@ pub(super) struct For {
     pub limit: Option<Expression>,
     pub offset: Offset,
     pub is_reversed: bool,
-    /// Where it is noted how far it came.
+    /// Where its progress is stored.
     pub resume: usize,
     pub kind: LoopKind,
     pub body: Vec<Node>,
@@ -171,7 +171,7 @@ pub(super) struct Cycle {
     pub values: Vec<Expression>,
 }
 
-/// Cycles of one group go on together.
+/// Cycles of one group share their position.
 #[derive(Debug)]
 pub(super) enum Group {
     /// Of the same values.

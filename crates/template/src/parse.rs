@@ -24,10 +24,10 @@ pub const MAX_BLOCK_BYTES: usize = 1 << 20;
 /// A list of tags that end a part of a block.
 type Ends = &'static [&'static str];
 
-/// Parses a whole source; with the first thing in it that can be rendered and is a mistake.
+/// Parses a whole source; also returns its first [mistake](super::Template::mistake).
 pub(super) fn parse(source: &str, known: &Names<'_>) -> Lexed<(Program, Option<Wrong>)> {
     if source.len() > MAX_SOURCE {
-        return wrong(0, format!("a template has {MAX_SOURCE} bytes at most"));
+        return wrong(0, format!("a template can have at most {MAX_SOURCE} bytes"));
     }
     let mut parser = Parser {
         lexer: Lexer::new(source),
@@ -66,10 +66,10 @@ pub(super) struct Parser<'s> {
     pub lexer: Lexer<'s>,
     pub known: &'s Names<'s>,
     names: HashMap<&'s str, usize>,
-    /// Whether the template gives a name a value, by its number.
+    /// Whether the template assigns a name, by its number.
     is_own: Vec<bool>,
-    /// Where names are read, and in which content block.
-    used: Vec<(usize, &'s str, Option<&'s str>)>,
+    /// Where names are read; content blocks may do without those of the template around them.
+    used: Vec<(usize, &'s str)>,
     mistake: Option<Wrong>,
     cycles: HashMap<String, usize>,
     resumes: HashMap<Box<str>, usize>,
@@ -107,7 +107,8 @@ pub(super) fn line_and_column(source: &str, at: usize) -> (usize, usize) {
 }
 
 impl<'s> Parser<'s> {
-    /// What a block has up to the tag that ends it, or the source up to its end; and that tag.
+    /// Parses a block up to the tag that ends it, or the source up to its end; also returns that
+    /// tag.
     fn nodes(&mut self, block: &str, ends: Ends) -> Lexed<(Vec<Node>, &'static str)> {
         let opened = self.lexer.opened_at();
         let mut nodes = Vec::new();
@@ -171,6 +172,9 @@ impl<'s> Parser<'s> {
             Ok(source) => source,
             Err(text) => return wrong(at, text),
         };
+        if self.within.iter().any(|block| block.name == name) {
+            return wrong(at, "a content block cannot include itself");
+        }
         if self.within.len() == MAX_BLOCKS {
             return wrong(at, format!("content blocks nest {MAX_BLOCKS} levels at most"));
         }
@@ -192,8 +196,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// One tag, and of a block all that it has; the tag's name where it is one of `ends`, which
-    /// is then left behind its name.
+    /// Parses one tag, and its whole block; returns the tag's name if it is one of `ends`, with the
+    /// lexer right after the name.
     fn tag(&mut self, ends: Ends, nodes: &mut Vec<Node>) -> Lexed<Option<&'static str>> {
         let rest_at = self.lexer.position();
         let mut lookahead = self.lexer;
@@ -203,13 +207,13 @@ impl<'s> Parser<'s> {
             let mut lines = self.lexer.between(rest_at).trim_end_matches("%}").lines().skip(1);
             let is_comment = |line: &str| matches!(line.trim().chars().next(), None | Some('#'));
             if !lines.all(|line| is_comment(line.trim_end_matches('-'))) {
-                return wrong(rest_at, "each line of a comment begins with `#`");
+                return wrong(rest_at, "each line of a comment must begin with `#`");
             }
             return Ok(None);
         }
         let (token, at) = self.lexer.next()?;
         let Token::Word(name) = token else {
-            return wrong(rest_at.max(at), "a tag begins with its name");
+            return wrong(rest_at.max(at), "a tag must begin with its name");
         };
         if let Some(end) = ends.iter().find(|end| **end == name) {
             return Ok(Some(end));
@@ -229,7 +233,7 @@ impl<'s> Parser<'s> {
         Ok(None)
     }
 
-    /// A tag that has no other tags in it: apart from blocks, whose stack is deep.
+    /// A tag without inner tags: separate from blocks, whose recursion needs stack.
     fn single(&mut self, name: &'s str, at: usize) -> Lexed<Option<Node>> {
         Ok(Some(match name {
             "assign" => self.assign()?,
@@ -255,7 +259,7 @@ impl<'s> Parser<'s> {
             "doc" => {
                 self.close()?;
                 if self.lexer.skip_to(name, false)?.contains("{% doc") {
-                    return wrong(at, "`doc` blocks do not nest");
+                    return wrong(at, "`doc` blocks cannot nest");
                 }
                 return Ok(None);
             }
@@ -266,14 +270,14 @@ impl<'s> Parser<'s> {
                 Node::Raw(text.into())
             }
             "include" | "render" | "section" | "layout" => {
-                return wrong(at, format!("`{name}`: there are no other templates"));
+                return wrong(at, format!("`{name}`: a template cannot include other templates"));
             }
             _ => {
                 let token = Token::Word(name);
                 let is_part = matches!(name, "else" | "elsif" | "when");
                 return match name.starts_with("end") || is_part {
                     true => wrong(at, format!("{token} closes nothing here")),
-                    false => wrong(at, format!("there is no tag {token}")),
+                    false => wrong(at, format!("unknown tag {token}")),
                 };
             }
         }))
@@ -282,7 +286,7 @@ impl<'s> Parser<'s> {
     fn block<T>(&mut self, name: &str, read: impl FnOnce(&mut Self) -> Lexed<T>) -> Lexed<T> {
         let at = self.lexer.opened_at();
         if self.nesting == MAX_NESTING {
-            return wrong(at, format!("`{name}`: blocks nest {MAX_NESTING} levels at most"));
+            return wrong(at, format!("`{name}`: blocks can nest at most {MAX_NESTING} levels"));
         }
         self.nesting += 1;
         let node = read(self);
@@ -351,7 +355,7 @@ impl<'s> Parser<'s> {
                 Token::Word("or") => Join::Or,
                 Token::Mark("|") => {
                     let at = self.lexer.peek()?.1;
-                    return wrong(at, "a condition has no filters: `assign` the value first");
+                    return wrong(at, "a condition cannot have filters: `assign` the value first");
                 }
                 _ => Join::End,
             };
@@ -432,7 +436,7 @@ impl<'s> Parser<'s> {
                         ("limit", _) => node.limit = Some(value),
                         ("offset", _) => node.offset = Offset::At(value),
                         (_, LoopKind::Table(columns)) => *columns = Some(value),
-                        _ => return wrong(at, "`cols` is for `tablerow`"),
+                        _ => return wrong(at, "`cols` is only for `tablerow`"),
                     }
                 }
                 (token, at) => return wrong(at, format!("{token} is not expected here")),
@@ -545,10 +549,10 @@ impl<'s> Parser<'s> {
         Ok(Node::Extra(Box::new((key, value))))
     }
 
-    /// The number of a name that the template gives a value.
+    /// The number of a name that the template assigns.
     pub fn name(&mut self, name: &'s str, at: usize) -> Lexed<usize> {
         if is_loop(name) {
-            return wrong(at, format!("`{name}` cannot be given a value"));
+            return wrong(at, format!("`{name}` cannot be assigned"));
         }
         if name.ends_with('?') {
             self.note(at, format!("`{name}`: a name cannot end with `?`"));
@@ -558,13 +562,14 @@ impl<'s> Parser<'s> {
         Ok(number)
     }
 
-    /// What a name stands for where it is read.
+    /// The meaning of a name that is read.
     pub fn root(&mut self, name: &'s str, at: usize) -> Root {
         if is_loop(name) {
             return Root::Loop { is_table: name == "tablerowloop" };
         }
-        let block = self.within.last().map(|block| block.name);
-        self.used.push((self.outside(at), name, block));
+        if self.within.is_empty() {
+            self.used.push((at, name));
+        }
         Root::Name(self.number(name))
     }
 
@@ -577,10 +582,11 @@ impl<'s> Parser<'s> {
         number
     }
 
-    /// The name that was read last was something else.
+    /// Drops the last read name, which was something else.
     pub fn forget(&mut self, at: usize) {
-        let at = self.outside(at);
-        self.used.pop_if(|(used, ..)| *used == at);
+        if self.within.is_empty() {
+            self.used.pop_if(|(used, _)| *used == at);
+        }
     }
 
     /// Where that is in the template: a content block is where it is used.
@@ -588,12 +594,12 @@ impl<'s> Parser<'s> {
         self.within.first().map_or(at, |block| block.at)
     }
 
-    /// Whether a mistake there would be the first.
+    /// Whether a mistake at this position would be the first.
     pub fn is_first(&self, at: usize) -> bool {
         self.mistake.as_ref().is_none_or(|noted| noted.at > self.outside(at))
     }
 
-    /// Notes a mistake, unless one before it was noted.
+    /// Records a mistake, unless there is an earlier one.
     pub fn note(&mut self, at: usize, text: impl Into<String>) {
         if self.is_first(at) {
             let inside = Wrong { at, text: text.into() };
@@ -602,7 +608,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Notes a value that is no whole number, whatever the data is.
+    /// Records a value that is never a whole number.
     pub fn note_count(&mut self, at: usize, value: &Expression) {
         let is_count = match value {
             Expression::Text(text) => text.trim().parse::<i64>().is_ok(),
@@ -614,18 +620,15 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Names that are read must be given a value somewhere.
+    /// Names that are read must be assigned somewhere.
     fn check_names(&mut self) {
         let is_unknown =
             |name: &str| !self.is_own[self.names[name]] && self.known.object(name).is_none();
-        let unknown = self.used.iter().find(|(_, name, _)| is_unknown(name));
-        let Some((at, name, block)) = unknown.copied().filter(|_| !self.known.is_open) else {
-            return;
-        };
+        let unknown = self.used.iter().find(|(_, name)| is_unknown(name));
+        let Some((at, name)) = unknown.copied().filter(|_| !self.known.is_open) else { return };
         let own = self.names.iter().filter(|(_, number)| self.is_own[**number]);
         let text = self.known.unknown_object(name, own.map(|(name, _)| *name));
-        let block = block.map(|block| format!("content_blocks.${{{block}}}: ")).unwrap_or_default();
-        self.note(at, format!("{block}{text}"));
+        self.note(at, text);
     }
 
     pub fn word(&mut self) -> Lexed<(&'s str, usize)> {

@@ -1,4 +1,4 @@
-//! Fills a template in.
+//! Renders a template.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ use super::{Data, Stop};
 /// Bytes of the reason of an abort.
 const MAX_REASON: usize = 500;
 
-/// The reason where the template gives none.
-const NO_REASON: &str = "the template aborts the message";
+/// The reason if the template gives none.
+const NO_REASON: &str = "the template aborted the message";
 
-/// Fills `program` in, and puts what it prints behind `out`.
+/// Renders `program`, and appends its output to `out`.
 pub(super) fn render(
     program: &Program,
     data: &dyn Data,
@@ -61,7 +61,7 @@ struct Render<'a, 'w> {
     work: &'w mut Work,
 }
 
-/// The turn that a loop is at.
+/// The current iteration of a loop.
 struct Turn<'a> {
     label: &'a str,
     index: usize,
@@ -419,7 +419,7 @@ impl<'a> Render<'a, '_> {
         Ok(flow)
     }
 
-    /// What counts elements: nothing below 0.
+    /// A count of elements; negative numbers become 0.
     fn count(&mut self, expression: &'a Expression) -> Result<Option<usize>, Stop> {
         let count = self.expression(expression)?.as_int();
         Ok(count.map(|count| usize::try_from(count.max(0)).unwrap_or(usize::MAX)))
@@ -469,7 +469,7 @@ impl<'a> Render<'a, '_> {
                     Some(name) => self.named(name),
                     None => {
                         let value = Value::view(self.data.object(name));
-                        // Looked up each time, and perhaps made for it.
+                        // Computed on each lookup.
                         let size = value.size(self.work)?;
                         self.work.hold(size.unwrap_or_default())?;
                         value

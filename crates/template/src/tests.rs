@@ -1,4 +1,4 @@
-//! What templates mean, what they are refused for, and what they can never do.
+//! The meaning of templates, their errors, and their limits.
 
 mod bounds;
 mod filters;
@@ -110,7 +110,7 @@ fn try_render(source: &str) -> Result<String, Stop> {
     template.render(&sample(), NOW)
 }
 
-/// Where a template that is rendered all the same is mistaken.
+/// The mistake of a template that renders anyway.
 fn mistake(source: &str) -> Option<String> {
     parse(source).unwrap().mistake().map(ToString::to_string)
 }
@@ -139,7 +139,7 @@ fn error(source: &str) -> String {
     }
 }
 
-/// What integrators read.
+/// The page for integrators.
 const PAGE: &str = include_str!("../README.md");
 
 #[test]

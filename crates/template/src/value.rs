@@ -1,5 +1,5 @@
-//! Values while a template is rendered: views of the profile and the properties, and what filters
-//! made. What is missing is nil, at every level.
+//! Values while a template is rendered: views of the profile and the properties, and results of
+//! filters. A missing value is nil, at every level.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -25,16 +25,16 @@ pub(super) enum Value<'a> {
     List(&'a [Json]),
     Array(Rc<[Value<'a>]>),
     Object(&'a Map<String, Json>),
-    /// An object that was made here, in its own order.
+    /// An object created by a filter, in its own order.
     Members(Rc<[(Rc<str>, Value<'a>)]>),
     /// Both ends are in it.
     Range(i64, i64),
-    /// What a comparison with `empty` or `blank` asks for.
+    /// The literals `empty` and `blank`.
     Empty,
     Blank,
 }
 
-/// How a value is ordered among others of its kind.
+/// The sort order of a value within its kind.
 enum Scalar<'v> {
     Number(f64),
     Text(&'v str),
@@ -95,7 +95,7 @@ impl<'a> Value<'a> {
         Self::Made(text.into())
     }
 
-    /// A number that came of a calculation; one that is none is nil.
+    /// The result of a calculation; nil if it is not a number.
     pub fn float(number: f64) -> Self {
         if number.is_finite() { Self::Float(number) } else { Self::Nil }
     }
@@ -123,7 +123,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As it is printed: an array as its elements without anything between, an object as JSON.
+    /// As it is printed: an array as its elements without separators, an object as JSON.
     pub fn to_text(&self, work: &mut Work) -> Result<Cow<'_, str>, Stop> {
         Ok(match self {
             Self::Text(text) => Cow::Borrowed(text),
@@ -183,7 +183,7 @@ impl<'a> Value<'a> {
         Ok(json)
     }
 
-    /// The number that it is, or that its text begins with: `12 cm` is 12.
+    /// A number, or the number that its text begins with: `12 cm` is 12.
     pub fn as_number(&self) -> Option<Number> {
         match self {
             Self::Int(int) => Some(Number::Int(*int)),
@@ -214,7 +214,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The member of that name; of texts, arrays and objects `size`, `first` and `last`.
+    /// The field of that name; strings, arrays and objects have `size`, `first` and `last`.
     pub fn member(&self, name: &str, work: &mut Work) -> Result<Value<'a>, Stop> {
         if let Some(value) = self.own_member(name, work)? {
             return Ok(value);
@@ -262,7 +262,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The element at a place, from the end where it is negative.
+    /// The element at a position, from the end if it is negative.
     pub fn at(&self, index: i64) -> Value<'a> {
         let place = |length: usize| {
             let length = i64::try_from(length).unwrap_or(i64::MAX);
@@ -301,8 +301,8 @@ impl<'a> Value<'a> {
         }))
     }
 
-    /// The elements of an array or a range, an object's members as pairs of name and value, or the
-    /// value alone; nothing where there is none.
+    /// The elements of an array or a range, an object's fields as pairs of name and value, or the
+    /// value alone; none for nil.
     pub fn elements(&self, work: &mut Work) -> Result<Rc<[Value<'a>]>, Stop> {
         let pair = |name, value| Self::Array([name, value].into());
         let size = match self {
@@ -329,7 +329,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// What a loop goes through: a number or a Boolean has no elements.
+    /// The values of a loop: a number or a Boolean has none.
     pub fn turns(&self, work: &mut Work) -> Result<Rc<[Value<'a>]>, Stop> {
         match self {
             Self::Int(_) | Self::Float(_) | Self::Bool(_) => Ok([].into()),
@@ -411,7 +411,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The order of two numbers or of two texts; others have none.
+    /// The order of two numbers or two strings; other values have no order.
     pub fn compare(&self, other: &Self, work: &mut Work) -> Result<Option<Ordering>, Stop> {
         if let (Self::Int(one), Self::Int(two)) = (self, other) {
             return Ok(Some(one.cmp(two)));
@@ -449,7 +449,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// `contains`: a text has a part, an array an element, an object a member.
+    /// `contains`: a string has a substring, an array an element, an object a field.
     pub fn contains(&self, part: &Self, work: &mut Work) -> Result<bool, Stop> {
         if !part.is_true() {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! What one rendering may still use, counted down.
+//! The remaining limits of one rendering.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,35 +7,35 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::Stop;
 
-/// Steps of one rendering: each element, lookup, comparison and turn of a loop is one, and so is
-/// each [`BYTES_A_STEP`] of text that is read or made.
+/// Steps of one rendering: each element, lookup, comparison and loop iteration is one, and so is
+/// each [`BYTES_A_STEP`] of text that is read or created.
 pub const MAX_STEPS: u64 = 500_000;
 
-/// Bytes of what one rendering prints.
+/// Bytes of one rendering's output.
 pub const MAX_OUTPUT: usize = 1 << 20;
 
-/// Bytes that one rendering's filters, captures and loops may make, all together: what is let go
-/// of meanwhile counts too.
+/// Bytes that the filters, captures and loops of one rendering may create in total, including those
+/// already released.
 pub const MAX_MADE: usize = 16 << 20;
 
-/// Processor time of one rendering: a process that is stopped for a while loses no message.
+/// Processor time, so that a process that is stopped for a while loses no message.
 pub const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// Bytes of the names and values that `message_extras` notes.
+/// Bytes of the names and values of `message_extras`.
 pub const MAX_EXTRAS: usize = 1_000;
 
 const BYTES_A_STEP: usize = 64;
 
-/// Steps between two looks at the clock: short templates never look.
+/// Steps between two checks of the clock: short templates never check it.
 const STEPS_A_LOOK: u64 = 4_096;
 
 /// A value in an array.
 const BYTES_A_VALUE: usize = 32;
 
-/// The bounds of one rendering, of a text or of all texts of a message.
+/// The limits of one rendering, of a text or of all texts of a message.
 #[derive(Debug)]
 pub struct Work {
-    /// What "now" is: milliseconds since the epoch.
+    /// The current time: milliseconds since the epoch.
     pub(super) now: i64,
     steps: u64,
     made: usize,
@@ -73,21 +73,21 @@ impl Work {
         self.step(1 + (bytes / BYTES_A_STEP) as u64)
     }
 
-    /// Counts text that is about to be made.
+    /// Counts text before it is created.
     pub(super) fn make(&mut self, bytes: usize) -> Result<(), Stop> {
         match self.made.checked_sub(bytes) {
             Some(left) => self.made = left,
-            None => return Err(failed("makes more than {} bytes", MAX_MADE as u64)),
+            None => return Err(failed("creates more than {} bytes", MAX_MADE as u64)),
         }
         self.read(bytes)
     }
 
-    /// Counts an array that is about to be made.
+    /// Counts an array before it is created.
     pub(super) fn hold(&mut self, values: usize) -> Result<(), Stop> {
         self.make(values.saturating_mul(BYTES_A_VALUE))
     }
 
-    /// Counts text that is about to be printed.
+    /// Counts text before it is printed.
     pub(super) fn print(&mut self, bytes: usize) -> Result<(), Stop> {
         match self.output.checked_sub(bytes) {
             Some(left) => self.output = left,
@@ -96,12 +96,12 @@ impl Work {
         self.read(bytes)
     }
 
-    /// Notes what goes with the message, in addition to its text.
+    /// Adds data that goes with the message, in addition to its text.
     pub(super) fn extra(&mut self, key: &str, value: &str) -> Result<(), Stop> {
         let bytes = |(key, value): (&String, &String)| key.len() + value.len();
         let noted: usize = self.extras.iter().map(bytes).sum();
         if noted + key.len() + value.len() > MAX_EXTRAS {
-            return Err(failed("notes more than {} bytes of extras", MAX_EXTRAS as u64));
+            return Err(failed("adds more than {} bytes of extras", MAX_EXTRAS as u64));
         }
         self.extras.insert(key.to_owned(), value.to_owned());
         self.step(1)

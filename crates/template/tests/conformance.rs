@@ -1,7 +1,7 @@
-//! Templates of the corpus, and generated ones, are rendered as the reference implementation of
-//! Liquid renders them. Each file of the corpus has data, and templates with what they render to, or
-//! null where they are refused. python-liquid, which follows the reference, must agree; where it
-//! does not, a case has what it renders (`oracle`), and `why`.
+//! Compares the rendering of corpus templates and generated ones with the reference implementation
+//! of Liquid. Each file of the corpus has data, and templates with their output, or null if they
+//! are rejected. python-liquid, which follows the reference, must agree; where it does not, a case
+//! has its output (`oracle`) and the reason (`why`).
 
 use std::borrow::Cow;
 use std::fs;
@@ -20,7 +20,7 @@ use template::{Data, Names, Object, Template, View};
 /// 2026-11-21T08:05:07.250Z.
 const NOW: i64 = 1_795_248_307_250;
 
-/// JSON whose objects have their members in their order.
+/// JSON whose objects keep the order of their fields.
 enum Ordered {
     Value(Value),
     List(Vec<Ordered>),
@@ -75,7 +75,7 @@ impl Data for Ordered {
     }
 }
 
-/// What a template renders to; nothing where it is refused.
+/// The output of a template; none if it is rejected.
 fn render(source: &str, data: &Ordered, allows_mistakes: bool) -> Option<String> {
     let names = data.members().iter().map(|(name, _)| name.as_str());
     let objects: Vec<_> = names.map(|name| Object { name, members: None }).collect();
@@ -197,7 +197,7 @@ fn data() -> Value {
     })
 }
 
-/// Templates of what both know, without what the corpus says they differ in.
+/// Templates with only the features that both implement the same.
 fn source() -> impl Strategy<Value = String> {
     let one_of = |values: &'static [&'static str]| prop::sample::select(values);
     let text = one_of(&["s", "e", "'a b'", "'x,y,z'", "i", "'<b>&'"]);

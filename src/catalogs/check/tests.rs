@@ -115,7 +115,7 @@ fn each_code_is_given_for_what_it_means() {
 }
 
 #[test]
-fn all_that_is_wrong_is_said_at_once() {
+fn one_response_has_every_error() {
     let large = "x".repeat(5_001);
     let items: Vec<String> = [
         r#"{"id":"a","Nope":1,"Rating":"x","$add":["y"]}"#.to_owned(),
@@ -150,7 +150,7 @@ fn all_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
-fn all_that_is_wrong_with_one_value_is_said() {
+fn one_value_can_have_several_errors() {
     let codes = |value: &str| -> Vec<String> {
         let found = refused(&format!(r#"[{{"id":"a",{value}}}]"#));
         found.into_iter().map(|(code, ..)| code).collect()
@@ -171,7 +171,7 @@ fn all_that_is_wrong_with_one_value_is_said() {
         (format!(r#""Rating":{}"#, "9".repeat(5_001)), &[large, kind]),
         (r#""Tags":[{"a.b":"\ud800"}]"#.to_owned(), &[keys, kind]),
         (r#""Address":{"\u0000":1}"#.to_owned(), &[keys, kind]),
-        // Whoever reads JSON into values takes such an object for JSON within JSON.
+        // serde_json's `RawValue` would read such an object as JSON within JSON.
         (
             r#""Address":{"x":{"$serde_json::private::RawValue":"!"},"a.b":1,"$c":2}"#.to_owned(),
             &[keys],
@@ -220,7 +220,7 @@ fn an_item_has_so_many_members_and_no_more() {
 }
 
 #[test]
-fn a_body_without_items_is_told_of_in_the_same_form() {
+fn a_body_without_items_gets_the_same_error_format() {
     let errors = Faults::no_items("it ends at line 1 column 2".to_owned()).errors();
     let expected = json!({
         "id": "item-array-invalid", "message": "it ends at line 1 column 2",
@@ -230,14 +230,34 @@ fn a_body_without_items_is_told_of_in_the_same_form() {
 }
 
 #[test]
-fn messages_name_fields_and_stay_short() {
+fn messages_name_fields_and_values_and_stay_short() {
     let many: Vec<String> = (0..40).map(|n| format!(r#""{n}{}":1"#, "y".repeat(400))).collect();
     let json = format!(r#"[{{"id":"a",{}}}]"#, many.join(","));
     let text = message(&json, Code::InvalidFields);
     assert!(text.starts_with("Fields do not exist in the catalog: \"0y"), "{text}");
     assert!(text.ends_with(" and more") && text.len() < 4_000, "{text}");
-    let text = message(r#"[{"id":"a","Rating":"x"}]"#, Code::UnableToCoerce);
-    assert_eq!(text, "Values cannot be taken as the type of their field: \"Rating\"");
+    for (item, code, expected) in [
+        (
+            r#""Rating":"x""#,
+            Code::UnableToCoerce,
+            r#""Rating" is a number field; "x" cannot be read as a number"#,
+        ),
+        (
+            r#""Tags":{"a" : 1},"Open":5"#,
+            Code::UnableToCoerce,
+            "\"Tags\" is an array field; {\"a\":1} cannot be read as an array. \
+             \"Open\" is a boolean field; 5 cannot be read as a boolean",
+        ),
+        (
+            r#""Address":[{"a.b":1}],"$c":2"#,
+            Code::InvalidKeys,
+            r#"Keys must not contain . or $: "a.b" in Address, "$c""#,
+        ),
+    ] {
+        assert_eq!(message(&format!(r#"[{{"id":"a",{item}}}]"#), code), expected);
+    }
+    let long = format!(r#"[{{"id":"a","Rating":"{}"}}]"#, "x".repeat(4_000));
+    assert!(message(&long, Code::UnableToCoerce).len() < 200);
 }
 
 #[test]
@@ -274,8 +294,8 @@ fn a_line_of_a_file_is_read_or_said_what_is_wrong() {
     let fields = fields();
     assert_eq!(line(r#" {"id":"a","City":"x"} "#, &fields).unwrap().id, "a");
     for (json, part) in [
-        ("{", "is not JSON"),
-        ("7", "an array of at least one object"),
+        ("{", "is not valid JSON"),
+        ("7", "a non-empty array of objects"),
         (r#"{"City":"x"}"#, "Every item must have an id"),
         (r#"{"id":"a b","Nope":1}"#, "only letters"),
         (r#"{"id":"a b","Nope":1}"#, "\"Nope\""),

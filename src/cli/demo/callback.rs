@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::CommandResult;
 use crate::outbound::signature;
 
-/// How long the callback may take once the export is done.
+/// Time limit for the callback after the export is done.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Receiver {
@@ -39,15 +39,15 @@ impl Receiver {
         Ok(Self { url, callbacks: tokio::sync::Mutex::new(callbacks) })
     }
 
-    /// Waits for the callback, which must be signed and say that `url` is ready.
+    /// Waits for the callback, which must be signed and report that `url` is ready.
     pub async fn wait(&self, url: &str) -> CommandResult {
         let mut callbacks = self.callbacks.lock().await;
         let body = tokio::time::timeout(PATIENCE, callbacks.recv())
             .await
-            .map_err(|_| "no callback came")?
-            .ok_or("the receiver ended")??;
+            .map_err(|_| "no callback arrived")?
+            .ok_or("the receiver stopped")??;
         if body["success"] != true || body["url"] != url {
-            return Err(format!("the callback says {body}").into());
+            return Err(format!("the callback reports {body}").into());
         }
         Ok(())
     }
@@ -60,7 +60,7 @@ async fn receive(State(inbox): State<Inbox>, headers: HeaderMap, body: Bytes) ->
     status
 }
 
-/// The check that every receiver should make (Standard Webhooks).
+/// The check that every receiver should do (Standard Webhooks).
 fn verify(secret: &[u8], headers: &HeaderMap, body: &[u8]) -> Result<Value, String> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let (Some(id), Some(timestamp), Some(signature)) =

@@ -1,4 +1,4 @@
-//! Holds every line of an export against the record that was imported.
+//! Compares every line of an export with the imported record.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -9,16 +9,16 @@ use serde_json::Value;
 
 use super::CommandResult;
 
-/// Delivery rule 2 of the export.
+/// The documented maximum of an export file.
 pub const LINES_PER_FILE: usize = 5_000;
 
-/// What was found, when all was well.
+/// The result of a successful check.
 pub struct Checked {
     pub users: u64,
     pub files: usize,
 }
 
-/// Reads the archive whole: its checksums, the names of its files, their lines.
+/// Reads the whole archive: its checksums, the names of its files, their lines.
 pub fn archive(archive: &Path, records: &Path, object_prefix: &str) -> CommandResult<Checked> {
     let records = std::fs::read_to_string(records)?;
     let mut expected = HashMap::new();
@@ -32,16 +32,16 @@ pub fn archive(archive: &Path, records: &Path, object_prefix: &str) -> CommandRe
         let entry = archive.by_index(index)?;
         let name = entry.name()?.into_owned();
         if name != format!("{object_prefix}_{:06}.json", index + 1) {
-            return Err(format!("a file is called {name}").into());
+            return Err(format!("unexpected file name {name}").into());
         }
         let mut lines = 0;
         for line in BufReader::new(entry).lines() {
             let line = line?;
             lines += 1;
             let user: Value = serde_json::from_str(&line)?;
-            let record = expected
-                .remove(&service_id(&user)?)
-                .ok_or_else(|| format!("{name}, line {lines}: a user twice, or unknown: {line}"))?;
+            let record = expected.remove(&service_id(&user)?).ok_or_else(|| {
+                format!("{name}, line {lines}: duplicate or unknown user: {line}")
+            })?;
             compare(serde_json::from_str(record)?, user)
                 .map_err(|error| format!("{name}, line {lines}: {error}"))?;
         }
@@ -60,7 +60,7 @@ fn service_id(record: &Value) -> CommandResult<String> {
     Ok(record["service_id"].as_str().ok_or("a record without service_id")?.to_owned())
 }
 
-/// Field by field, so that what differs is named.
+/// Compares field by field, so that the error names the difference.
 fn compare(mut imported: Value, mut exported: Value) -> CommandResult {
     for record in [&mut imported, &mut exported] {
         normalize(record);
@@ -71,7 +71,7 @@ fn compare(mut imported: Value, mut exported: Value) -> CommandResult {
     for name in imported.keys().chain(exported.keys()) {
         if imported.get(name) != exported.get(name) {
             return Err(format!(
-                "{name} was imported as {:?} and came out as {:?}",
+                "{name} was imported as {:?} and exported as {:?}",
                 imported.get(name),
                 exported.get(name)
             )
@@ -81,8 +81,7 @@ fn compare(mut imported: Value, mut exported: Value) -> CommandResult {
     Ok(())
 }
 
-/// What may differ without meaning anything: the order of a list by name, and how a number
-/// is written.
+/// Removes irrelevant differences: the order of a list by name, and the notation of numbers.
 fn normalize(record: &mut Value) {
     for name in ["purchases", "custom_events"] {
         if let Some(entries) = record.get_mut(name).and_then(Value::as_array_mut) {

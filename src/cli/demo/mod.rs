@@ -1,7 +1,7 @@
-//! `longshore demo`: the main job from start to end, told step by step.
+//! `longshore demo`: an export from start to end, step by step.
 //!
-//! Every step is a command of this program or a call of its API, run as a person would run
-//! it; only the check at the end looks inside the files.
+//! Every step is a command of this program or an API request, run as a user would run it; only the
+//! check at the end looks inside the files.
 
 mod callback;
 mod check;
@@ -22,13 +22,12 @@ use crate::config::Config;
 use kit::secrets::random_bytes;
 use kit::words::count;
 
-/// Generates users, imports them, exports them over the API, receives the callback,
-/// downloads the files and checks every line: all on a data directory that is removed at
-/// the end.
+/// Generate users, import them, export them with the API, receive the callback, download the files
+/// and check every line: all in a data directory that is deleted at the end.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  longshore demo --users 10000")]
 pub struct Arguments {
-    /// How many users
+    /// Number of users
     #[arg(long, default_value_t = 50_000, value_name = "N")]
     users: u64,
 }
@@ -37,15 +36,15 @@ pub async fn run(_config: Config, arguments: Arguments) -> CommandResult {
     let directory = Directory::create()?;
     tokio::select! {
         result = demo(&directory.0, arguments.users) => result,
-        _ = tokio::signal::ctrl_c() => Err("interrupted; the data directory is removed".into()),
+        _ = tokio::signal::ctrl_c() => Err("interrupted; the data directory was deleted".into()),
     }
 }
 
 async fn demo(directory: &Path, users: u64) -> CommandResult {
     let begun = Instant::now();
-    println!("The main job of Longshore, from start to end, in {}\n", directory.display());
+    println!("Export users with Longshore, from start to end, in {}\n", directory.display());
 
-    let step = Step::begin(1, format!("generate {} lifelike users", HumanCount(users)));
+    let step = Step::begin(1, format!("generate {} realistic users", HumanCount(users)));
     let records = directory.join("users.ndjson");
     server::command(directory, &["generate", "--users", &users.to_string()], Some(&records))
         .await?;
@@ -54,7 +53,7 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
         HumanBytes(std::fs::metadata(&records)?.len())
     ));
 
-    let step = Step::begin(2, "declare a workspace whose control group is everybody");
+    let step = Step::begin(2, "declare a workspace with all users in its control group");
     let workspace = Workspace::write(directory)?;
     server::command(directory, &["apply", "workspace.yaml"], None).await?;
     step.end("longshore apply workspace.yaml");
@@ -69,15 +68,15 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
     let client = Client::over(server.client.clone(), &server.url, workspace.key);
     step.end(format!("longshore standalone, on {}", server.url));
 
-    let step = Step::begin(5, "ask for an export of every field");
+    let step = Step::begin(5, "request an export of every field");
     let body = json!({
         "callback_endpoint": receiver.url,
         "fields_to_export": crate::exports::fields::record().collect::<Vec<_>>(),
     });
     let answer = client.request(&body).await?;
-    let url = answer.url.ok_or("the API's answer has no url")?;
+    let url = answer.url.ok_or("the API's response has no url")?;
     step.end(format!("object_prefix {}", answer.object_prefix));
-    println!("     as a person would:\n{}", curl(&server.url, &body));
+    println!("     the same with curl:\n{}", curl(&server.url, &body));
 
     let step = Step::begin(6, "wait for the callback");
     let (finished, _) = export::wait(&client, &answer.object_prefix).await?;
@@ -88,20 +87,22 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
         count(finished.files.done, "file")
     ));
 
-    let step = Step::begin(7, "download, and hold every line against what was imported");
+    let step = Step::begin(7, "download the export, and compare every line with the imported user");
     let archive = directory.join("export.zip");
     client.fetch(&url, &archive, |_, _| {}).await?;
     let prefix = answer.object_prefix;
     let checked =
         tokio::task::spawn_blocking(move || check::archive(&archive, &records, &prefix)).await??;
     if checked.users != users {
-        return Err(format!("{} users were imported, {} came out", users, checked.users).into());
+        return Err(
+            format!("{} users were imported, {} were exported", users, checked.users).into()
+        );
     }
     step.end(format!("{}, {}", count(checked.users, "user"), count(checked.files as u64, "file")));
 
     println!(
-        "\nAll is well: every user once, every field as it was imported, at most {} lines a file.\n\
-         {} users in {:.1} s.",
+        "\nThe export is correct: every user once, every field as imported, at most {} lines per \
+         file.\n{} users in {:.1} s.",
         HumanCount(check::LINES_PER_FILE as u64),
         HumanCount(users),
         begun.elapsed().as_secs_f64()
@@ -144,7 +145,7 @@ impl Workspace {
     }
 }
 
-/// A step as it is told: what, and how it went in how long.
+/// A step as printed: its name, its result and its time.
 struct Step {
     begun: Instant,
 }
@@ -160,7 +161,7 @@ impl Step {
     }
 }
 
-/// The data directory, removed in the end.
+/// The data directory, deleted at the end.
 struct Directory(PathBuf);
 
 impl Directory {

@@ -1,4 +1,4 @@
-//! This program's own commands, run as children on the demo's directory.
+//! This program's own commands, run as child processes in the demo's directory.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::CommandResult;
 
-/// How long the service may take to be ready.
+/// Time limit for the service to become ready.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs a command to its end; its output goes to `output`, else is shown when it fails.
+/// Runs a command to its end. Its output goes to `output`, or is shown if it fails.
 pub async fn command(directory: &Path, arguments: &[&str], output: Option<&Path>) -> CommandResult {
     let mut command = longshore(directory)?;
     command.args(arguments).stdout(match output {
@@ -31,7 +31,7 @@ pub async fn command(directory: &Path, arguments: &[&str], output: Option<&Path>
     .into())
 }
 
-/// This program, in `directory` and with nothing of the environment's settings.
+/// This program, in `directory` and without settings from the environment.
 fn longshore(directory: &Path) -> std::io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     for (name, _) in std::env::vars_os() {
@@ -43,7 +43,7 @@ fn longshore(directory: &Path) -> std::io::Result<Command> {
     Ok(command)
 }
 
-/// The service as a child, ended when this is dropped.
+/// The service as a child process, stopped when this is dropped.
 pub struct Standalone {
     child: Child,
     pub url: String,

@@ -1,6 +1,6 @@
-//! What `doctor` finds of the relays and providers of workspaces. Nothing is sent: a relay is
-//! asked whether it takes the login, and an address is asked for nothing (HEAD, unsigned), so
-//! that whoever answers is there, whatever the answer.
+//! Checks the relays and providers of workspaces. Sends no message: for a relay it only logs in,
+//! and to a URL it sends only a HEAD request, unsigned, so that any response shows that a server is
+//! there.
 
 use futures::future::join_all;
 use lettre::transport::smtp::extension::ClientId;
@@ -10,7 +10,7 @@ use reqwest::{Method, StatusCode};
 use super::{Finding, PATIENCE, bounded, declared};
 use crate::app::Kept as _;
 use crate::config::Config;
-use crate::messages::channels::email::{Connector, Patience, Step, Trouble};
+use crate::messages::channels::email::{Connector, SmtpError, Step, Timeouts};
 use crate::outbound::{Request, Sender, Unanswered, check_kept};
 use crate::setup::migrations::MIGRATIONS;
 use crate::workspaces::relay::{Relay, Tls};
@@ -20,15 +20,15 @@ use kit::clock::Clock;
 use kit::secrets::SecretKey;
 use store::StoreError;
 
-/// What makes links in emails lead to the API.
+/// How to make links in emails lead to the API.
 const MEND_LINKS: &str = "set LONGSHORE_PUBLIC_URL to the https address of the API";
 
-/// Each workspace's relay and providers. The error is that the database cannot say which.
+/// The relay and providers of each workspace. Fails if the database cannot list them.
 pub async fn channels(config: &Config, secrets: &SecretKey) -> Result<Vec<Finding>, Finding> {
     let all = match declared(settings(config.clone(), secrets.clone())).await {
         Ok(all) => all,
         Err(StorageError::Store(error @ StoreError::Corrupt(_))) => {
-            let mend = "apply the workspace file, with the email and providers that it is about";
+            let mend = "apply the workspace file that declares this email or provider";
             return Ok(vec![Finding::fail("channels", error, mend)]);
         }
         Err(error) => return Err(Finding::fail("channels", error, "")),
@@ -65,7 +65,7 @@ pub async fn channels(config: &Config, secrets: &SecretKey) -> Result<Vec<Findin
     Ok(findings)
 }
 
-/// By the names of the workspaces.
+/// By workspace name.
 async fn settings(
     config: Config,
     secrets: SecretKey,
@@ -100,10 +100,10 @@ fn addresses(settings: &Settings) -> Vec<(&'static str, &str)> {
 async fn try_relay(what: String, relay: Result<Relay, String>) -> Finding {
     let relay = match relay {
         Ok(relay) => relay,
-        Err(error) => return Finding::fail(&what, error, "correct email.smtp, and apply the file"),
+        Err(error) => return Finding::fail(&what, error, "fix email.smtp, and apply the file"),
     };
     let place = relay.place();
-    let patience = Patience { connect: PATIENCE, answer: PATIENCE, accept: PATIENCE };
+    let patience = Timeouts { connect: PATIENCE, answer: PATIENCE, accept: PATIENCE };
     let connector = Connector::new(relay.clone(), ClientId::default(), patience);
     let mut connection = match connector.connect().await {
         Ok(connection) => connection,
@@ -114,51 +114,58 @@ async fn try_relay(what: String, relay: Result<Relay, String>) -> Finding {
     };
     let is_there = connection.test_connected().await;
     let how = match (connection.is_encrypted(), relay.login.is_some()) {
-        (true, true) => "under TLS, with the login",
+        (true, true) => "over TLS, with the login",
         (true, false) => "under TLS",
         (false, true) => "with the login, without TLS",
         (false, false) => "without TLS",
     };
-    // It said all that there is to know.
+    // The response is already known.
     let _ = connection.quit().await;
     match is_there {
-        true => Finding::ok(&what, format!("{place} takes emails, {how}")),
-        false => Finding::fail(&what, format!("{place}: it ends the connection"), "see its log"),
+        true => Finding::ok(&what, format!("{place} accepts emails, {how}")),
+        false => Finding::fail(
+            &what,
+            format!("{place}: it closes the connection"),
+            "check the \
+                                                                                     relay's log",
+        ),
     }
 }
 
-/// What is wrong with a relay, and how to mend it.
-fn in_words(relay: &Relay, trouble: Trouble) -> (String, String) {
+/// The problem of a relay, and how to fix it.
+fn in_words(relay: &Relay, trouble: SmtpError) -> (String, String) {
     let (step, error) = match trouble {
-        Trouble::Answered { step, code, text } => (step, format!("it answers {code} {text}")),
-        Trouble::Lost { step, text, .. } => (step, text),
-        Trouble::Unfit(text) | Trouble::Unsupported(text) => (Step::Connect, text.to_owned()),
+        SmtpError::Answered { step, code, text } => (step, format!("it responds {code} {text}")),
+        SmtpError::Lost { step, text, .. } => (step, text),
+        SmtpError::Unfit(text) | SmtpError::Unsupported(text) => (Step::Connect, text.to_owned()),
     };
     let host = &relay.host;
     match (step, relay.tls) {
         (Step::Connect, Tls::Wrapped) => {
             let mend = format!(
-                "are host and port of email.smtp right, is its certificate valid for {host}, and \
-                 does that port speak TLS from the first byte on? Where it has STARTTLS, write \
-                 smtp://"
+                "check host and port of email.smtp, that the certificate is valid for {host}, and \
+                 that the port expects TLS from the first byte. If it uses STARTTLS, write smtp://"
             );
             (error, mend)
         }
         (Step::Connect, _) => {
-            let mend = "is it running, are host and port of email.smtp right, and does a firewall \
-                        let them through? Where TLS is from the first byte on, write smtps://";
+            let mend = "check that the relay is running, host and port of email.smtp, and the \
+                        firewall. If the port expects TLS from the first byte, write smtps://";
             (error, mend.into())
         }
         (Step::Tls, _) => {
             let otherwise = match relay.login {
-                Some(_) => "say ?tls=none, which sends the password as it is",
-                None => "leave ?tls=required away",
+                Some(_) => "add ?tls=none, which sends the password unencrypted",
+                None => "remove ?tls=required",
             };
-            let mend = format!("give it STARTTLS with a certificate for {host}, or {otherwise}");
+            let mend = format!(
+                "configure STARTTLS on it with a certificate for {host}, or \
+                                {otherwise}"
+            );
             (format!("STARTTLS: {error}"), mend)
         }
         _ => {
-            let mend = "correct the user and password in email.smtp, and apply the file";
+            let mend = "fix the user and password in email.smtp, and apply the file";
             (format!("the login: {error}"), mend.into())
         }
     }
@@ -180,22 +187,23 @@ async fn try_address(what: String, url: String, config: Config) -> Finding {
         Ok(answer) => judge(what, &host, answer.status),
         Err(Unanswered::Refused(error)) => Finding::fail(what, format!("{host}: {error}"), ALLOW),
         Err(Unanswered::Failed(error)) => {
-            let mend = "start it, or correct its address in the workspace file, and apply it";
+            let mend = "start it, or fix its URL in the workspace file and apply the file";
             Finding::fail(what, format!("{host}: {error}"), mend)
         }
     }
 }
 
-/// Who takes POST alone refuses to be asked: any answer will do that says nothing of trouble.
+/// A server that accepts only POST rejects HEAD: any response is fine if it does not report a
+/// server error.
 fn judge(what: &str, host: &str, status: StatusCode) -> Finding {
     let code = status.as_u16();
     if status.is_redirection() {
-        let mend = "redirects are not followed: declare the address that it leads to";
+        let mend = "redirects are not followed: declare the URL that it redirects to";
         return Finding::fail(what, format!("{host}: redirects ({code})"), mend);
     }
     match status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED {
-        true => Finding::fail(what, format!("{host}: answers {code}"), "see its log"),
-        false => Finding::ok(what, format!("{host} is there (HEAD, answered {code})")),
+        true => Finding::fail(what, format!("{host}: responds {code}"), "check the relay's log"),
+        false => Finding::ok(what, format!("{host} responds (HEAD, status {code})")),
     }
 }
 

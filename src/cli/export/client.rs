@@ -1,4 +1,4 @@
-//! The API's calls of exports, from the client's side.
+//! A client of the API's export endpoints.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,37 +15,38 @@ use url::Url;
 
 use kit::words::count;
 
-/// How long a service that does not answer, or asks to come back, is tried again.
+/// How long the client retries if the service is down or asks for a retry.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Redirects of one request that are followed.
+/// Maximum number of redirects of one request.
 const MOST_REDIRECTS: usize = 10;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error(
-        "nothing answers at {address} ({cause}): start the service, such as with `longshore \
-         standalone`, or say with --url where it is"
+        "cannot reach {address} ({cause}): start the service, such as with `longshore \
+         standalone`, or set its URL with --url"
     )]
     Away { address: String, cause: String },
     #[error(
-        "{from} redirected the request to {address}, which cannot be reached from here ({cause}): \
-         use a machine that can reach it, or give the service a storage address that clients reach"
+        "{from} redirected the request to {address}, which cannot be reached from this machine \
+         ({cause}): use a machine that can reach it, or configure a storage endpoint that clients \
+         can reach"
     )]
     RedirectedAway { from: String, address: String, cause: String },
     #[error("{address}: {}", chain(.error))]
     Http { address: String, error: reqwest::Error },
-    #[error("{who} answered {status}: {message}")]
+    #[error("{who} responded {status}: {message}")]
     Refused { who: String, status: StatusCode, message: String },
-    #[error("the API's answer cannot be read: {0}")]
+    #[error("cannot read the API's response: {0}")]
     Answer(#[from] serde_json::Error),
     #[error("{0}")]
     File(#[from] std::io::Error),
 }
 
 impl ClientError {
-    /// Whether asking the same again may help.
+    /// Whether a retry may help.
     fn can_retry(&self) -> bool {
         match self {
             Self::Away { .. } | Self::RedirectedAway { .. } => true,
@@ -56,7 +57,7 @@ impl ClientError {
     }
 }
 
-/// An error, what caused it, and so on.
+/// An error and its chain of causes.
 fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
     let error: &(dyn std::error::Error + 'static) = error;
     std::iter::successors(Some(error), |error| error.source())
@@ -66,7 +67,7 @@ fn chain(error: &reqwest::Error) -> String {
     causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// What a request is answered.
+/// The response to a request.
 #[derive(Deserialize)]
 pub struct Requested {
     pub object_prefix: String,
@@ -75,7 +76,7 @@ pub struct Requested {
     pub warnings: Vec<String>,
 }
 
-/// How far an export is.
+/// The status of an export.
 #[derive(Deserialize)]
 pub struct Export {
     pub object_prefix: String,
@@ -133,7 +134,8 @@ pub struct Client {
     http: reqwest::Client,
     base: String,
     key: String,
-    /// Where the request under way was redirected to: the client's own errors name where it began.
+    /// Where the current request was redirected to: the client's own errors name only the first
+    /// URL.
     redirected: Arc<Mutex<Option<Url>>>,
 }
 
@@ -144,7 +146,7 @@ impl Client {
         let latest = redirected.clone();
         let follow = Policy::custom(move |attempt| {
             if attempt.previous().len() > MOST_REDIRECTS {
-                return attempt.error("it is redirected again and again");
+                return attempt.error("too many redirects");
             }
             *latest.lock() = Some(attempt.url().clone());
             attempt.follow()
@@ -158,13 +160,13 @@ impl Client {
         Ok(Self { http, base, key, redirected })
     }
 
-    /// [`new`](Self::new) with an HTTP client given.
+    /// [`new`](Self::new) with a given HTTP client.
     pub fn over(http: reqwest::Client, base: &str, key: String) -> Self {
         let base = base.trim_end_matches('/').to_owned();
         Self { http, base, key, redirected: Arc::default() }
     }
 
-    /// Asks for an export. Tried again only where nothing was asked for yet.
+    /// Requests an export. Retries only if no request has arrived.
     pub async fn request(&self, body: &Value) -> Result<Requested, ClientError> {
         let path = "/users/export/global_control_group";
         let answer = self.send(self.call(Method::POST, path).json(body)).await?;
@@ -176,8 +178,7 @@ impl Client {
         read(serde_json::from_slice(&self.send(self.call(Method::GET, &path)).await?)?)
     }
 
-    /// [`status`](Self::status) of an export that is waited for: a service that is away is
-    /// tried again.
+    /// [`status`](Self::status) of an export in progress: retries if the service is down.
     pub async fn status_patiently(&self, prefix: &str) -> Result<(Export, Value), ClientError> {
         let started = tokio::time::Instant::now();
         loop {
@@ -196,7 +197,7 @@ impl Client {
         read(serde_json::from_slice(&answer)?)
     }
 
-    /// The latest exports, over as many pages as that takes.
+    /// The latest exports, from as many pages as needed.
     pub async fn list(&self, limit: usize) -> Result<Vec<(Export, Value)>, ClientError> {
         let mut exports = Vec::new();
         let mut cursor: Option<String> = None;
@@ -219,7 +220,7 @@ impl Client {
         Ok(exports)
     }
 
-    /// Fetches what is behind a download address, which takes no key.
+    /// Downloads a file; the URL needs no key.
     pub async fn fetch(
         &self,
         url: &str,
@@ -249,8 +250,7 @@ impl Client {
         Ok(answer.bytes().await.map_err(|error| self.failed(error))?.into())
     }
 
-    /// The answer, if it is a success; else what its `message` says, and which permission is
-    /// missing.
+    /// The response, if it is a success; otherwise its `message`, and the missing permission.
     async fn answer(&self, request: RequestBuilder) -> Result<reqwest::Response, ClientError> {
         *self.redirected.lock() = None;
         let answer = request.send().await.map_err(|error| self.failed(error))?;
@@ -259,7 +259,7 @@ impl Client {
             return Ok(answer);
         }
         let who = match &*self.redirected.lock() {
-            Some(url) => format!("{}, where the API redirected to,", origin(url)),
+            Some(url) => format!("{} (redirected by the API)", origin(url)),
             None => "the API".to_owned(),
         };
         let text = answer.text().await.unwrap_or_default();
@@ -272,13 +272,13 @@ impl Client {
         Err(ClientError::Refused { who, status, message })
     }
 
-    /// Which host failed, and how.
+    /// The host that failed, and how.
     fn failed(&self, error: reqwest::Error) -> ClientError {
         let asked = error.url().map(origin).unwrap_or_else(|| self.base.clone());
         let redirected = self.redirected.lock().as_ref().map(origin);
         let cause = || causes(&error).last().map(ToString::to_string).unwrap_or_default();
         match redirected {
-            // A download address is as good as a key.
+            // A download URL is as secret as a key.
             address if !error.is_connect() => {
                 ClientError::Http { address: address.unwrap_or(asked), error: error.without_url() }
             }

@@ -1,5 +1,4 @@
-//! Whether a fetched export is whole: every entry's checksum, every line JSON, as many
-//! lines as users.
+//! Verifies a downloaded export: every entry's checksum, every line JSON, as many lines as users.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -9,19 +8,19 @@ use serde::de::IgnoredAny;
 
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
-    #[error("the fetched archive cannot be read: {0}")]
+    #[error("cannot read the downloaded archive: {0}")]
     Zip(#[from] zip::result::ZipError),
-    #[error("the fetched archive: {entry}: {error}")]
+    #[error("the downloaded archive: {entry}: {error}")]
     Entry { entry: String, error: std::io::Error },
-    #[error("the fetched archive: {entry}, line {line}: not a user in JSON")]
+    #[error("the downloaded archive: {entry}, line {line}: not a user in JSON")]
     Line { entry: String, line: u64 },
-    #[error("the fetched archive has {found} {what}, and the export says {wanted}")]
+    #[error("the downloaded archive has {found} {what}, but the export reported {wanted}")]
     Count { what: &'static str, found: u64, wanted: u64 },
     #[error("{0}")]
     File(#[from] std::io::Error),
 }
 
-/// Checks an export's archive, of `files` entries with `users` lines in all. Blocks.
+/// Checks an export's archive with `files` entries and `users` lines in total. Blocks.
 pub fn archive(path: &Path, files: u64, users: u64) -> Result<(), VerifyError> {
     let mut archive = zip::ZipArchive::new(BufReader::new(File::open(path)?))?;
     count("files", archive.len() as u64, files)?;
@@ -36,7 +35,7 @@ fn count(what: &'static str, found: u64, wanted: u64) -> Result<(), VerifyError>
     if found == wanted { Ok(()) } else { Err(VerifyError::Count { what, found, wanted }) }
 }
 
-/// The number of lines of an entry. Its checksum is compared when its end is read.
+/// Counts the lines of an entry; reading to the end compares its checksum.
 fn entry(archive: &mut zip::ZipArchive<BufReader<File>>, index: usize) -> Result<u64, VerifyError> {
     let entry = archive.by_index(index)?;
     let name = entry.name()?.into_owned();

@@ -1,13 +1,13 @@
-//! Messages whose payload is a JSON object with an array, taken apart by its elements and put
-//! together again, with all that the payload says beside them, known to this program or not.
+//! Splits messages whose payload is a JSON object with an array by its elements, and joins them
+//! again, with all other fields of the payload, known to this program or not.
 
 use serde_json::value::RawValue;
 
 use kit::json::{self, Members};
 use log::Message;
 
-/// A message for each element of `array`, in their order; the message itself where there are
-/// fewer than two, or it cannot be taken apart.
+/// One message for each element of `array`, in order; the message itself if there are fewer than
+/// two elements, or it is unreadable.
 pub fn split(message: &Message, array: &str) -> Vec<Message> {
     match parts(&message.payload, array) {
         Some((members, elements)) if elements.len() > 1 => elements
@@ -18,11 +18,11 @@ pub fn split(message: &Message, array: &str) -> Vec<Message> {
     }
 }
 
-/// The message with the elements of several that one was [`split`] into.
+/// The message with the elements of several parts of a [`split`] one.
 pub fn join(parts: &[&Message], array: &str) -> Message {
     match joined(parts, array) {
         Some(payload) => with_payload(parts[0], payload),
-        // What cannot be taken apart is one part only.
+        // An unreadable message has only one part.
         None => parts[0].clone(),
     }
 }

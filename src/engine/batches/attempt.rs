@@ -1,4 +1,4 @@
-//! One batch, from being taken to its end.
+//! One batch, from its start to its end.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,34 +17,34 @@ use log::offsets::{self, Place};
 use log::{Ack, Batch};
 use store::{StoreError, answered};
 
-/// Noted beginnings without a clean end after which messages are tried alone.
+/// Number of recorded starts without a clean end after which messages are tried alone.
 const SUSPECT: i32 = 2;
 
-/// Of these, beginnings alone after which a message is not tried any more: one may have been
-/// that of a worker which ended for another reason just then.
+/// Number of those starts alone after which a message is not tried again: one of them may have been
+/// that of a worker that ended for another reason.
 const CONVICTED: i32 = 2;
 
-/// The longest pause between tries.
+/// The longest pause between attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// A try that failed after longer took long by what it had to do.
+/// An attempt that failed after a longer time was slow because of its size.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Tries after which operators are told what a partition waits for.
+/// Attempts after which operators see the cause of a waiting partition.
 const TOLD: u32 = 3;
 
-/// How a batch ended.
+/// The end of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// All of it is applied or buried.
+    /// All of it is applied or became dead letters.
     Done,
-    /// The worker must end, or the partition went: whoever has it next goes on.
+    /// The worker must stop, or the partition was revoked: its next owner continues.
     HandedBack,
-    /// The store says that the partition is elsewhere than this worker thinks.
+    /// The stored position differs from this worker's.
     Lost,
 }
 
-/// Sees a batch through; it is acknowledged when all of it is done.
+/// Processes a batch until its end; acknowledges it when all of it is done.
 pub(super) async fn see_through<H: Handler>(
     shared: Arc<Shared<H>>,
     batch: Batch,
@@ -78,20 +78,20 @@ pub(super) async fn see_through<H: Handler>(
     ending
 }
 
-/// What became of some messages of a batch.
+/// The result for some messages of a batch.
 enum Step {
     Passed,
-    /// They fail together: each half by itself may not.
+    /// They fail together; each half alone may succeed.
     Halve,
     Ended(Ending),
 }
 
-/// How the notes of former attempts say that a batch is to be tried.
+/// The caution that recorded earlier attempts require.
 enum Care {
     Usual,
-    /// Message by message, while nothing else is under way.
+    /// Message by message, while no other work runs.
     Alone,
-    /// Its first message ended workers that had nothing else under way.
+    /// Its first message ended workers that ran no other work.
     Bury(i32),
 }
 
@@ -99,9 +99,9 @@ struct Attempt<H> {
     shared: Arc<Shared<H>>,
     batch: Arc<Batch>,
     ack: Ack,
-    /// Up to where everything is applied.
+    /// The position before which everything is applied.
     place: Place,
-    /// The message of which a note is in the store, by its index.
+    /// The index of the message with a stored record.
     noted: Option<usize>,
 }
 
@@ -115,14 +115,14 @@ impl<H: Handler> Attempt<H> {
             false => Care::Usual,
         };
         if let Care::Alone = care {
-            tracing::warn!("it ended workers: its messages are tried one by one");
+            tracing::warn!("the batch ended workers; its messages are tried one by one");
             return self.one_by_one().await;
         }
         let mut first = 0;
         if let Care::Bury(attempts) = care {
             let reason = format!(
-                "it ended its worker {attempts} times, the last {CONVICTED} while nothing else was \
-                 under way"
+                "it ended its worker {attempts} times, the last {CONVICTED} while no other work \
+                 was running"
             );
             if let Step::Ended(ending) = self.step(0..1, Manner::Bury(reason), false).await {
                 return ending;
@@ -136,7 +136,7 @@ impl<H: Handler> Attempt<H> {
         self.in_pieces(first..self.batch.messages.len()).await
     }
 
-    /// Applies messages together, and in smaller and smaller pieces where that fails.
+    /// Applies messages together, and in smaller and smaller pieces if that fails.
     async fn in_pieces(&mut self, all: Range<usize>) -> Ending {
         let mut pieces = vec![all];
         while let Some(piece) = pieces.pop() {
@@ -163,7 +163,7 @@ impl<H: Handler> Attempt<H> {
         Ending::Done
     }
 
-    /// Tries to apply messages until they are, or cannot be together.
+    /// Tries messages until they are applied, or cannot be applied together.
     async fn step(&mut self, mut piece: Range<usize>, mut manner: Manner, alone: bool) -> Step {
         let mut tries = 0;
         loop {
@@ -190,9 +190,9 @@ impl<H: Handler> Attempt<H> {
                     continue;
                 }
                 Err(Failure::Stopped) => return Step::Ended(Ending::HandedBack),
-                Err(Failure::Moved) => (0, "the partition is not where it was".to_owned()),
+                Err(Failure::Moved) => (0, "the partition's position has changed".to_owned()),
                 Err(Failure::Newer(text)) => {
-                    // Told at once: nothing but an upgrade helps.
+                    // Reported immediately, because only an upgrade helps.
                     tries = tries.max(TOLD - 1);
                     (1, text)
                 }
@@ -204,15 +204,16 @@ impl<H: Handler> Attempt<H> {
             if let Some(ending) = self.wait(tries, &text).await {
                 return Step::Ended(ending);
             }
-            // What the store has is what counts: this try may have come through unanswered.
+            // The store decides: this attempt may have been committed although its response was
+            // lost.
             if let Some(ending) = self.look().await {
                 return Step::Ended(ending);
             }
         }
     }
 
-    /// One try. A note that says alone is in the store only while nothing else is at work:
-    /// what others do must not be blamed on the message.
+    /// One attempt. A record that says "alone" is stored only while no other work runs: the message
+    /// must not be blamed for other work.
     async fn once(
         &mut self,
         piece: &Range<usize>,
@@ -236,10 +237,10 @@ impl<H: Handler> Attempt<H> {
         tried
     }
 
-    /// Pauses before the next try; how to end, if there is to be none.
+    /// Pauses before the next attempt; returns how to end if there is none.
     async fn wait(&self, tries: u32, error: &str) -> Option<Ending> {
         if tries > 0 {
-            tracing::warn!(error, tries, "the batch is tried again");
+            tracing::warn!(error, tries, "retrying the batch");
             if tries >= TOLD {
                 self.shared.waits(self.batch.messages[0].topic, &self.place, error);
             }
@@ -255,7 +256,7 @@ impl<H: Handler> Attempt<H> {
         self.batch.messages.partition_point(|message| message.offset < self.place.next)
     }
 
-    /// Reads where the partition is: on by what was applied, or away from this batch.
+    /// Reads the stored position: it has moved with the applied messages, or away from this batch.
     async fn look(&mut self) -> Option<Ending> {
         let mut tries = 0;
         loop {
@@ -275,7 +276,8 @@ impl<H: Handler> Attempt<H> {
                     return None;
                 }
                 Ok(place) => {
-                    tracing::warn!(?place, expected = ?self.place, "the partition was moved");
+                    tracing::warn!(?place, expected = ?self.place, "the partition's position was \
+                                                                    changed");
                     return Some(Ending::Lost);
                 }
                 Err(error) => {
@@ -309,7 +311,7 @@ impl<H: Handler> Attempt<H> {
         self.noted = self.noted.filter(|noted| !piece.contains(noted));
         let outcome = if buried.is_some() { "dead_letter" } else { "done" };
         if let Some(reason) = buried {
-            tracing::error!(offset = next - 1, reason, "the message is a dead letter now");
+            tracing::error!(offset = next - 1, reason, "message became a dead letter");
         }
         let topic = self.batch.messages[0].topic.name();
         for (outcome, count) in [(outcome, new), ("repeated", repeated)] {
@@ -319,7 +321,7 @@ impl<H: Handler> Attempt<H> {
         Ok(())
     }
 
-    /// How the notes of former attempts say that the first message is to be tried.
+    /// The caution that the records require for the first message.
     async fn judge(&mut self) -> Result<Care, Ending> {
         let mut tries = 0;
         loop {
@@ -348,7 +350,7 @@ impl<H: Handler> Attempt<H> {
         }
     }
 
-    /// Notes that the first message is begun; how to end, if that cannot be.
+    /// Records the start of the first message; returns how to end if that is impossible.
     async fn note_first(&mut self) -> Option<Ending> {
         let shared = self.shared.clone();
         let mut tries = 0;
@@ -360,7 +362,7 @@ impl<H: Handler> Attempt<H> {
             let error = match noted {
                 Ok(true) => return None,
                 Ok(false) => {
-                    tracing::warn!(expected = ?self.place, "the partition was moved");
+                    tracing::warn!(expected = ?self.place, "the partition's position was changed");
                     return Some(Ending::Lost);
                 }
                 Err(error) => error,
@@ -372,12 +374,12 @@ impl<H: Handler> Attempt<H> {
         }
     }
 
-    /// Notes that a message is begun, unless the partition is not where it was: whoever moved
-    /// it would never remove the note.
+    /// Records the start of a message, unless the stored position has changed: its new owner would
+    /// never delete the record.
     async fn note(&mut self, index: usize, alone: bool) -> Result<bool, StoreError> {
         let (shared, batch) = (self.shared.clone(), self.batch.clone());
         let place = self.place.clone();
-        // It may be there even where the answer is lost.
+        // It may be stored even if the response was lost.
         self.noted = Some(index);
         fail_point!("batch::begun");
         let note = async move {
@@ -393,7 +395,7 @@ impl<H: Handler> Attempt<H> {
         answered(note, sleep(PATIENCE)).await
     }
 
-    /// A note that stays behind makes the next worker more careful, and nothing else.
+    /// A record that stays only makes the next worker more careful.
     async fn forget_or_warn(&mut self) {
         let Some(index) = self.noted else { return };
         let (shared, batch) = (self.shared.clone(), self.batch.clone());
@@ -404,7 +406,7 @@ impl<H: Handler> Attempt<H> {
         };
         let forgotten: Result<(), StoreError> = answered(forget, sleep(PATIENCE)).await;
         if let Err(error) = forgotten {
-            tracing::warn!(%error, "the note of a batch could not be removed");
+            tracing::warn!(%error, "cannot delete the record of a batch");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Messages that could not be done: kept with the reason until somebody has them tried again or
+//! Messages that could not be processed: stored with the reason until an operator retries or
 //! discards them.
 
 use std::time::Duration;
@@ -16,20 +16,20 @@ use kit::retry::{self, Retry};
 use log::{Message, Topic};
 use store::{Store, StoreError};
 
-/// Tries, as long as only somebody else's locks are in the way.
+/// Attempts while only another process's locks are in the way.
 const TRIES: u32 = 5;
 
-/// Dead letters read at once.
+/// Dead letters read together.
 const PAGE: i64 = 100;
 
-/// What can go wrong with a dead letter.
+/// The errors of dead letters.
 #[derive(Debug, thiserror::Error)]
 pub enum DeadLetterError {
-    #[error("no dead letter has the id {0}")]
+    #[error("unknown dead letter {0}")]
     Unknown(Uuid),
-    #[error("dead letter {id} is of topic {topic}, which this version does not have")]
+    #[error("dead letter {id} is of topic {topic}, which this version does not support")]
     Topic { id: Uuid, topic: String },
-    #[error("it still cannot be done: {0}")]
+    #[error("it failed again: {0}")]
     Refused(String),
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -44,8 +44,7 @@ impl Retry for DeadLetterError {
     }
 }
 
-/// The dead letters that come after `after`, oldest first, some at a time; none when there
-/// are no more.
+/// The dead letters after `after`, oldest first, one page; empty at the end.
 pub async fn page(
     store: &Store,
     after: Option<&DeadLetter>,
@@ -54,7 +53,7 @@ pub async fn page(
     rows::dead_letters(&mut tx, after.map(|letter| (letter.created_at, letter.id)), PAGE).await
 }
 
-/// The topic of a dead letter, which says how it is tried again.
+/// The topic of a dead letter, which decides how it is retried.
 pub async fn topic(store: &Store, id: Uuid) -> Result<Topic, DeadLetterError> {
     let letter = rows::dead_letter(&mut store.snapshot().await?, id).await?;
     let letter = letter.ok_or(DeadLetterError::Unknown(id))?;
@@ -62,10 +61,9 @@ pub async fn topic(store: &Store, id: Uuid) -> Result<Topic, DeadLetterError> {
     topics::from_name(&letter.topic).ok_or(unknown)
 }
 
-/// Applies the message in the transaction that removes the dead letter: appending it again
-/// could double it, should the command end between the two. It is applied after what came
-/// later, as it would be if it were appended again. What of it still cannot be done stays a
-/// dead letter.
+/// Applies the message in the transaction that deletes the dead letter: appending it again could
+/// apply it twice, if the command ended in between. It is applied after later messages, as it would
+/// be if it were appended again. Parts that still fail stay a dead letter.
 pub async fn retry<H: Handler>(
     store: &Store,
     handler: &H,
@@ -73,7 +71,8 @@ pub async fn retry<H: Handler>(
 ) -> Result<(), DeadLetterError> {
     let (mut tries, mut unanswered) = (0, false);
     loop {
-        // Each time anew: a try that was not answered, or somebody else's, may have done some.
+        // Read each time: an earlier attempt without a response, or another process, may have
+        // applied parts.
         let text = match find(store, id).await {
             Ok(None) if unanswered => return Ok(()),
             Ok(None) => return Err(DeadLetterError::Unknown(id)),
@@ -85,8 +84,8 @@ pub async fn retry<H: Handler>(
                         return Err(DeadLetterError::Refused(text));
                     }
                     Err(Failure::Passing(text) | Failure::TooMuch(text)) => text,
-                    Err(Failure::Moved) => "somebody else tries it, too".to_owned(),
-                    Err(Failure::Stopped) => "it was stopped".to_owned(),
+                    Err(Failure::Moved) => "another process retries it at the same time".to_owned(),
+                    Err(Failure::Stopped) => "the retry was stopped".to_owned(),
                 }
             }
             Err(error) => error.to_string(),
@@ -104,8 +103,8 @@ async fn find(store: &Store, id: Uuid) -> Result<Option<DeadLetter>, StoreError>
     rows::dead_letter(&mut store.snapshot().await?, id).await
 }
 
-/// What of the message could not be done; [`Failure::Moved`] if the dead letter is another one
-/// by now. `unanswered` says from then on that it may be gone by this.
+/// The parts of the message that failed; [`Failure::Moved`] if the dead letter has changed
+/// meanwhile. Sets `unanswered` from when the attempt may have taken effect without a response.
 async fn once<H: Handler>(
     store: &Store,
     handler: &H,
@@ -142,7 +141,7 @@ fn message(letter: DeadLetter) -> Result<Message, DeadLetterError> {
     })
 }
 
-/// Removes the dead letter for good.
+/// Deletes the dead letter permanently.
 pub async fn discard(store: &Store, id: Uuid) -> Result<(), DeadLetterError> {
     let mut tx = store.write().await?;
     if !rows::remove(&mut tx, id).await? {

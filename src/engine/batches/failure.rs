@@ -1,4 +1,4 @@
-//! Why a try came to nothing, and what that asks for.
+//! The causes of failed attempts, and the reaction to each.
 
 use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
@@ -9,20 +9,20 @@ use kit::panics;
 use kit::retry::Retry;
 use store::StoreError;
 
-/// Why a try came to nothing.
+/// The cause of a failed attempt.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// Another one may succeed; or this one did, and its answer was lost.
+    /// Another attempt may succeed; or this one did, and its response was lost.
     Passing(String),
-    /// As `Passing`; sooner in smaller pieces.
+    /// Like `Passing`; smaller pieces help.
     TooMuch(String),
-    /// It fails each time.
+    /// It fails every time.
     Lasting(String),
-    /// Only a newer worker can do it: what comes before it is done, and there it waits.
+    /// Only a newer worker can do it: earlier messages are applied, and then it waits.
     Newer(String),
-    /// The partition is not where it was expected.
+    /// The position is not the expected one.
     Moved,
-    /// The worker must end.
+    /// The worker must stop.
     Stopped,
 }
 
@@ -43,7 +43,7 @@ impl Failure {
     }
 }
 
-/// What comes of work that may panic.
+/// Runs work that may panic.
 pub(super) async fn caught<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {

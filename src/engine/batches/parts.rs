@@ -1,4 +1,4 @@
-//! One message, part by part: so that what cannot be done takes nothing else with it.
+//! Processes one message part by part, so that a failing part does not affect the others.
 
 use futures::TryFutureExt as _;
 
@@ -7,34 +7,34 @@ use super::failure::{Failure, caught};
 use log::Message;
 use store::Tx;
 
-/// The parts of a message, read before the transaction.
+/// The parts of a message, parsed before the transaction.
 pub(super) struct Parts<'m, H: Handler> {
     whole: &'m Message,
     parts: Vec<(&'m Message, Result<H::Prepared<'m>, String>)>,
 }
 
-/// Parts that cannot be done.
+/// The parts that failed.
 #[derive(Debug)]
 pub(super) struct Failed {
-    /// The message that has them, and nothing else.
+    /// The message with only these parts.
     pub message: Message,
     pub reason: String,
-    /// Whether no part can be done.
+    /// Whether all parts failed.
     pub is_all: bool,
 }
 
 impl Failed {
-    /// For whoever asked for the message to be done.
+    /// The text for the caller that requested it.
     pub fn told(self) -> String {
         match self.is_all {
             true => self.reason,
-            false => format!("{} (the rest of it was done)", self.reason),
+            false => format!("{} (the rest of the message was applied)", self.reason),
         }
     }
 }
 
 impl<'m, H: Handler> Parts<'m, H> {
-    /// Of a message that was split.
+    /// Prepares the parts of a split message.
     pub async fn prepare(
         handler: &H,
         whole: &'m Message,
@@ -53,8 +53,8 @@ impl<'m, H: Handler> Parts<'m, H> {
         Ok(Self { whole, parts })
     }
 
-    /// Applies the parts in their order, each seeing those before; of what fails for good
-    /// nothing stays.
+    /// Applies the parts in order, each with the effects of those before; rolls back the parts that
+    /// fail permanently.
     pub async fn apply(
         &self,
         handler: &H,

@@ -1,15 +1,15 @@
-//! The SQL of messages that could not be done, and of those under way.
+//! The SQL of dead letters, and of records of messages in progress.
 
 //!
-//! A message is known by its place in the log and by when it was appended: places are given
-//! out anew where a log or a topic was lost and made again.
+//! A message is known by its place in the log and by when it was appended: places are given out
+//! again where a log or a topic was lost and made again.
 
 use uuid::Uuid;
 
 use log::Message;
 use store::{StoreError, Tx, execute, from_row, on};
 
-/// A message that could not be done, and why.
+/// A dead letter and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     pub id: Uuid,
@@ -35,8 +35,7 @@ from_row! {
     }
 }
 
-/// What is noted of a message: how many times it was begun without a clean end, and how many
-/// of these times it was alone.
+/// The record of a message: the number of its starts without a clean end, and of those alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attempts {
     pub count: i32,
@@ -55,7 +54,7 @@ pub async fn attempts(tx: &mut Tx, group: &str, message: &Message) -> Result<Att
     Ok(noted.map_or_else(Attempts::default, |(count, alone)| Attempts { count, alone }))
 }
 
-/// Notes that a message is begun once more.
+/// Records another start of a message.
 pub async fn note(
     tx: &mut Tx,
     group: &str,
@@ -82,7 +81,7 @@ pub async fn note(
     Ok(())
 }
 
-/// Removes the note of a message: it came to a clean end.
+/// Deletes the record of a message after a clean end.
 pub async fn forget(tx: &mut Tx, group: &str, message: &Message) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -100,7 +99,7 @@ pub async fn forget(tx: &mut Tx, group: &str, message: &Message) -> Result<(), S
     Ok(())
 }
 
-/// Keeps a message that could not be done. One that is there already stays as it is.
+/// Stores a dead letter. An existing one stays as it is.
 pub async fn bury(
     tx: &mut Tx,
     group: &str,
@@ -135,13 +134,13 @@ pub async fn bury(
     Ok(())
 }
 
-/// PostgreSQL takes no NUL in a text.
+/// PostgreSQL does not allow NUL in text.
 fn without_nul(text: &str) -> String {
     text.replace('\0', "␀")
 }
 
-/// Removes a dead letter that was tried, or keeps of it what could not be done, with the reason;
-/// `false` if it is not there any more as it was tried.
+/// Deletes a retried dead letter, or keeps the parts that failed, with the reason; `false` if it
+/// has changed meanwhile.
 pub async fn settle(
     tx: &mut Tx,
     id: Uuid,
@@ -188,7 +187,7 @@ pub async fn dead_letter(tx: &mut Tx, id: Uuid) -> Result<Option<DeadLetter>, St
     .bind(id).fetch_optional(c).await?))
 }
 
-/// Removes a dead letter; `false` if there is none of that id.
+/// Deletes a dead letter; `false` if the id is unknown.
 pub async fn remove(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     Ok(execute!(tx, sqlx::query("DELETE FROM dead_letters WHERE id = $1").bind(id)) == 1)
 }

@@ -1,4 +1,4 @@
-//! What all batches of a runner share, and how they are tried.
+//! State and options that all batches of a runner share.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,25 +18,25 @@ use log::{Batch, Topic};
 use store::claims;
 use store::{StoreError, answered};
 
-/// How long a transaction may take, from a connection to its commit. One that takes longer
-/// is left to its end: the guard tells whether it came to one.
+/// Time limit of a transaction, from a connection to its commit. One that takes longer runs to its
+/// end: the guard shows whether it was committed.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Between looks for remembered ids that are too old.
+/// Interval between deletions of old message ids.
 const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
 
-/// What all batches of a runner share.
+/// State that all batches of a runner share.
 pub(super) struct Shared<H> {
     pub app: App,
     pub group: &'static str,
     pub handler: H,
     pub options: Options,
-    /// Held for reading by a try; for writing by one that must be alone. Nobody who waits
-    /// for something else has it.
+    /// Held for reading by each attempt; for writing by one that must run alone. Never held while
+    /// waiting for something else.
     pub alone: RwLock<()>,
-    /// By partition: when ids were swept.
+    /// The time of the last deletion of ids, by partition.
     pub swept: Mutex<HashMap<i32, Instant>>,
-    /// What partitions wait for, told to operators.
+    /// The causes of waiting partitions, for operators.
     pub waiting: Mutex<BTreeMap<i32, String>>,
     pub shutdown: CancellationToken,
 }
@@ -45,14 +45,14 @@ pub(super) struct Shared<H> {
 #[derive(Clone, Debug)]
 pub(super) enum Manner {
     Together,
-    /// A message part by part: what fails of it is buried.
+    /// A message part by part: failing parts become dead letters.
     InParts,
-    /// A message is buried untried.
+    /// The message becomes a dead letter without an attempt.
     Bury(String),
 }
 
 impl Manner {
-    /// The next one for a message that failed for good.
+    /// The next one after a message failed permanently.
     pub(super) fn after(&self, reason: String) -> Self {
         match self {
             Self::Together => Self::InParts,
@@ -62,7 +62,7 @@ impl Manner {
 }
 
 impl<H> Shared<H> {
-    /// What `lock` waits for, unless the worker must end before.
+    /// Waits for `lock`, unless the worker must stop before.
     pub(super) async fn unless_stopped<T>(
         &self,
         lock: impl Future<Output = T>,
@@ -88,15 +88,15 @@ impl<H> Shared<H> {
         self.waiting().remove(&partition);
     }
 
-    /// What partitions wait for, a line each.
+    /// The causes of waiting partitions, one per line.
     pub fn told(&self) -> Vec<String> {
         self.waiting().values().cloned().collect()
     }
 }
 
 impl<H: Handler> Shared<H> {
-    /// Forgets the ids of messages that are long past, now and then: by the messages' time,
-    /// but not before they are past by the database's clock, too.
+    /// Regularly deletes old message ids: by the messages' time, but not before they are old by the
+    /// database's clock, too.
     pub(super) async fn sweep_ids(self: &Arc<Self>, batch: &Batch) {
         let (first, partition) = (&batch.messages[0], batch.place.partition);
         {
@@ -123,7 +123,7 @@ impl<H: Handler> Shared<H> {
         };
         let swept: Result<(), StoreError> = answered(sweep, sleep(PATIENCE)).await;
         if let Err(error) = swept {
-            tracing::warn!(%error, "ids of messages could not be swept; later again");
+            tracing::warn!(%error, "cannot delete old message IDs; retrying later");
         }
     }
 }

@@ -21,24 +21,24 @@ use store::claims;
 pub(super) struct Work<H> {
     pub shared: Arc<Shared<H>>,
     pub batch: Arc<Batch>,
-    /// The messages, by their indexes; one, where the manner is that of one.
+    /// The messages, by their indexes; only one if the manner is for one.
     pub piece: Range<usize>,
     pub place: Place,
-    /// The message of which a note goes, by its index.
+    /// The index of the message whose record is deleted.
     pub noted: Option<usize>,
     pub manner: Manner,
 }
 
-/// What is committed.
+/// The result of a commit.
 pub(super) struct Done {
     pub new: u64,
     /// Messages that had been applied before.
     pub repeated: u64,
-    /// Why something of the only message is a dead letter.
+    /// Why a part of the only message became a dead letter.
     pub buried: Option<String>,
 }
 
-/// What is to be done with new messages.
+/// The work on new messages.
 enum Todo<'m, H: Handler> {
     Nothing,
     Together(H::Prepared<'m>),
@@ -60,8 +60,8 @@ impl<H: Handler> Work<H> {
         Scope::of(self.shared.group, &self.messages()[0])
     }
 
-    /// The messages that were not applied under their id before. Whatever is remembered
-    /// between this look and the transaction moves the partition, and so ends this try.
+    /// The messages whose ids were not applied before. If another worker applies more before the
+    /// transaction, that moves the position, and so this attempt fails.
     async fn new_messages(&self) -> Result<Cow<'_, [Message]>, Failure> {
         let messages = self.messages();
         let ids: Vec<Uuid> = messages.iter().filter_map(message_ids::id_of).collect();
@@ -109,7 +109,8 @@ impl<H: Handler> Work<H> {
             _ => Vec::new(),
         };
         let todo = self.prepare(&new, &split).await?;
-        // A crash of the database takes the offset back with the effect, and both come again.
+        // A crash of the database reverts the offset together with the changes, and both are
+        // repeated.
         let mut tx = self.shared.app.store.write_by_keys().await?;
         let topic = self.messages()[0].topic;
         if !offsets::advance(&mut tx, topic, &self.place, self.next()).await? {
@@ -133,7 +134,7 @@ impl<H: Handler> Work<H> {
             rows::forget(&mut tx, self.shared.group, &self.batch.messages[noted]).await?;
         }
         fail_point!("batch::applied");
-        // What the commit answers may be lost, so no error of it is the last word.
+        // The response of a commit may be lost, so its errors are never final.
         tx.commit().await.map_err(|error| Failure::Passing(error.to_string()))?;
         fail_point!("batch::committed");
         applied.into_iter().for_each(|applied| handler.applied(applied));
@@ -141,8 +142,8 @@ impl<H: Handler> Work<H> {
         Ok(Done { new: new.len() as u64, repeated, buried: failed.map(|failed| failed.reason) })
     }
 
-    /// Remembers the ids of messages. One whose gateway's clock is behind must not be
-    /// forgotten before its time.
+    /// Stores the ids of messages. An id whose gateway's clock is behind must not be deleted too
+    /// early.
     async fn remember(&self, tx: &mut Tx, new: &[Message]) -> Result<(), Failure> {
         let mut ids: Vec<(Uuid, i64)> = new
             .iter()

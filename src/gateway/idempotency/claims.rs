@@ -1,4 +1,4 @@
-//! A key's claim: found or made, completed or given up.
+//! A key's claim: found or created, completed or released.
 
 use std::time::{Duration, Instant};
 
@@ -13,31 +13,31 @@ use crate::gateway::ApiError;
 use kit::clock::{hours, millis};
 use store::{StoreError, Tx};
 
-/// How long a key holds.
+/// How long a key is valid.
 pub(super) const HOLDS: Duration = hours(24);
 
 const OTHER_BODY: &str = "This Idempotency-Key was used with another request body";
 
-const UNDER_WAY: &str = "A request with this Idempotency-Key is still under way";
+const UNDER_WAY: &str = "A request with this Idempotency-Key is still in progress";
 
-const UNREPEATABLE: &str = "The first request with this Idempotency-Key was begun by another \
-     version of the service, which reads it differently, and cannot be completed: some of it may \
-     have been taken";
+const UNREPEATABLE: &str = "The first request with this Idempotency-Key was started by another \
+                            version of the service and cannot be completed; some of it may have \
+                            been applied";
 
-/// What there is under a key.
+/// The state of a key.
 pub(super) enum Found {
-    /// No claim; this one is there now.
+    /// There was no claim; this one now exists.
     Nothing(Claim, Lease),
-    /// A claim whose request did not come to its end; it is this request's now.
+    /// The claim of an unfinished request; it belongs to this request now.
     Left(Claim, Lease),
-    /// The answer that was given.
+    /// The stored response.
     Answer(Response),
 }
 
-/// For how long a claim is this request's.
+/// How long a claim belongs to this request.
 pub(super) struct Lease {
-    /// When it was asked for: by the clock that is set, and by the one that never is. The first
-    /// goes on while the machine sleeps.
+    /// When it was requested: by the set clock, and by the monotonic one. The first continues while
+    /// the machine sleeps.
     since: (i64, Instant),
     millis: i64,
 }
@@ -53,8 +53,8 @@ impl<'a> Claims<'a> {
         Self { app, key }
     }
 
-    /// Puts a claim down, or answers what is there; the error where it is of another body, or
-    /// still under way.
+    /// Creates a claim, or returns the existing state; an error if the body differs, or the request
+    /// is still in progress.
     pub async fn claim(&self, claim: Claim) -> Result<Found, ApiError> {
         let (store, lease) = (&self.app.store, self.lease());
         let insert = rows::insert(store, self.key, &claim, lease.millis);
@@ -62,7 +62,7 @@ impl<'a> Claims<'a> {
             count("new");
             return Ok(Found::Nothing(claim, lease));
         }
-        // One that is gone was removed this very moment.
+        // A missing claim was deleted at this very moment.
         let Some(mut found) = rows::load(store, self.key).await? else { return Err(under_way()) };
         if let Some(answer) = first_answer(&claim, &mut found)? {
             return Ok(Found::Answer(answer.into_response()));
@@ -74,8 +74,7 @@ impl<'a> Claims<'a> {
         Ok(Found::Left(found, lease))
     }
 
-    /// The answer that a request with this body was given before; else the error that it came
-    /// to now.
+    /// The stored response to a request with this body, or the current error.
     pub async fn answered(&self, body: &[u8], error: ApiError) -> Result<Response, ApiError> {
         let load = rows::load(&self.app.store, self.key);
         let found = self.app.calls.pass(load).await?;
@@ -83,22 +82,22 @@ impl<'a> Claims<'a> {
         kept_answer(&mut found)?.map(Answer::into_response).ok_or(error)
     }
 
-    /// A lease from now on: an append, and as long for all the rest.
+    /// A lease from now on: the time of an append, and as long again for the rest.
     fn lease(&self) -> Lease {
         let append = Duration::from_millis(self.app.config.log.append_timeout_ms);
         Lease { since: (self.app.clock.now_ms(), Instant::now()), millis: 2 * millis(append) }
     }
 
-    /// The error where a lease is over: whoever slept for so long may append what is forgotten
-    /// by now.
+    /// An error if a lease is over: after such a pause, consumers may have deleted the ids of the
+    /// appended messages.
     pub fn check(&self, lease: &Lease) -> Result<(), ApiError> {
         let (at, instant) = lease.since;
         let passed = (self.app.clock.now_ms() - at).max(millis(instant.elapsed()));
         if passed < lease.millis { Ok(()) } else { Err(under_way()) }
     }
 
-    /// Passes on whether a lease was got. Where that is not known it may have been, and is given
-    /// back beside the answer: nobody is at work under it.
+    /// Returns whether a lease was obtained. If that is unknown, releases it in the background,
+    /// because no request works under it.
     fn or_release(
         &self,
         claim: &Claim,
@@ -111,23 +110,23 @@ impl<'a> Claims<'a> {
         leased
     }
 
-    /// Leaves the claim to the next repeat, at once.
+    /// Releases the claim for the next repeat.
     pub async fn release(&self, claim: &Claim) {
         if let Err(error) = rows::release(&self.app.store, self.key, claim).await {
-            tracing::warn!(%error, "an idempotency claim could not be given up before its lease");
+            tracing::warn!(%error, "cannot release an idempotency claim before its lease ends");
         }
     }
 
-    /// Keeps the answer. Where that fails it is an answer all the same, since all is durable: a
-    /// repeat does no more than to append the same again.
+    /// Stores the response. A failure does not change the response, because all is durable: a
+    /// repeat would only append the same again.
     pub async fn finish(&self, claim: &Claim, status: StatusCode, answer: &str) {
         let (store, status) = (&self.app.store, status.as_u16().into());
         if let Err(error) = rows::finish(store, self.key, claim, status, answer).await {
-            tracing::warn!(%error, "an answer could not be kept under its Idempotency-Key");
+            tracing::warn!(%error, "cannot store a response under its Idempotency-Key");
         }
     }
 
-    /// Gives up a claim that was taken over and cannot be completed here; answers why.
+    /// Releases a claim that was taken over and cannot be completed here; returns the reason.
     pub async fn unrepeatable(&self, claim: &Claim) -> ApiError {
         count("unrepeatable");
         self.release(claim).await;
@@ -135,7 +134,7 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// What is kept of an answer.
+/// A stored response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: StatusCode,
@@ -144,7 +143,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// With a body that is written as JSON.
+    /// With a body serialized as JSON.
     pub fn of(status: StatusCode, body: &impl Serialize) -> Result<Self, ApiError> {
         Ok(Self { status, body: super::to_json(body)? })
     }
@@ -157,8 +156,8 @@ impl IntoResponse for Answer {
     }
 }
 
-/// The answer that was given under a claim that was found in place of a new one; none where its
-/// request did not come to its end. The error where it is of another body.
+/// The stored response of an existing claim; none if its request is unfinished. An error if the
+/// body differs.
 fn first_answer(claim: &Claim, found: &mut Claim) -> Result<Option<Answer>, ApiError> {
     if found.body != claim.body {
         count("other_body");
@@ -167,15 +166,15 @@ fn first_answer(claim: &Claim, found: &mut Claim) -> Result<Option<Answer>, ApiE
     kept_answer(found)
 }
 
-/// The answer that is kept in a claim, if there is one.
+/// The stored response of a claim, if any.
 fn kept_answer(found: &mut Claim) -> Result<Option<Answer>, ApiError> {
     let Some((status, body)) = found.status.zip(found.answer.take()) else { return Ok(None) };
     count("repeated");
     Ok(Some(Answer { status: status_code(status)?, body }))
 }
 
-/// Puts a claim down within the transaction that makes what it claims, or answers what there is.
-/// Where another such transaction is under way it waits for its end, for a second at most.
+/// Creates a claim within the transaction of its effect, or returns the existing state. If another
+/// such transaction is in progress, waits for its end, at most a second.
 pub(super) async fn claim_within(
     tx: &mut Tx,
     key: &IdempotencyKey,
@@ -194,13 +193,13 @@ pub(super) async fn claim_within(
     answer.flatten().map(Some).ok_or_else(under_way)
 }
 
-/// What a key can be refused for, and when.
+/// The errors of a key, and their descriptions.
 pub(super) fn refusals() -> [(ApiError, &'static str); 3] {
     [
-        (ApiError::UnderWay(UNDER_WAY), "The first request under the key is still under way"),
+        (ApiError::UnderWay(UNDER_WAY), "The first request with the key is still in progress"),
         (
             ApiError::Conflict(UNREPEATABLE.into()),
-            "The first request under the key cannot be completed",
+            "The first request with the key cannot be completed",
         ),
         (ApiError::Unprocessable(OTHER_BODY), "The key was used with another body"),
     ]

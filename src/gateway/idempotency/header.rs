@@ -1,4 +1,4 @@
-//! The header: what a claim is found by.
+//! The header that identifies a claim.
 
 use axum::extract::{MatchedPath, OptionalFromRequestParts};
 use axum::http::request::Parts;
@@ -10,7 +10,7 @@ use crate::gateway::{ApiError, COMPANY, Caller, CompanyCaller};
 /// The header's name.
 pub const HEADER: &str = "Idempotency-Key";
 
-/// What a value looks like that is one.
+/// The pattern of a valid value.
 pub const PATTERN: &str =
     r##"^(?:"(?:[ !#-\[\]-~]|\\["\\]){1,255}"|[!#-~](?:[ -~]{0,253}[!-~])?)$"##;
 
@@ -22,9 +22,9 @@ const LONGEST: usize = 255;
 pub(super) const REFUSED: &str =
     "Idempotency-Key must be one string of 1 to 255 printable ASCII characters";
 
-/// A request's `Idempotency-Key`, and what it is a key of: the workspace and the call. As an
-/// extractor of a route that knows who calls ([`Caller`], [`CompanyCaller`]), none where the
-/// header is absent; 400 where it cannot be a key.
+/// A request's `Idempotency-Key` with its scope: the workspace and the endpoint. As an extractor of
+/// a route with a known caller ([`Caller`], [`CompanyCaller`]); none if the header is absent; 400
+/// if it is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
     /// Or the [`COMPANY`].
@@ -35,8 +35,8 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// The same, as a key of the calls about one of the things that a route is for: of another
-    /// thing it says nothing. `thing` is one that exists, and so no longer than names are.
+    /// The key within the scope of one object of a route. `thing` exists, and so is not longer than
+    /// names are.
     pub fn within(mut self, thing: &str) -> Self {
         self.endpoint = format!("{} {thing}", self.endpoint);
         self
@@ -54,14 +54,14 @@ impl OptionalFromRequestParts<App> for IdempotencyKey {
         let (Some(workspace), Some(path)) =
             (of_workspace.or(of_company), extensions.get::<MatchedPath>())
         else {
-            return Err(ApiError::Internal("a key of a call that nobody makes".into()));
+            return Err(ApiError::Internal("a key without a request".into()));
         };
         let endpoint = format!("{} {}", head.method, path.as_str());
         Ok(Some(Self { workspace, endpoint, key }))
     }
 }
 
-/// The key: a string as RFC 8941 has it, in quotes, or what stands there without any.
+/// The key: a quoted string as in RFC 8941, or any text without quotes.
 pub fn read(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).into_iter();
     let Some(value) = values.next() else { return Ok(None) };
@@ -76,7 +76,7 @@ pub fn read(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     key.filter(is_key).map(Some).ok_or_else(|| ApiError::Invalid(REFUSED.into()))
 }
 
-/// What stands before the quote that ends the text; a backslash goes before `"` and `\` only.
+/// The text before the closing quote; a backslash may only come before `"` and `\`.
 fn unquoted(text: &str) -> Option<String> {
     let mut key = String::new();
     let mut characters = text.strip_suffix('"')?.chars();

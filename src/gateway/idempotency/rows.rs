@@ -1,10 +1,11 @@
-//! The SQL of claims: each statement is a transaction of its own, but for those `_within` one.
+//! The SQL of claims: each statement is a transaction, except those with `_within`.
 //!
-//! Not rows of [`store::claims`]: they outlive the work by a day, with its answer, nobody waits to
-//! take them, and one statement of the call must both find and lease the claim by the caller's key.
+//! These are not rows of [`store::claims`]: they live a day longer than the work, with its
+//! response, no worker waits for them, and one statement must both find and lease the claim by the
+//! caller's key.
 //!
-//! Times are the database's own, so that a gateway with a wrong clock takes nobody's claim; but
-//! for `received_at`, from which its messages are read.
+//! Times are from the database's clock, so that a gateway with a wrong clock cannot take over a
+//! claim; except `received_at`, from which the messages are derived.
 
 use uuid::Uuid;
 
@@ -14,29 +15,29 @@ use kit::clock::millis;
 use store::retention::OldRows;
 use store::{Store, StoreError, Tx, execute, from_row, now_sql, old_rows, on};
 
-/// How long a request waits for another one under its key that is under way in a transaction,
-/// and then for all else.
+/// How long a request waits for another one with its key that is in progress in a transaction, and
+/// then for everything else.
 const BE_IMPATIENT: &str = "SET LOCAL lock_timeout TO '1s'";
 const BE_PATIENT: &str = "SET LOCAL lock_timeout TO DEFAULT";
 
-/// A request that has a key.
+/// A request with a key.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
-    /// What the ids of its messages are made from, and of what they make.
+    /// The id from which the ids of its messages and results are derived.
     pub id: Uuid,
-    /// The hashes of the body, and of the messages that it came to.
+    /// The hashes of the body, and of the messages derived from it.
     pub body: Vec<u8>,
     pub messages: Vec<u8>,
-    /// By the gateway that had it first, in milliseconds since the epoch.
+    /// By the clock of the gateway that received it first, in milliseconds since the epoch.
     pub received_at: i64,
-    /// The answer: none before everything is durable.
+    /// The response: none before everything is durable.
     pub status: Option<i32>,
     pub answer: Option<String>,
 }
 from_row! { Claim { id, body, messages, received_at, status, answer } }
 
 impl Claim {
-    /// Of a request that is new.
+    /// The claim of a new request.
     pub fn new(received: Received, body: &[u8; 32], messages: &[u8; 32]) -> Self {
         Self {
             id: received.id,
@@ -48,13 +49,13 @@ impl Claim {
         }
     }
 
-    /// How its messages were read.
+    /// The receipt from which its messages were derived.
     pub fn received(&self) -> Received {
         Received { id: self.id, at: self.received_at }
     }
 }
 
-/// Executes one statement that is a transaction by itself; how many rows it changed.
+/// Executes one statement that is a transaction by itself; returns the number of changed rows.
 macro_rules! alone {
     ($store:expr, $query:expr) => {
         match $store {
@@ -64,8 +65,8 @@ macro_rules! alone {
     };
 }
 
-/// Executes one statement that is a transaction by itself, its text of what is before the
-/// database's time, that, and what is after; how many rows it changed.
+/// Executes one statement that is a transaction by itself, composed of the text before the
+/// database's time, the time, and the text after it; returns the number of changed rows.
 macro_rules! alone_at {
     ($store:expr, $before:literal, NOW, $after:literal, $($value:expr),+) => {
         match $store {
@@ -97,7 +98,7 @@ macro_rules! within_at {
     };
 }
 
-/// Writes a claim down by one of the two.
+/// Inserts a claim with one of the two.
 macro_rules! insert {
     ($execute:ident, $place:expr, $key:expr, $claim:expr, $lease:expr) => {
         $execute!(
@@ -127,8 +128,8 @@ macro_rules! insert {
     };
 }
 
-/// Writes a claim down, leased for so many milliseconds, where its key has none that holds;
-/// whether it is there now.
+/// Inserts a claim, leased for some milliseconds, if its key has no valid one; returns whether it
+/// was inserted.
 pub(super) async fn insert(
     store: &Store,
     key: &IdempotencyKey,
@@ -138,8 +139,7 @@ pub(super) async fn insert(
     Ok(insert!(alone_at, store, key, claim, lease) == 1)
 }
 
-/// The same within a transaction, and without a lease: others wait for its end, for a second at
-/// most.
+/// The same within a transaction, and without a lease: others wait for its end, at most a second.
 pub(super) async fn insert_within(
     tx: &mut Tx,
     key: &IdempotencyKey,
@@ -151,7 +151,7 @@ pub(super) async fn insert_within(
     Ok(inserted)
 }
 
-/// Sets how long the transaction waits for locks. Those of SQLite that write are one at a time.
+/// Sets how long the transaction waits for locks. SQLite runs one writer at a time.
 async fn set(tx: &mut Tx, lock_timeout: &'static str) -> Result<(), StoreError> {
     if let Tx::Postgres(tx) = tx {
         sqlx::query(lock_timeout).execute(&mut **tx).await?;
@@ -159,7 +159,7 @@ async fn set(tx: &mut Tx, lock_timeout: &'static str) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// The query of what is under a key.
+/// The query of a key's state.
 macro_rules! load {
     ($key:expr) => {
         sqlx::query_as(
@@ -186,7 +186,7 @@ pub(super) async fn load_within(
     Ok(on!(tx, c => load!(key).fetch_optional(c).await?))
 }
 
-/// Leases a claim for so many milliseconds; false where it is leased, or was answered.
+/// Leases a claim for some milliseconds; false if it is leased, or has a response.
 pub(super) async fn lease(
     store: &Store,
     key: &IdempotencyKey,
@@ -210,7 +210,7 @@ pub(super) async fn lease(
     Ok(leased == 1)
 }
 
-/// Ends the lease of a claim, whoever has it.
+/// Ends the lease of a claim, whoever holds it.
 pub(super) async fn release(
     store: &Store,
     key: &IdempotencyKey,
@@ -231,7 +231,7 @@ pub(super) async fn release(
     Ok(())
 }
 
-/// The statement that writes an answer down, unless there is one.
+/// The statement that stores a response, unless there is one.
 macro_rules! finish {
     ($key:expr, $claim:expr, $status:expr, $answer:expr) => {
         sqlx::query(
@@ -248,7 +248,7 @@ macro_rules! finish {
     };
 }
 
-/// Writes the answer down, unless there is one.
+/// Stores the response, unless there is one.
 pub(super) async fn finish(
     store: &Store,
     key: &IdempotencyKey,
@@ -271,5 +271,5 @@ pub(super) async fn finish_within(
     Ok(())
 }
 
-/// Claims that were made no later than a time.
+/// Claims created at or before a time.
 pub(super) const OLD_CLAIMS: OldRows = old_rows!("idempotency_claims", "claimed_at <= $1", 1_000);

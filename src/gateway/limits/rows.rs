@@ -1,22 +1,22 @@
-//! The SQL of rate limits: one row for each budget, which has the count of one window.
+//! The SQL of rate limits: one row for each budget, with the count of one window.
 
 use super::Key;
 use store::{Store, StoreError, from_row, now_sql};
 
-/// What the database counted, of the window that it is in.
+/// The database's count, with its window.
 #[derive(Debug)]
 pub(super) struct Counted {
     /// Milliseconds since the Unix epoch, as everywhere here.
     pub ends_at: i64,
-    /// Requests that were asked for; more than the limit where they were too many.
+    /// Reserved requests; may exceed the limit.
     pub used: i64,
     /// The database's clock.
     pub now: i64,
 }
 from_row! { Counted { ends_at, used, now } }
 
-/// Counts in the row's window where that is the clock's, or the next one, as it is for who
-/// waited for the row over the end of a window; else begins the clock's window anew.
+/// Counts in the row's window if that is the clock's, or the next one, which happens after waiting
+/// for the row past the end of a window; otherwise starts the clock's window.
 macro_rules! lease {
     ($now:expr) => {
         concat!(
@@ -43,9 +43,9 @@ macro_rules! lease {
     };
 }
 
-/// Counts so many requests, in one statement that is a transaction by itself. PostgreSQL's own
-/// clock says in which window, so that no gateway's matters; with SQLite there is one machine,
-/// and its clock is `now`.
+/// Counts requests in one statement that is a transaction by itself. PostgreSQL's clock decides the
+/// window, so that gateways' clocks do not matter; with SQLite there is one machine, and its clock
+/// is `now`.
 pub(super) async fn lease(
     store: &Store,
     (workspace, budget, limit): Key,

@@ -21,7 +21,7 @@ impl Fleet {
         Self { used: 0, gateways, asked: 0 }
     }
 
-    /// A gateway asks the database if it wants to.
+    /// A gateway queries the database if needed.
     fn ask(&mut self, gateway: usize, now: i64) {
         let account = &mut self.gateways[gateway];
         if let Some(asked) = account.wanted() {
@@ -32,7 +32,7 @@ impl Fleet {
         }
     }
 
-    /// Whether a call is accepted.
+    /// Whether a request is accepted.
     fn call(&mut self, gateway: usize, now: i64) -> bool {
         let account = &mut self.gateways[gateway];
         account.enter(now);
@@ -60,7 +60,7 @@ proptest! {
         let limit = limit(requests);
         let mut fleet = Fleet::new(limit, 4);
         let mut accepted = 0;
-        // Some of the time calls come anywhere, and in the end to one gateway alone.
+        // Some of the time requests reach any gateway, and in the end only one.
         for number in 0..3 * requests as usize {
             let (other, chance) = others[number % others.len()];
             let is_other = number < requests as usize && chance > share;
@@ -92,7 +92,7 @@ fn what_was_taken_alone_is_reported() {
     fleet.ask(1, 1_000);
     assert_eq!(fleet.used, 110);
     assert!(!fleet.call(0, 1_000) && !fleet.call(1, 1_000));
-    // What is owed beyond the limit ends with the window.
+    // Requests owed beyond the limit end with the window.
     assert_eq!(fleet.gateways[1].owed, 10);
     fleet.gateways[1].enter(60_000);
     assert_eq!(fleet.gateways[1].wanted(), None);
@@ -109,7 +109,7 @@ fn a_window_of_the_database_that_is_ahead_is_waited_for() {
     assert_eq!(account.take(59_991).unwrap().reset, 120);
     let refused = account.take(59_992).unwrap();
     assert_eq!((refused.remaining, refused.retry_after), (0, Some(61)));
-    // A clock that is put back begins anew.
+    // A clock that is set back starts again.
     account.enter(-60_000);
     assert_eq!(account.take(-60_000), None);
 }

@@ -1,4 +1,4 @@
-//! Who may make a call, and what every call so protected can be refused for.
+//! Who may send a request, and the errors of that check.
 
 use serde_json::{Value, json};
 
@@ -8,23 +8,23 @@ use crate::gateway::{ADDRESS_REFUSED, ApiError};
 use crate::outbound::signature;
 use crate::workspaces::{Budget, Limit};
 
-/// Who may make a call.
+/// Who may send a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Anybody.
+    /// Everyone.
     Open,
-    /// Whoever has a key with this permission; counted against its budget.
+    /// Callers with a key that has this permission; counts against its budget.
     Key(&'static str),
-    /// Whoever has a SCIM token and says where the call comes from; counted.
+    /// Callers with a SCIM token and `X-Request-Origin`; counted.
     Scim,
-    /// Whoever has a SCIM token.
+    /// Callers with a SCIM token.
     ScimDiscovery,
-    /// Whoever signs the request with this secret of the workspace.
+    /// Senders that sign the request with this secret of the workspace.
     Signed(&'static str),
 }
 
 impl Access {
-    /// What the call is counted against, and the limit unless it was changed.
+    /// The budget of the request, and its default limit.
     pub(super) fn budget(self) -> Option<(Budget, Limit)> {
         let budget = match self {
             Self::Open | Self::ScimDiscovery | Self::Signed(_) => None,
@@ -50,7 +50,7 @@ impl Access {
         }
     }
 
-    /// The media types of its bodies: of requests, the first being that of answers.
+    /// The media types of its bodies: of requests, the first being that of responses.
     pub(super) fn media_types(self) -> &'static [&'static str] {
         match self {
             Self::Open | Self::Key(_) | Self::Signed(_) => &["application/json"],
@@ -58,7 +58,7 @@ impl Access {
         }
     }
 
-    /// An error in the words of the call's protocol.
+    /// An error in the format of the protocol.
     pub(super) fn worded(self, error: ApiError) -> Worded {
         match self.is_scim() {
             true => scim::ScimError::from(error).worded(),
@@ -66,11 +66,14 @@ impl Access {
         }
     }
 
-    /// What it needs, in words.
+    /// The requirement, as text.
     pub(super) fn in_words(self) -> String {
         let limit = self.budget().map_or(String::new(), |(budget, limit)| {
             let name = budget.name();
-            format!(" Each counts against the budget `{name}`: {}.", limit_in_words(limit))
+            format!(
+                " Each request counts against the rate limit `{name}`: {}.",
+                limit_in_words(limit)
+            )
         });
         match self {
             Self::Open => "Needs no key.".to_owned(),
@@ -78,34 +81,41 @@ impl Access {
                 format!("Needs an API key with the permission `{permission}`.{limit}")
             }
             Self::Scim => format!("Needs a SCIM token and `X-Request-Origin`.{limit}"),
-            Self::ScimDiscovery => "Needs a SCIM token. Not counted.".to_owned(),
+            Self::ScimDiscovery => "Needs a SCIM token. No rate limit.".to_owned(),
             Self::Signed(secret) => format!(
-                "Needs a signature with the workspace's `{secret}`, no older than {} seconds. It \
-                 is looked at once the body is there. Not counted.",
+                "Needs a signature with the workspace's `{secret}`, at most {} seconds old. The \
+                 signature is checked after the body is received. No rate limit.",
                 signature::TOLERANCE
             ),
         }
     }
 
-    /// What every such call can be refused for before its body is looked at, and why.
+    /// The errors of the check before the body is read, with their descriptions.
     pub(super) fn refusals(self) -> Vec<(ApiError, &'static str)> {
         let mut refusals = Vec::new();
         match self {
             Self::Open => {}
             Self::Signed(_) => {
-                let when = "The signature is missing, wrong or too old, or there is no such \
-                            workspace";
+                let when = "The signature is missing, invalid or too old, or the workspace does \
+                            not exist";
                 refusals.push((ApiError::Unauthenticated, when));
             }
             Self::Key(_) | Self::Scim | Self::ScimDiscovery => {
-                refusals.push((ApiError::Unauthenticated, "It is missing, unknown or revoked"));
+                refusals.push((
+                    ApiError::Unauthenticated,
+                    "The key or token is missing, unknown \
+                                                           or revoked",
+                ));
             }
         }
         let address = match self {
             Self::Open | Self::Signed(_) => None,
-            Self::Key(_) => Some("The sender's address is not on the lists of workspace and key"),
+            Self::Key(_) => Some(
+                "The sender's address is not on the allowlists of the workspace \
+                                  and the key",
+            ),
             Self::Scim | Self::ScimDiscovery => {
-                Some("The sender's address is not on the token's list")
+                Some("The sender's address is not on the token's allowlist")
             }
         };
         refusals.extend(address.map(|when| (ApiError::Forbidden(ADDRESS_REFUSED), when)));
@@ -115,7 +125,7 @@ impl Access {
         }
         if let Some((_, limit)) = self.budget() {
             let error = ApiError::RateLimited(limit.seconds.into());
-            refusals.push((error, "The window's requests are used up"));
+            refusals.push((error, "The rate limit is exceeded"));
         }
         refusals
     }
@@ -125,8 +135,8 @@ fn limit_in_words(limit: Limit) -> String {
     let requests = kit::words::count(limit.requests.into(), "request");
     match limit.seconds {
         60 => format!("{requests} a minute"),
-        3_600 => format!("{requests} an hour"),
+        3_600 => format!("{requests} requests per hour"),
         86_400 => format!("{requests} a day"),
-        seconds => format!("{requests} in {seconds} seconds"),
+        seconds => format!("{requests} requests in {seconds} seconds"),
     }
 }

@@ -23,7 +23,7 @@ pub(super) const VERSION: &str = "3.1.1";
 
 type Object = Map<String, Value>;
 
-/// The document of the operations, each with its path, and of the requests to others.
+/// The document of the operations with their paths, and of the outgoing requests.
 pub(super) fn document<'a>(
     operations: impl Iterator<Item = &'a (String, Operation)>,
     webhooks: &[Webhook],
@@ -78,21 +78,20 @@ pub(super) fn document<'a>(
 
 fn introduction(config: &Config) -> String {
     format!(
-        "The bulk-data side of a customer-engagement service. Bodies and answers are JSON in \
-         UTF-8, except files; a body has at most {} bytes.\n\n\
-         The first check that fails decides the answer: path 404, method 405 with `Allow`, key \
-         401, sender's address 403, permission 403, rate 429, `Idempotency-Key` 400, \
-         Content-Encoding 415, size 413, time 408, Content-Type 415, JSON 400, fields 400. Fields \
-         of a body that no schema names are ignored, and parameters likewise. An error has a \
-         `code`, which never changes its meaning: a program can rely on it.\n\n\
-         HEAD is answered as GET without the body, OPTIONS with 204 and `Allow`, without a key. \
-         A request without a `Host`, with two, or with two `Authorization` headers is answered \
-         400 before these checks. What cannot be read as HTTP/1.1 is answered 400, a head of more \
-         than 16 KiB 431, both without a body.\n\n\
-         A body can be sent with the `Content-Encoding` gzip, zstd or deflate; large answers are \
-         compressed with gzip for clients that accept it.\n\n\
-         A body of any media type `application/…+json` is taken as well. Rate limits are those \
-         of who has no others; windows are aligned to the clock in UTC.",
+        "The bulk-data side of a customer-engagement service. Request and response bodies are \
+         JSON in UTF-8, except files; a request body has at most {} bytes.\n\nThe checks run in \
+         this order, and the first that fails decides the response: path 404, method 405 with \
+         `Allow`, key 401, sender's address 403, permission 403, rate 429, `Idempotency-Key` 400, \
+         Content-Encoding 415, size 413, time 408, Content-Type 415, JSON 400, fields 400. \
+         Unknown fields and parameters are ignored. Every error has a `code`, which never changes \
+         its meaning, so programs can rely on it.\n\nHEAD returns the response of GET without its \
+         body; OPTIONS returns 204 with `Allow` and needs no key. A request without a `Host`, \
+         with two, or with two `Authorization` headers gets 400 before these checks. A request \
+         that is not valid HTTP/1.1 gets 400, one with headers of more than 16 KiB gets 431, both \
+         without a body.\n\nA request body can have the `Content-Encoding` gzip, zstd or deflate; \
+         large responses are compressed with gzip for clients that accept it.\n\nThe media types \
+         `application/…+json` are accepted, too. The rate limits shown are the defaults; windows \
+         are aligned to the clock in UTC.",
         config.gateway.max_body_bytes,
     )
 }
@@ -101,18 +100,18 @@ fn security_schemes() -> Value {
     json!({
         "ApiKey": {
             "type": "http", "scheme": "bearer",
-            "description": "A key of a workspace, made with `longshore key create` or declared \
-                            in the workspace file. The permission that a call needs is its \
-                            `x-permission`.",
+            "description": "A workspace's API key, created with `longshore key create` or \
+                            declared in the workspace file. `x-permission` is the permission that \
+                            an operation needs.",
         },
         "ScimToken": {
             "type": "http", "scheme": "bearer",
-            "description": "A SCIM token of the installation, made with `longshore scim-token \
+            "description": "A SCIM token of the installation, created with `longshore scim-token \
                             create` or declared in the workspace file.",
         },
         "Signature": {
             "type": "apiKey", "in": "header", "name": "webhook-signature",
-            "description": "The request is signed as Standard Webhooks are, with the secret that \
+            "description": "The request is signed as in Standard Webhooks, with the secret that \
                             the workspace declares: `v1,` and the HMAC-SHA256, in base64, of \
                             `webhook-id`, `webhook-timestamp` and the body with a `.` between \
                             each.",
@@ -125,40 +124,41 @@ fn parameters() -> Value {
     json!({
         "RequestId": {
             "in": "header", "name": "X-Request-Id", "schema": { "type": "string" },
-            "description": "The request's id in the logs, of the call and of the work that \
-                            follows: 1 to 128 ASCII letters, digits and `-_.:+/=@`. Anything \
-                            else is replaced by one that is made.",
+            "description": "The request's ID in the logs, for the request and the work that \
+                            follows: 1 to 128 ASCII letters, digits and `-_.:+/=@`. Any other \
+                            value is replaced by a generated ID.",
         },
         "RequestOrigin": {
             "in": "header", "name": "X-Request-Origin", "required": true,
             "schema": { "type": "string", "minLength": 1 },
-            "description": "Where the call comes from; any value.",
+            "description": "The origin of the request; any value.",
             "example": "idp.acme.example",
         },
     })
 }
 
-/// Headers of answers, by their names. All are there wherever an answer names them, but for
+/// Headers of responses, by name. All are always present where a response lists them, except
 /// `Retry-After` of a 409.
 fn headers() -> Value {
     let header = |about: &str, schema: Value| json!({ "description": about, "required": true, "schema": schema });
     let count = json!({ "type": "integer", "minimum": 0 });
     json!({
-        "X-Request-Id": header("The request's id.", json!({ "type": "string", "minLength": 1 })),
-        "X-RateLimit-Limit": header("Requests in a window.", count.clone()),
+        "X-Request-Id": header("The request's ID.", json!({ "type": "string", "minLength": 1 })),
+        "X-RateLimit-Limit": header("Number of requests per window.", count.clone()),
         "X-RateLimit-Remaining": header(
-            "Requests left in this one. Others may be under way: a good estimate.", count.clone(),
+            "Number of requests left in this window. An estimate, because other requests may be \
+             in progress.", count.clone(),
         ),
         "X-RateLimit-Reset": header(
-            "When the next one begins, in seconds since the Unix epoch.", count.clone(),
+            "Start of the next window, in seconds since the Unix epoch.", count.clone(),
         ),
-        "Retry-After": header("In how many seconds to try again.", count),
+        "Retry-After": header("Seconds to wait before a retry.", count),
         "WWW-Authenticate": header("The scheme.", json!({ "const": "Bearer" })),
     })
 }
 
-/// Writes operations, and gathers the schemas that they name: of requests as they are read, of
-/// answers as they are written.
+/// Writes operations, and collects the schemas that they use: of requests for reading, of responses
+/// for writing.
 struct Writer {
     requests: SchemaGenerator,
     answers: SchemaGenerator,
@@ -244,8 +244,16 @@ impl Writer {
             responses.insert(status.to_string(), self.refusals(operation, *status, refusals));
         }
         for (error, when) in [
-            (ApiError::Internal(String::new()), "Tell the operator the `X-Request-Id`"),
-            (ApiError::Unavailable(String::new()), "Something is away, or there is too much to do"),
+            (
+                ApiError::Internal(String::new()),
+                "An internal error; report the `X-Request-Id` to \
+                                                 the operator",
+            ),
+            (
+                ApiError::Unavailable(String::new()),
+                "The service is overloaded, or a dependency is \
+                                                    unavailable",
+            ),
         ] {
             let worded = operation.access.worded(error);
             let refusals = Refusals {
@@ -315,7 +323,7 @@ fn subschema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-/// Examples by their numbers, each with what it shows.
+/// Examples by number, each with its description.
 fn named(examples: &[(&str, Value)]) -> Object {
     let examples = examples.iter().zip(1..);
     let example = |((about, value), number): (&(&str, Value), usize)| {
@@ -335,25 +343,31 @@ fn shared_parameters(operation: &Operation) -> impl Iterator<Item = Value> {
     [origin, key, Some(reference("parameters", "RequestId"))].into_iter().flatten()
 }
 
-/// The header, with an example for each example of the body: of another body a key is refused.
+/// The header, with an example for each example of the body, because another body is rejected with
+/// the same key.
 fn idempotency_key(operation: &Operation) -> Value {
     let bodies = operation.body.iter().flat_map(|body| &body.examples);
-    let examples: Vec<_> = bodies
+    let mut titles: Vec<&str> = bodies.map(|(about, _)| *about).collect();
+    if titles.is_empty() {
+        titles.push("A random UUID");
+    }
+    let examples: Vec<_> = titles
+        .into_iter()
         .zip(1..)
-        .map(|((about, _), number)| {
+        .map(|(about, number)| {
             let hash = Sha256::digest(format!("{} {number}", operation.id));
             let mut bytes = [0; 16];
             bytes.copy_from_slice(&hash[..16]);
             let key = Builder::from_random_bytes(bytes).into_uuid();
-            (*about, json!(format!("\"{key}\"")))
+            (about, json!(format!("\"{key}\"")))
         })
         .collect();
     json!({
         "in": "header", "name": idempotency::HEADER,
         "schema": { "type": "string", "pattern": idempotency::PATTERN },
-        "description": "Under the same key the same body is taken once in 24 hours: a repeat \
-                        gets the first answer. One string of 1 to 255 printable ASCII \
-                        characters, in quotes or without; best a random UUID.",
+        "description": "The same body with the same key is processed once in 24 hours: a repeat \
+                        gets the first response. A string of 1 to 255 printable ASCII characters, \
+                        with or without quotes; preferably a random UUID.",
         "examples": named(&examples),
     })
 }
@@ -368,7 +382,7 @@ fn shared_headers(operation: &Operation, status: u16) -> Object {
     names.into_iter().map(|name| (name.to_owned(), reference("headers", name))).collect()
 }
 
-/// Moves responses that several operations have to where they are said once.
+/// Moves responses that several operations share to the components.
 fn share_responses(paths: &mut Object) -> Object {
     let mut counts: BTreeMap<String, (u32, String)> = BTreeMap::new();
     for_each_response(paths, |status, response| {
@@ -402,8 +416,8 @@ fn for_each_response(paths: &mut Object, mut act: impl FnMut(&str, &mut Value)) 
     responses.flatten().for_each(|(status, response)| act(status, response));
 }
 
-/// Formats are those of OpenAPI, which knows no `uint`; and what is left out where there is
-/// nothing is never null.
+/// Formats are those of OpenAPI, which has no `uint`; fields that are omitted when empty are never
+/// null.
 fn as_answered(schema: &mut Schema) {
     if schema.get("format").is_some_and(|format| format == "uint") {
         schema.remove("format");

@@ -1,4 +1,4 @@
-//! One call as it is described.
+//! The description of one operation.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub(super) struct Body {
     pub examples: Vec<(&'static str, Value)>,
 }
 
-/// An answer that is no refusal.
+/// A response that is not an error.
 pub(super) struct Answer {
     pub status: StatusCode,
     pub about: &'static str,
@@ -63,7 +63,7 @@ pub(super) struct Content {
     pub example: Option<Value>,
 }
 
-/// What one status says.
+/// The errors of one status.
 #[derive(Default)]
 pub(super) struct Refusals {
     /// Where it is not that of every error.
@@ -92,13 +92,13 @@ impl Operation {
         }
     }
 
-    /// What it does, in CommonMark of paragraphs and `code` alone.
+    /// Its description, in CommonMark with only paragraphs and `code`.
     pub fn about(mut self, text: impl Into<String>) -> Self {
         self.about = text.into();
         self
     }
 
-    /// Who may make it. To be told first: errors are worded after it.
+    /// Who may send it. Set it first: the format of errors depends on it.
     pub fn by(mut self, access: Access) -> Self {
         self.access = access;
         for (error, when) in access.refusals() {
@@ -107,7 +107,7 @@ impl Operation {
         self
     }
 
-    /// With a parameter in the path; a wrong one is a thing that there is not.
+    /// Adds a parameter in the path; an invalid value is an unknown resource.
     pub fn in_path(self, name: &str, about: &str, schema: Value) -> Self {
         self.parameter(json!({
             "in": "path", "name": name, "required": true, "description": about, "schema": schema,
@@ -145,30 +145,30 @@ impl Operation {
         let required = schema_of::<T>()["required"][0].as_str().map(str::to_owned);
         if let Some(name) = required.filter(|_| !self.access.is_scim()) {
             let error = ApiError::Field(Code::MissingField, format!("{name} is required"));
-            self = self.refuses_as_all(error, "A field is missing or wrong");
+            self = self.refuses_as_all(error, "A field is missing or invalid");
         }
         self
     }
 
-    /// With an answer that has a body of this shape, in the media type of its [`Access`].
+    /// With a response that has a body of this shape, in the media type of its [`Access`].
     pub fn answers<T: JsonSchema>(self, status: StatusCode, about: &'static str) -> Self {
         let (media_type, example) = (None, None);
         self.answer(status, about, Some(Content { media_type, shape: shape_of::<T>, example }))
     }
 
-    /// The answer described last has such a body: of calls that have no example of a request.
+    /// The last response has such a body: for operations without an example of a request.
     pub fn such_as(mut self, example: impl Serialize) -> Self {
         let content = self.answers.last_mut().and_then(|answer| answer.content.as_mut());
         content.into_iter().for_each(|content| content.example = Some(json!(example)));
         self
     }
 
-    /// With an answer that says no more than that it was done.
+    /// Adds a response without data.
     pub fn answers_success(self, status: StatusCode, about: &'static str) -> Self {
         self.answers::<Success>(status, about)
     }
 
-    /// With an answer in a media type of its own.
+    /// With a response in a media type of its own.
     pub fn answers_as<T: JsonSchema>(
         self,
         status: StatusCode,
@@ -179,7 +179,7 @@ impl Operation {
         self.answer(status, about, Some(Content { media_type, shape: shape_of::<T>, example }))
     }
 
-    /// With an answer that has no body.
+    /// With a response that has no body.
     pub fn answers_empty(self, status: StatusCode, about: &'static str) -> Self {
         self.answer(status, about, None)
     }
@@ -190,7 +190,7 @@ impl Operation {
         self
     }
 
-    /// The answer told last has a header, always.
+    /// The last response always has a header.
     pub fn with_header(mut self, name: &'static str, about: &str, schema: Value) -> Self {
         let header = json!({ "description": about, "required": true, "schema": schema });
         self.answers.last_mut().into_iter().for_each(|answer| {
@@ -199,7 +199,7 @@ impl Operation {
         self
     }
 
-    /// The answer told last has what another operation takes: as parameters, or in the body.
+    /// The last response has input of another operation: parameters, or its body.
     pub fn with_link(mut self, operation: &'static str, link: Value) -> Self {
         self.answers.last_mut().into_iter().for_each(|answer| {
             answer.links.push((operation, link.clone()));
@@ -207,13 +207,13 @@ impl Operation {
         self
     }
 
-    /// With a refusal, as this call words it.
+    /// Adds an error, in the format of this operation.
     pub fn refuses(mut self, error: &impl Refusal, when: &'static str) -> Self {
         self.add(error.worded(), when);
         self
     }
 
-    /// With those of some results that are refusals: what is said of requests that are wrong.
+    /// Adds the errors among some results: their messages become examples.
     pub fn refuses_some<T>(
         self,
         wrong: impl IntoIterator<Item = Result<T, impl Refusal>>,
@@ -223,14 +223,13 @@ impl Operation {
         errors.fold(self, |operation, error| operation.refuses(&error, when))
     }
 
-    /// Refusals with this status have a body of this shape.
+    /// Errors with this status have a body of this type.
     pub fn refuses_in<T: JsonSchema>(mut self, status: StatusCode) -> Self {
         self.refusals.entry(status.as_u16()).or_default().shape = Some(shape_of::<T>);
         self
     }
 
-    /// Refusals with this status, described so far, have bodies of this shape, made of those that
-    /// all calls have.
+    /// Errors with this status so far have bodies of this type, converted from the common format.
     pub fn refuses_as<T: JsonSchema>(
         mut self,
         status: StatusCode,
@@ -244,7 +243,7 @@ impl Operation {
         self
     }
 
-    /// With a refusal that other calls have as well.
+    /// Adds an error that other operations share.
     pub(super) fn refuses_as_all(mut self, error: ApiError, when: &'static str) -> Self {
         self.add(self.access.worded(error), when);
         self

@@ -1,4 +1,4 @@
-//! A request that is made to others, as it is described.
+//! The description of an outgoing request.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -8,13 +8,12 @@ use crate::outbound::signature::{ID, SIGNATURE, TIMESTAMP, TOLERANCE};
 
 /// The section of what is sent to addresses of others.
 pub const SENT_TO_OTHERS: Tag = Tag {
-    name: "What is sent to others",
-    about: "Signed requests to addresses that the workspace declares or a call gives. None is \
-            ever made into a private network, unless the operator allows it, and none follows a \
-            redirect.",
+    name: "Outgoing requests",
+    about: "Signed requests to URLs that the workspace declares or a request contains. They never \
+            go into private networks, unless the operator allows it, and never follow redirects.",
 };
 
-/// A POST that is signed as Standard Webhooks are.
+/// A POST that is signed as in Standard Webhooks.
 pub struct Webhook {
     pub(super) name: &'static str,
     pub(super) tag: Tag,
@@ -25,7 +24,7 @@ pub struct Webhook {
     pub(super) answers: Vec<Answer>,
 }
 
-/// What its receiver may answer.
+/// A receiver's response.
 pub(super) struct Answer {
     /// A status, or a class of them such as `4XX`.
     pub status: &'static str,
@@ -45,25 +44,25 @@ impl Webhook {
         self.name
     }
 
-    /// When it is made, in CommonMark of paragraphs and `code` alone.
+    /// When it is sent, in CommonMark with only paragraphs and `code`.
     pub fn about(mut self, text: &'static str) -> Self {
         self.about = text;
         self
     }
 
-    /// With an example of its body, by what it shows.
+    /// Adds an example of its body, with its description.
     pub fn example(mut self, what: &'static str, value: Value) -> Self {
         self.examples.push((what, value));
         self
     }
 
-    /// What an answer with such a status means.
+    /// The meaning of a response with such a status.
     pub fn answered(mut self, status: &'static str, about: &'static str) -> Self {
         self.answers.push(Answer { status, about, shape: None });
         self
     }
 
-    /// The same of an answer whose body is read.
+    /// The same for a response whose body is read.
     pub fn answered_with<T: JsonSchema>(
         mut self,
         status: &'static str,
@@ -74,12 +73,12 @@ impl Webhook {
         self
     }
 
-    /// Taken, passing troubles, and what else there is: as all are tried again.
+    /// Success, temporary errors, and the rest: every request is retried like this.
     pub fn retried(self) -> Self {
-        self.answered("2XX", "It was taken.").answered(
+        self.answered("2XX", "Received.").answered(
             "default",
-            "Anything else, and no answer: it comes again under the same `webhook-id`, after \
-             pauses that grow.",
+            "Any other status, or no response: the request is retried with the same `webhook-id` \
+             and growing pauses.",
         )
     }
 }
@@ -93,19 +92,18 @@ pub(super) fn parameters() -> Value {
         })
     };
     json!([
-        header(ID.to_string(), "The same each time that it is sent.".into()),
+        header(ID.to_string(), "The same in each attempt.".into()),
         header(
             TIMESTAMP.to_string(),
             format!(
-                "When it was sent this time, in seconds since the Unix epoch. Best refused where \
-                 that is more than {TOLERANCE} seconds off."
+                "Time of this attempt, in seconds since the Unix epoch. Receivers should reject a \
+                 time that differs by more than {TOLERANCE} seconds."
             ),
         ),
         header(
             SIGNATURE.to_string(),
             "`v1,` and the HMAC-SHA256, in base64, of `webhook-id`, `webhook-timestamp` and the \
-             body with a `.` between each, with the bytes of the secret (of what follows \
-             `whsec_`, which is base64)."
+             body with a `.` between each, with the bytes of the secret (base64 after `whsec_`)."
                 .into(),
         ),
     ])

@@ -1,4 +1,4 @@
-//! What answers over HTTP mean for a message.
+//! The outcome of a message from an HTTP response.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use reqwest::StatusCode;
 use crate::messages::Outcome;
 use crate::outbound::{Answered, Unanswered};
 
-/// The longest that a receiver is believed to need.
+/// The longest `Retry-After` that is respected.
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
-/// The outcome where it depends on the status alone: a receiver that has too much to do, or is
-/// not well, is asked again, as late as it wishes; what else it refuses is refused for good.
+/// The outcome if only the status matters: an overloaded or failing receiver is retried, after the
+/// time that it requests; any other error is permanent.
 pub fn outcome(answer: &Answered) -> Outcome {
     let status = answer.status;
     if status.is_success() {
@@ -28,7 +28,7 @@ pub fn outcome(answer: &Answered) -> Outcome {
     }
 }
 
-/// The outcome of a request that nobody answered: it may have been taken, so it goes again under
+/// The outcome of a request without a response: it may have been accepted, so it is repeated with
 /// the same id.
 pub fn unanswered(unanswered: Unanswered) -> Outcome {
     match unanswered {

@@ -1,5 +1,4 @@
-//! Hands messages over to what takes them: the SMTP relay, a webhook, a provider, the user's
-//! cards.
+//! Sends messages to their channels: the SMTP relay, a webhook, a provider, the user's cards.
 
 pub mod cards;
 pub mod email;
@@ -19,8 +18,7 @@ use crate::workspaces::Channel;
 /// Headers of its own that an email or a webhook may have.
 pub const MOST_HEADERS: usize = 50;
 
-/// Whether a message of a channel that has headers may have one of that name; the error says why
-/// not.
+/// Checks that a message of a channel with headers may have a header with that name.
 pub fn check_header(channel: Channel, name: &str) -> Result<(), String> {
     match channel {
         Channel::Email => email::check_header(name),
@@ -28,8 +26,8 @@ pub fn check_header(channel: Channel, name: &str) -> Result<(), String> {
     }
 }
 
-/// Whether every message of a channel may have a header of that value, which is no template; the
-/// error says why not.
+/// Checks that every message of a channel may have a header with that value, which is not a
+/// template.
 pub fn check_header_value(channel: Channel, value: &str) -> Result<(), String> {
     match channel {
         Channel::Email => email::check_header_value(value),
@@ -37,8 +35,8 @@ pub fn check_header_value(channel: Channel, value: &str) -> Result<(), String> {
     }
 }
 
-/// Hands one message over. Every outcome is an answer: nothing here is retried. It can be
-/// dropped at any time; then nobody knows whether the message was taken.
+/// Sends one message. Every result is an outcome: nothing here is retried. If it is dropped, it is
+/// unknown whether the message was accepted.
 pub async fn send(app: &App, message: Outgoing<'_>) -> Outcome {
     let (channel, began) = (message.id.channel, Instant::now());
     let outcome = match channel {
@@ -66,7 +64,7 @@ pub async fn send(app: &App, message: Outgoing<'_>) -> Outcome {
     outcome
 }
 
-/// What metrics call it.
+/// The outcome's name in metrics.
 fn name(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Sent => "sent",
@@ -77,19 +75,19 @@ fn name(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Lines are few where all is well.
+/// Few log lines while all is well.
 fn tell(message: &Outgoing<'_>, outcome: &Outcome) {
     let (id, request_id) = (&message.id, message.request_id);
     match outcome {
-        Outcome::Sent => tracing::debug!(%id, request_id, "a message was handed over"),
+        Outcome::Sent => tracing::debug!(%id, request_id, "message sent"),
         Outcome::Unreachable(reason) => {
-            tracing::debug!(%id, request_id, reason, "a message can go nowhere");
+            tracing::debug!(%id, request_id, reason, "message has no destination");
         }
         Outcome::Later { reason, .. } => {
-            tracing::debug!(%id, request_id, reason, "a message was not taken this time");
+            tracing::debug!(%id, request_id, reason, "message deferred by the channel");
         }
         Outcome::Bounced(reason) | Outcome::Failed(reason) => {
-            tracing::info!(%id, request_id, reason, "a message was not sent");
+            tracing::info!(%id, request_id, reason, "message not sent");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Push, SMS, WhatsApp and live activities: a signed request to the provider that the workspace
-//! declares for the channel, with all that it needs to send the message and to tell a repeat.
+//! Push, SMS, WhatsApp and live activities: a signed request to the workspace's provider of the
+//! channel, with everything that it needs to send the message and to recognize a repeat.
 //!
-//! What a provider is given and what it may answer is described with the API ([`describe`]).
+//! The request and its possible responses are described with the API ([`describe`]).
 
 use std::collections::BTreeMap;
 
@@ -27,17 +27,17 @@ use crate::workspaces::settings::Settings;
 use kit::clock::format_time;
 use store::StoreError;
 
-/// Bytes of an answer that are read.
+/// Bytes of a response that are read.
 const ANSWER_BYTES: usize = 64 << 10;
 
-/// Why a number is on the list of invalid ones.
-pub const SAID_BY_PROVIDER: &str = "the provider says that it is invalid";
+/// Why a number is on the list of invalid numbers.
+pub const SAID_BY_PROVIDER: &str = "reported as invalid by the provider";
 
 /// A message for a provider.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ProviderMessage")]
 pub struct Handed<'a> {
-    /// Which message it is: the same however often it is handed over, and in `webhook-id`.
+    /// Identifies the message: the same for each attempt, and in `webhook-id`.
     pub id: String,
     #[schemars(extend("enum" = CHANNELS.map(Channel::name)))]
     pub channel: &'static str,
@@ -45,16 +45,16 @@ pub struct Handed<'a> {
     pub send_id: Option<&'a str>,
     pub campaign_id: Option<Uuid>,
     pub message_variation_id: Option<&'a str>,
-    /// As the message names it.
+    /// As in the message.
     pub app_id: Option<&'a str>,
     pub user: User<'a>,
     pub to: &'a To<'a>,
     /// The message object, every text of it rendered.
     pub message: &'a Map<String, Value>,
-    /// What `message_extras` of its templates noted.
+    /// The values of `message_extras` in its templates.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub message_extras: &'a BTreeMap<String, String>,
-    /// When it was handed over this time.
+    /// Time of this attempt.
     #[schemars(extend("format" = "date-time"))]
     pub sent_at: String,
 }
@@ -83,26 +83,32 @@ pub fn describe() -> Webhook {
         "A message for the provider of push, SMS or WhatsApp",
     )
     .about(
-        "To `providers.push.url`, `providers.sms.url` or `providers.whats_app.url` of the \
-         workspace, signed with the `secret` next to it. A message is for one user; live \
-         activities go to `push`. Where an answer is lost the same message comes again: \
-         `webhook-id`, which is `id`, tells that it is one.\n\nIts later status is \
-         reported to `POST /feedback/{provider}`.",
+        "Sent to the workspace's `providers.push.url`, `providers.sms.url` or \
+         `providers.whats_app.url`, signed with the `secret` next to it. Each request has one \
+         message for one user; live activities go to `push`. If the response is lost, the same \
+         message is sent again with the same `webhook-id`, which equals `id`.\n\nThe provider \
+         reports the later status to `POST /feedback/{provider}`.",
     )
     .example("A push message", push)
-    .answered_with::<Said>("2XX", "It was taken. A body may say whom it could not reach.")
+    .answered_with::<Said>(
+        "2XX",
+        "Accepted. The body can list recipients that could not be \
+                                   reached.",
+    )
     .answered_with::<Said>(
         "404",
-        "Nobody is there: with a body that says so, as with 2XX. Without one it is as 4XX.",
+        "The recipients do not exist any more, if the body lists them as for 2XX. Without a body, \
+         the same as 4XX.",
     )
     .answered_with::<Said>("410", "As 404.")
     .answered("408", "As 5XX.")
     .answered("429", "As 5XX.")
-    .answered("4XX", "It is not taken and never will be; it does not come again.")
+    .answered("4XX", "Rejected permanently; not retried.")
     .answered(
         "5XX",
-        "Not this time: it comes again after `Retry-After`, of an hour at most, or after a pause \
-         that grows, for as long as the operator has set. So does what is not answered in time.",
+        "Failed for now: retried after `Retry-After`, at most an hour, or after growing pauses, \
+         until the time limit of the operator. A request without a response in time is retried, \
+         too.",
     )
 }
 
@@ -124,7 +130,7 @@ pub struct User<'a> {
     pub external_id: Option<&'a str>,
 }
 
-/// Where it goes.
+/// The destination.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ProviderRecipient")]
 #[serde(untagged)]
@@ -147,14 +153,14 @@ pub struct Device<'a> {
     pub device_id: Option<&'a str>,
 }
 
-/// What a provider may say at once of where a message went.
+/// What a provider may immediately report about the destination.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[schemars(rename = "ProviderAnswer")]
 pub struct Said {
-    /// Those of the tokens that no device has any more; they are removed from the profile.
+    /// Tokens that no device has any more; they are removed from the profile.
     #[serde(default)]
     pub invalid_tokens: Vec<String>,
-    /// The number is invalid: nothing is sent to it until somebody takes it off the list.
+    /// The number is invalid: it gets no messages until it is removed from the list.
     #[serde(default)]
     pub invalid_number: bool,
 }
@@ -162,7 +168,10 @@ pub struct Said {
 pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     let channel = message.id.channel;
     let Some(provider) = message.settings.provider(channel) else {
-        let why = message.settings.without(channel).unwrap_or("the channel has no provider");
+        let why = message.settings.without(channel).unwrap_or(
+            "the channel has no provider \
+                                                               configured",
+        );
         return Outcome::Failed(why.into());
     };
     let to = match recipient(app, message).await {
@@ -170,14 +179,14 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         Err(outcome) => return outcome,
     };
     let later = |reason: String| Outcome::Later { reason, after: None };
-    // What may be reached is the operator's to change, and the provider's address too.
+    // The operator may have changed the allowed networks or the provider's URL.
     let url = match outbound::check_kept(&provider.url, &app.config) {
         Ok(url) => url,
         Err(why) => return later(format!("the provider's address {why}")),
     };
     let body = match serde_json::to_string(&handed(app, message, &to)) {
         Ok(body) => body,
-        Err(error) => return Outcome::Failed(format!("the message cannot be written: {error}")),
+        Err(error) => return Outcome::Failed(format!("cannot write the message: {error}")),
     };
     let (id, now) = (message.id.to_string(), app.clock.now().as_second());
     let headers = signature::sign_with_each(provider.signing().each(), id, now, &body).headers();
@@ -222,20 +231,20 @@ fn app_id<'a>(message: &Outgoing<'a>) -> Option<&'a str> {
     app_id.map(str::trim).filter(|app_id| !app_id.is_empty())
 }
 
-/// Where it goes, or why it cannot go anywhere.
+/// The destination, or why there is none.
 async fn recipient<'a>(app: &App, message: &Outgoing<'a>) -> Result<To<'a>, Outcome> {
     let unreachable = |why: &str| Outcome::Unreachable(why.to_owned());
     if message.id.channel.is_push() {
         let tokens = tokens(message);
         return match tokens.is_empty() {
-            true => Err(unreachable("the user has no device for this")),
+            true => Err(unreachable("the user has no matching device")),
             false => Ok(To::Devices { tokens }),
         };
     }
     let group = message.rendered.object.get("subscription_group_id").and_then(Value::as_str);
     let group = group.unwrap_or_default().trim();
     let from = sender(message.settings, message.id.channel, group)
-        .ok_or_else(|| unreachable("the workspace declares no such subscription group"))?;
+        .ok_or_else(|| unreachable("unknown subscription group"))?;
     if !message.recipient.is_in_group(group) {
         return Err(unreachable("the user is not in the subscription group"));
     }
@@ -243,13 +252,13 @@ async fn recipient<'a>(app: &App, message: &Outgoing<'a>) -> Result<To<'a>, Outc
     let phone = phone.ok_or_else(|| unreachable("the user has no phone number"))?;
     let phone = PhoneNumber::parse(phone).map_err(|why| unreachable(&why))?;
     match sms::is_invalid(&app.store, message.workspace_id, &phone).await {
-        Ok(true) => Err(unreachable("the phone number is on the list of invalid ones")),
+        Ok(true) => Err(unreachable("the phone number is on the list of invalid numbers")),
         Ok(false) => Ok(To::Number { phone: phone.to_string(), from }),
         Err(error) => Err(Outcome::Later { reason: error.to_string(), after: None }),
     }
 }
 
-/// The number that messages of a group come from.
+/// The sender's number of a group.
 fn sender<'a>(settings: &'a Settings, channel: Channel, group: &str) -> Option<&'a str> {
     let id = Uuid::try_parse(group).ok()?;
     let group = settings.subscription_groups.iter().find(|one| one.id == id)?;
@@ -287,8 +296,7 @@ fn tokens<'a>(message: &Outgoing<'a>) -> Vec<Device<'a>> {
     devices
 }
 
-/// What an answer says of where the message went: with the message's being taken, or with 404
-/// or 410 in the place of that.
+/// The report about the destination in a response: with success, or with 404 or 410 instead.
 fn said(status: StatusCode, body: &[u8]) -> Said {
     let may_say = status.is_success() || matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE);
     match may_say {
@@ -297,7 +305,7 @@ fn said(status: StatusCode, body: &[u8]) -> Said {
     }
 }
 
-/// Does what follows of it; why nobody was reached, if it says so.
+/// Applies the report; returns why nothing was reached, if so.
 async fn heed(app: &App, message: &Outgoing<'_>, to: &To<'_>, said: &Said) -> Option<String> {
     let workspace = message.workspace_id;
     let (heeded, reason) = match to {
@@ -317,7 +325,7 @@ async fn heed(app: &App, message: &Outgoing<'_>, to: &To<'_>, said: &Said) -> Op
                 return None;
             }
             let is_all = gone.len() == tokens.len();
-            let reason = is_all.then(|| "no device has any of the user's tokens".to_owned());
+            let reason = is_all.then(|| "none of the user's push tokens is registered".to_owned());
             (forget(app.clone(), workspace, gone).await, reason)
         }
         To::Number { phone, .. } => {
@@ -329,13 +337,13 @@ async fn heed(app: &App, message: &Outgoing<'_>, to: &To<'_>, said: &Said) -> Op
         }
     };
     if let Err(error) = heeded {
-        // It will say so again.
-        tracing::warn!(%error, "what a provider said of a recipient could not be written");
+        // The provider will report it again.
+        tracing::warn!(%error, "cannot store a provider's report about a recipient");
     }
     reason
 }
 
-/// In a task of its own: database work is not dropped half way.
+/// In its own task, because database work is never dropped half way.
 async fn forget(app: App, workspace: i32, gone: Vec<Gone>) -> Result<(), StoreError> {
     let work = tokio::spawn(async move {
         let mut tx = app.store.write().await?;

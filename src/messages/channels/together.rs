@@ -1,6 +1,6 @@
-//! Small writes of many callers, done together: what comes while one transaction is under way
-//! is all in the next one. A dispatch hands over hundreds of messages side by side, and a
-//! transaction each would be most of the work.
+//! Batches small writes of many callers: writes that arrive during a transaction share the next
+//! one. A dispatch sends hundreds of messages in parallel, and a transaction for each would be most
+//! of the work.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use kit::retry::Retry as _;
 use store::StoreError;
 
-/// As many at most are done together.
+/// Maximum number of writes in one transaction.
 const MOST: usize = 500;
 
 /// What waits to be done. Cheap to clone.
@@ -21,7 +21,7 @@ struct State<T> {
     is_at_work: bool,
 }
 
-/// Why a write was not made.
+/// Why a write failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failed {
     pub reason: String,
@@ -41,8 +41,8 @@ impl<T> Default for Together<T> {
 }
 
 impl<T: Send + 'static> Together<T> {
-    /// Has `write` do this and whatever else waits; answers once it is durable. It is done
-    /// although this be dropped.
+    /// Writes this together with other waiting writes; returns once it is durable. The write
+    /// happens even if this is dropped.
     pub async fn write<W, F>(&self, one: T, write: W) -> Result<(), Failed>
     where
         W: Fn(Vec<T>) -> F + Send + 'static,
@@ -58,9 +58,9 @@ impl<T: Send + 'static> Together<T> {
             let together = self.clone();
             tokio::spawn(async move { together.work(write).await });
         }
-        answer.await.unwrap_or_else(|_| {
-            Err(Failed { reason: "it was not written".into(), can_retry: true })
-        })
+        answer
+            .await
+            .unwrap_or_else(|_| Err(Failed { reason: "the write failed".into(), can_retry: true }))
     }
 
     async fn work<W, F>(self, write: W)
@@ -68,7 +68,7 @@ impl<T: Send + 'static> Together<T> {
         W: Fn(Vec<T>) -> F + Send + 'static,
         F: Future<Output = Result<(), StoreError>> + Send + 'static,
     {
-        // A panic must not leave others waiting for who is gone.
+        // After a panic, the others must not wait forever.
         let mut at_work = AtWork { together: &self, is_over: false };
         loop {
             let taken = {
@@ -88,7 +88,7 @@ impl<T: Send + 'static> Together<T> {
                 can_retry: error.can_retry(),
             });
             for done in done {
-                // Whoever asked may have gone.
+                // The caller may be gone.
                 let _ = done.send(written.clone());
             }
         }
@@ -145,7 +145,7 @@ mod tests {
         let together = Together::default();
         let fails = |_| async { Err(StoreError::Silent) };
         let failed = together.write(1, fails).await.unwrap_err();
-        assert!(failed.can_retry && failed.reason.contains("no answer"), "{failed:?}");
+        assert!(failed.can_retry && failed.reason.contains("did not respond"), "{failed:?}");
         let panics = |_| async { panic!("as planned") };
         assert!(together.write(2, panics).await.is_err());
         assert_eq!(together.write(3, |_| async { Ok(()) }).await, Ok(()));

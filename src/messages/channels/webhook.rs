@@ -1,6 +1,6 @@
-//! Webhooks: a request of the customer's own (src/gateway/README.md, Message objects), signed under
-//! the message's id with a secret that signs nothing else, never into a private network that is
-//! not allowed (`allow_private`) and never after a redirect.
+//! Webhooks: a customer's own request (src/gateway/README.md, Message objects), signed with the
+//! message's id and a secret that signs nothing else, never into a private network that is not
+//! allowed (`allow_private`) and never after a redirect.
 
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::Method;
@@ -19,7 +19,7 @@ use crate::outbound::signature;
 /// Bytes of a request's body.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Bytes of an answer that are read.
+/// Bytes of a response that are read.
 const ANSWER_BYTES: usize = 4 << 10;
 
 /// Headers that are the connection's, or say who sends.
@@ -87,14 +87,14 @@ fn headers(given: Option<&Value>) -> Result<HeaderMap, String> {
     let Some(given) = given else { return Ok(HeaderMap::new()) };
     let given = given.as_object().filter(|headers| headers.len() <= MOST_HEADERS);
     let given = given.ok_or_else(|| {
-        format!("request_headers must be an object of at most {MOST_HEADERS} texts")
+        format!("request_headers must be an object of at most {MOST_HEADERS} strings")
     })?;
     let mut headers = HeaderMap::new();
     for (name, value) in given {
         let key = check_header(name).map_err(|why| format!("request_headers.{name}: {why}"))?;
         let value = value.as_str().and_then(|text| HeaderValue::from_str(text).ok());
-        let value =
-            value.ok_or_else(|| format!("request_headers.{name}: expected a text of one line"))?;
+        let value = value
+            .ok_or_else(|| format!("request_headers.{name}: expected a string of one line"))?;
         headers.insert(key, value);
     }
     Ok(headers)
@@ -103,9 +103,9 @@ fn headers(given: Option<&Value>) -> Result<HeaderMap, String> {
 /// Whether a webhook may have a header of that name; the error says why not.
 pub(super) fn check_header(name: &str) -> Result<HeaderName, String> {
     let read = HeaderName::from_bytes(name.as_bytes());
-    let read = read.map_err(|_| "no header can be called so".to_owned())?;
+    let read = read.map_err(|_| "invalid header name".to_owned())?;
     match RESERVED.contains(&read.as_str()) {
-        true => Err("this header is set by the service".into()),
+        true => Err("this header is reserved for the service".into()),
         false => Ok(read),
     }
 }
@@ -151,9 +151,9 @@ mod tests {
     fn what_cannot_be_sent_is_refused() {
         let long = format!("https://acme.example/{}", "x".repeat(outbound::LONGEST));
         for (change, text) in [
-            (json!({ "url": "" }), "url must be a valid URL"),
-            (json!({ "url": null }), "url must be a valid URL"),
-            (json!({ "url": "ftp://acme.example" }), "url must be an http or https URL"),
+            (json!({ "url": "" }), "url must begin with"),
+            (json!({ "url": null }), "url must begin with"),
+            (json!({ "url": "ftp://acme.example" }), "url must begin with http:// or https://"),
             (json!({ "url": "http://127.0.0.1/" }), "url must not point to a loopback address"),
             (
                 json!({ "url": "http://[::ffff:10.0.0.1]/" }),
@@ -167,10 +167,10 @@ mod tests {
                 json!({ "request_headers": { "webhook-id": "x" } }),
                 "request_headers.webhook-id: this",
             ),
-            (json!({ "request_headers": { "a b": "x" } }), "request_headers.a b: no header"),
+            (json!({ "request_headers": { "a b": "x" } }), "request_headers.a b: invalid"),
             (
                 json!({ "request_headers": { "a": "x\r\nb: c" } }),
-                "request_headers.a: expected a text of one",
+                "request_headers.a: expected a string of one",
             ),
             (json!({ "body": "x".repeat(MOST_BYTES + 1) }), "body must be at most"),
         ] {

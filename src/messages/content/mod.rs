@@ -1,9 +1,9 @@
-//! The message objects of the API (src/gateway/README.md, Message objects): read once, where they
-//! are given, and rendered for each user.
+//! The message objects of the API (src/gateway/README.md, Message objects): parsed once, and
+//! rendered for each user.
 //!
-//! All texts in them are [templates](template), at any depth and in members that nobody
-//! here knows, too; only what identifies something is taken as it is written. What is printed
-//! into headers and addresses is one line, so that no profile can add a header of its own.
+//! All their strings are [templates](template), at any depth and in unknown fields, too; only
+//! identifiers are used unchanged. Output in headers and URLs is one line, so that no profile can
+//! add a header.
 
 mod piece;
 mod read;
@@ -24,7 +24,7 @@ use crate::workspaces::Channel;
 pub use read::{MAX_BYTES, MAX_DEPTH, MAX_VALUES};
 pub use schema::Messages;
 
-/// Where message objects are written, which decides what is taken.
+/// The source of message objects, which decides what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// `/messages/send`: `whats_app` too.
@@ -33,8 +33,8 @@ pub enum Place {
     Schedule,
     /// The workspace file.
     File,
-    /// What was accepted before. Mistakes in its templates are rendered as nothing, as they were
-    /// when nobody looked for them.
+    /// An accepted request. Mistakes in its templates render as nothing, as they did when it was
+    /// accepted.
     Stored,
 }
 
@@ -63,14 +63,13 @@ pub struct Rendered {
     pub extras: BTreeMap<String, String>,
 }
 
-/// Why a message object is not taken; the rest may be.
+/// Why a message object is rejected; the others may be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Such as `messages.email.subject`.
     pub path: String,
     pub text: String,
-    /// It condemns the request as a whole: a template that does not parse, an address that is
-    /// private.
+    /// It fails the whole request: an invalid template, a private address.
     pub is_fatal: bool,
 }
 

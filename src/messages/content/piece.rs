@@ -1,5 +1,4 @@
-//! A message object as it is kept between users: what is the same for everybody apart from what
-//! is rendered.
+//! A message object prepared for many users: its constant parts, separate from its templates.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +7,7 @@ use template::{Data, Stop, Template, Work};
 /// A value of a message object.
 #[derive(Debug)]
 pub(super) enum Piece {
-    /// The same for everybody.
+    /// The same for all users.
     Fixed(Value),
     Text(Template, Lines),
     Array(Vec<Piece>),
@@ -66,7 +65,7 @@ impl Piece {
     }
 }
 
-/// The members of an object.
+/// The fields of an object.
 pub(super) fn render(
     pieces: &[(String, Piece)],
     data: &dyn Data,

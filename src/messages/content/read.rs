@@ -33,8 +33,8 @@ const OPENERS: [&str; 2] = ["{{", "{%"];
 type Read<T> = Result<T, Problem>;
 
 impl Content {
-    /// Reads a messages object; answers what can be used, the JSON of just that, and what is
-    /// wrong with the rest. An explicit null means absent.
+    /// Parses a messages object; returns the usable ones, their JSON, and the errors of the others.
+    /// Null means absent.
     pub fn read(
         messages: &Map<String, Value>,
         place: Place,
@@ -94,10 +94,10 @@ fn usable(name: &str, path: &str, place: Place, settings: &Settings) -> Read<Cha
     let channel = Channel::from_name(name).filter(|channel| *channel != Channel::LiveActivity);
     let Some(channel) = channel else {
         let names = Channel::OF_MESSAGES.map(Channel::name).join(", ");
-        return problem(path, format!("there is no such channel; there are: {names}"));
+        return problem(path, format!("unknown channel; expected one of {names}"));
     };
     if channel == Channel::WhatsApp && place == Place::Schedule {
-        return problem(path, "cannot be scheduled, only sent at once");
+        return problem(path, "cannot be scheduled, only sent immediately");
     }
     match settings.without(channel) {
         Some(why) => problem(path, why),
@@ -114,7 +114,7 @@ struct Reader<'a> {
     place: Place,
     values: usize,
     bytes: usize,
-    /// What condemns the whole request: all of it is told.
+    /// Errors that fail the whole request; all are reported.
     fatal: Vec<Problem>,
 }
 
@@ -137,7 +137,13 @@ impl<'a> Reader<'a> {
             return problem(format!("{path}.{}", missing.name), "is missing");
         }
         if channel == Channel::ContentCard && is_there(TIME_TO_LIVE) == is_there(EXPIRE_AT) {
-            return problem(path, format!("has either {TIME_TO_LIVE} or {EXPIRE_AT}"));
+            return problem(
+                path,
+                format!(
+                    "exactly one of {TIME_TO_LIVE} and {EXPIRE_AT} is \
+                                          required"
+                ),
+            );
         }
         let (mut pieces, mut kept) = (Vec::new(), Map::new());
         for (name, value) in object.iter().filter(|(_, value)| !value.is_null()) {
@@ -167,7 +173,7 @@ impl<'a> Reader<'a> {
             Kind::Mailboxes => self.mailboxes(value, path, member, channels::check_mailboxes),
             Kind::Subject => self.text(value, path, member, Lines::Joined),
             Kind::Alert if value.is_object() => self.any(value, path, Lines::Many, 2),
-            Kind::Alert if !value.is_string() => problem(path, "expected a text or an object"),
+            Kind::Alert if !value.is_string() => problem(path, "expected a string or an object"),
             Kind::Alert => self.text(value, path, member, Lines::Many),
             Kind::Address => {
                 let piece = self.text(value, path, member, Lines::One)?;
@@ -203,7 +209,7 @@ impl<'a> Reader<'a> {
 
     fn text(&mut self, value: &Value, path: &str, member: &Member, lines: Lines) -> Read<Piece> {
         match value.as_str() {
-            None => problem(path, "expected a text"),
+            None => problem(path, "expected a string"),
             Some("") if member.is_required => problem(path, "is empty"),
             Some(_) => self.any(value, path, lines, 2),
         }
@@ -231,7 +237,7 @@ impl<'a> Reader<'a> {
         let id = value.as_str().filter(|id| (1..=MAX_ID).contains(&id.chars().count()));
         match id.filter(|id| !id.contains(char::is_control)) {
             Some(id) => Ok(id),
-            None => problem(path, format!("expected a text of 1 to {MAX_ID} characters")),
+            None => problem(path, format!("expected a string of 1 to {MAX_ID} characters")),
         }
     }
 
@@ -244,7 +250,13 @@ impl<'a> Reader<'a> {
             Some(group) => Ok(Piece::Fixed(group.id.to_string().into())),
             None => {
                 let channel = channel.name();
-                problem(path, format!("the workspace declares no such group of {channel}"))
+                problem(
+                    path,
+                    format!(
+                        "does not match a {channel} subscription group in this \
+                                       workspace"
+                    ),
+                )
             }
         }
     }
@@ -252,7 +264,7 @@ impl<'a> Reader<'a> {
     fn headers(&mut self, channel: Channel, value: &Value, path: &str) -> Read<Piece> {
         let Some(headers) = value.as_object().filter(|headers| headers.len() <= MOST_HEADERS)
         else {
-            return problem(path, format!("expected an object of at most {MOST_HEADERS} texts"));
+            return problem(path, format!("expected an object of at most {MOST_HEADERS} strings"));
         };
         let mut pieces = Vec::new();
         for (name, value) in headers.iter().filter(|(_, value)| !value.is_null()) {
@@ -260,7 +272,7 @@ impl<'a> Reader<'a> {
             let inside = format!("{path}.{}", beginning(name, MAX_ID));
             channels::check_header(channel, name).or_else(|text| problem(&inside, text))?;
             if !value.is_string() {
-                return problem(inside, "expected a text");
+                return problem(inside, "expected a string");
             }
             let piece = self.any(value, &inside, Lines::One, 3)?;
             if let Piece::Fixed(Value::String(text)) = &piece {
@@ -287,7 +299,7 @@ impl<'a> Reader<'a> {
     /// Any value: the texts in it are templates.
     fn any(&mut self, value: &Value, path: &str, lines: Lines, level: usize) -> Read<Piece> {
         if level > MAX_DEPTH {
-            return problem(path, format!("a message is nested {MAX_DEPTH} levels at most"));
+            return problem(path, format!("a message can nest at most {MAX_DEPTH} levels"));
         }
         self.count(1, value.as_str().map_or(0, str::len), path)?;
         Ok(match value {
@@ -350,10 +362,10 @@ impl<'a> Reader<'a> {
         self.values += values;
         self.bytes = self.bytes.saturating_add(bytes);
         if self.values > MAX_VALUES {
-            return problem(path, format!("a message has {MAX_VALUES} values at most"));
+            return problem(path, format!("a message can have at most {MAX_VALUES} values"));
         }
         if self.bytes > MAX_BYTES {
-            return problem(path, format!("a message has {MAX_BYTES} bytes of text at most"));
+            return problem(path, format!("a message can have at most {MAX_BYTES} bytes of text"));
         }
         Ok(())
     }

@@ -24,10 +24,10 @@ impl JsonSchema for Messages {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let any = Channel::OF_MESSAGES.map(|channel| {
             let about = match channel {
-                Channel::WhatsApp => "Not in what is scheduled.".to_owned(),
+                Channel::WhatsApp => "Not allowed in scheduled messages.".to_owned(),
                 _ => format!(
-                    "At most {MAX_VALUES} values in {MAX_DEPTH} levels; unknown fields are passed \
-                     on."
+                    "At most {MAX_VALUES} values in {MAX_DEPTH} levels; unknown fields are sent \
+                     to the provider unchanged."
                 ),
             };
             (channel.name().to_owned(), json!({ "description": about }))
@@ -38,9 +38,9 @@ impl JsonSchema for Messages {
             })
         });
         json_schema!({
-            "description": "What is sent, by channel. Texts are templates in Liquid, at any depth. \
-                            What cannot be sent is reported in `errors`, and the others are sent: \
-                            one must be right.",
+            "description": "The messages to send, by channel. Strings are Liquid templates, at \
+                            any depth. Message objects that cannot be sent are reported in \
+                            `errors`, and the others are sent; at least one must be valid.",
             "type": "object", "properties": Map::from_iter(any), "anyOf": right,
         })
     }

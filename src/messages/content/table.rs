@@ -1,5 +1,5 @@
-//! The members of each channel's message object that are known: what is read by, and what is
-//! described to callers. Others are kept and passed on.
+//! The known fields of each channel's message object, for parsing and for the API description.
+//! Unknown ones are kept and sent.
 
 use crate::workspaces::Channel;
 
@@ -60,19 +60,19 @@ const METHODS: &[&str] = &["GET", "POST", "PUT", "DELETE"];
 const CARDS: &[&str] = &["CLASSIC", "CAPTIONED_IMAGE", "BANNER"];
 
 const APP: &str = "A label of the app.";
-const GROUP: &str = "A subscription group that the workspace file declares for the channel.";
+const GROUP: &str = "ID of a subscription group that the workspace file declares for the channel.";
 
 /// What every message object may have.
 pub(super) const VARIATION: Member =
-    may("message_variation_id", Kind::Id, "What statistics are kept under.");
+    may("message_variation_id", Kind::Id, "Identifies the variation in statistics.");
 
 const APPLE_PUSH: &[Member] =
-    &[VARIATION, must("alert", Kind::Alert, "The text, or an object as Apple's `alert` is.")];
+    &[VARIATION, must("alert", Kind::Alert, "The text, or an object like Apple's `alert`.")];
 
 const PUSH: &[Member] = &[
     VARIATION,
     must("alert", Kind::Text, "The text."),
-    must("title", Kind::Text, "The line above the text."),
+    must("title", Kind::Text, "The title above the text."),
 ];
 
 const EMAIL: &[Member] = &[
@@ -81,17 +81,17 @@ const EMAIL: &[Member] = &[
     must("from", Kind::Mailbox, "The sender, such as `Acme <hello@acme.example>`."),
     must("body", Kind::Text, "HTML."),
     may("subject", Kind::Subject, "The subject."),
-    may("reply_to", Kind::Mailbox, "Where answers go."),
-    may("bcc", Kind::Mailboxes, "Who gets a copy unseen."),
-    may("plaintext_body", Kind::Text, "The same without HTML."),
-    may("preheader", Kind::Subject, "What mailboxes show after the subject."),
-    may("headers", Kind::Headers, "Headers beside those that every email has."),
+    may("reply_to", Kind::Mailbox, "Address for replies."),
+    may("bcc", Kind::Mailboxes, "Addresses that get a blind copy."),
+    may("plaintext_body", Kind::Text, "The body as plain text."),
+    may("preheader", Kind::Subject, "The text that mailboxes show after the subject."),
+    may("headers", Kind::Headers, "Additional headers."),
     may("extras", Kind::Object, "Passed on."),
 ];
 
 const WEBHOOK: &[Member] = &[
     VARIATION,
-    must("url", Kind::Address, "Where the request goes: http or https, to no private address."),
+    must("url", Kind::Address, "URL of the request: http or https, not a private address."),
     must("request_method", Kind::OneOf(METHODS), "How."),
     may("request_headers", Kind::Headers, "Headers of the request."),
     may("body", Kind::Text, "The body of the request."),
@@ -99,11 +99,11 @@ const WEBHOOK: &[Member] = &[
 
 const CONTENT_CARD: &[Member] = &[
     VARIATION,
-    must("type", Kind::OneOf(CARDS), "How the card looks."),
-    must("title", Kind::Text, "The line above the text."),
+    must("type", Kind::OneOf(CARDS), "Layout of the card."),
+    must("title", Kind::Text, "The title above the text."),
     must("description", Kind::Text, "The text."),
-    may(TIME_TO_LIVE, Kind::Seconds, "How long the card is shown; this or `expire_at`."),
-    may(EXPIRE_AT, Kind::Time, "Until when the card is shown; this or `time_to_live`."),
+    may(TIME_TO_LIVE, Kind::Seconds, "How long the card is shown; exclusive with `expire_at`."),
+    may(EXPIRE_AT, Kind::Time, "When the card expires; exclusive with `time_to_live`."),
 ];
 
 /// Of which a content card has one.
@@ -121,8 +121,8 @@ const WHATS_APP: &[Member] = &[
     VARIATION,
     must("app_id", Kind::Id, APP),
     must("subscription_group_id", Kind::Group, GROUP),
-    must("message_type", Kind::Id, "What `message` is."),
-    must("message", Kind::Object, "As the provider takes it."),
+    must("message_type", Kind::Id, "Type of `message`."),
+    must("message", Kind::Object, "The message in the provider's format."),
 ];
 
 /// The members of a channel's message object.

@@ -125,26 +125,26 @@ fn members_have_their_types() {
     check(
         "email",
         &[
-            (json!({ "subject": 5 }), ".subject: expected a text"),
+            (json!({ "subject": 5 }), ".subject: expected a string"),
             (json!({ "body": "" }), ".body: is empty"),
-            (json!({ "headers": [] }), ".headers: expected an object of at most 50 texts"),
-            (json!({ "headers": { "X A": "b" } }), ".headers.X A: no header can be called so"),
+            (json!({ "headers": [] }), ".headers: expected an object of at most 50 strings"),
+            (json!({ "headers": { "X A": "b" } }), ".headers.X A: invalid header name"),
             (
                 json!({ "headers": { "Bcc": "b" } }),
-                ".headers.Bcc: this header is set by the service",
+                ".headers.Bcc: this header is reserved for the service",
             ),
-            (json!({ "headers": { "X-A": 5 } }), ".headers.X-A: expected a text"),
+            (json!({ "headers": { "X-A": 5 } }), ".headers.X-A: expected a string"),
             (json!({ "headers": { "X-A": "a\nBcc: b" } }), ".headers.X-A: must be one line"),
             (json!({ "from": "a@b.example\nBcc: c" }), ".from: must be one line"),
             (json!({ "extras": "x" }), ".extras: expected an object"),
-            (json!({ "app_id": "" }), ".app_id: expected a text of 1 to 255 characters"),
+            (json!({ "app_id": "" }), ".app_id: expected a string of 1 to 255 characters"),
             (
                 json!({ "message_variation_id": "x".repeat(256) }),
-                ".message_variation_id: expected a text of 1 to 255 characters",
+                ".message_variation_id: expected a string of 1 to 255 characters",
             ),
         ],
     );
-    check("apple_push", &[(json!({ "alert": [] }), ".alert: expected a text or an object")]);
+    check("apple_push", &[(json!({ "alert": [] }), ".alert: expected a string or an object")]);
     check(
         "webhook",
         &[
@@ -154,11 +154,11 @@ fn members_have_their_types() {
             ),
             (
                 json!({ "request_headers": "x" }),
-                ".request_headers: expected an object of at most 50 texts",
+                ".request_headers: expected an object of at most 50 strings",
             ),
             (
                 json!({ "request_headers": { "Host": "b" } }),
-                ".request_headers.Host: this header is set by the service",
+                ".request_headers.Host: this header is reserved for the service",
             ),
         ],
     );
@@ -174,8 +174,16 @@ fn members_have_their_types() {
                 json!({ "time_to_live": 1.5 }),
                 ".time_to_live: expected seconds from 1 to 3153600000",
             ),
-            (json!({ "time_to_live": null }), ": has either time_to_live or expire_at"),
-            (json!({ "expire_at": "2126-01-01" }), ": has either time_to_live or expire_at"),
+            (
+                json!({ "time_to_live": null }),
+                ": exactly one of time_to_live and expire_at is \
+                                               required",
+            ),
+            (
+                json!({ "expire_at": "2126-01-01" }),
+                ": exactly one of time_to_live and expire_at \
+                                                    is required",
+            ),
             (
                 json!({ "time_to_live": null, "expire_at": "soon" }),
                 ".expire_at: expected a date and time in ISO 8601",
@@ -202,7 +210,7 @@ fn members_have_their_types() {
             (json!({ "subscription_group_id": "x" }), ".subscription_group_id: expected a UUID"),
             (
                 json!({ "subscription_group_id": Uuid::nil() }),
-                ".subscription_group_id: the workspace declares no such group of sms",
+                ".subscription_group_id: does not match a sms subscription group in this workspace",
             ),
         ],
     );
@@ -232,7 +240,7 @@ fn what_is_wrong_with_one_keeps_no_other_back() {
     assert_eq!(paths, expected.map(|name| format!("messages.{name}")));
     assert!(problems.iter().all(|problem| !problem.is_fatal));
     assert_eq!(problems[0].text, "the workspace declares no providers.push");
-    assert!(problems[3].text.starts_with("there is no such channel; there are: apple_push, "));
+    assert!(problems[3].text.starts_with("unknown channel; expected one of apple_push, "));
     assert_eq!(kept.keys().collect::<Vec<_>>(), ["content_card", "sms", "webhook"]);
     assert_eq!(content.messages().len(), 3);
 }
@@ -271,7 +279,7 @@ fn a_template_that_does_not_parse_condemns_all() {
     assert_eq!(
         told,
         [
-            "messages.email.body: line 2, column 9: there is no filter `nope`",
+            "messages.email.body: line 2, column 9: unknown filter `nope`",
             "messages.email.deep[0].a: line 1, column 7: a value is missing",
             "messages.email.from: line 1, column 1: `{{` is not closed",
         ]
@@ -324,8 +332,8 @@ fn a_private_address_condemns_all_where_it_is_literal() {
         ("http://[::ffff:10.0.0.1]/", "must not point to a private address"),
         (" http://localhost/ ", "must not point to a loopback address"),
         ("{% raw %}http://10.0.0.1/{% endraw %}", "must not point to a private address"),
-        ("ftp://example.com", "must be an http or https URL"),
-        ("example", "must be a valid URL (relative URL without a base)"),
+        ("ftp://example.com", "must begin with http:// or https://"),
+        ("example", "must begin with http:// or https://"),
     ] {
         check("webhook", &[(json!({ "url": url }), &format!(".url: {wrong}!"))]);
     }
@@ -340,18 +348,18 @@ fn sizes_are_bounded() {
     let many = vec![json!(1); MAX_VALUES];
     check(
         "android_push",
-        &[(json!({ "extra": many }), ".extra[998]: a message has 1000 values at most")],
+        &[(json!({ "extra": many }), ".extra[998]: a message can have at most 1000 values")],
     );
     let long = "x".repeat(MAX_BYTES);
     check(
         "android_push",
-        &[(json!({ "zz": long }), ".zz: a message has 1048576 bytes of text at most")],
+        &[(json!({ "zz": long }), ".zz: a message can have at most 1048576 bytes of text")],
     );
     check(
         "android_push",
         &[(
             json!({ "alert": format!("{{{{ x }}}}{}", "x".repeat(template::MAX_SOURCE)) }),
-            ".alert: line 1, column 1: a template has 262144 bytes at most!",
+            ".alert: line 1, column 1: a template can have at most 262144 bytes!",
         )],
     );
     let mut deep = json!("x");
@@ -359,7 +367,7 @@ fn sizes_are_bounded() {
         deep = json!([deep]);
     }
     let (_, kept, problems) = read(one("android_push", json!({ "extra": deep })));
-    assert!(kept.is_empty() && problems[0].text == "a message is nested 32 levels at most");
+    assert!(kept.is_empty() && problems[0].text == "a message can nest at most 32 levels");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A batch of a part: users are read and tested, and their messages noted.
+//! A batch of a part: reads and tests users, and stores their messages.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::job::Job;
 use super::left_out::LeftOut;
 use super::message_rows::{self, Common, New, Open, Settled};
 use super::named::{Resolved, read, resolve};
-use super::part_rows::{self, Moved, Part, Whom};
+use super::part_rows::{self, Moved, Part, Recipients};
 use super::settle;
 use super::state::{Counts, RowState};
 use crate::app::App;
@@ -28,34 +28,34 @@ use kit::fail_point;
 use store::claims::{self, Claim};
 use store::{StoreError, Tx};
 
-/// Users of whom nobody is meant are passed by so many at a time, before the part is moved on.
+/// Users that do not match are skipped in groups of this many before the part advances.
 const PASSED: i64 = 5_000;
 
 /// Bytes of profiles that are read at once, about.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Users that are read first, as long as nobody knows how large they are.
+/// Users of the first read, before their size is known.
 const FIRST: i64 = 50;
 
-/// Why messages to a user fail of whom something stored is damaged.
-const UNREADABLE_PROFILE: &str = "the user's stored profile cannot be read";
-const UNREADABLE_ACTIVITY: &str = "the user's stored activity cannot be read";
+/// Why messages to a user with damaged data fail.
+const UNREADABLE_PROFILE: &str = "cannot read the user's stored profile";
+const UNREADABLE_ACTIVITY: &str = "cannot read the user's stored activity";
 
 /// A user, and the messages that they get.
 pub(super) struct User {
     pub recipient: Recipient,
-    /// What is for them alone, where they are named.
+    /// Data for this user only, if the user is listed.
     pub named: Option<Arc<Named>>,
     pub messages: Vec<Due>,
 }
 
-/// A message to hand over.
+/// A message to pass on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
     /// Which one of the order's.
     pub index: usize,
     pub channel: Channel,
-    /// How often it was handed over before, and since when.
+    /// Number of earlier attempts, and the time of the first.
     pub attempts: i32,
     pub created_at: i64,
 }
@@ -98,7 +98,7 @@ struct Page {
     at: Position,
     is_last: bool,
     walked: i64,
-    /// Names that are nobody's.
+    /// Unknown names.
     unknown: i64,
 }
 
@@ -123,7 +123,7 @@ impl Walk {
         }
     }
 
-    /// Has the claim begin anew: what was open is through.
+    /// Has the claim begin again: what was open is through.
     pub async fn progress(&self) -> Result<(), DispatchError> {
         let mut tx = self.app.store.write().await?;
         claims::progress(&mut tx, &self.claim, self.app.config.lease()).await?;
@@ -134,7 +134,7 @@ impl Walk {
         Common::new(self.job.order.workspace_id, self.job.order.campaign_id, &self.part)
     }
 
-    /// Notes messages of the next users; none where all were looked at. The batch may be empty.
+    /// Stores messages of the next users; none at the end. The batch may be empty.
     pub async fn next(&mut self, stop: &CancellationToken) -> Result<Option<Batch>, DispatchError> {
         if self.part.is_walked {
             return Ok(None);
@@ -152,7 +152,7 @@ impl Walk {
             if !chosen.is_empty() || is_last || walked >= PASSED {
                 break (at, is_last);
             }
-            if let Whom::Stretch(from, _) = &mut self.part.whom {
+            if let Recipients::Stretch(from, _) = &mut self.part.recipients {
                 *from = at;
             }
             if stop.is_cancelled() {
@@ -162,7 +162,7 @@ impl Walk {
         let moved = Moved { at, is_walked: is_last, walked, left_out };
         let batch = self.note(chosen, moved, now).await?;
         self.part.is_walked = is_last;
-        if let Whom::Stretch(from, _) = &mut self.part.whom {
+        if let Recipients::Stretch(from, _) = &mut self.part.recipients {
             *from = at;
         }
         metrics::counter!("longshore_dispatch_users_total").increment(walked.unsigned_abs());
@@ -171,15 +171,15 @@ impl Walk {
 
     async fn page(&mut self) -> Result<Page, DispatchError> {
         let mut tx = self.app.store.snapshot().await?;
-        let mut page = match &self.part.whom {
-            Whom::Named(named) => self.named(&mut tx, named).await?,
-            Whom::Stretch(from, to) => self.stretch(&mut tx, *from, *to).await?,
+        let mut page = match &self.part.recipients {
+            Recipients::Named(named) => self.named(&mut tx, named).await?,
+            Recipients::Stretch(from, to) => self.stretch(&mut tx, *from, *to).await?,
         };
         self.adapt(page.users.len(), page.users.iter().map(|user| user.doc.len()).sum());
         if self.job.needs_activity(self.part.wave.as_ref()) {
             let ids: Vec<Uuid> = page.users.iter().map(|user| user.service_id).collect();
             let bodies = large_rows::bodies(&mut tx, self.job.order.workspace_id, &ids).await?;
-            // Whom a newer worker wrote of is not passed over.
+            // A user written by a newer worker is not skipped.
             for (id, body) in &bodies {
                 Activity::is_known(body)
                     .map_err(|_| StoreError::Newer(format!("the activity of {id}")))?;
@@ -219,7 +219,7 @@ impl Walk {
         let Resolved { users: meant, unknown } = resolve(tx, workspace, named).await?;
         let known = meant.len();
         let users = read(tx, workspace, meant).await?;
-        // They are looked at in each wave.
+        // They are checked in each wave.
         let is_last = self.part.wave.is_none_or(|wave| wave.is_last);
         let unknown = if is_last { unknown + (known - users.len()) as i64 } else { 0 };
         Ok(Page {
@@ -232,7 +232,7 @@ impl Walk {
         })
     }
 
-    /// Those of a page who are meant and may be sent something, and how many are left out.
+    /// The matching users of a page who may get messages, and how many are excluded.
     async fn choose(&self, page: Page, now: i64) -> Result<(Vec<Chosen>, LeftOut), DispatchError> {
         let (job, wave) = (self.job.clone(), self.part.wave);
         compute(&self.app, move || choose(&job, wave.as_ref(), page, now)).await
@@ -262,7 +262,7 @@ impl Walk {
         let new: Vec<New> = chosen.iter().flat_map(Chosen::rows).collect();
         let noted = message_rows::insert(&mut tx, common, &new, now).await?;
         if noted.len() < new.len() {
-            // In an earlier wave, or by an attempt whose commit was not answered.
+            // In an earlier wave, or by an attempt whose commit had no response.
             let noted: HashSet<(Uuid, Channel)> = noted.into_iter().collect();
             chosen.iter_mut().for_each(|chosen| chosen.retain(&noted));
         }
@@ -286,7 +286,7 @@ impl Walk {
         })
     }
 
-    /// Messages that were noted before and are to be handed over at `now`.
+    /// Messages that were noted before and are to be passed on at `now`.
     pub async fn open(&mut self, now: i64) -> Result<Option<Batch>, DispatchError> {
         let (common, limit) = (self.common(), self.limit);
         let mut tx = self.app.store.snapshot().await?;
@@ -294,9 +294,9 @@ impl Walk {
         if open.is_empty() {
             return Ok(None);
         }
-        let named = match &self.part.whom {
-            Whom::Named(named) => resolve(&mut tx, common.workspace, named).await?.users,
-            Whom::Stretch(..) => Vec::new(),
+        let named = match &self.part.recipients {
+            Recipients::Named(named) => resolve(&mut tx, common.workspace, named).await?.users,
+            Recipients::Stretch(..) => Vec::new(),
         };
         let ids: HashSet<Uuid> = open.iter().map(|open| open.service_id).collect();
         let ids: Vec<Uuid> = ids.into_iter().collect();
@@ -341,7 +341,7 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>,
         let (recipient, activity) = match read {
             Ok(read) => read,
             Err(why) => {
-                // Whether they are in the audience is unknown: it is said of each message.
+                // Whether they are in the audience is unknown, so each message gets the reason.
                 let ended = job.content.messages().iter();
                 let ended = ended.map(|message| (message.channel, RowState::Failed, why));
                 let recipient = Recipient { service_id, profile: Map::new() };
@@ -373,8 +373,7 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>,
     (chosen, left_out)
 }
 
-/// A user with the activity that is needed of them; else why what is stored cannot be read, which
-/// the operator is told.
+/// A user with the required activity; or why the stored data is unreadable, for the operator.
 fn read_user<'a>(
     service_id: Uuid,
     doc: &str,
@@ -391,8 +390,8 @@ fn read_user<'a>(
     Ok((recipient, activity))
 }
 
-/// Whether a user's subscription lets a message pass. Subscription to SMS and WhatsApp messages
-/// is by group, which their channels look at; other channels have none.
+/// Whether a user's subscription allows a message. Subscriptions to SMS and WhatsApp messages are
+/// by group, which their channels check; other channels have none.
 fn is_subscribed(user: &Recipient, channel: Channel, wanted: SubscriptionState) -> bool {
     let state = match channel {
         Channel::Email => user.email_subscription(),
@@ -449,7 +448,7 @@ fn reopen(
                 }
                 (RowState::Unreachable, "the user has unsubscribed")
             }
-            _ => (RowState::Failed, "the user or the message is gone"),
+            _ => (RowState::Failed, "the user or the message was deleted"),
         };
         ended.push(Settled::ended(service_id, channel, state, Some(why.to_owned())));
     }

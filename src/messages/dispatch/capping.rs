@@ -1,4 +1,4 @@
-//! Frequency capping: no more than so many messages in so many days (`frequency_capping` of the
+//! Frequency capping: a maximum number of messages in a number of days (`frequency_capping` of the
 //! workspace file).
 
 use std::collections::HashMap;
@@ -22,8 +22,8 @@ pub(super) struct Allowance<'a> {
 }
 
 impl<'a> Allowance<'a> {
-    /// Counts what users were sent. Nobody else sends them what is capped before the end of the
-    /// transaction, so that two sends at once do not both find the last place free.
+    /// Loads the messages that users were sent. Locks the users until the end of the transaction,
+    /// so that two concurrent sends cannot both use the last free message.
     pub async fn load(
         tx: &mut Tx,
         common: Common,

@@ -1,5 +1,5 @@
-//! Log lines that say why messages are not taken: of each dispatch and channel one a minute at most,
-//! however many messages it is about.
+//! Log lines with the reason why messages are not accepted: at most one per minute for each
+//! dispatch and channel, however many messages have the reason.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::workspaces::Channel;
 /// Between two lines about the same.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// What is remembered before what is older than that is forgotten.
+/// What is remembered before what is older than that is dropped.
 const REMEMBERED: usize = 1_000;
 
 type About = (Uuid, Channel, RowState);
@@ -33,15 +33,14 @@ pub(super) fn reasons(settled: &[Settled]) -> Reasons {
     reasons
 }
 
-/// What was said, and what was not said since.
+/// The logged reasons, and the counts since then.
 #[derive(Default)]
 pub(super) struct Complaints {
     said: Mutex<HashMap<About, (Option<Instant>, i64)>>,
 }
 
 impl Complaints {
-    /// Says what is wrong with messages that were written down, unless it was said a moment ago:
-    /// then they are in the count of the next line.
+    /// Logs the errors of stored messages, unless it just did: then the next line counts them.
     pub fn say(&self, dispatch: Uuid, counts: &Counts, reasons: &Reasons) {
         for ((channel, state), reason) in reasons {
             let count = counts.by_channel.get(&(*channel, *state)).copied().unwrap_or(0);

@@ -20,12 +20,12 @@ pub(super) async fn finish(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
         console(tx, &dispatch.order, now).await?;
         telemetry::ended(State::Done, dispatch.order.accepted_at, now);
     }
-    tracing::info!(dispatch = %id.simple(), "all is sent");
+    tracing::info!(dispatch = %id.simple(), "dispatch completed");
     Ok(())
 }
 
-/// Ends a dispatch early: nobody works on it any more, and what is open is given up. Answers whether
-/// it had not ended already.
+/// Ends a dispatch early: its work stops, and open messages are given up. Returns whether it had
+/// not already ended.
 pub(super) async fn end(
     tx: &mut Tx,
     id: Uuid,
@@ -44,14 +44,14 @@ pub(super) async fn end(
         telemetry::ended(state, dispatch.order.accepted_at, now);
     }
     match note {
-        Some(note) => tracing::error!(dispatch = %id.simple(), "not sent to the end: {note}"),
+        Some(note) => tracing::error!(dispatch = %id.simple(), "dispatch ended early: {note}"),
         None => tracing::info!(dispatch = %id.simple(), "cancelled"),
     }
     Ok(true)
 }
 
-/// Cancels a dispatch, best effort: what is being handed over goes out. Answers whether it had
-/// not ended already.
+/// Cancels a dispatch, best effort: messages that are being sent are still sent. Returns whether it
+/// had not already ended.
 pub async fn cancel(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     end(tx, id, State::Cancelled, None).await
 }

@@ -1,4 +1,4 @@
-//! Why work on a dispatch came to nothing.
+//! Why work on a dispatch failed.
 
 use kit::retry::Retry;
 use store::StoreError;
@@ -9,9 +9,9 @@ pub enum DispatchError {
     /// The claim is another worker's now, or the dispatch has ended.
     #[error("the claim was lost to another worker, or withdrawn")]
     Lost,
-    #[error("the worker was told to stop")]
+    #[error("the worker was asked to stop")]
     Stopped,
-    /// The dispatch cannot be sent, and nobody can mend that by waiting.
+    /// The dispatch can never be sent.
     #[error("{0}")]
     Hopeless(String),
     #[error(transparent)]

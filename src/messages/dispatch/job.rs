@@ -35,18 +35,17 @@ pub(super) struct Job {
     audiences: Vec<Matcher>,
     /// Slices of the control group, if it is left out.
     left_out: Vec<i16>,
-    /// Nobody who is younger is meant.
+    /// Newer users are excluded.
     pub youngest: Option<Uuid>,
     zone: TimeZone,
 }
 
-/// What a dispatch is about must be there still; the error says what is not. With the name of its
-/// campaign or Canvas.
+/// Checks that the subject of a dispatch still exists. Returns the name of its campaign or Canvas.
 pub(super) async fn check(
     tx: &mut Tx,
     order: &Order,
 ) -> Result<(workspaces::Workspace, Option<String>), DispatchError> {
-    let gone = |what: &str| DispatchError::Hopeless(format!("{what} is gone"));
+    let gone = |what: &str| DispatchError::Hopeless(format!("{what} was deleted"));
     let workspace = workspaces::by_id(tx, order.workspace_id).await?;
     let workspace = workspace.ok_or_else(|| gone("the workspace"))?;
     let name = match order.campaign_id {
@@ -64,7 +63,7 @@ pub(super) async fn segment(tx: &mut Tx, order: &Order) -> Result<Option<String>
     let Some(id) = order.target.segment_id else { return Ok(None) };
     let found = workspaces::segment(tx, order.workspace_id, id).await?;
     let audience =
-        found.ok_or_else(|| DispatchError::Hopeless(format!("the segment {id} is gone")))?;
+        found.ok_or_else(|| DispatchError::Hopeless(format!("the segment {id} was deleted")))?;
     Ok(Some(audience.to_string()))
 }
 
@@ -138,7 +137,7 @@ impl Job {
         self.audiences.iter().any(Matcher::needs_activity) || wave.is_some_and(is_optimal)
     }
 
-    /// Says why a user is not meant in this wave, where they are not.
+    /// Why a user is not a recipient in this wave, if so.
     pub fn means(
         &self,
         user: &Recipient,
@@ -177,8 +176,8 @@ pub(super) fn variation(order: &Order, channel: Channel) -> &str {
 
 /// The matcher of a tree that was checked before it was accepted.
 fn matcher(tree: Result<Audience, AudienceError>, what: &str) -> Result<Matcher, DispatchError> {
-    let tree = tree
-        .map_err(|error| DispatchError::Hopeless(format!("the {what} cannot be read: {error}")))?;
+    let tree =
+        tree.map_err(|error| DispatchError::Hopeless(format!("cannot read the {what}: {error}")))?;
     Ok(tree.matcher())
 }
 
@@ -204,7 +203,7 @@ fn content(app: &App, order: &Order, settings: &Settings) -> Result<Content, Dis
         _ => {
             let (content, _, problems) = Content::read(&order.messages, Place::Stored, settings);
             for problem in problems {
-                tracing::warn!(path = problem.path, "not sent any more: {}", problem.text);
+                tracing::warn!(path = problem.path, "no longer sent: {}", problem.text);
             }
             content
         }
@@ -212,7 +211,7 @@ fn content(app: &App, order: &Order, settings: &Settings) -> Result<Content, Dis
     let content = app.cores.compute_here(read);
     match content.messages().is_empty() {
         true => Err(DispatchError::Hopeless(
-            "none of its messages can be sent: see the workspace's settings of their channels"
+            "none of its messages can be sent: check the workspace's settings of their channels"
                 .into(),
         )),
         false => Ok(content),

@@ -1,6 +1,5 @@
-//! Who is left out of a dispatch, counted: those whom the order means at first and who get none of
-//! its messages, or not all of them. In the transaction that moves the part on past them, so that
-//! each counts once.
+//! Counts of excluded users: those who match the order at first but get none, or not all, of its
+//! messages. Updated in the transaction that advances the part, so that each counts once.
 
 use std::ops::AddAssign;
 
@@ -8,8 +7,8 @@ use serde::Serialize;
 
 use store::from_row;
 
-/// How many were left out for what. Of those whom several things keep out the first one counts, in
-/// the order that is here. Who is in another wave is not left out.
+/// Number of exclusions by reason. If several reasons apply, the first one counts, in the order
+/// here. Users of another wave are not excluded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// Users who are named and are not there; in the last wave, where there are several.
@@ -25,10 +24,10 @@ pub struct LeftOut {
 }
 from_row! { LeftOut { unknown, not_in_audience, control_group, unsubscribed, capped } }
 
-/// Why a user is not meant.
+/// Why a user is not a recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotMeant {
-    /// Another wave is theirs.
+    /// The user belongs to another wave.
     OtherWave,
     NotInAudience,
     ControlGroup,
@@ -54,7 +53,7 @@ impl LeftOut {
         }
     }
 
-    /// Tells metrics, once all is committed.
+    /// Updates metrics, once all is committed.
     pub(super) fn emit(&self) {
         for (reason, count) in self.by_reason().into_iter().filter(|(_, count)| *count > 0) {
             metrics::counter!("longshore_dispatch_left_out_total", "reason" => reason)

@@ -1,5 +1,5 @@
-//! The SQL of what operators look up of messages: why those of a dispatch were not taken, and those
-//! of one user.
+//! The SQL of operators' queries about messages: why those of a dispatch failed, and those of one
+//! user.
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -11,7 +11,7 @@ use store::{StoreError, Tx, from_row, on};
 /// Messages with a reason that are looked at of a dispatch, which may have millions.
 pub const REASONS_OF: i64 = 10_000;
 
-/// Reasons that are told of a channel's messages in one state.
+/// Reasons that are notified of a channel's messages in one state.
 const MOST_REASONS: i64 = 3;
 
 /// Why messages of a dispatch came to a state, or wait.

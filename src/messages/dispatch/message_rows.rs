@@ -15,7 +15,7 @@ use store::{StoreError, Tx, execute, from_row, insert_rows, on, to_json};
 pub(super) struct New {
     pub service_id: Uuid,
     pub channel: Channel,
-    /// What it came to before it could be handed over, and why.
+    /// What it came to before it could be passed on, and why.
     pub ended: Option<(RowState, &'static str)>,
 }
 
@@ -44,7 +44,7 @@ impl Common {
     }
 }
 
-/// Writes messages; answers those that were not there already.
+/// Writes messages; returns those that were not there already.
 pub(super) async fn insert(
     tx: &mut Tx,
     common: Common,
@@ -65,7 +65,7 @@ pub(super) async fn insert(
         RETURNING service_id, channel" => (Uuid, Channel)))
 }
 
-/// What became of a message.
+/// The outcome of a message.
 #[derive(Clone, Debug)]
 pub(super) struct Settled {
     pub service_id: Uuid,
@@ -84,9 +84,9 @@ impl Settled {
     }
 }
 
-/// Writes down what became of messages that were open, or given up as their dispatch was cancelled
-/// while they were on their way; answers which it was that are written now, and what they came to,
-/// so that each counts once.
+/// Stores the outcomes of messages that were open, or given up because their dispatch was cancelled
+/// while they were being sent; returns which ones were stored, with their former state, so that
+/// each counts once.
 pub(super) async fn settle(
     tx: &mut Tx,
     common: Common,
@@ -104,14 +104,14 @@ pub(super) async fn settle(
             let reasons: Vec<Option<&str>> =
                 settled.iter().map(|one| one.reason.as_deref()).collect();
             sqlx::query_as(
-                // The limit keeps it at a look into the index for each; left to the planner, all
-                // messages are read while there are no statistics. IS TRUE keeps it at the index
-                // by users: of a dispatch that is new to the statistics, all messages would be
-                // read for each by the other one. One that somebody else
-                // changes meanwhile is left out: its place is another then, or, where PostgreSQL
-                // does not look at places again, its state. That is in a CASE, which the planner
-                // has no statistics of: told that next to none are open, it begins with all of
-                // them, and looks up all that are settled for each.
+                // The limit forces an index lookup for each message; without it, the planner scans
+                // all messages while there are no statistics. IS TRUE forces the index by users:
+                // with the other one, a new dispatch without statistics would scan all messages for
+                // each. Skips messages that another transaction has changed meanwhile: their place
+                // differs then, or, if PostgreSQL does not check places again, their state. The
+                // state is in a CASE, for which the planner has no statistics: if it knew that few
+                // messages are open, it would start with all of them, and look up all settled ones
+                // for each.
                 "UPDATE messages
                  SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
                      sent_at = new.sent_at, reason = new.reason
@@ -187,7 +187,7 @@ pub(super) struct Open {
 }
 from_row! { Open { service_id, channel, attempts, created_at } }
 
-/// Messages of a part that are to be handed over at `now`, so many at most.
+/// Messages of a part that are to be passed on at `now`, so many at most.
 pub(super) async fn open(
     tx: &mut Tx,
     dispatch: Uuid,
@@ -204,7 +204,7 @@ pub(super) async fn open(
     .bind(dispatch).bind(part).bind(now).bind(limit).fetch_all(c).await?))
 }
 
-/// When the next message of a part is to be handed over; none where none is open.
+/// When the next message of a part is to be passed on; none where none is open.
 pub(super) async fn next_open(
     tx: &mut Tx,
     dispatch: Uuid,
@@ -217,7 +217,7 @@ pub(super) async fn next_open(
     .bind(dispatch).bind(part).fetch_one(c).await?))
 }
 
-/// Gives up what is open of a part; answers of which channels it was.
+/// Gives up what is open of a part; responses of which channels it was.
 pub(super) async fn fail_open(
     tx: &mut Tx,
     dispatch: Uuid,
@@ -245,8 +245,8 @@ pub(super) async fn cancel_open(tx: &mut Tx, dispatch: Uuid) -> Result<(), Store
     Ok(())
 }
 
-/// Makes whoever else wants to send messages that are capped to users of these slices (ascending)
-/// wait for the end of this transaction; SQLite has one writer anyway.
+/// Locks the sending of capped messages to users of these slices (ascending) until the end of this
+/// transaction; SQLite has one writer anyway.
 pub(super) async fn lock_capping(
     tx: &mut Tx,
     workspace: i32,
@@ -266,8 +266,8 @@ pub(super) async fn lock_capping(
     Ok(())
 }
 
-/// When users were sent messages of campaigns since a time, or are being sent them: by user, with
-/// the channel. `dispatch` does not count: whoever has its messages is not sent them again.
+/// When users were sent campaign messages since a time, or are being sent them: by user, with the
+/// channel. Ignores `dispatch`, because its messages are not sent twice.
 pub(super) async fn sent_since(
     tx: &mut Tx,
     common: Common,
@@ -318,7 +318,7 @@ pub(super) async fn sent_since(
     Ok(found)
 }
 
-/// Forgets the messages of a user who is erased.
+/// Deletes the messages of an erased user.
 pub(crate) async fn forget_user(tx: &mut Tx, workspace: i32, user: Uuid) -> Result<(), StoreError> {
     execute!(
         tx,

@@ -1,17 +1,17 @@
-//! Walks the users of an order in parts, and hands each their messages once.
+//! Sends an order to its users in parts, each message once.
 //!
 //! ```text
 //! order ──begin──> planning ──plan──> running ──last part──> done
 //!                      └──────────────────┴────> failed │ cancelled
 //! ```
 //!
-//! An order becomes a dispatch ([`begin`]). Named users are one part; everybody else is cut into
-//! parts, once (`plan`). Parts are claimed side by side over the fleet, and each is worked on in
-//! batches (`part`): who is to be sent what is a row of `messages` for each message, written in
-//! the transaction that moves the part on (`batch`); then it is rendered and handed over (`send`),
-//! and what came of it is written down (`settle`). A row that was written and not settled is
-//! handed over again under the same [`MessageId`](super::MessageId), by whoever claims the part next. What could not
-//! be taken waits, and the part with it, until it is or `messages.retry_hours` are over.
+//! An order becomes a dispatch ([`begin`]). Listed users are one part; others are split into parts,
+//! once (`plan`). The fleet works on parts in parallel, each in batches (`part`): each message is a
+//! row of `messages`, written in the transaction that advances the part (`batch`); then it is
+//! rendered and sent (`send`), and its outcome is stored (`settle`). A row that was written but not
+//! settled is sent again with the same [`MessageId`](super::MessageId) by the next worker of the
+//! part. A message that was not accepted waits, and the part with it, until it is or
+//! `messages.retry_hours` are over.
 //!
 //! Frequency capping (`capping`) is for messages of campaigns and Canvases alone, and counts those
 //! alone: a send without a `campaign_id` is in no statistics and caps nothing, as
@@ -70,7 +70,7 @@ pub use state::State;
 /// What a process shares out among all dispatches that it works on.
 pub struct Engine {
     pub app: App,
-    /// Messages that are being handed over: to users of parts, and to named ones.
+    /// Messages that are being passed on: to users of parts, and to named ones.
     parts: Semaphore,
     named: Semaphore,
     complaints: Complaints,

@@ -1,4 +1,4 @@
-//! Users who are named: who they are, with what is for each alone.
+//! Listed users: their ids, with the data for each alone.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use crate::users::profile::Alias;
 use crate::users::rows::{For, Kind, StoredUser, find_identifiers, find_users};
 use store::{StoreError, Tx};
 
-/// Those who are meant by names.
+/// The resolved users.
 pub(super) struct Resolved {
     /// Each user once, with the first name's properties.
     pub users: Vec<(Uuid, Arc<Named>)>,
-    /// Names that are nobody's.
+    /// Unknown names.
     pub unknown: i64,
 }
 
-/// Who is meant by names.
+/// Resolves the listed users.
 pub(super) async fn resolve(
     tx: &mut Tx,
     workspace: i32,

@@ -1,6 +1,6 @@
 //! A part of a dispatch: batch after batch until its users are through and nothing waits.
 //!
-//! While messages of one batch are handed over, those of the next one are noted and rendered.
+//! While messages of one batch are passed on, those of the next one are noted and rendered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::complaints;
 use super::error::DispatchError;
 use super::job::Job;
 use super::message_rows::{self, Common, Settled};
-use super::part_rows::{self, Part, Whom};
+use super::part_rows::{self, Part, Recipients};
 use super::send::{self, Ready};
 use super::settle;
 use super::state::{Counts, RowState, State};
@@ -47,7 +47,7 @@ pub async fn run(
         Err(DispatchError::Store(error))
             if error.can_retry() && !error.needs_newer() && !stop.is_cancelled() =>
         {
-            tracing::warn!(%error, "failed; will try again");
+            tracing::warn!(%error, "dispatch part failed; retrying");
             let base = Duration::from_millis(app.config.messages.retry_ms);
             let pause = retry::pause(1, base, LONGEST_PAUSE);
             let mut tx = app.store.write().await?;
@@ -128,7 +128,7 @@ impl Work {
             {
                 return self.leave(settled).await;
             }
-            // The next ones are handed over meanwhile.
+            // The next ones are passed on meanwhile.
             let task = tokio::spawn(self.settle(settled).in_current_span());
             match next {
                 Ok(next) if !self.stop.is_cancelled() => (current, settling) = (next, Some(task)),
@@ -141,8 +141,8 @@ impl Work {
         Ok(())
     }
 
-    /// Hands over what was noted before: by a worker that did not come to settle it, or for
-    /// another attempt whose time has come.
+    /// Sends messages that were stored before: by a worker that did not settle them, or for another
+    /// attempt that is due.
     async fn take_up(&mut self) -> Result<(), DispatchError> {
         let now = self.walk.app.clock.now_ms();
         while let Some(batch) = self.walk.open(now).await? {
@@ -182,14 +182,14 @@ impl Work {
         Ok(ready)
     }
 
-    /// Hands messages over; answers what became of the last ones, which is not written down.
+    /// Sends messages; returns the last outcomes, which are not stored yet.
     fn send(
         &self,
         ready: Ready,
     ) -> impl Future<Output = Result<Vec<Settled>, DispatchError>> + Send + 'static {
         fail_point!("dispatch::rendered");
         let (engine, job, stop) = (self.engine.clone(), self.walk.job.clone(), self.stop.clone());
-        let is_named = matches!(self.walk.part.whom, Whom::Named(_));
+        let is_named = matches!(self.walk.part.recipients, Recipients::Named(_));
         let common = self.walk.common();
         async move {
             let sends: &Semaphore = if is_named { &engine.named } else { &engine.parts };
@@ -200,7 +200,7 @@ impl Work {
         }
     }
 
-    /// Writes down what became of messages.
+    /// Stores the outcomes of messages.
     fn settle(
         &self,
         settled: Vec<Settled>,
@@ -210,14 +210,14 @@ impl Work {
         async move { settle::note(&engine, &job.order, common, settled).await }
     }
 
-    /// Writes down what became of the last messages, and leaves the part: as done, or until the
-    /// next message that waits.
+    /// Stores the last outcomes, and releases the part: as done, or until the next waiting message
+    /// is due.
     async fn leave(&self, mut settled: Vec<Settled>) -> Result<(), DispatchError> {
         let mut tries = Tries::within(self.walk.app.config.lease());
         loop {
             match self.try_leave(&mut settled).await {
                 Err(DispatchError::Store(error)) if error.can_retry() && tries.again().await => {
-                    tracing::warn!(%error, "a part cannot be left yet");
+                    tracing::warn!(%error, "cannot release a part; retrying");
                 }
                 Err(DispatchError::Lost) => {
                     self.settle(settled).await?;
@@ -276,9 +276,9 @@ async fn end(tx: &mut Tx, part: &Part) -> Result<(), DispatchError> {
     Ok(ending::finish(tx, part.dispatch_id).await?)
 }
 
-/// The work of a claim cannot be done, or ended its worker time and again. What was under way
-/// fails, and the part goes on behind it; where nothing was, the part is given up, and its
-/// dispatch says so. What is wrong with the dispatch as a whole ends it.
+/// The work of a claim failed, or repeatedly ended its worker. The messages in progress fail, and
+/// the part continues after them; without any, the part is given up, and its dispatch has the
+/// reason. A problem of the whole dispatch ends it.
 pub async fn give_up(
     app: &App,
     claim: &Claim,
@@ -300,7 +300,7 @@ async fn try_give_up(
     error: Option<&DispatchError>,
 ) -> Result<(), DispatchError> {
     let why = error.map_or_else(
-        || "the work on it ended its worker time and again".to_owned(),
+        || "the work on it ended its worker repeatedly".to_owned(),
         ToString::to_string,
     );
     let mut tx = app.store.write().await?;

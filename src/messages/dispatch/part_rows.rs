@@ -1,4 +1,4 @@
-//! The SQL of parts: whom each covers, how far it is, what its messages came to.
+//! The SQL of parts: their users, progress and outcomes.
 
 use uuid::Uuid;
 
@@ -16,14 +16,14 @@ pub(super) struct Part {
     pub dispatch_id: Uuid,
     pub number: i64,
     pub wave: Option<Wave>,
-    pub whom: Whom,
-    /// Whoever it covers has been looked at.
+    pub recipients: Recipients,
+    /// All its users have been checked.
     pub is_walked: bool,
     pub is_done: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Whom {
+pub(super) enum Recipients {
     Named(Vec<Named>),
     /// Users after the first, up to and with the second.
     Stretch(Position, Position),
@@ -142,15 +142,15 @@ fn read(row: PartRow) -> Result<Part, StoreError> {
     let id = row.dispatch_id;
     let wave =
         row.wave.as_deref().map(|text| parsed("dispatch_parts.wave", id, text)).transpose()?;
-    let whom = match &row.named {
-        Some(named) => Whom::Named(parsed("dispatch_parts.named", id, named)?),
-        None => Whom::Stretch(
+    let recipients = match &row.named {
+        Some(named) => Recipients::Named(parsed("dispatch_parts.named", id, named)?),
+        None => Recipients::Stretch(
             Position { slice: row.at_slice, service_id: row.at_id },
             Position { slice: row.to_slice, service_id: row.to_id },
         ),
     };
     let PartRow { part: number, is_walked, is_done, .. } = row;
-    Ok(Part { dispatch_id: id, number, wave, whom, is_walked, is_done })
+    Ok(Part { dispatch_id: id, number, wave, recipients, is_walked, is_done })
 }
 
 /// How far a part has come.

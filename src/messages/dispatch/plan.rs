@@ -19,7 +19,7 @@ use store::claims::{self, Claim, ClaimError};
 pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
     let attempts = app.config.messages.attempts;
     if claim.attempt.unsigned_abs() > attempts {
-        let text = format!("{attempts} attempts at planning ended their worker");
+        let text = format!("planning ended its worker in {attempts} attempts");
         return Err(DispatchError::Hopeless(text));
     }
     let mut tx = app.store.snapshot().await?;
@@ -83,7 +83,7 @@ pub async fn give_up(
     if matches!(error, Some(DispatchError::Lost | DispatchError::Stopped)) {
         return Err(ClaimError::Lost);
     }
-    let note = error.map_or_else(|| "planning came to no end".to_owned(), ToString::to_string);
+    let note = error.map_or_else(|| "planning did not finish".to_owned(), ToString::to_string);
     let mut tx = app.store.write().await?;
     ending::end(&mut tx, claim.job, State::Failed, Some(&note)).await?;
     Ok(tx.commit().await?)

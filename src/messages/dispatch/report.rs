@@ -1,4 +1,4 @@
-//! What is told about messages from elsewhere: what became of them after their channel had them.
+//! Later reports about messages: their status after their channel accepted them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::messages::MessageId;
 use crate::workspaces::Channel;
 use store::{StoreError, Tx};
 
-/// What a channel says of a message some time after it took it.
+/// A channel's report about a message that it accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     Delivered,
@@ -18,9 +18,9 @@ pub enum Report {
     Bounced(String),
 }
 
-/// Notes what channels say of messages, each thing once; answers how many were not known. They are
-/// given in the order of their ids, and counted once all are noted: in the order in which others
-/// write, too.
+/// Stores reports about messages, each once; returns how many messages were unknown. They are in
+/// the order of their ids, and counted once all are stored: in the order in which others write,
+/// too.
 pub async fn reported(
     tx: &mut Tx,
     workspace_id: i32,
@@ -37,7 +37,7 @@ pub async fn reported(
             Report::Delivered => added.delivered = 1,
             Report::Bounced(_) => added.bounced = 1,
         }
-        // Its worker has not come to say that it was sent, and need not any more.
+        // Its worker has not stored that it was sent, and no longer needs to.
         if told.was_open {
             added.sent = 1;
             let part = parts.entry((id.dispatch_id, told.part)).or_default();

@@ -1,4 +1,4 @@
-//! The SQL of what is told of dispatches: lists, statistics, receipts, the console.
+//! The SQL of reports about dispatches: lists, statistics, receipts, the console.
 
 use std::ops::AddAssign;
 
@@ -198,7 +198,7 @@ pub async fn one(tx: &mut Tx, id: Uuid) -> Result<Option<Listed>, StoreError> {
         .bind(id).fetch_optional(c).await?))
 }
 
-/// Messages that wait to be tried again, or are under way.
+/// Messages that wait to be tried again, or are in progress.
 pub async fn open_messages(tx: &mut Tx, id: Uuid) -> Result<i64, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "SELECT count(*) FROM messages
@@ -305,7 +305,7 @@ pub async fn receipts(
     })
 }
 
-/// A message that something new was told of.
+/// A message with a new report.
 pub(super) struct Told {
     pub campaign_id: Option<Uuid>,
     pub part: i64,
@@ -313,8 +313,8 @@ pub(super) struct Told {
     pub was_open: bool,
 }
 
-/// Notes a report; none where there is no such message, or it is known already. A message may
-/// bounce after it was delivered, and not the other way round.
+/// Stores a report; none if the message is unknown, or the report is a repeat. A message may bounce
+/// after it was delivered, but not the other way round.
 pub(super) async fn report(
     tx: &mut Tx,
     workspace: i32,

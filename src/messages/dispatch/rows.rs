@@ -1,5 +1,5 @@
-//! The SQL of dispatches. Who writes to a dispatch and to what belongs to it in one transaction
-//! writes in the order dispatch, claims, messages, parts, statistics.
+//! The SQL of dispatches. A transaction that writes several of its tables uses the order dispatch,
+//! claims, messages, parts, statistics.
 
 use uuid::Uuid;
 
@@ -104,7 +104,7 @@ pub(super) async fn add_plan(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Counts one more part, of named users; answers its number.
+/// Counts one more part, of named users; returns its number.
 pub(super) async fn add_named(tx: &mut Tx, id: Uuid, users: i64) -> Result<i64, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "UPDATE dispatches SET parts = parts + 1, parts_left = parts_left + 1, users = users + $2,
@@ -144,8 +144,8 @@ pub(super) struct Planned<'a> {
     pub parts: i64,
 }
 
-/// Counts the parts of a wave; answers the number of the last part, and none where the dispatch
-/// has ended. What the first wave fixed stays.
+/// Counts the parts of a wave; returns the number of the last part, and none where the dispatch has
+/// ended. What the first wave fixed stays.
 pub(super) async fn planned(
     tx: &mut Tx,
     id: Uuid,
@@ -214,7 +214,7 @@ pub(super) async fn end(
     Ok(ended == 1)
 }
 
-/// Says something of a dispatch, unless something is said already.
+/// Sets the note of a dispatch, unless it has one.
 pub(super) async fn note(tx: &mut Tx, id: Uuid, note: &str) -> Result<(), StoreError> {
     execute!(
         tx,

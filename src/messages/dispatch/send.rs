@@ -1,4 +1,4 @@
-//! Noted messages are rendered and handed over.
+//! Renders and sends stored messages.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -32,14 +32,14 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 /// How long a channel may take for one message, whatever it waits for itself.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long messages that are being handed over may take yet when the worker must stop.
+/// How long messages that are being sent may still take when the worker must stop.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Bytes of rendered texts that a part holds at once, about; twice, since the next are rendered
 /// meanwhile.
 const HELD_BYTES: usize = 4 << 20;
 
-/// Messages that are rendered, and what became of those that could not be.
+/// Messages that are rendered, and the outcome of those that could not be.
 pub(super) struct Ready {
     users: Vec<User>,
     /// By their user's place.
@@ -54,8 +54,8 @@ enum Draft {
     Needs(Request, i64),
 }
 
-/// Renders messages of a batch, as many as are held at once; answers the rest, too. One that
-/// cannot be rendered is its own user's loss alone.
+/// Renders messages of a batch, as many as are held at once; returns the rest, too. One that cannot
+/// be rendered is its own user's loss alone.
 pub(super) fn render(
     job: &Job,
     batch: Batch,
@@ -125,9 +125,8 @@ fn render_one(
     })
 }
 
-/// Reads what a message asks for and renders it; else what becomes of it. It has no place among
-/// the messages that are handed over meanwhile, so that slow servers keep those of others from
-/// nothing.
+/// Reads the data that a message uses, and renders it; otherwise returns its outcome. Meanwhile it
+/// does not count as a message that is being sent, so that slow servers do not delay others.
 async fn complete(
     app: &App,
     job: &Job,
@@ -170,9 +169,9 @@ fn entry_properties(job: &Job, named: Option<&Named>) -> Option<Map<String, Valu
     Some(all)
 }
 
-/// Hands messages over side by side, as far as `sends` has room, and tells what became of each.
-/// Told to stop it begins none, and those it has begun it soon leaves: nothing is said of them, and
-/// they are handed over again.
+/// Sends messages in parallel, as far as `sends` has permits, and reports the outcome of each. When
+/// asked to stop, it starts none, and soon abandons those in progress: they have no outcome, and
+/// are sent again.
 pub(super) async fn send(
     app: &App,
     job: &Arc<Job>,
@@ -188,7 +187,7 @@ pub(super) async fn send(
     }
     .shared();
     let (users, told, limit) = (&users, &told, app.config.messages.sends_in_flight);
-    // Who is told does not hang up.
+    // The receiver outlives the senders.
     let tell = |settled| drop(told.send(settled));
     settled.into_iter().for_each(tell);
     let messages = futures::stream::iter(messages);
@@ -242,13 +241,14 @@ async fn hand_over(app: &App, job: &Job, user: &User, due: Due, rendered: &Rende
     match tokio::time::timeout(PATIENCE, handed).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(panic)) => {
-            Outcome::Failed(format!("handing it over panicked: {}", panics::text(&*panic)))
+            Outcome::Failed(format!("sending it panicked: {}", panics::text(&*panic)))
         }
-        Err(_) => Outcome::Later { reason: "the channel does not answer".into(), after: None },
+        Err(_) => Outcome::Later { reason: "the channel does not respond".into(), after: None },
     }
 }
 
-/// What an attempt makes of a message: the last one is made as its time is up.
+/// The state of a message after an attempt. The last attempt happens when its time limit is
+/// reached.
 fn after_attempt(app: &App, user: Uuid, due: Due, outcome: Outcome) -> Settled {
     let (now, config) = (app.clock.now_ms(), &app.config.messages);
     let Due { channel, attempts, created_at, .. } = due;

@@ -1,4 +1,4 @@
-//! What messages came to, counted: in the transaction that says it of each.
+//! Stores and counts the outcomes of messages in one transaction.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -16,10 +16,10 @@ use kit::fail_point;
 use kit::retry::{Retry as _, Tries};
 use store::{StoreError, Tx};
 
-/// How long what became of a message waits for that of others, to be written down with it.
+/// How long an outcome waits for others, to be stored together.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// Counts what messages came to, in their part and in their campaign's statistics.
+/// Counts the outcomes of messages, in their part and in their campaign's statistics.
 pub(super) async fn count(
     tx: &mut Tx,
     order: &Order,
@@ -44,7 +44,7 @@ pub(super) async fn count(
     Ok(())
 }
 
-/// Writes down what became of messages; each counts once, whoever else did the same.
+/// Stores the outcomes of messages; each counts once, even if another worker stores it, too.
 pub(super) async fn settle(
     tx: &mut Tx,
     order: &Order,
@@ -68,8 +68,8 @@ pub(super) async fn settle(
     Ok(counts)
 }
 
-/// Writes down what became of messages, tried again for as long as a lease, since what is not
-/// written down is handed over once more. It needs no claim: what was handed over was.
+/// Stores the outcomes of messages, with retries for as long as a lease, because a message without
+/// a stored outcome is sent again. It needs no claim: the messages were sent.
 pub(super) async fn note(
     engine: &Engine,
     order: &Order,
@@ -91,7 +91,7 @@ pub(super) async fn note(
         };
         match noted.await {
             Err(DispatchError::Store(error)) if error.can_retry() && tries.again().await => {
-                tracing::warn!(%error, "what became of messages cannot be noted yet");
+                tracing::warn!(%error, "cannot store the status of messages; retrying");
             }
             noted => {
                 fail_point!("dispatch::settled");
@@ -102,14 +102,14 @@ pub(super) async fn note(
     }
 }
 
-/// Tells metrics and the operator, once all is committed.
+/// Updates metrics and the operator's log, once all is committed.
 pub(super) fn told(engine: &Engine, common: Common, counts: &Counts, reasons: &Reasons) {
     counts.emit();
     engine.complaints.say(common.dispatch, counts, reasons);
 }
 
-/// Writes down what becomes of messages as it comes: that of quick ones all at once, for which
-/// nobody waits long. Answers what came last and is not written down.
+/// Stores outcomes as they arrive: those of quick messages together, for which nothing waits long.
+/// Returns the last ones, which are not stored yet.
 pub(super) async fn keep(
     engine: &Engine,
     order: &Order,

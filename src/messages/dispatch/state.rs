@@ -1,4 +1,4 @@
-//! How far dispatches and their messages have come, and how many.
+//! The states of dispatches and their messages, and their counts.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use crate::workspaces::Channel;
 use store::text_enum;
 
 text_enum! {
-    /// How far a dispatch has come.
+    /// The state of a dispatch.
     #[derive(clap::ValueEnum)]
     #[value(rename_all = "snake_case")]
     pub enum State {
-        /// Its users are to be cut into parts.
+        /// Its users must be split into parts.
         Planning = "planning",
         Running = "running",
         Done = "done",
@@ -27,12 +27,12 @@ impl State {
 }
 
 text_enum! {
-    /// What a message's row says of it.
+    /// The state of a message's row.
     #[derive(PartialOrd, Ord, Hash)]
     pub(super) enum RowState {
-        /// To be handed over.
+        /// To be passed on.
         Pending = "pending",
-        /// To be handed over again.
+        /// Waits for another attempt.
         Waiting = "waiting",
         Sent = "sent",
         Unreachable = "unreachable",
@@ -42,7 +42,7 @@ text_enum! {
     }
 }
 
-/// How many messages came to what: what is added to a row of statistics.
+/// Number of messages by outcome, added to a row of statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Added {
     pub sent: i64,
@@ -84,7 +84,7 @@ impl Counts {
         self.totals == Added::default()
     }
 
-    /// Tells metrics, once all is committed.
+    /// Updates metrics, once all is committed.
     pub fn emit(&self) {
         for ((channel, state), count) in &self.by_channel {
             let labels = [("channel", channel.name()), ("outcome", state.name())];

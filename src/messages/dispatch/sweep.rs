@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// One pass over all workspaces.
+/// One skip all workspaces.
 pub async fn sweep(app: &App, shutdown: &CancellationToken) -> Result<(), StoreError> {
     let mut tx = app.store.snapshot().await?;
     let (all, now) = (workspaces::list(&mut tx).await?, claims::now(&mut tx).await?);

@@ -2,8 +2,8 @@
 
 use crate::messages::dispatch::state::State;
 
-/// A dispatch that ended: how, and how long after it was taken. Counted before the transaction
-/// commits, so one that does not may be counted again.
+/// A dispatch that ended: its state, and the time since it was accepted. Counted before the
+/// transaction commits, so a failed commit may be counted again.
 pub(super) fn ended(state: State, accepted_at: i64, now: i64) {
     metrics::counter!("longshore_dispatches_total", "state" => state.name()).increment(1);
     let seconds = now.saturating_sub(accepted_at).max(0) as f64 / 1_000.0;

@@ -5,6 +5,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
@@ -34,12 +35,7 @@ impl<K, V> Default for Cache<K, V> {
 impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
     /// The value of a key, which `read` reads where it is not kept. It answers how many bytes the
     /// value takes; without, it is not kept, and only who waits for it already gets it.
-    pub async fn get(
-        &self,
-        key: K,
-        age: Duration,
-        read: impl Future<Output = (V, Option<usize>)>,
-    ) -> V {
+    pub async fn get(&self, key: K, age: Duration, read: BoxFuture<'_, (V, Option<usize>)>) -> V {
         let (value, now) = (self.value(&key, age), Instant::now());
         let mut came = None;
         let read = async {
@@ -110,6 +106,8 @@ impl<K: Clone + Eq + Hash, V> Entries<K, V> {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use futures::FutureExt as _;
+
     use super::*;
 
     const LONG: Duration = Duration::from_secs(3_600);
@@ -119,7 +117,7 @@ mod tests {
         let (cache, reads) = (Cache::<u8, usize>::default(), AtomicUsize::new(0));
         let read = |bytes| {
             let reads = &reads;
-            async move { (reads.fetch_add(1, Ordering::SeqCst), bytes) }
+            async move { (reads.fetch_add(1, Ordering::SeqCst), bytes) }.boxed()
         };
         assert_eq!(cache.get(1, LONG, read(Some(1))).await, 0);
         assert_eq!(cache.get(1, LONG, read(Some(1))).await, 0);
@@ -134,10 +132,11 @@ mod tests {
         let (cache, reads) = (Cache::<u8, usize>::default(), AtomicUsize::new(0));
         let ask = |_| {
             let reads = &reads;
-            cache.get(1, LONG, async move {
+            let read = async move {
                 tokio::task::yield_now().await;
                 (reads.fetch_add(1, Ordering::SeqCst), None)
-            })
+            };
+            cache.get(1, LONG, read.boxed())
         };
         let got = futures::future::join_all((0..50).map(ask)).await;
         assert!(got.iter().all(|read| *read == 0), "{got:?}");
@@ -147,11 +146,11 @@ mod tests {
     async fn what_is_kept_has_a_bound() {
         let cache = Cache::<usize, ()>::default();
         for key in 0..100 {
-            cache.get(key, LONG, async { ((), Some(1 << 20)) }).await;
+            cache.get(key, LONG, async { ((), Some(1 << 20)) }.boxed()).await;
         }
         assert!(cache.0.lock().bytes <= MAX_BYTES);
         for key in 0..2 * MAX_ENTRIES {
-            cache.get(1_000 + key, LONG, async { ((), Some(1)) }).await;
+            cache.get(1_000 + key, LONG, async { ((), Some(1)) }.boxed()).await;
         }
         assert!(cache.0.lock().by_key.len() <= MAX_ENTRIES + 1);
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use serde_json::{Map, Value};
 use template::{Answer, Request, Stop};
 
@@ -35,7 +36,7 @@ struct Reads(Cache<(i32, Request), Found>);
 /// The items of some ids that there are, in their order.
 pub async fn items(external: &External<'_>, catalog: &str, ids: &[String]) -> Found {
     let request = Request::Items { catalog: catalog.to_owned(), ids: ids.to_vec() };
-    let read = async { kept(read_items(external, catalog, ids).await) };
+    let read = async { kept(read_items(external, catalog, ids).await) }.boxed();
     let reads = external.app.kept::<Reads>();
     reads.0.get((external.workspace_id, request), ITEMS_AGE, read).await
 }
@@ -52,7 +53,7 @@ pub async fn selection(
         return Ok(Arc::new(Answer::Nothing));
     };
     let request = Request::Selection { catalog: catalog.to_owned(), name: name.to_owned() };
-    let read = async { kept(read_selection(external, selection).await) };
+    let read = async { kept(read_selection(external, selection).await) }.boxed();
     let reads = external.app.kept::<Reads>();
     reads.0.get((external.workspace_id, request), SELECTION_AGE, read).await
 }

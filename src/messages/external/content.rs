@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use futures::FutureExt as _;
 use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode};
@@ -197,7 +198,8 @@ async fn fetched(external: &External<'_>, request: &ContentRequest) -> Result<Fe
         metrics::counter!("longshore_connected_content_requests_total", "outcome" => outcome)
             .increment(1);
         (fetched, bytes)
-    };
+    }
+    .boxed();
     Ok(match request.max_age {
         None => read.await.0,
         Some(seconds) => {

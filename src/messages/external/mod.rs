@@ -12,6 +12,7 @@ mod content;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use template::{Answer, Request, Stop};
 
 use crate::app::App;
@@ -71,7 +72,8 @@ impl External<'_> {
                         format!("the template reads other data more than {MAX_REQUESTS} times");
                     return Err(Unrendered::Stopped(Stop::Failed(text)));
                 }
-                let answer = self.answer(&request, warnings).await?;
+                // Boxed: what it reads with is large, and most messages read nothing.
+                let answer = self.answer(&request, warnings).boxed().await?;
                 answers.0.push((request, answer));
             }
             match self.app.cores.compute_here(|| render(&answers)) {

@@ -1,4 +1,4 @@
-//! `POST /messages/live_activity/start`: check, append, answer.
+//! `POST /messages/live_activity/start`: check, append, respond.
 
 use axum::Extension;
 use axum::body::Body;
@@ -26,7 +26,7 @@ use log::NewMessage;
 
 const PERMISSION: &str = "messages.live_activity.start";
 
-const TAG: Tag = Tag { name: "Live activities", about: "Activities of iOS apps." };
+const TAG: Tag = Tag { name: "Live activities", about: "Live activities of iOS apps." };
 
 /// The route of live activities.
 pub fn routes() -> Routes {
@@ -39,9 +39,10 @@ fn describe() -> Operation {
     Operation::new(Method::POST, "startLiveActivity", TAG, "Start a live activity")
         .by(Access::Key(PERMISSION))
         .about(
-            "On the devices of users who have a token of the kind `live_activity` for the app, \
-             through the push provider. Answered once it is durable; it is sent soon after. Users \
-             who have unsubscribed from push messages are left out; frequency capping is ignored.",
+            "Starts the activity on the devices of users with a `live_activity` token for the \
+             app, through the push provider. The response is sent once the request is durable; \
+             the activity starts soon after. Users who have unsubscribed from push messages are \
+             skipped; frequency capping is ignored.",
         )
         .repeatable()
         .takes::<StartRequest>(
@@ -59,15 +60,19 @@ fn describe() -> Operation {
                 "external_user_ids": ["ann"],
             }),
         )
-        .answers_success(StatusCode::CREATED, "It is durable.")
-        .refuses(&ApiError::invalid_field(UNKNOWN_SEGMENT), "The workspace has no such segment")
+        .answers_success(StatusCode::CREATED, "The request is durable.")
+        .refuses(
+            &ApiError::invalid_field(UNKNOWN_SEGMENT),
+            "No segment in this workspace has \
+                                                             this segment_id",
+        )
         .refuses_as::<LiveActivityError>(
             StatusCode::BAD_REQUEST,
             |body| json!({ "error": body["message"], "code": body["code"] }),
         )
 }
 
-/// What is wrong.
+/// An error.
 #[derive(Serialize, JsonSchema)]
 struct LiveActivityError {
     /// For people.
@@ -75,8 +80,7 @@ struct LiveActivityError {
     code: Code,
 }
 
-/// Has a 400 say what is wrong in the body that it has here, whoever refuses; the other errors
-/// are those of every call.
+/// Converts every 400 to this endpoint's own body; other errors are those of every request.
 async fn with_own_body(mut response: Response) -> Response {
     if response.status() == StatusCode::BAD_REQUEST
         && let Some(Said { message, code }) = response.extensions_mut().remove()
@@ -104,7 +108,8 @@ async fn start(
 /// A start that was asked for.
 struct Work {
     caller: Caller,
-    /// As the body is read now. What is refused may have been taken the first time.
+    /// The result of parsing the body now. A body that is rejected now may have been accepted the
+    /// first time.
     start: Result<Start, ApiError>,
     /// Of the log.
     partitions: u32,

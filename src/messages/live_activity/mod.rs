@@ -1,8 +1,8 @@
-//! `POST /messages/live_activity/start`: live activities of iOS apps, started from afar.
+//! `POST /messages/live_activity/start`: live activities of iOS apps, started remotely.
 //!
-//! A start is an order like that of `/messages/send`, of one message by a channel of its own:
-//! it takes the same way through the log, is dispatched to the same users, and is handed to the
-//! push provider with the tokens that start activities of the app.
+//! A start is an order like that of `/messages/send`, with one message by a separate channel: it
+//! passes through the same log, is dispatched to users in the same way, and is sent to the push
+//! provider with the tokens that start activities of the app.
 
 pub mod api;
 pub mod request;

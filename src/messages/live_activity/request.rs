@@ -17,14 +17,15 @@ use crate::workspaces::settings::Settings;
 use crate::workspaces::{DeclaredApp, Platform};
 use kit::json;
 
-/// Bytes of compact JSON of what the push service is given: it takes 4 KB itself, and says so.
+/// Maximum bytes of compact JSON for the push service, which itself accepts 4 KB, and reports
+/// larger ones.
 const MOST_BYTES: usize = 50 << 10;
 
-/// The ways to say for whom.
+/// The fields that select the users.
 const OPTIONS: &[&str] = &["external_user_ids", "custom_audience", "segment_id"];
 
-/// What is started, where, and for whom: exactly one of `external_user_ids`, `custom_audience` and
-/// `segment_id` is given.
+/// The activity to start, its app, and its users: exactly one of `external_user_ids`,
+/// `custom_audience` and `segment_id` is required.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "LiveActivityStart", transform = exactly_one(OPTIONS))]
 pub struct StartRequest {
@@ -35,13 +36,13 @@ pub struct StartRequest {
     /// One of the app's `activity_types`.
     activity_attributes_type: String,
     #[schemars(description = format!(
-        "Attributes, content state and alert together are at most {MOST_BYTES} bytes of JSON; \
-         Apple's push service takes 4 KB."
+        "Attributes, content state and alert together have at most {MOST_BYTES} bytes of JSON; \
+         Apple's push service accepts 4 KB."
     ))]
     activity_attributes: Members,
     /// In the shape that the app's `ContentState` has.
     content_state: Members,
-    /// When it leaves the screen; a past time removes it at once.
+    /// When the activity is removed from the screen; a past time removes it immediately.
     dismissal_date: Option<Time>,
     /// When its content counts as outdated.
     stale_date: Option<Time>,
@@ -54,9 +55,10 @@ pub struct StartRequest {
     segment_id: Option<String>,
 }
 
-/// What is shown when it starts. The alert should have a title and a body: texts, which are Liquid
-/// templates, or objects that name texts of the app, such as `{"loc-key": "ON_ITS_WAY"}`; other
-/// fields of it are passed on. A string is an alert with that body.
+/// The notification when the activity starts. The alert should have a title and a body: strings,
+/// which are Liquid templates, or objects with the key of a localized string of the app, such as
+/// `{"loc-key": "ON_ITS_WAY"}`; its other fields are sent unchanged. A string is an alert with that
+/// body.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "LiveActivityNotification")]
 struct Notification {
@@ -123,7 +125,7 @@ impl StartRequest {
     fn start(self, settings: &Settings) -> Result<Start, ApiError> {
         let app = app(&self.app_id, &settings.apps)?;
         if !app.activity_types.contains(&self.activity_attributes_type) {
-            let text = "activity_attributes_type is none that the app declares";
+            let text = "activity_attributes_type is not declared by the app";
             return Err(ApiError::invalid_field(text));
         }
         let (ids, audience) = (self.external_user_ids, self.custom_audience);
@@ -176,7 +178,7 @@ impl Start {
         }
     }
 
-    /// What it orders, once it is accepted.
+    /// The order of an accepted start.
     pub fn order(&self, dispatch_id: Uuid, caller: &Caller, accepted_at: i64) -> Order {
         let message = self.message(accepted_at).into();
         Order {
@@ -197,8 +199,8 @@ impl Start {
         }
     }
 
-    /// The message object: what is started in which app, and `aps` as ActivityKit's
-    /// push-to-start has it, whose times are seconds.
+    /// The message object: the activity and its app, and `aps` for ActivityKit's push-to-start,
+    /// with times in seconds.
     pub fn message(&self, accepted_at: i64) -> Members {
         let mut aps = json!({
             "timestamp": seconds(accepted_at),
@@ -345,7 +347,7 @@ mod tests {
             (json!({ "app_id": "x" }), "app_id does not match"),
             // An Android app's.
             (json!({ "app_id": KNOWN }), "app_id does not match"),
-            (json!({ "activity_attributes_type": "Other" }), "activity_attributes_type is none"),
+            (json!({ "activity_attributes_type": "Other" }), "activity_attributes_type is not"),
             (
                 json!({ "content_state": { "a": "x".repeat(MOST_BYTES) } }),
                 "the activity must be at",
@@ -359,7 +361,7 @@ mod tests {
             (json!({ "external_user_ids": vec!["a"; 51] }), "external_user_ids must have 1 to 50"),
             (
                 json!({ "external_user_ids": null, "custom_audience": { "AND": [] } }),
-                "custom_audience.AND: expected an array",
+                "custom_audience.AND: expected a non-empty array",
             ),
             (
                 json!({ "external_user_ids": null, "custom_audience": [] }),

@@ -1,5 +1,5 @@
-//! An order on its way through the log: what a repeat of the call makes is the same to the byte,
-//! so the request's id, which is not, travels beside it.
+//! An order in the log: a repeat of the request gives the same bytes, so the request's id, which
+//! differs, is next to it.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use log::{MAX_MESSAGE_BYTES, Message, NewMessage, PayloadError, partition_of, pa
 /// what is in it.
 const VERSION: u32 = 2;
 
-/// Room for what a message has beside its payload.
+/// Room for a message's data next to its payload.
 const BESIDE: usize = 1 << 10;
 
 /// The payload of a message of [`topics::MESSAGES`].
@@ -33,11 +33,11 @@ pub fn decode(payload: &[u8]) -> Result<Order, PayloadError> {
 }
 
 impl Order {
-    /// The message that a call appends, for one of so many partitions: its dispatch's.
+    /// The message that a request appends, in one of the partitions: its dispatch's.
     pub fn to_log(mut self, partitions: u32) -> Result<NewMessage, ApiError> {
         let request_id = std::mem::take(&mut self.request_id);
         let payload = encode(&self);
-        // Written anew, a body can have more bytes than it was sent in.
+        // Serialized again, a body can be larger than it was.
         if payload.len() + BESIDE > MAX_MESSAGE_BYTES {
             return Err(ApiError::TooLarge);
         }

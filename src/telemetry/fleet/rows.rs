@@ -1,5 +1,5 @@
-//! The SQL of looks at the whole fleet. Each statement reads what has not ended, by an index that
-//! has nothing else, and counts no further than it is told: none grows with history.
+//! The SQL of queries about the whole fleet. Each statement reads only unfinished work, with an
+//! index of only that, and counts up to a limit: none becomes slower with history.
 
 use super::{Jobs, Work};
 use store::{StoreError, Tx, on};
@@ -48,8 +48,8 @@ macro_rules! jobs {
     };
 }
 
-/// All other jobs. A delivery is pending since `retry_ms` before it is given up: one that is sent
-/// again begins anew.
+/// All other jobs. A delivery is pending since `retry_ms` before its time limit: sending it again
+/// restarts this.
 pub(super) async fn jobs(tx: &mut Tx, retry_ms: i64, most: i64) -> Result<Vec<Jobs>, StoreError> {
     const SQL: &str = concat!(
         jobs!(
@@ -102,7 +102,7 @@ pub(super) async fn jobs(tx: &mut Tx, retry_ms: i64, most: i64) -> Result<Vec<Jo
     Ok(on!(tx, c => sqlx::query_as(SQL).bind(most).bind(retry_ms).fetch_all(c).await?))
 }
 
-/// The claims by kind; no row of a kind that there is none of.
+/// The claims by kind, without rows for unused kinds.
 pub(super) async fn work(tx: &mut Tx, now: i64, most: i64) -> Result<Vec<Work>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "WITH RECURSIVE kinds AS (

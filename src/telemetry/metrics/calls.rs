@@ -8,36 +8,39 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_http_requests_total",
         &["method", "path", "status"],
-        "Calls answered, by method, path and status; path is the route, empty where none matched",
+        "Total number of HTTP requests, by method, path and status; path is the route, empty if \
+         no route matched",
     ),
     histogram(
         "longshore_http_request_seconds",
         &["method", "path"],
-        "Time to answer a call, by method and path; path is the route, empty where none matched",
+        "Time from receiving an HTTP request to its response in seconds, by method and path; path \
+         is the route, empty if no route matched",
     ),
-    gauge("longshore_http_requests_in_flight", &[], "Calls that this gateway has under way"),
+    gauge("longshore_http_requests_in_flight", &[], "Number of HTTP requests in progress in this \
+                                                     gateway"),
     gauge(
         "longshore_http_requests_in_flight_max",
         &[],
-        "Calls that it may have under way: one more is answered 503",
+        "Maximum number of HTTP requests in progress; a further request gets 503",
     ),
     gauge(
         "longshore_http_body_bytes",
         &[],
-        "Bytes of bodies that this gateway holds, each until what came in it is durable",
+        "Memory for request bodies in use in bytes; a body is held until its content is durable",
     ),
     gauge(
         "longshore_http_body_bytes_max",
         &[],
-        "Bytes of bodies that it may hold: a call that finds no room is answered 503",
+        "Maximum memory for request bodies in bytes; a request that exceeds it gets 503",
     ),
     counter(
         "longshore_http_refused_total",
         &["reason"],
-        "Calls that were answered 503 for want of room, by reason: busy (too many calls under \
-         way), memory (for their bodies), unauthenticated (for bodies that are to prove who sends \
-         them), store (too many calls wait for the database), keys (too many unknown keys, tokens \
-         or workspaces are looked up)",
+        "Total number of requests that got 503 because of a limit, by reason: busy (too many \
+         requests in progress), memory (for their bodies), unauthenticated (memory for bodies \
+         whose signature is not checked yet), store (too many requests wait for the database), \
+         keys (too many lookups of unknown keys, tokens or workspaces)",
     )
     .begins_at_0(&[&["busy"], &["memory"], &["unauthenticated"], &["store"], &["keys"]]),
     counter(
@@ -49,17 +52,18 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_rate_limit_refused_total",
         &["budget"],
-        "Calls answered 429, by the budget that was used up",
+        "Total number of requests that got 429, by rate limit",
     ),
     counter(
         "longshore_rate_limit_alone_total",
         &["budget"],
-        "Calls that this gateway counted alone since the database did not answer, by budget",
+        "Total number of requests that this gateway counted alone because the database did not \
+         respond, by rate limit",
     ),
     counter(
         "longshore_idempotency_total",
         &["outcome"],
-        "Calls with an Idempotency-Key, by what was under it: new, repeated, taken_over, under_way \
-         (409), other_body (422), unrepeatable (409)",
+        "Total number of requests with an Idempotency-Key, by outcome: new, repeated, taken_over, \
+         under_way (409), other_body (422), unrepeatable (409)",
     ),
 ];

@@ -1,4 +1,4 @@
-//! Exports, and the callbacks that tell of them.
+//! Exports and their callbacks.
 
 use super::{Group, Metric, counter, histogram};
 
@@ -8,8 +8,9 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_exports_total",
         &["state", "cause"],
-        "Exports that ended, by state (done, failed, cancelled) and cause: of a failure limit, \
-         broken_users, own_storage, objects, store, workers_lost or internal, else none or asked",
+        "Total number of ended exports, by state (done, failed, cancelled) and cause: limit, \
+         broken_users, own_storage, objects, store, workers_lost or internal for a failure, asked \
+         for a cancellation, else none",
     )
     .begins_at_0(&[
         &["done", "none"],
@@ -25,48 +26,58 @@ const METRICS: &[Metric] = &[
     histogram(
         "longshore_export_duration_seconds",
         &["state"],
-        "Time from the request of an export to its end, by state (done, failed, cancelled)",
+        "Time from the request of an export to its end in seconds, by state (done, failed, \
+         cancelled)",
     ),
-    counter("longshore_export_files_total", &[], "Files of exports that were done"),
-    counter("longshore_export_users_total", &[], "Users in exports that were done"),
-    counter("longshore_export_bytes_total", &[], "Bytes of the files of exports that were done"),
+    counter("longshore_export_files_total", &[], "Total number of files in completed exports"),
+    counter("longshore_export_users_total", &[], "Total number of users in completed exports"),
+    counter(
+        "longshore_export_bytes_total",
+        &[],
+        "Total size of the files of completed exports in \
+                                                  bytes",
+    ),
     histogram(
         "longshore_export_stage_seconds",
         &["stage"],
-        "Time of a part in a stage, by stage (read, project, compress, upload)",
+        "Time that an export part spent in a stage in seconds, by stage (read, project, compress, \
+         upload)",
     ),
     counter(
         "longshore_export_stage_bytes_total",
         &["stage"],
-        "Bytes through a stage of the export's parts, by stage (read, project, compress, upload)",
+        "Total number of bytes processed by a stage of export parts, by stage (read, project, \
+         compress, upload)",
     ),
     counter(
         "longshore_export_part_outgrown_total",
         &[],
-        "Parts that needed more memory than was set aside, and were begun again with more",
+        "Total number of export parts that were restarted because they needed more memory than \
+         reserved",
     )
     .begins_at_0(&[&[]]),
     counter(
         "longshore_export_revenue_without_rate_total",
         &["currency"],
-        "Amounts left out of total_revenue for want of an exchange rate, by currency (ISO 4217)",
+        "Total number of amounts not included in total_revenue because the exchange rate is \
+         missing, by currency (ISO 4217)",
     ),
     counter(
         "longshore_export_cleanup_failures_total",
         &[],
-        "Times that what an export left could not be removed from its storage; tried again",
+        "Total number of failed attempts to delete the files of an export; each is retried",
     )
     .begins_at_0(&[&[]]),
     counter(
         "longshore_deliveries_total",
         &["outcome"],
-        "Attempts at callbacks and status postbacks by outcome: delivered, retried, given_up, or \
-         lost to another worker",
+        "Total number of attempts to send a callback or status postback, by outcome: delivered, \
+         retried, given_up, or lost to another worker",
     )
     .begins_at_0(&[&["delivered"], &["retried"], &["given_up"], &["lost"]]),
     histogram(
         "longshore_delivery_attempt_seconds",
         &[],
-        "Time from sending a callback to its receiver's answer or the failure",
+        "Time from sending a callback to the response or failure in seconds",
     ),
 ];

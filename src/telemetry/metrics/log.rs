@@ -1,4 +1,4 @@
-//! The log: what is appended, and how far its consumers are.
+//! The log: appends, and the progress of its consumers.
 
 use super::{Group, Metric, counter, gauge, histogram};
 
@@ -8,46 +8,49 @@ const METRICS: &[Metric] = &[
     histogram(
         "longshore_log_append_seconds",
         &["outcome"],
-        "Time until an append was durable or had failed, by outcome (ok, error)",
+        "Time until an append was durable or failed in seconds, by outcome (ok, error)",
     ),
     counter(
         "longshore_log_appended_total",
         &["outcome"],
-        "Messages appended, by outcome (ok, error)",
+        "Total number of appended messages, by outcome (ok, error)",
     )
     .begins_at_0(&[&["ok"], &["error"]]),
     counter(
         "longshore_log_consumed_total",
         &["topic", "group"],
-        "Messages given out to be worked on, by topic and group",
+        "Total number of messages read from the log, by topic and group",
     ),
     gauge(
         "longshore_log_lag_messages",
         &["topic", "group", "partition"],
-        "Messages of a partition that are not applied, by topic (exports, tracking, catalogs, \
-         messages), group and partition. Told by the worker that has the partition; 0 by one that had it",
+        "Number of messages of a partition that are not applied yet, by topic (exports, tracking, \
+         catalogs, messages), group and partition. Reported by the worker that has the partition; \
+         0 from a worker that had it before",
     ),
     gauge(
         "longshore_log_lag_seconds",
         &["topic", "group", "partition"],
-        "Age of the oldest of them, or, before it was read, how long it is known that there is \
-         one; 0 where all are applied, and of a partition that went",
+        "Age of the oldest message that is not applied yet in seconds, or, before it is read, the \
+         time since it was first noticed; 0 if all are applied, and from a worker that had the \
+         partition before",
     ),
     gauge(
         "longshore_log_stopped_partitions",
         &["topic", "group"],
-        "Partitions of this worker that cannot go on until somebody says where, by topic and group",
+        "Number of partitions of this worker that are stopped until an operator resets their \
+         position, by topic and group",
     ),
     gauge(
         "longshore_log_waiting_partitions",
         &["topic", "group"],
-        "Partitions of this worker of which it is not known yet where to go on, by topic and group",
+        "Number of partitions of this worker whose position is not known yet, by topic and group",
     ),
     counter(
         "longshore_messages_total",
         &["topic", "outcome"],
-        "Messages of the log worked on, by topic (exports, tracking, catalogs, messages) and \
-         outcome: done, dead_letter, repeated",
+        "Total number of processed messages of the log, by topic (exports, tracking, catalogs, \
+         messages) and outcome: done, dead_letter, repeated",
     )
     .begins_at_0(&[
         &["exports", "dead_letter"],
@@ -58,17 +61,13 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_batches_total",
         &["topic", "outcome"],
-        "Batches of messages taken, by topic (exports, tracking, catalogs, messages) and outcome: \
-         done, handed_back, or lost to another worker",
+        "Total number of batches of messages, by topic (exports, tracking, catalogs, messages) \
+         and outcome: done, handed_back, or lost to another worker",
     ),
-    histogram(
-        "longshore_batch_messages",
-        &["topic"],
-        "Messages of a batch that was taken to be applied, by topic",
-    ),
+    histogram("longshore_batch_messages", &["topic"], "Number of messages in a batch, by topic"),
     histogram(
         "longshore_batch_seconds",
         &["topic"],
-        "Time from taking a batch until it was applied or let go, by topic",
+        "Time from reading a batch until it was applied or released in seconds, by topic",
     ),
 ];

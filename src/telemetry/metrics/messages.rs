@@ -8,48 +8,48 @@ pub const SENDS: Group = Group {
         counter(
             "longshore_orders_total",
             &["kind"],
-            "Orders to send that were taken in, by kind: send, schedule. One that is repeated \
-             under its Idempotency-Key counts once; live activities and Canvases are not counted",
+            "Total number of accepted send requests, by kind: send, schedule. A request repeated \
+             with its Idempotency-Key counts once; live activities and Canvases are not counted",
         ),
         counter(
             "longshore_dispatches_total",
             &["state"],
-            "Sends that ended, by state (done, failed, cancelled)",
+            "Total number of ended sends, by state (done, failed, cancelled)",
         )
         .begins_at_0(&[&["done"], &["failed"], &["cancelled"]]),
         histogram(
             "longshore_dispatch_duration_seconds",
             &["state"],
-            "Time from taking a send to its end, by state (done, failed, cancelled)",
+            "Time from accepting a send to its end in seconds, by state (done, failed, cancelled)",
         ),
         counter(
             "longshore_dispatch_users_total",
             &[],
-            "Users who were looked at, whether they are sent to",
+            "Total number of users checked as recipients of a send",
         ),
         counter(
             "longshore_dispatch_left_out_total",
             &["reason"],
-            "Who is left out of sends, by reason: users who are unknown, not_in_audience or of \
-             the control_group; messages that are unsubscribed or capped",
+            "Total number of users and messages excluded from sends, by reason: unknown, \
+             not_in_audience, control_group (users), unsubscribed, capped (messages)",
         ),
         counter(
             "longshore_dispatch_messages_total",
             &["channel", "outcome"],
-            "Messages by channel and outcome: sent, unreachable, aborted, failed, bounced, or \
-             waiting for another attempt",
+            "Total number of messages, by channel and outcome: sent, unreachable, aborted, \
+             failed, bounced, or waiting for another attempt",
         ),
         counter(
             "longshore_dispatch_parts_total",
             &["outcome"],
-            "Parts of sends that a worker left, by outcome: done, waits (for messages that were \
-             not taken yet), given_up",
+            "Total number of send parts that a worker finished with, by outcome: done, waits (for \
+             messages to retry), given_up",
         )
         .begins_at_0(&[&["done"], &["waits"], &["given_up"]]),
         histogram(
             "longshore_dispatch_render_seconds",
             &[],
-            "Time of rendering the messages of a batch of users",
+            "Time to render the messages of a batch of users in seconds",
         ),
         counter(
             "longshore_connected_content_requests_total",
@@ -61,37 +61,37 @@ pub const SENDS: Group = Group {
         counter(
             "longshore_schedules_fired_total",
             &["outcome"],
-            "Moments of schedules that came, by outcome: begun, wave (a later one of a time on \
-             the wall), missed",
+            "Total number of due times of schedules, by outcome: begun, wave (a later time zone \
+             of a local time), missed",
         )
         .begins_at_0(&[&["begun"], &["wave"], &["missed"]]),
         histogram(
             "longshore_schedule_delay_seconds",
             &[],
-            "Time from the moment that something was scheduled for until its sending began",
+            "Time from the scheduled time until its sending started in seconds",
         ),
         counter(
             "longshore_message_attempts_total",
             &["channel", "outcome"],
-            "Messages handed to their channel, by channel and outcome: sent, unreachable, \
-             bounced, failed, or later (not taken this time)",
+            "Total number of messages passed to their channel, by channel and outcome: sent, \
+             unreachable, bounced, failed, or later (to retry)",
         ),
         histogram(
             "longshore_message_attempt_seconds",
             &["channel"],
-            "Time from handing a message to its channel until it was answered or failed, by \
-             channel",
+            "Time from passing a message to its channel until the response or failure in seconds, \
+             by channel",
         ),
         counter(
             "longshore_message_reports_total",
             &["type"],
-            "Reports of what became of messages, by type: invalid_number, unregistered_device, \
-             processed, delivered, bounced, failed, unsubscribed",
+            "Total number of reports about messages, by type: invalid_number, \
+             unregistered_device, processed, delivered, bounced, failed, unsubscribed",
         ),
         counter(
             "longshore_smtp_connections_total",
             &["outcome"],
-            "Connections to relays by outcome: opened, or failed",
+            "Total number of connections to relays, by outcome: opened or failed",
         )
         .begins_at_0(&[&["opened"], &["failed"]]),
     ],
@@ -103,14 +103,14 @@ pub const TRANSACTIONAL: Group = Group {
         counter(
             "longshore_transactional_calls_total",
             &["outcome"],
-            "Calls of the transactional endpoint that were taken, by outcome: new, or repeated \
-             (the external_send_id had its send)",
+            "Total number of accepted requests for a transactional email, by outcome: new, or \
+             repeated (the external_send_id was used before)",
         ),
         counter(
             "longshore_transactional_emails_total",
             &["state"],
-            "Transactional emails that came to a state, by state: sent, processed, delivered, \
-             bounced, aborted",
+            "Total number of transactional emails that reached a state, by state: sent, \
+             processed, delivered, bounced, aborted",
         )
         .begins_at_0(&[
             &["sent"],
@@ -122,21 +122,24 @@ pub const TRANSACTIONAL: Group = Group {
         histogram(
             "longshore_transactional_handover_seconds",
             &[],
-            "Time from the call for a transactional email until the relay had it. Only those that \
-             a relay has are counted: how long others wait already is \
-             longshore_job_oldest_seconds{kind=\"transactional\"}",
+            "Time from the request for a transactional email until the relay accepted it in \
+             seconds. Only accepted emails count; \
+             longshore_job_oldest_seconds{kind=\"transactional\"} shows how long others have \
+             waited",
         ),
         gauge(
             "longshore_transactional_minute_share",
             &["coverage"],
-            "Share (0 to 1) of the transactional emails of the running hour and the last one that \
-             were handed over within a minute, over the fleet, by coverage by their campaigns' \
-             packages: covered, beyond. NaN where there are none, or the database does not say",
+            "Share (0 to 1) of the transactional emails of the current and the previous hour that \
+             the relay accepted within a minute, in the whole fleet, by coverage by their \
+             campaigns' packages: covered, beyond. NaN if there are none, or the database does \
+             not respond",
         ),
         counter(
             "longshore_transactional_put_off_total",
             &[],
-            "Times that a transactional email was not taken by its relay, and is tried again",
+            "Total number of attempts at transactional emails that the relay did not accept and \
+             that are retried",
         )
         .begins_at_0(&[&[]]),
     ],

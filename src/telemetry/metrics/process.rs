@@ -1,5 +1,5 @@
-//! What a process is, and how much of its room is taken. The gauges are read as they are asked
-//! for ([`process`](crate::telemetry::process)).
+//! The process and its use of resources. The gauges are read on request
+//! ([`process`](crate::telemetry::process)).
 
 use super::{Group, Metric, counter, gauge, histogram};
 
@@ -9,73 +9,74 @@ const METRICS: &[Metric] = &[
     gauge(
         "longshore_build_info",
         &["version", "revision"],
-        "1; the labels are this program's version and the revision that it was built from",
+        "Always 1; the labels are this program's version and the revision that it was built from",
     ),
     gauge(
         "longshore_process_info",
         &["role"],
-        "1 for each role that this process has: gateway, exports, deliveries, ingest, catalogs, \
+        "Always 1, for each role of this process: gateway, exports, deliveries, ingest, catalogs, \
          messages, transactional, standalone",
     ),
     counter(
         "process_cpu_seconds_total",
         &[],
-        "Processor time that this process used, in whole seconds",
+        "Processor time that this process has used in seconds",
     ),
-    gauge("process_resident_memory_bytes", &[], "Memory of this process"),
-    gauge("process_open_fds", &[], "File descriptors that are open"),
-    gauge("process_max_fds", &[], "File descriptors that may be open at most"),
-    gauge("process_start_time_seconds", &[], "When this process started, in seconds since 1970"),
+    gauge("process_resident_memory_bytes", &[], "Resident memory of this process in bytes"),
+    gauge("process_open_fds", &[], "Number of open file descriptors"),
+    gauge("process_max_fds", &[], "Maximum number of open file descriptors"),
+    gauge("process_start_time_seconds", &[], "Start time of this process, in seconds since 1970"),
     counter(
         "longshore_log_lines_dropped_total",
         &[],
-        "Log lines that were not written, since nobody read standard error or it failed",
+        "Total number of log lines dropped because standard error was not read or failed",
     ),
     gauge(
         "longshore_compute_jobs",
         &["state"],
-        "Pieces of work that need a processor, by state: running, or waiting for one",
+        "Number of processor-bound tasks, by state: running, or waiting for a processor",
     ),
     gauge(
         "longshore_compute_threads",
         &[],
-        "Pieces of work that may run on the processors at once",
+        "Maximum number of processor-bound tasks that run at the same time",
     ),
     gauge(
         "longshore_memory_bytes",
         &["budget"],
-        "Bytes that are set aside of a budget of this worker: exports (exports.memory_bytes)",
+        "Reserved bytes of a memory budget of this worker: exports (exports.memory_bytes)",
     ),
     gauge(
         "longshore_memory_bytes_max",
         &["budget"],
-        "Bytes that the budget has: what comes when they are taken waits",
+        "Size of the memory budget in bytes; work that exceeds it waits",
     ),
     gauge(
         "longshore_pool_connections",
         &["pool", "state"],
-        "Connections to the database that are open, by state (idle, used) and pool: main, \
-         transactional (of PostgreSQL), writer (of SQLite, where main only reads)",
+        "Number of open connections to the database, by state (idle, used) and pool: main, \
+         transactional (PostgreSQL), writer (SQLite, where main only reads)",
     ),
-    gauge("longshore_pool_connections_max", &["pool"], "Connections that the pool may open"),
+    gauge("longshore_pool_connections_max", &["pool"], "Maximum number of connections of the pool"),
     histogram(
         "longshore_pool_wait_seconds",
         &["pool"],
-        "Time until a transaction was begun: most of it is waiting for a connection of the pool",
+        "Time until a transaction was started in seconds, mostly waiting for a connection of the \
+         pool",
     ),
     gauge(
         "longshore_log_bytes",
         &[],
-        "Size of the embedded log: log.db and what is not merged into it yet",
+        "Size of the embedded log in bytes: log.db and its write-ahead log",
     ),
     gauge(
         "longshore_store_bytes",
         &[],
-        "Size of the SQLite store: its file and what is not merged into it yet",
+        "Size of the SQLite store in bytes: its file and its write-ahead log",
     ),
     gauge(
         "longshore_data_free_bytes",
         &[],
-        "Room that is left on the file system of the data directory; of standalone alone",
+        "Free space on the file system of the data directory in bytes; only in standalone",
     ),
 ];

@@ -12,7 +12,7 @@ use crate::telemetry::TelemetryError;
 const SECONDS: &[f64] =
     &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
-/// The same for what is to be sent at once: with the goal and with the minute of the SLA.
+/// The same for urgent sends: with the goal and with the minute of the SLA.
 const SENDING_SECONDS: &[f64] =
     &[0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
 
@@ -23,17 +23,17 @@ const EXPORT_SECONDS: &[f64] =
 /// The same for messages of a batch.
 const MESSAGES: &[f64] = &[1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0, 10_000.0];
 
-/// The recorder of this process, once there is one.
+/// The recorder of this process, once it is installed.
 static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
 
-/// The revision that the program is built from, where the build was told.
+/// The revision of the program, if the build knows it.
 const REVISION: &str = match option_env!("LONGSHORE_REVISION") {
     Some(revision) => revision,
     None => "unknown",
 };
 
-/// Begins to record, with every metric described, and answers what renders them. Called
-/// again, it answers the same.
+/// Starts recording, with every metric described, and returns the renderer. Further calls return
+/// the same.
 pub fn install() -> Result<PrometheusHandle, TelemetryError> {
     let mut installed = INSTALLED.lock();
     if let Some(handle) = &*installed {
@@ -58,8 +58,7 @@ pub fn install() -> Result<PrometheusHandle, TelemetryError> {
     Ok(handle)
 }
 
-/// Has what `emit` says recorded apart, and answers the text of it: what it does not say is
-/// not there, whatever was said before.
+/// Records the metrics of `emit` separately, and returns their text, which has nothing else.
 pub fn render_apart(emit: impl FnOnce()) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     metrics::with_local_recorder(&recorder, || {
@@ -69,7 +68,7 @@ pub fn render_apart(emit: impl FnOnce()) -> String {
     recorder.handle().render()
 }
 
-/// The time, as metrics say it.
+/// The time, in the unit of metrics.
 pub fn since_1970() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
@@ -99,7 +98,7 @@ mod tests {
             render_apart(|| metrics::gauge!("longshore_dead_letters", "topic" => topic).set(3.0))
         };
         let first = said("exports");
-        assert!(first.contains("# HELP longshore_dead_letters Messages of the log"), "{first}");
+        assert!(first.contains("# HELP longshore_dead_letters Number of dead letters"), "{first}");
         assert!(first.contains("longshore_dead_letters{topic=\"exports\"} 3\n"), "{first}");
         let second = said("tracking");
         assert!(second.contains("tracking") && !second.contains("exports"), "{second}");

@@ -12,7 +12,7 @@ fn names_say_what_they_count() {
         let name = metric.name;
         assert!(name.starts_with("longshore_") || name.starts_with(STANDARD), "{name}");
         assert_eq!(name.ends_with("_total"), metric.kind == Kind::Counter, "{name}");
-        // A histogram says what it measures.
+        // A histogram's name has its unit.
         let is_measured = ["_seconds", "_messages"].iter().any(|end| name.ends_with(end));
         assert!(is_measured || metric.kind != Kind::Histogram, "{name}");
         assert!(all().filter(|other| other.name == name).count() == 1, "{name}");
@@ -22,20 +22,23 @@ fn names_say_what_they_count() {
         }
         for values in metric.begins_at_0 {
             assert_eq!((metric.kind, values.len()), (Kind::Counter, metric.labels.len()), "{name}");
-            // The help says what there is.
+            // The help lists the values.
             assert!(values.iter().all(|value| metric.help.contains(value)), "{name}: {values:?}");
         }
-        // What the text format cannot say as it is.
+        // Characters that the text format would escape.
         assert!(!metric.help.contains(['\n', '\\']), "{name}");
     }
 }
 
-/// The names given to the macros of `metrics` below `directory`.
+/// The names used with the macros of `metrics` below `directory`.
 fn emitted(directory: &Path, names: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             emitted(&path, names);
+            continue;
+        }
+        if path.extension().is_none_or(|end| end != "rs") {
             continue;
         }
         let text = std::fs::read_to_string(&path).unwrap();

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::Deed;
-use super::heeded::Heeded;
+use super::heeded::CampaignRules;
 use super::people::People;
 use crate::messages::dispatch;
 use store::{StoreError, Tx};
@@ -21,15 +21,15 @@ pub(super) enum Windows {
 }
 
 impl Windows {
-    /// Looks up the windows of those who bought.
+    /// Looks up the windows of the buyers.
     pub async fn look_up(
         tx: &mut Tx,
         workspace: i32,
-        heeded: &Heeded,
+        rules: &CampaignRules,
         deeds: &[(usize, Deed<'_>)],
         people: &People<'_>,
     ) -> Result<Self, StoreError> {
-        let Some(longest) = heeded.windows.values().max() else { return Ok(Self::Everything) };
+        let Some(longest) = rules.windows.values().max() else { return Ok(Self::Everything) };
         let purchases = deeds.iter().filter_map(|(place, deed)| match deed {
             Deed::Purchase(purchase, _) if people.is_known(*place) => {
                 Some((people.service_id(*place), purchase.time))
@@ -42,7 +42,7 @@ impl Windows {
         let since = earliest.saturating_sub(*longest);
         let mut windows: HashMap<Uuid, Vec<(i64, i64)>> = HashMap::new();
         for receipt in dispatch::receipts(tx, workspace, &buyers, since).await? {
-            if let Some(window) = heeded.windows.get(&receipt.campaign_id) {
+            if let Some(window) = rules.windows.get(&receipt.campaign_id) {
                 let own = (receipt.sent_at, receipt.sent_at.saturating_add(*window));
                 windows.entry(receipt.service_id).or_default().push(own);
             }

@@ -1,12 +1,12 @@
-//! Custom attributes that objects change.
+//! Changes of custom attributes.
 //!
-//! One is replaced as a whole; null removes it. `inc` [adds](super::decimal) to a number, and to
-//! nothing as to 0. `add` appends the elements that an array does not have yet, to nothing as to an empty
-//! array; `remove` takes every equal element out of one. Elements are equal where they are
-//! written the same. What does not fit the value that is there leaves it as it is.
+//! A value replaces the whole attribute; null removes it. `inc` [adds](super::decimal) to a number,
+//! or to 0 if it is absent. `add` appends the elements that an array does not have yet, to an empty
+//! array if it is absent; `remove` removes every equal element. Elements are equal if their text is
+//! the same. A change that does not match the stored value's type leaves it unchanged.
 //!
-//! They are taken apart once, so that each change costs what it says and not what is there:
-//! the objects of a batch may change the largest profile thousands of times.
+//! The attributes are parsed only once, so that the cost of a change depends on its own size, not
+//! on the profile's: the objects of a batch may change the largest profile thousands of times.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -18,7 +18,7 @@ use super::super::message::{Attributes, Entries};
 use super::decimal::sum;
 use kit::json::{self, Members};
 
-/// What an object says of one custom attribute.
+/// An object's change of one custom attribute.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'a> {
     Set(&'a str),
@@ -27,7 +27,7 @@ pub enum Change<'a> {
     Remove(&'a str),
 }
 
-/// What an object says of custom attributes, each by its name.
+/// An object's changes of custom attributes, by name.
 pub fn changes<'a>(attributes: &'a Attributes<'a>) -> Vec<(&'a str, Change<'a>)> {
     fn of<'a>(
         Entries(entries): &'a Entries<'a>,
@@ -47,9 +47,9 @@ pub fn changes<'a>(attributes: &'a Attributes<'a>) -> Vec<(&'a str, Change<'a>)>
 pub struct Custom {
     members: Vec<Member>,
     places: HashMap<Box<str>, usize>,
-    /// As [`members_bytes`](Self::members_bytes) says.
+    /// The result of [`members_bytes`](Self::members_bytes).
     bytes: usize,
-    /// Members and elements that were taken apart or added.
+    /// Fields and elements that were parsed or added.
     pieces: usize,
 }
 
@@ -64,7 +64,7 @@ struct Member {
 #[derive(Debug)]
 enum Value {
     Text(Box<str>),
-    /// An array that elements were added to or taken from.
+    /// An array with added or removed elements.
     Array(Elements),
 }
 
@@ -77,7 +77,7 @@ impl Value {
     }
 }
 
-/// What becomes of an attribute, and how much longer that makes the text.
+/// The new value of an attribute, and the growth of the text.
 #[derive(Debug)]
 pub struct Step<'a> {
     name: &'a str,
@@ -114,7 +114,7 @@ impl Custom {
         self.pieces
     }
 
-    /// The text; none where none are left.
+    /// The text; none if no attribute is left.
     pub fn text(&self) -> Option<String> {
         let mut out = String::with_capacity(self.bytes + 1);
         for Member { key, value } in &self.members {
@@ -188,7 +188,7 @@ impl Custom {
         after as isize - before as isize
     }
 
-    /// Does what was planned; whether the change fitted.
+    /// Applies a plan; returns whether the change matched.
     pub fn take(&mut self, Step { name, effect, growth: _ }: Step<'_>) -> bool {
         match effect {
             Effect::Put(text) => self.put(name, &text),
@@ -238,7 +238,7 @@ impl Custom {
         self.bytes += member.bytes();
     }
 
-    /// An attribute that is an array, taken apart.
+    /// A parsed attribute that is an array.
     fn array(&mut self, name: &str) -> Option<&Elements> {
         let member = &mut self.members[*self.places.get(name)?];
         if let Some(Value::Text(text)) = &member.value {
@@ -281,12 +281,12 @@ fn elements(json: &str) -> Option<Vec<&RawValue>> {
     json::parse(json).ok()
 }
 
-/// Bytes of the array of so many elements of so many bytes.
+/// Bytes of an array with this number of elements and bytes.
 fn array_bytes(bytes: usize, count: usize) -> usize {
     2 + bytes + count.saturating_sub(1)
 }
 
-/// The elements of an array in their order, which are found by what they are.
+/// The elements of an array in order, indexed by their text.
 #[derive(Debug, Default)]
 struct Elements {
     /// One after the other, those that are gone too.
@@ -347,7 +347,7 @@ impl Elements {
         self.count += 1;
     }
 
-    /// Takes out every element that is equal.
+    /// Removes every equal element.
     fn remove(&mut self, element: &str) {
         let hash = self.hashes.hash_one(element);
         let (gone, others): (Vec<u32>, Vec<u32>) =

@@ -2,13 +2,13 @@
 
 use kit::json;
 
-/// Places after the point, and zeros before it, that are added digit by digit; what has more is
-/// added as a double.
+/// Decimal places, and leading zeros, up to which numbers are added digit by digit; others are
+/// added as doubles.
 const MOST_PLACES: i64 = 30;
 
-/// The sum of two JSON numbers: exact, or as doubles where one is too large or too small for
-/// that. None where one is no number, or the sum is none that a double can hold. A sum of whole
-/// numbers is written without a point, any other with one.
+/// The sum of two JSON numbers: exact, or as doubles if one is too large or too small for that.
+/// None if one is not a number, or the sum exceeds a double. A sum of whole numbers is written
+/// without a point, any other with one.
 pub fn sum(one: &str, other: &str) -> Option<String> {
     let whole = |text: &str| text.parse::<i128>().ok();
     if let (Some(one), Some(other)) = (whole(one), whole(other)) {
@@ -31,7 +31,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// Reads a JSON number. None where it is no number, or has too many digits.
+    /// Parses a JSON number. None if it is not a number, or has too many digits.
     fn parse(text: &str) -> Option<Self> {
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
@@ -49,7 +49,7 @@ impl Decimal {
         }
     }
 
-    /// The same digits with so many zeros behind them.
+    /// The same digits with zeros appended.
     fn scaled(self, zeros: u32) -> Option<Self> {
         let digits = self.digits.checked_mul(10_i128.checked_pow(zeros)?)?;
         Some(Self { digits, ..self })

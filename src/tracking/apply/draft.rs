@@ -11,10 +11,10 @@ use crate::users::profile::{Field, MAX_BYTES, Profile};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// How many changes did not fit the values that are there.
+/// Number of changes that did not match the stored values.
 pub type Misfits = u64;
 
-/// A stored profile that is taken apart when the first object changes it.
+/// A stored profile that is parsed when the first object changes it.
 #[derive(Debug)]
 pub struct Draft {
     profile: Profile,
@@ -49,8 +49,7 @@ impl Draft {
         self.custom.as_ref().map_or(0, Custom::pieces)
     }
 
-    /// Changes all that the object says, or nothing. The error says why the profile cannot be
-    /// read.
+    /// Applies all changes of an object, or none. The error says why the profile is unreadable.
     pub fn change(
         &mut self,
         attributes: &Attributes<'_>,
@@ -77,7 +76,7 @@ impl Draft {
     }
 }
 
-/// Bytes of the document of a profile and of custom attributes whose members have so many.
+/// Bytes of the document of a profile and its custom attributes of this size.
 fn bytes(profile: &Profile, custom: usize) -> usize {
     match custom {
         0 => profile.bytes(),
@@ -101,7 +100,7 @@ fn take_apart<'d>(
     Ok(custom.insert(taken))
 }
 
-/// Sets fields; answers what they were, in the order in which they were set.
+/// Sets fields; returns their former values, in the order in which they were set.
 fn set_fields(
     profile: &mut Profile,
     attributes: &Attributes<'_>,
@@ -235,7 +234,7 @@ mod tests {
         assert_eq!(draft.change(&attributes(&set("a", "Bea"))), Ok(Ok(0)));
         assert_eq!(draft.change(&attributes(&set("b", "Cay"))), Ok(Err(TooLarge)));
         assert_eq!(draft.text(Field::FirstName).as_deref(), Some("Bea"));
-        // In the place of what is there it fits.
+        // It fits when it replaces the existing value.
         for _ in 0..3 {
             assert_eq!(draft.change(&attributes(&set("a", "Dee"))), Ok(Ok(0)));
         }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::campaigns::{self, Campaign, Kind, Trigger};
 use store::{StoreError, Tx};
 
-/// How long a process goes on with declarations that were just changed, at most.
+/// Maximum time that a process uses outdated declarations.
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
 /// Workspaces of which they are kept.
@@ -24,13 +24,13 @@ pub struct Triggered {
     pub campaign_id: Uuid,
     pub trigger: Trigger,
     pub messages: Map<String, Value>,
-    /// Of the users who buy, those for whom it is.
+    /// The buyers that it applies to.
     pub audience: Option<Value>,
 }
 
 /// What a workspace's campaigns and Canvases heed.
 #[derive(Debug, Default, PartialEq)]
-pub struct Heeded {
+pub struct CampaignRules {
     /// By product, and neither archived nor paused.
     pub triggered: HashMap<String, Vec<Triggered>>,
     /// How long after a message of theirs a purchase counts, in milliseconds; where none has a
@@ -38,12 +38,12 @@ pub struct Heeded {
     pub windows: HashMap<Uuid, i64>,
 }
 
-impl Heeded {
+impl CampaignRules {
     fn of(declared: Vec<Campaign>) -> Self {
-        let mut heeded = Self::default();
+        let mut rules = Self::default();
         for campaign in declared {
             if let Some(window) = campaign.conversion_window() {
-                heeded.windows.insert(campaign.id, window);
+                rules.windows.insert(campaign.id, window);
             }
             let is_on = campaign.kind == Kind::Triggered && !campaign.archived && !campaign.paused;
             let (Some(trigger), Some(messages), true) =
@@ -52,38 +52,38 @@ impl Heeded {
                 continue;
             };
             let audience = campaign.audience().cloned();
-            let campaigns = heeded.triggered.entry(trigger.product_id.clone()).or_default();
+            let campaigns = rules.triggered.entry(trigger.product_id.clone()).or_default();
             let campaign_id = campaign.id;
             campaigns.push(Triggered { campaign_id, trigger, messages, audience });
         }
-        heeded
+        rules
     }
 }
 
 /// What this process knows of workspaces, each for a few seconds.
 #[derive(Debug, Default)]
-pub struct KnownHeeded(Mutex<HashMap<i32, (Instant, Arc<Heeded>)>>);
+pub struct KnownHeeded(Mutex<HashMap<i32, (Instant, Arc<CampaignRules>)>>);
 
 impl KnownHeeded {
     /// What a workspace heeds, as it was a few seconds ago at most.
-    pub async fn of(&self, tx: &mut Tx, workspace: i32) -> Result<Arc<Heeded>, StoreError> {
+    pub async fn of(&self, tx: &mut Tx, workspace: i32) -> Result<Arc<CampaignRules>, StoreError> {
         if let Some(known) = self.fresh(workspace) {
             return Ok(known);
         }
         let since = Instant::now();
-        let heeded = Arc::new(Heeded::of(campaigns::heeding_purchases(tx, workspace).await?));
+        let rules = Arc::new(CampaignRules::of(campaigns::heeding_purchases(tx, workspace).await?));
         let mut known = self.0.lock();
         if known.len() >= KEPT {
             known.clear();
         }
-        known.insert(workspace, (since, heeded.clone()));
-        Ok(heeded)
+        known.insert(workspace, (since, rules.clone()));
+        Ok(rules)
     }
 
-    fn fresh(&self, workspace: i32) -> Option<Arc<Heeded>> {
+    fn fresh(&self, workspace: i32) -> Option<Arc<CampaignRules>> {
         let known = self.0.lock();
-        let (since, heeded) = known.get(&workspace)?;
-        (since.elapsed() < KEPT_FOR).then(|| heeded.clone())
+        let (since, rules) = known.get(&workspace)?;
+        (since.elapsed() < KEPT_FOR).then(|| rules.clone())
     }
 }
 
@@ -117,10 +117,10 @@ mod tests {
         paused.id = Uuid::new_v4();
         let canvas = campaign(Kind::Canvas, json!({ "conversion_window": "2d" }));
         let ids = [on.id, paused.id, canvas.id];
-        let heeded = Heeded::of(vec![on, paused, canvas, campaign(Kind::Api, json!({}))]);
-        assert_eq!(heeded.triggered["tea"].len(), 1);
-        assert_eq!(heeded.triggered["tea"][0].campaign_id, ids[0]);
-        assert!(ids.iter().all(|id| heeded.windows.contains_key(id)) && heeded.windows.len() == 3);
-        assert_eq!(Heeded::of(vec![archived]).triggered.len(), 0);
+        let rules = CampaignRules::of(vec![on, paused, canvas, campaign(Kind::Api, json!({}))]);
+        assert_eq!(rules.triggered["tea"].len(), 1);
+        assert_eq!(rules.triggered["tea"][0].campaign_id, ids[0]);
+        assert!(ids.iter().all(|id| rules.windows.contains_key(id)) && rules.windows.len() == 3);
+        assert_eq!(CampaignRules::of(vec![archived]).triggered.len(), 0);
     }
 }

@@ -28,7 +28,7 @@ use store::{Room, StoreError, Tx};
 /// Removes what the domains that tracking does not know have of a user.
 pub type Forget = for<'a> fn(&'a mut Tx, i32, Uuid) -> BoxFuture<'a, Result<(), StoreError>>;
 
-/// What came of a change.
+/// The result of a change.
 type Outcome = Result<Result<(), Dropped>, ApplyError>;
 
 const UNKNOWN: Outcome = Ok(Err(Dropped::UnknownUser));

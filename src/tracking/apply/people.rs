@@ -1,12 +1,12 @@
-//! Who is meant by objects, and what becomes of their profiles.
+//! Finds the users of objects, and changes their profiles.
 //!
-//! Everybody whom an object could mean is looked up at once, and who is unknown by an
-//! external id gets it at once; then the objects are gone through in their order, each seeing
-//! what those before it did. Of several profiles with an email the one means that has an
-//! external id and was written last; of those written in the same millisecond the younger one.
+//! All users that objects could identify are looked up together, and unknown external ids get a new
+//! user immediately; then the objects are applied in order, each with the effects of those before.
+//! Of several profiles with an email, the one with an external id that was written last counts; of
+//! those written in the same millisecond, the newer one.
 //!
-//! Only an external id can never be two people's: two partitions that make profiles of one
-//! email at the same moment make two, and the rule above says which is meant from then on.
+//! Only an external id is unique: two partitions that create profiles with one email at the same
+//! moment create two, and the rule above decides between them from then on.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -28,16 +28,16 @@ use kit::clock::format_time;
 use kit::fail_point;
 use store::{Room, Tx};
 
-/// Bytes that a custom attribute or an element of one takes up beside its text.
+/// Bytes of a custom attribute or one of its elements, in addition to its text.
 const PIECE: usize = 64;
 
-/// A user whom objects may mean.
+/// A user that objects may identify.
 #[derive(Debug)]
 struct Person {
-    /// As it is now; only the id is known of who was not looked at, and the document is as it
-    /// was found.
+    /// The current state; only the id is known of a user that was not read, and the document is the
+    /// one found.
     user: StoredUser,
-    /// The row as it was found says so; none of who is new.
+    /// The row as it was found; none for a new user.
     found: Option<Found>,
     draft: Option<Draft>,
 }
@@ -46,7 +46,7 @@ struct Person {
 struct Found {
     email: Option<String>,
     attributes_at: i64,
-    /// Something else than an object's word says that there is such a user.
+    /// The user's existence is known from more than an object.
     is_sure: bool,
     is_gone: bool,
 }
@@ -56,12 +56,12 @@ struct Found {
 enum External {
     /// By their place.
     Of(usize),
-    /// This one's, whom the first object makes that may.
+    /// A new user, created by the first object that may.
     New(Uuid),
     Nobodys,
 }
 
-/// The users of a workspace whom objects may mean.
+/// The users of a workspace that objects may identify.
 pub struct People<'a> {
     workspace: i32,
     ids: &'a Generator,
@@ -71,19 +71,19 @@ pub struct People<'a> {
     by_id: HashMap<Uuid, usize>,
     external_ids: HashMap<&'a str, External>,
     aliases: HashMap<(&'a str, &'a str), usize>,
-    /// Who has an email, or had it.
+    /// The users who have, or had, an email.
     emails: HashMap<String, Vec<usize>>,
-    /// By which users may be made.
+    /// Emails with which users may be created.
     locked_emails: HashSet<String>,
-    /// When who had a name was erased.
+    /// When the user with an identifier was erased.
     erased: HashMap<Vec<u8>, i64>,
-    /// A user was given another email since it was looked up.
+    /// A user got another email since it was looked up.
     is_outdated: bool,
 }
 
 impl<'a> People<'a> {
-    /// Looks up whom objects may mean, locks the profiles that they may change, and gives
-    /// unknown external ids to new users.
+    /// Looks up the users that objects may identify, locks the profiles that they may change, and
+    /// creates users for unknown external ids.
     pub async fn look_up(
         tx: &mut Tx,
         workspace: i32,
@@ -130,7 +130,7 @@ impl<'a> People<'a> {
         let mut new = self.new_owners(wanted, &unknown);
         fail_point!("tracking::looked");
         if rows::add_identifiers(tx, self.workspace, &new).await? != new.len() as u64 {
-            // Another partition made some of them first.
+            // Another partition created some of them first.
             let values: Vec<&str> = new.iter().map(|new| new.value.as_str()).collect();
             let now = self.owners(tx, &values).await?;
             new.retain(|new| now.get(&new.value) == Some(&new.service_id));
@@ -169,7 +169,7 @@ impl<'a> People<'a> {
             .iter()
             .filter_map(|value| Some((wanted.external_ids[value].makes?.0, *value)))
             .collect();
-        // Who came first is the older one.
+        // The first one is the older one.
         makes.sort_unstable();
         let identifier = |(first, value): (i64, &str)| rows::Identifier {
             kind: Kind::ExternalId,
@@ -256,7 +256,7 @@ impl<'a> People<'a> {
                 self.take(user);
             }
         }
-        // Also of who is there now, if they may be somebody else by the time of the object.
+        // Also existing ones, because they may have changed by the time of the object.
         let makes = wanted.emails.iter().filter(|(_, wish)| wish.makes.is_some());
         let names: Vec<(Name, Cow<'_, str>)> = makes
             .filter(|(email, _)| wanted.changes_emails || self.addressee(email).is_none())
@@ -267,7 +267,7 @@ impl<'a> People<'a> {
         let locked: Vec<&str> = names.iter().map(|(_, email)| email.as_ref()).collect();
         let now = rows::find_emails(tx, self.workspace, &locked).await?;
         if now.iter().any(|id| !hinted.contains(id)) {
-            // Another partition made somebody with one of them until the lock was there.
+            // Another partition created a user with one of them before the lock.
             return Err(ApplyError::Changed);
         }
         self.locked_emails = names.iter().map(|(_, email)| email.to_string()).collect();
@@ -285,7 +285,7 @@ impl<'a> People<'a> {
         self.miss(tx, &missing).await
     }
 
-    /// The place of a user who is in the store.
+    /// The index of a stored user.
     fn place(&mut self, id: Uuid, is_sure: bool) -> usize {
         let place = *self.by_id.entry(id).or_insert(self.people.len());
         if place == self.people.len() {
@@ -306,7 +306,7 @@ impl<'a> People<'a> {
         place
     }
 
-    /// Takes over the row of a user who has a place.
+    /// Sets the row of a user with an index.
     fn take(&mut self, user: StoredUser) {
         let Some(place) = self.by_id.get(&user.service_id).copied() else { return };
         self.has_email(place, user.email.as_deref());
@@ -327,8 +327,8 @@ impl<'a> People<'a> {
         }
     }
 
-    /// Some were not found. Those of whom only objects said that they are there are not; the
-    /// others were erased meanwhile.
+    /// Some were not found. Those known only from objects do not exist; the others were erased
+    /// meanwhile.
     async fn miss(&mut self, tx: &mut Tx, missing: &HashSet<Uuid>) -> Result<(), ApplyError> {
         let mut sure = HashSet::new();
         for id in missing {
@@ -340,7 +340,7 @@ impl<'a> People<'a> {
         if sure.is_empty() {
             return Ok(());
         }
-        // Who is still named by an identifier would be missing each time.
+        // A user who is still referenced by an identifier would be missing each time.
         let is_missing = |place: &usize| sure.contains(&self.people[*place].user.service_id);
         let external_ids: Vec<&str> = self
             .external_ids
@@ -361,7 +361,7 @@ impl<'a> People<'a> {
         Err(ApplyError::Changed)
     }
 
-    /// Whom an object means, by their place; it may make them.
+    /// The index of the user that an object identifies; it may create the user.
     pub fn meant(&mut self, object: &'a Object<'a>, received_at: i64) -> Result<usize, Dropped> {
         let makes = !object.update_only();
         let found = match object.user() {
@@ -478,7 +478,8 @@ impl<'a> People<'a> {
         Ok(Ok(misfits))
     }
 
-    /// Locks and reads the activity of some, who are all to be here: whoever is not is gone.
+    /// Locks and reads the activity of some users, all of which must exist: a missing one was
+    /// erased.
     pub async fn activity(
         &mut self,
         tx: &mut Tx,
@@ -503,7 +504,7 @@ impl<'a> People<'a> {
         Ok(bodies)
     }
 
-    /// Whether somebody is there after all, once their activity was looked for.
+    /// Whether a user exists, after the activity was read.
     pub fn is_known(&self, place: usize) -> bool {
         self.is_there(place)
     }
@@ -512,8 +513,7 @@ impl<'a> People<'a> {
         self.people[place].user.service_id
     }
 
-    /// Writes the profiles that changed, and then activity, by place; answers how many users
-    /// are new.
+    /// Writes the changed profiles, and then activity, by index; returns how many users are new.
     pub async fn write(
         mut self,
         tx: &mut Tx,

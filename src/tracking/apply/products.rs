@@ -14,7 +14,7 @@ pub const MOST: usize = 5_000;
 /// Bytes of names in each of the two generations of [`Known`].
 const MOST_BYTES: usize = 4 << 20;
 
-/// What a name takes beside its bytes: its place in the map, about.
+/// Bytes of a name's entry in the map, in addition to its text.
 const NAME_OVERHEAD: usize = 48;
 
 /// What this process knows of the lists.
@@ -27,8 +27,8 @@ pub struct Products {
 /// so, and one for which there was no room never is.
 type Names = HashMap<i32, HashMap<Box<str>, bool>>;
 
-/// What was asked about in two generations: a new one begins when the current one is full, and
-/// what is not asked about in a whole generation is forgotten.
+/// The recently used names, in two generations: a new one starts when the current one is full, and
+/// names that are not used in a whole generation are dropped.
 #[derive(Debug, Default)]
 struct Known {
     current: Names,
@@ -62,7 +62,7 @@ impl Known {
     }
 }
 
-/// What became of purchases of a workspace.
+/// The outcome of purchases of a workspace.
 #[derive(Debug, Default)]
 pub struct Listed {
     workspace: i32,
@@ -73,9 +73,8 @@ pub struct Listed {
 }
 
 impl Products {
-    /// Lists what was bought, as far as there is room. Asks the store only about products that
-    /// this process has not seen lately; whoever else lists any waits for the end of the
-    /// transaction.
+    /// Lists the bought products, as far as there is room. Queries the store only about products
+    /// that this process has not seen recently; other writers wait for the end of the transaction.
     pub async fn list<'a>(
         &self,
         tx: &mut Tx,
@@ -93,7 +92,7 @@ impl Products {
         Ok(listed)
     }
 
-    /// Takes note of what is listed, once that is committed.
+    /// Stores in the cache what is listed, once that is committed.
     pub fn learn(&self, Listed { workspace, products, .. }: Listed) {
         let mut known = self.known.lock();
         for (product, is_listed) in products {
@@ -120,7 +119,8 @@ impl Products {
     }
 }
 
-/// Lists what of `asked` is not listed and has room; answers of each whether it is listed now.
+/// Lists those of `asked` that are not listed and have room; returns for each whether it is listed
+/// now.
 async fn list_new(
     tx: &mut Tx,
     workspace: i32,
@@ -165,7 +165,7 @@ mod tests {
         let names = known.current.values().chain(known.former.values());
         let bytes: usize = names.flat_map(|names| names.keys()).map(|name| name.len()).sum();
         assert!(bytes <= 2 * MOST_BYTES, "{bytes}");
-        // What was learned last is known still.
+        // The last names are still known.
         assert_eq!(known.is_listed(99, &name(MOST - 1)), Some(false));
         assert_eq!(known.is_listed(99, &name(MOST - 2)), Some(true));
         assert_eq!(known.is_listed(0, &name(0)), None);

@@ -2,8 +2,8 @@
 
 use store::{StoreError, Tx, insert_rows, on};
 
-/// Makes whoever else wants to add products wait for the end of this transaction; SQLite has
-/// one writer anyway.
+/// Blocks other writers of products until the end of this transaction; SQLite has one writer
+/// anyway.
 pub async fn lock_products(tx: &mut Tx, workspace: i32) -> Result<(), StoreError> {
     if let Tx::Postgres(tx) = tx {
         sqlx::query("SELECT 1 FROM workspaces WHERE id = $1 FOR NO KEY UPDATE")

@@ -1,4 +1,4 @@
-//! What applying counts; told once it is committed.
+//! The counts of applying, reported once it is committed.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ kit::named! {
     /// Why an object came to nothing.
     #[derive(PartialOrd, Ord)]
     pub enum Dropped {
-        /// Nobody has the identifier, and the object makes nobody.
+        /// Unknown identifier, and the object creates no user.
         UnknownUser = "unknown_user",
-        /// Who had the identifier was erased after the object was taken in.
+        /// The user was erased after the object was accepted.
         Erased = "erased",
         /// The profile would be too large.
         TooLarge = "too_large",
@@ -22,7 +22,7 @@ kit::named! {
     }
 }
 
-/// A change that did not fit, for somebody who looks for its cause.
+/// A change that did not match, for the log.
 #[derive(Debug)]
 struct Misfit {
     user: Uuid,
@@ -31,7 +31,7 @@ struct Misfit {
     request_id: Option<String>,
 }
 
-/// What became of objects.
+/// The outcome of objects.
 #[derive(Debug, Default)]
 pub struct Tally {
     applied: [u64; Kind::ALL.len()],
@@ -51,7 +51,7 @@ pub struct Tally {
     pub triggered: u64,
     /// Starts of campaigns that purchases were too old for.
     pub stale_triggers: u64,
-    /// What is known of the lists from now on.
+    /// The new state of the lists.
     pub listed: Vec<Listed>,
     /// Purchases in currencies that the workspace has no rate for.
     without_rate: BTreeMap<String, u64>,
@@ -99,7 +99,7 @@ impl Tally {
         }
     }
 
-    /// Tells the metrics.
+    /// Updates the metrics.
     pub fn emit(self) {
         for kind in Kind::ALL {
             metrics::counter!("longshore_track_applied_total", "array" => kind.name())
@@ -118,7 +118,8 @@ impl Tally {
                 changes = self.misfits,
                 %user,
                 request_id,
-                "changes of custom attributes ignored: they do not fit the stored values"
+                "changes of custom attributes ignored: they do not match the type of the stored \
+                 values"
             );
         }
         metrics::counter!("longshore_track_names_forgotten_total").increment(self.names_forgotten);

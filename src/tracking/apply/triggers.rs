@@ -1,10 +1,9 @@
-//! What purchases start: campaigns whose trigger they match (deploy/README.md, Campaigns and
-//! Canvases).
+//! Starts the campaigns whose trigger purchases match (deploy/README.md, Campaigns and Canvases).
 //!
-//! Each purchase object starts a campaign once for its user, whatever its quantity: it is one
-//! thing that somebody did. The users of a batch are in one order together, as far as there is
-//! room in it; who bought twice is in a second one as well, since a dispatch has one message for
-//! a user. The orders begin in the transaction that counts the purchases: exactly once.
+//! Each purchase object starts a campaign once for its user, whatever its quantity. The users of a
+//! batch share an order, as far as there is room in it; a user with two purchases is in a second
+//! one as well, because a dispatch has one message per user. The orders start in the transaction
+//! that counts the purchases: exactly once.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,12 +11,12 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::Deed;
-use super::heeded::{Heeded, Triggered};
+use super::heeded::{CampaignRules, Triggered};
 use super::people::People;
 use crate::audience::has_properties;
 use crate::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
 
-/// Users of an order, and bytes of what they bought, at most.
+/// Maximum number of users of an order, and bytes of their purchases.
 const MOST_USERS: usize = 500;
 const MOST_BYTES: usize = 1 << 20;
 
@@ -30,7 +29,7 @@ pub(super) struct Place<'a> {
     pub request_id: &'a str,
 }
 
-/// A user whom a purchase starts a campaign for, and the properties of that purchase as JSON.
+/// A user with a purchase that starts a campaign, and the properties of that purchase as JSON.
 type Start<'a> = (Uuid, Option<&'a str>);
 
 /// The orders that deeds come to, those of a user together; and how many starts there would be
@@ -38,16 +37,16 @@ type Start<'a> = (Uuid, Option<&'a str>);
 pub(super) fn orders(
     deeds: &[(usize, Deed<'_>)],
     people: &People<'_>,
-    heeded: &Heeded,
+    rules: &CampaignRules,
     place: Place<'_>,
 ) -> (Vec<Order>, u64) {
-    if heeded.triggered.is_empty() {
+    if rules.triggered.is_empty() {
         return (Vec::new(), 0);
     }
     let mut starts = Starts::default();
     for (at, deed) in deeds {
         if let Deed::Purchase(purchase, received_at) = deed
-            && let Some(campaigns) = heeded.triggered.get(purchase.product_id.as_ref())
+            && let Some(campaigns) = rules.triggered.get(purchase.product_id.as_ref())
             && people.is_known(*at)
         {
             let properties = purchase.properties.as_ref().map(|json| json.get());
@@ -59,7 +58,7 @@ pub(super) fn orders(
     (starts.orders(place), stale)
 }
 
-/// Whom campaigns start for.
+/// The starts of campaigns.
 #[derive(Default)]
 struct Starts<'a> {
     /// How often, so far.
@@ -70,7 +69,7 @@ struct Starts<'a> {
     stale: u64,
 }
 
-/// Users whom a campaign starts for in one order, if there is room.
+/// Users of a campaign's start in one order, if there is room.
 type Together<'a> = (Option<&'a Triggered>, Vec<Start<'a>>);
 
 impl<'a> Starts<'a> {
@@ -112,7 +111,7 @@ impl<'a> Starts<'a> {
     }
 }
 
-/// How many of some, at least one, there is room for in an order.
+/// How many of the users, at least one, fit into an order.
 fn fitting(users: &[Start<'_>]) -> usize {
     let mut bytes = 0;
     let fits = users.iter().take(MOST_USERS).take_while(|(_, properties)| {

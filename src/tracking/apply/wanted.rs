@@ -1,4 +1,4 @@
-//! What objects ask for: the identifiers they name, and what is done with whom these are.
+//! The needs of objects: their identifiers, and the changes of the identified users.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use crate::users::service_id;
 pub struct Wish {
     /// One changes the profile.
     pub changes: bool,
-    /// When the first and the last one were taken in that would make the user.
+    /// When the first and the last objects that would create the user were accepted.
     pub makes: Option<(i64, i64)>,
 }
 
@@ -39,12 +39,12 @@ pub struct Wanted<'a> {
     pub service_ids: HashMap<Uuid, Wish>,
     /// As emails are compared.
     pub emails: HashMap<Cow<'a, str>, Wish>,
-    /// An object gives somebody another email, or takes theirs.
+    /// An object changes or removes a user's email.
     pub changes_emails: bool,
 }
 
 impl<'a> Wanted<'a> {
-    /// Of objects, each with when it was taken in.
+    /// The needs of objects, each with the time when it was accepted.
     pub fn of(objects: &[(i64, &'a Object<'a>)]) -> Self {
         let mut wanted = Self::default();
         for (received_at, object) in objects {

@@ -15,7 +15,7 @@ fn request() -> Request {
     Request { workspace: 7, received_at: NOW, partitions: 8, request_id: "r".into(), alias: None }
 }
 
-/// The answer and the messages as text by partition, or the status's message and its errors.
+/// The response and the messages as text by partition, or the status's message and its errors.
 type Outcome = Result<(Value, BTreeMap<i32, String>), (String, Vec<Value>)>;
 
 fn take(body: impl Into<String>) -> Outcome {
@@ -44,7 +44,7 @@ fn taken(kind: Kind, object: &str) -> String {
     objects.strip_suffix("]}").unwrap().to_owned()
 }
 
-/// What an object is refused with; the rest of the request is taken.
+/// The errors of a rejected object; the rest of the request is accepted.
 fn refused(kind: Kind, object: &str) -> Vec<String> {
     let array = kind.name();
     let name = if kind == Kind::Events { "purchases" } else { "events" };
@@ -169,7 +169,7 @@ fn what_is_wrong_is_said_by_its_member() {
         ("currency", "null", "currency: is required"),
         ("currency", r#""usd""#, "currency: "),
         ("currency", r#""HRK""#, "currency: HRK was replaced by EUR"),
-        ("currency", r#""XTS""#, "currency: XTS is no currency"),
+        ("currency", r#""XTS""#, "currency: XTS is not a currency for payments"),
         ("currency", r#""Euro""#, "currency: expected an ISO 4217 code"),
         ("price", "null", "price: is required"),
         ("price", r#""1.5""#, "price: expected a number"),
@@ -208,7 +208,7 @@ fn what_is_wrong_is_said_by_its_member() {
     ] {
         let mut object = with(name, value);
         if ["service_id", "user_alias", "email"].contains(&name) {
-            // Beside a stronger one it identifies nobody, whatever it is.
+            // Next to a stronger identifier it identifies nobody, whatever its value.
             taken(Kind::Purchases, &object);
             object = object.replace(r#""external_id":"e""#, r#""external_id":null"#);
         }
@@ -357,7 +357,7 @@ fn lengths_are_of_characters_and_payloads_of_bytes() {
     let spaced = property(51_200).replace(":[", "  :  [  ");
     taken(Kind::Purchases, &with("properties", &spaced));
     let problems = refused(Kind::Purchases, &with("properties", &property(51_201)));
-    assert_eq!(problems, ["properties: with arrays or objects, 51200 bytes are the most"]);
+    assert_eq!(problems, ["properties: with arrays or objects, must have at most 51200 bytes"]);
     let flat: Vec<_> = (0..300).map(|n| format!("\"{n}\":\"{}\"", "x".repeat(200))).collect();
     taken(Kind::Purchases, &with("properties", &format!("{{{}}}", flat.join(","))));
 }
@@ -506,7 +506,7 @@ fn an_object_has_so_many_members_and_no_more() {
     let most = json::MOST_MEMBERS;
     taken(Kind::Purchases, &purchase(&members(most - 5)));
     let problems = refused(Kind::Purchases, &purchase(&members(most - 4)));
-    assert_eq!(problems, ["the object: has more than 10000 members"]);
+    assert_eq!(problems, ["the object: has more than 10000 fields"]);
     for (kind, member) in [(Kind::Purchases, "properties"), (Kind::Attributes, "custom_attributes")]
     {
         let object = |count| match kind {
@@ -516,7 +516,7 @@ fn an_object_has_so_many_members_and_no_more() {
         taken(kind, &object(most));
         assert_eq!(
             refused(kind, &object(most + 1)),
-            [format!("{member}: has more than 10000 members")]
+            [format!("{member}: has more than 10000 fields")]
         );
     }
     for (field, value) in [
@@ -526,7 +526,7 @@ fn an_object_has_so_many_members_and_no_more() {
         let object = format!(r#"{{"external_id":"e","{field}":{value}}}"#);
         let problems = refused(Kind::Attributes, &object);
         assert!(problems[0].starts_with(field), "{problems:?}");
-        assert!(problems[0].ends_with("has more than 10000 members"), "{problems:?}");
+        assert!(problems[0].ends_with("has more than 10000 fields"), "{problems:?}");
     }
     // Of a value everything is kept.
     let value = format!(r#"{{"external_id":"e","a":{{{}}}}}"#, members(most + 1));

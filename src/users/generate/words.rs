@@ -1,6 +1,6 @@
-//! The words that generated users are made of.
+//! The words of generated users.
 
-/// Where somebody lives, with names and phrases as they are written there.
+/// A place, with its names and phrases.
 pub struct Place {
     pub country: &'static str,
     pub language: &'static str,
@@ -11,7 +11,7 @@ pub struct Place {
     /// The country's prefix, and how many digits follow it.
     pub dial: &'static str,
     pub digits: u32,
-    /// Given names and the gender that goes with them.
+    /// Given names with their gender.
     pub given: &'static [(&'static str, &'static str)],
     pub family: &'static [&'static str],
     pub phrases: &'static [&'static str],

@@ -8,20 +8,20 @@ use kit::words::beginning;
 const COLUMNS: usize = 8;
 const SHOWN: usize = 32;
 
-/// What is wrong with a file that begins with this line; none where it may be lines of JSON.
+/// The problem of a file that begins with this line; none if it may be lines of JSON.
 pub fn problem(name: &str, line: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(line).ok()?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim();
     if text == "[" || text.starts_with("[{") {
         return Some(
-            "this is a JSON array, not newline-delimited JSON: write one object a line, such as \
+            "this is a JSON array, not newline-delimited JSON: write one object per line, such as \
              with `jq -c '.[]'`"
                 .into(),
         );
     }
     if text == "{" {
         return Some(
-            "this is JSON over several lines, not newline-delimited JSON: write one object a \
+            "this is JSON over several lines, not newline-delimited JSON: write one object per \
              line, such as with `jq -c .`"
                 .into(),
         );
@@ -33,7 +33,7 @@ pub fn problem(name: &str, line: &[u8]) -> Option<String> {
     (columns.is_some() || is_named_so(name)).then(|| {
         let columns = columns.map(|columns| format!(" with the columns {columns}"));
         format!(
-            "this is CSV{}, not newline-delimited JSON: write one JSON object a line, with the \
+            "this is CSV{}, not newline-delimited JSON: write one JSON object per line, with the \
              columns as its fields",
             columns.unwrap_or_default()
         )

@@ -107,7 +107,7 @@ pub fn read(
                 }
                 Err(ref error) => {
                     batch.broken_files += 1;
-                    Some(format!("the file cannot be read further: {error}"))
+                    Some(format!("cannot read the rest of the file: {error}"))
                 }
             };
             batch.lines += u64::from(read.is_ok());
@@ -125,7 +125,7 @@ pub fn read(
             }
         }
     }
-    // Whoever is not listening any more has said why.
+    // A closed receiver has reported its reason.
     let _ = to_writer.blocking_send(batch);
 }
 
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn gzip_is_unpacked_and_a_torn_file_is_told() {
         let whole = gzip("{\"email\":\"a@b\"}\n{\"email\":\"c@d\"}\n");
-        // Two members, as `cat a.gz b.gz` makes them.
+        // Two gzip members, as in `cat a.gz b.gz`.
         let twice = [whole.clone(), whole.clone()].concat();
         let torn = whole[..whole.len() - 6].to_vec();
         let batches = read_all(

@@ -1,14 +1,14 @@
-//! Who is meant by a record, and what that makes of the rows.
+//! Finds the user of a record, and changes the rows.
 //!
-//! Everything that a batch could touch is looked up at once; then the records are applied one
-//! after the other, each seeing what those before it did; then the users that changed are
-//! written, each once.
+//! All users that a batch could touch are looked up together; then the records are applied one
+//! after the other, each with the effects of those before; then the changed users are written, each
+//! once.
 //!
-//! Of a record's identifiers the first that is known decides: service_id, external_id, alias.
-//! An email names a user only where the record has none of these: of several with the address
-//! the one written last that has an external_id, and if none has, the one written last. A
-//! profile that is replaced keeps its service_id, its bucket, and the identifiers that the
-//! record does not speak of: who somebody is does not go with what is known of them.
+//! Of a record's identifiers, the first known one decides: service_id, external_id, alias. An email
+//! identifies a user only if the record has none of these: of several users with the address, the
+//! one written last that has an external_id, or else the one written last. A replaced profile keeps
+//! its service_id, its bucket, and the identifiers that the record does not contain: a user's
+//! identity is independent of the profile.
 
 use std::collections::{HashMap, HashSet};
 
@@ -65,7 +65,7 @@ pub struct People {
 }
 
 impl People {
-    /// Everybody whom one of the records may mean.
+    /// All users that one of the records may identify.
     pub async fn look_up(
         tx: &mut Tx,
         workspace: i32,
@@ -131,7 +131,7 @@ impl People {
         place
     }
 
-    /// Applies a record; the error says why it cannot be.
+    /// Applies a record, or returns the error.
     pub fn apply(
         &mut self,
         record: &Record,
@@ -181,7 +181,7 @@ impl People {
             .iter()
             .find_map(|alias| Some((alias, self.owner(Kind::Alias, &alias.key())?)))
         {
-            // With another external_id it is somebody else.
+            // With another external_id it is another user.
             if external_id.is_some() && self.people[place].external_id.is_some() {
                 return Err(self.clash(alias_text(alias), place));
             }
@@ -244,8 +244,8 @@ impl People {
         }
     }
 
-    /// Writes the users that changed. Identifiers before profiles before activity, each in the
-    /// order of their keys: writers who meet wait for each other and never in a circle.
+    /// Writes the changed users. Identifiers before profiles before activity, each in the order of
+    /// their keys, so that writers never deadlock.
     pub async fn write(
         self,
         tx: &mut Tx,
@@ -266,7 +266,7 @@ impl People {
             let Some(change) = person.change else { continue };
             let mut packed = change.activity;
             packed.prune(today);
-            // Nobody's new activity needs no row; what somebody had is replaced with nothing.
+            // Empty new activity needs no row; existing activity is replaced with nothing.
             if person.stored.is_some() || !packed.is_empty() {
                 activity.push((key, person.service_id, packed.encode()));
             }
@@ -300,7 +300,7 @@ impl Person {
     }
 }
 
-/// Whether nothing but an email says who is meant.
+/// Whether only an email identifies the user.
 fn by_email_only(record: &Record) -> bool {
     record.service_id.is_none() && record.external_id.is_none() && record.aliases.is_empty()
 }
@@ -313,7 +313,7 @@ fn time_json(ms: i64) -> String {
     format!("\"{}\"", format_time(ms))
 }
 
-/// The profile that a record makes, and whose it is. `before` is the user as it was.
+/// The profile of a record, and its user. `before` is the user as it was.
 fn merge(record: &Record, service_id: Uuid, before: Option<&Person>) -> (Person, Profile) {
     let mut profile = record.profile.clone();
     profile.set_text(Field::ServiceId, &service_id.to_string());

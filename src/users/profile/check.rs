@@ -17,7 +17,7 @@ pub const GROUP_STATES: &[&str] = &["subscribed", "unsubscribed"];
 pub const TOKEN_KINDS: &[&str] = &["alert", "live_activity"];
 pub const GENDERS: &[&str] = &["M", "F", "O", "N", "P", "nil"];
 
-/// The value of a field in the form in which it is stored; none where it has no data.
+/// The stored form of a field's value; none without data.
 pub fn value(
     field: Field,
     json: &str,
@@ -65,7 +65,7 @@ pub fn value(
     checked.map_err(|reason| FieldError::new(field.name(), reason))
 }
 
-/// Checks the fields that are strings with a form of their own.
+/// Checks the string fields with special formats.
 fn plain(field: Field, text: &str) -> Result<(), String> {
     let form = |good: bool, meant: &str| if good { Ok(()) } else { Err(meant.to_owned()) };
     match field {
@@ -86,9 +86,11 @@ fn plain(field: Field, text: &str) -> Result<(), String> {
         Field::Language => {
             form(codes::is_language(text), "expected an ISO 639-1 code of two lower-case letters")
         }
-        Field::TimeZone => {
-            form(jiff::tz::db().get(text).is_ok(), "expected a name of the IANA time zone database")
-        }
+        Field::TimeZone => form(
+            jiff::tz::db().get(text).is_ok(),
+            "expected a name from the IANA time zone \
+                                                    database",
+        ),
         _ => Ok(()),
     }
 }
@@ -114,8 +116,8 @@ fn is_e164(text: &str) -> bool {
     })
 }
 
-/// An address by its form: `local@domain`, without quotes, comments or address literals, where
-/// letters may be of any script. Whether mail gets there is another question.
+/// Checks the format of an email address: `local@domain`, without quotes, comments or address
+/// literals, with letters of any script. Does not check that mail can be delivered.
 pub fn email(text: &str) -> Result<(), String> {
     let good = text
         .split_once('@')
@@ -241,7 +243,7 @@ pub fn aliases_json(aliases: &[Alias]) -> String {
     format!("[{}]", objects.join(","))
 }
 
-/// Custom attributes, each value as it came; what is null is absent.
+/// Custom attributes, each value unchanged; null counts as absent.
 fn custom_attributes(json: &str) -> Result<Option<String>, FieldError> {
     let field = Field::CustomAttributes.name();
     let members: Members<'_> =
@@ -276,7 +278,7 @@ pub fn attribute_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("an attribute has an empty name".to_owned());
     }
-    check_short(name).map_err(|why| format!("the name of an attribute {why}"))
+    check_short(name).map_err(|why| format!("an attribute name {why}"))
 }
 
 /// What a member of an object in an array may be.
@@ -337,7 +339,7 @@ fn objects(
     shape: Shape,
     ignored: &mut Vec<String>,
 ) -> Result<Option<String>, FieldError> {
-    // Not all objects at once: the members of a `{}` have a hundred times its bytes.
+    // Not all objects together: the fields of a `{}` need a hundred times its bytes.
     let items: Vec<&RawValue> =
         json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
     let mut out = String::with_capacity(json.len());

@@ -33,8 +33,8 @@ pub(crate) struct Token {
     /// 1 to 100 characters, unique.
     #[serde(deserialize_with = "one::<KeyName, _>")]
     pub name: String,
-    /// What requests carry as bearer: at least 20 printable characters. Another secret is
-    /// a rotation: the former one ends.
+    /// What requests carry as bearer: at least 20 printable characters. Another secret is a
+    /// rotation: the previous one ends.
     #[serde(deserialize_with = "one::<KeySecret, _>")]
     #[schemars(with = "String")]
     pub secret: SecretString,
@@ -75,7 +75,7 @@ pub(crate) struct Permissions {
 /// What a user may do in a workspace.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct WorkspacePermissions {
-    /// The name of a workspace that there is, or that the same file declares.
+    /// The name of an existing workspace, or of one in the same file.
     #[serde(deserialize_with = "one::<WorkspaceName, _>")]
     pub workspace: String,
     #[serde(default, deserialize_with = "list::<Name, _>")]

@@ -24,7 +24,7 @@ use crate::workspaces::settings::Secret;
 use crate::workspaces::template_data::{self, data_name};
 use template::{Names, Template};
 
-const SAME: &str = "an earlier one has the same";
+const SAME: &str = "duplicate of an earlier one";
 
 impl Document<'_> {
     /// Notes each item of a list that has what an earlier one has.
@@ -52,7 +52,7 @@ impl Document<'_> {
     fn former_secret(&mut self, path: &[String], pair: Option<(&Option<Secret>, &Option<Secret>)>) {
         if let Some((None, Some(_))) = pair {
             let path = [path, &steps!["secret_old"]].concat();
-            self.refuse(&path, "there must be a new secret next to it");
+            self.refuse(&path, "needs a new secret next to it");
         }
     }
 
@@ -76,7 +76,7 @@ pub(super) fn workspace(is: &Declaration, document: &mut Document<'_>) {
         if let Err(error) = Currency::read(code) {
             document.refuse(&path, error);
         } else if *code == is.currency {
-            document.refuse(&path, "this is the workspace's own currency");
+            document.refuse(&path, "is the workspace's own currency");
         }
     }
     for budget in is.rate_limits.keys() {
@@ -98,7 +98,7 @@ pub(super) fn workspace(is: &Declaration, document: &mut Document<'_>) {
         let fields = steps!["catalogs", i, "fields"];
         document.distinct(&fields, "name", catalog.fields.iter().map(|field| &field.name));
         if catalog.fields.len() > MAX_FIELDS {
-            document.refuse(&fields, format!("a catalog has at most {MAX_FIELDS} fields"));
+            document.refuse(&fields, format!("a catalog can have at most {MAX_FIELDS} fields"));
         }
     }
     document.distinct(&steps!["segments"], "id", is.segments.iter().map(|segment| segment.id));
@@ -238,7 +238,7 @@ fn campaigns(is: &Declaration, document: &mut Document<'_>) {
             email.get("body").and_then(Value::as_str).is_some_and(|body| !body.is_empty())
         };
         if campaign.email.as_ref().is_some_and(|email| !has_body(email)) {
-            refuse("email", "body", &"it is missing: expected a text");
+            refuse("email", "body", &"is missing: expected a string");
         }
         if let Some(audience) = &campaign.audience {
             let read = Audience::read(&Value::Object(audience.clone()));
@@ -273,9 +273,9 @@ fn check_type(campaign: &DeclaredCampaign, refuse: &mut dyn FnMut(&str, &str, &d
     let name = kind.name();
     for (field, is_there, allowed, required) in fields {
         if is_there && !allowed.contains(kind) {
-            refuse(field, "", &format!("a campaign of the type {name} has no {field}"));
+            refuse(field, "", &format!("not allowed in a campaign of type {name}"));
         } else if !is_there && required.contains(kind) {
-            refuse(field, "", &format!("a campaign of the type {name} needs it"));
+            refuse(field, "", &format!("required in a campaign of type {name}"));
         }
     }
 }
@@ -303,14 +303,14 @@ fn storage(storage: &Storage, document: &mut Document<'_>) {
     if let Some(s3) = &storage.s3 {
         let mut refuse = |field: &str, text| document.refuse(&steps!["storage", "s3", field], text);
         if s3.access_key_id.is_some() != s3.secret_access_key.is_some() {
-            let text = "it goes with secret_access_key; without both, the machine's own \
-                        credentials are used";
+            let text = "requires secret_access_key; without both, the machine's own credentials \
+                        are used";
             refuse("access_key_id", text);
         } else if s3.session_token.is_some() && s3.access_key_id.is_none() {
-            refuse("session_token", "it goes with access_key_id and secret_access_key");
+            refuse("session_token", "requires access_key_id and secret_access_key");
         }
         if s3.region.is_none() && s3.endpoint.is_none() {
-            refuse("region", "it is missing, such as eu-west-1");
+            refuse("region", "is missing, such as eu-west-1");
         }
     }
     if let Some(azure) = &storage.azure
@@ -334,7 +334,7 @@ pub(super) fn company(is: &Company, document: &mut Document<'_>) {
             for (t, team) in workspace.teams.iter().enumerate() {
                 if team.id.is_none() && team.name.is_none() {
                     let path = [&path[..], &steps![w, "teams", t, "id"]].concat();
-                    document.refuse(&path, "a team has an id or a name");
+                    document.refuse(&path, "a team needs an id or a name");
                 }
             }
         }

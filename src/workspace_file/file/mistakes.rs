@@ -1,4 +1,4 @@
-//! What is wrong with the form of the file, in the words of who writes it.
+//! Errors in the form of the file, for its author.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,8 @@ use kit::words::{beginning, nearest};
 const SHOWN: usize = 64;
 
 /// What to look at where the file has no structure.
-const INDENTATION: &str = "is it indented as it should be? Fields of one object begin in the same \
-                           column, after spaces and no tabs, and a text with `: ` or ` #` in it \
-                           stands in quotes";
+const INDENTATION: &str = "check the indentation: fields of one object begin in the same column, \
+                           after spaces, not tabs. A string with `: ` or ` #` needs quotes";
 
 pub(super) fn in_words(error: &Error) -> String {
     let text = error.render_with_formatter(&UserMessageFormatter);
@@ -38,13 +37,13 @@ pub(super) fn unknown_field(field: &str, expected: &[&'static str]) -> String {
     }
     let places = places(field);
     if places.is_empty() {
-        return format!("{shown}; the fields here are {}", expected.join(", "));
+        return format!("{shown}; expected one of {}", expected.join(", "));
     }
     let places = Vec::from_iter(places).join(", ");
-    format!("{shown}; is it indented as it should be? It is a field of {places}")
+    format!("{shown}; check its indentation: it is a field of {places}")
 }
 
-/// What has a field of this name, as paths of the file.
+/// The paths in the file that have a field with this name.
 fn places(field: &str) -> BTreeSet<String> {
     let schema: Value = serde_json::from_str(&json_schema()).unwrap_or_default();
     let mut places = BTreeSet::new();
@@ -71,7 +70,7 @@ fn find(all: &Value, schema: &Value, path: &str, field: &str, places: &mut BTree
     }
     for (name, below) in schema["properties"].as_object().into_iter().flatten() {
         if name == field {
-            places.insert(if path.is_empty() { "the document itself".into() } else { path.into() });
+            places.insert(if path.is_empty() { "the top level".into() } else { path.into() });
         }
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
         find(all, below, &path, field, places);

@@ -1,8 +1,8 @@
 //! A document of the file as a tree in which each value has its line, and how serde reads types
-//! out of it.
+//! from it.
 //!
-//! Text is read from the environment where it has `${NAME}`, except in what is kept as it is
-//! written: values that are read as JSON of any form.
+//! `${NAME}` is replaced from the environment, except in values that are kept as written: JSON of
+//! any form.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -114,7 +114,7 @@ impl Node {
         }
     }
 
-    /// What is at a path, or as far along it as there is something.
+    /// The value at a path, or the last existing value along it.
     pub(super) fn find(&self, path: &[String]) -> Found {
         let mut found = Found { line: self.line, name_line: self.line, ..Found::default() };
         let mut node = Some(self);
@@ -143,7 +143,7 @@ impl Node {
         found
     }
 
-    /// Types are read without what is at a path from now on.
+    /// Removes the value at a path.
     pub(super) fn refuse(&mut self, path: &[String]) {
         let Some((step, rest)) = path.split_first() else {
             self.content = Content::Refused;
@@ -219,7 +219,7 @@ impl de::Error for Wrong {
         Self::new(text.to_string())
     }
 
-    // Without what was found: it may be secret.
+    // Without the value, which may be secret.
     fn invalid_type(_: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
         Self::new(format!("expected {expected}"))
     }
@@ -233,8 +233,7 @@ impl de::Error for Wrong {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        let text =
-            format!("missing field `{field}`; if it is there, is it indented as the others are?");
+        let text = format!("missing field `{field}`; if it exists, check its indentation");
         Self { is_missing: true, ..Self::new(text) }
     }
 }
@@ -262,9 +261,11 @@ impl<'a> Reader<'a> {
                 let written = self.node.written.and_then(|(from, to)| self.source.get(from..to));
                 written.map_or_else(|| value.to_string().into(), |written| written.trim().into())
             }
-            Content::List(_) => return Err(Wrong::new("expected a text or a number, not a list")),
+            Content::List(_) => {
+                return Err(Wrong::new("expected a string or a number, not a list"));
+            }
             Content::Fields(_) | Content::Refused => {
-                return Err(Wrong::new("expected a text or a number, not fields"));
+                return Err(Wrong::new("expected a string or a number, not fields"));
             }
         };
         expand(&written, self.environment).map_err(Wrong::new)
@@ -303,7 +304,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
 
     numbers! { deserialize_u32 deserialize_u64 deserialize_i32 deserialize_i64 }
 
-    /// As it is written.
+    /// As written.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
         match &self.node.content {
             Content::Text(text) => visitor.visit_str(text),
@@ -354,7 +355,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             Content::Plain(Value::Null) => &[],
             _ => {
                 return Err(Wrong::new(
-                    "expected fields, each as `name: value`; are they indented as they should be?",
+                    "expected fields, each as `name: value`; check the indentation",
                 ));
             }
         };
@@ -437,7 +438,7 @@ impl<'de, 'a, I: Iterator<Item = &'a Field>> MapAccess<'de> for Entries<'a, I> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Wrong> {
-        let field = self.current.take().ok_or_else(|| Wrong::new("a value without its name"))?;
+        let field = self.current.take().ok_or_else(|| Wrong::new("a value without a name"))?;
         let value = seed.deserialize(self.reader.within(&field.value));
         value.map_err(|wrong| wrong.at(&field.name))
     }

@@ -128,46 +128,54 @@ fn each_mistake_in_a_campaign_is_named() {
             "line 3: campaigns[0].type: \"ap\": expected api, transactional",
         ),
         (campaign("").replace(ID, "7"), "line 3: campaigns[0].id: \"7\" is not a UUID"),
-        (campaign(", tags: [a, b, a]"), "line 3: campaigns[0].tags[2]: an earlier one"),
+        (
+            campaign(", tags: [a, b, a]"),
+            "line 3: campaigns[0].tags[2]: duplicate of an earlier \
+                                         one",
+        ),
         (
             campaign(", sla_per_hour: 0, email: {body: x}").replace("api", "transactional"),
             "line 3: campaigns[0].sla_per_hour: \"0\"",
         ),
         (
             campaign(", sla_per_hour: 1"),
-            "line 3: campaigns[0].sla_per_hour: a campaign of the type api has no sla_per_hour",
+            "line 3: campaigns[0].sla_per_hour: not allowed in a campaign of type api",
         ),
-        (campaign(", email: {body: x}"), "line 3: campaigns[0].email: a campaign of the type api"),
+        (
+            campaign(", email: {body: x}"),
+            "line 3: campaigns[0].email: not allowed in a campaign \
+                                          of type api",
+        ),
         (
             campaign(", audience: {push_subscription_status: {comparison: is, value: opted_in}}"),
-            "line 3: campaigns[0].audience: a campaign of the type api has no audience",
+            "line 3: campaigns[0].audience: not allowed in a campaign of type api",
         ),
         (
             campaign("").replace("api", "transactional"),
-            "line 3: campaigns[0].email: a campaign of the type transactional needs it",
+            "line 3: campaigns[0].email: required in a campaign of type transactional",
         ),
         (
             campaign(", email: {subject: x}").replace("api", "transactional"),
-            "line 3: campaigns[0].email.body: it is missing",
+            "line 3: campaigns[0].email.body: is missing",
         ),
         (
             campaign(", email: {body: x}, messages: {}").replace("api", "transactional"),
-            "line 3: campaigns[0].messages: a campaign of the type transactional has no messages",
+            "line 3: campaigns[0].messages: not allowed in a campaign of type transactional",
         ),
         (
             campaign(
                 ", email: {body: x}, variations: [{id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d09}]",
             )
             .replace("api", "transactional"),
-            "line 3: campaigns[0].variations: a campaign of the type transactional has no",
+            "line 3: campaigns[0].variations: not allowed in a campaign of type transactional",
         ),
         (
             campaign(", messages: {}").replace("api", "triggered"),
-            "line 3: campaigns[0].trigger: a campaign of the type triggered needs it",
+            "line 3: campaigns[0].trigger: required in a campaign of type triggered",
         ),
         (
             campaign(", trigger: {purchase: {product_id: tea}}").replace("api", "triggered"),
-            "line 3: campaigns[0].messages: a campaign of the type triggered needs it",
+            "line 3: campaigns[0].messages: required in a campaign of type triggered",
         ),
         (
             campaign(", messages: {}, trigger: {purchase: {product_id: 5}}")
@@ -177,7 +185,7 @@ fn each_mistake_in_a_campaign_is_named() {
         (
             campaign(", messages: {}, trigger: {purchase: {product_id: a}}, audience: {AND: []}")
                 .replace("api", "triggered"),
-            "line 3: campaigns[0].audience.AND: expected an array of at least one",
+            "line 3: campaigns[0].audience.AND: expected a non-empty array",
         ),
         (campaign(", conversion_window: 3w"), "line 3: campaigns[0].conversion_window: \"3w\""),
         (campaign(", variations: [{id: 7}]"), "line 3: campaigns[0].variations[0].id: "),
@@ -186,7 +194,7 @@ fn each_mistake_in_a_campaign_is_named() {
         (campaign(", email: {a: {b: 1}, a: 2}"), "line 3: duplicate mapping key"),
         (
             format!("{}canvases:\n  - {{id: {ID}, name: m}}\n", campaign("")),
-            "line 5: canvases[0].id: an earlier one has the same",
+            "line 5: canvases[0].id: duplicate of an earlier one",
         ),
     ] {
         let problem = problem(&text);
@@ -270,7 +278,7 @@ fn each_mistake_in_channels_is_named() {
         ),
         (
             format!("email: {{smtp: smtp://r, status_postback: {{url: ftp://x, {SECRET}}}}}\n"),
-            "line 2: email.status_postback.url: must be an http or https URL",
+            "line 2: email.status_postback.url: must begin with http:// or https://",
         ),
         (
             format!("email: {{smtp: smtp://r, status_postback: {{{SECRET}}}}}\n"),
@@ -281,7 +289,7 @@ fn each_mistake_in_channels_is_named() {
                 "providers:\n  push: {{url: 'https://x', {}}}\n",
                 SECRET.replace("secret:", "secret_old:")
             ),
-            "line 3: providers.push.secret_old: there must be a new secret",
+            "line 3: providers.push.secret_old: needs a new secret",
         ),
         (
             "email:\n  smtp: smtp://r\n  events_secret: hidden\n".into(),
@@ -293,7 +301,7 @@ fn each_mistake_in_channels_is_named() {
         ),
         (
             format!("providers:\n  whats_app: {{url: /hidden, {SECRET}}}\n"),
-            "line 3: providers.whats_app.url: must be a valid URL",
+            "line 3: providers.whats_app.url: must begin with",
         ),
         (
             "providers: {feedback_secret: whsec_hidden}\n".into(),
@@ -325,7 +333,7 @@ fn each_mistake_in_channels_is_named() {
         ),
         ("segments: [{id: 7, name: s}]\n".into(), "line 2: segments[0].id: \"7\" is not a UUID"),
         (segment("[]"), "line 6: segments[0].audience: expected fields"),
-        (segment("{}"), "line 6: segments[0].audience: a node has one member"),
+        (segment("{}"), "line 6: segments[0].audience: a node must have exactly one field"),
         (
             segment("AND:\n        - {last_used_app: {comparison: is}}"),
             "line 6: segments[0].audience.AND[0].last_used_app.comparison: expected one of",
@@ -341,7 +349,7 @@ fn each_mistake_in_channels_is_named() {
     let twice = format!("{{id: {ID}, channel: sms, from: '12345'}}");
     let text = format!("workspace: a\nsubscription_groups: [{twice}, {twice}]\n");
     let error = read(&text, &environment).map(|_| ()).unwrap_err().to_string();
-    assert!(error.contains("subscription_groups[1].id: an earlier one has the same"), "{error}");
+    assert!(error.contains("subscription_groups[1].id: duplicate of an earlier one"), "{error}");
 }
 
 #[test]
@@ -364,7 +372,7 @@ fn another_shape_is_said_in_words_of_the_file() {
         ),
         (
             "workspace: a\nstorage: s3\n",
-            "line 2: storage: expected fields, each as `name: value`; are they indented as they should be?",
+            "line 2: storage: expected fields, each as `name: value`; check the indentation",
         ),
         ("workspace: a\nkeys: {}\n", "line 2: keys: expected a list, such as [a, b]"),
     ] {
@@ -392,10 +400,13 @@ fn names_the_field_that_was_meant() {
         ("workspace: a\nkeys:\n  - {name: x, secert: y}\n", vec!["line 3", "did you mean secret?"]),
         ("company: A\nscim_token: []\n", vec!["line 2", "did you mean scim_tokens?"]),
         // One level too high, and one too low.
-        ("workspace: a\ncontrol_group:\npercent: 5\n", vec!["line 3", "indented", "control_group"]),
+        (
+            "workspace: a\ncontrol_group:\npercent: 5\n",
+            vec!["line 3", "indentation", "control_group"],
+        ),
         (
             "workspace: a\nexport_limits:\n  users: 1\n  currency: USD\n",
-            vec!["line 4", "indented", "the document itself"],
+            vec!["line 4", "indentation", "the top level"],
         ),
         ("workspace: a\nxyzzy: 1\n", vec!["line 2", "xyzzy", "ip_allowlist"]),
     ] {
@@ -416,7 +427,7 @@ fn asks_about_the_indentation_of_what_is_no_yaml() {
     ] {
         let problem = problem(text);
         assert!(problem.starts_with("line "), "{text}: {problem}");
-        assert!(problem.contains("indented as"), "{text}: {problem}");
+        assert!(problem.contains("indentation"), "{text}: {problem}");
     }
 }
 
@@ -465,7 +476,7 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         ("workspace: a\nip_allowlist:\n  - ::1\n  - x\n".into(), "line 4: ip_allowlist[1]: \"x\""),
         (
             "workspace: a\nrate_limits:\n  users.trak: {requests: 1, seconds: 1}\n".into(),
-            "line 3: rate_limits.users.trak: there is no such budget; there are: campaigns.list,",
+            "line 3: rate_limits.users.trak: unknown rate limit; expected one of campaigns.list,",
         ),
         (
             "workspace: a\nrate_limits: {catalogs: {requests: 0, seconds: 60}}\n".into(),
@@ -482,11 +493,14 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         ("workspace: a\ncontrol_group: {percent: 1.5}\n".into(), "line 2: control_group.percent: "),
         ("workspace: a\ncallbacks: {secret: hush}\n".into(), "line 2: callbacks.secret: "),
         (key("    secret: short\n    permissions: [users.track]\n"), "line 4: keys[0].secret: "),
-        (key(&format!("{secret}    permissions: [users.trak]\n")), "line 5: keys[0].permissions[0]: no such permission: users.trak;"),
+        (key(&format!("{secret}    permissions: [users.trak]\n")), "line 5: \
+                                                                    keys[0].permissions[0]: \
+                                                                    unknown permission: \
+                                                                    users.trak;"),
         (key(&format!("{secret}    permissions: []\n")), "line 5: keys[0].permissions: "),
         (
             key("    secret: ${NOT_SET}\n    permissions: [users.track]\n"),
-            "line 4: keys[0].secret: the environment has no NOT_SET",
+            "line 4: keys[0].secret: environment variable NOT_SET is not set",
         ),
         (
             "workspace: a\napps:\n  - {id: 7, name: x, platform: ios}\n".into(),
@@ -511,7 +525,7 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         ("workspace: a\ncatalogs: [{name: a b}]\n".into(), "line 2: catalogs[0].name: \"a b\""),
         (
             "workspace: a\ncatalogs:\n  - name: x\n  - name: x\n".into(),
-            "line 4: catalogs[1].name: an earlier one",
+            "line 4: catalogs[1].name: duplicate of an earlier one",
         ),
         (
             "workspace: a\ncatalogs: [{name: x, fields: [{name: C, type: text}]}]\n".into(),
@@ -533,7 +547,7 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         ("company: A\nscim_tokens:\n  - {name: t, secret: short}\n".into(), "line 3: scim_tokens[0].secret: "),
         (
             "company: A\ndashboard_users:\n  - {user_name: A@b}\n  - {user_name: a@B}\n".into(),
-            "line 4: dashboard_users[1].user_name: an earlier one",
+            "line 4: dashboard_users[1].user_name: duplicate of an earlier one",
         ),
         (
             "company: A\ndashboard_users:\n  - user_name: a\n    permissions: {workspaces: [{workspace: b c}]}\n".into(),
@@ -543,7 +557,7 @@ fn each_bad_value_is_named_with_its_line_and_path() {
             "company: A\ndashboard_users:\n  - user_name: a\n    permissions: {workspaces: [{workspace: b, teams: [{}]}]}\n".into(),
             "line 4: dashboard_users[0].permissions.workspaces[0].teams[0].id: ",
         ),
-        ("".into(), "it declares no workspace"),
+        ("".into(), "the file declares no workspace"),
     ] {
         let problem = problem(&text);
         assert!(problem.starts_with(expected), "{text}\n{problem}");

@@ -1,4 +1,4 @@
-//! Who waits for whom on PostgreSQL, where edits and what is declared meet.
+//! Locks on PostgreSQL between edits and declarations.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

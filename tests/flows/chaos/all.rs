@@ -61,7 +61,7 @@ fn wanted() -> Vec<(String, Fault)> {
 async fn on_request() {
     tokio::select! {
         () = run() => {}
-        // What is under way is dropped, and the servers are as before.
+        // What is in progress is dropped, and the servers are as before.
         _ = tokio::signal::ctrl_c() => panic!("interrupted"),
     }
 }

@@ -1,5 +1,5 @@
-//! What must come of every call of the mixed load that was acknowledged, and may come of those
-//! whose answer is unknown. Held against the outcome at the end; nothing of it is the program's.
+//! The required effects of every acknowledged request of the mixed load, and the possible effects
+//! of those without a response. Compared with the outcome at the end; independent of the program.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
@@ -52,7 +52,7 @@ struct Pages {
     exports: usize,
     /// Sends that are scheduled.
     schedules: BTreeSet<usize>,
-    /// What must not be, in words.
+    /// What must not be, as text.
     wrong: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ impl Books {
         self.pages().wrong.push(wrong);
     }
 
-    /// What must not be, in words, so far.
+    /// What must not be, as text, so far.
     pub fn wrong(&self) -> Vec<String> {
         self.pages().wrong.clone()
     }
@@ -105,7 +105,7 @@ impl Books {
         self.pages().tracked.merge(tracked);
     }
 
-    /// An export that is done, and the callback that must come of it, to a path.
+    /// An export that is done, and its required callback, to a path.
     pub fn enter_export(&self, ended: Ended, callback: Option<(String, Vec<u8>)>) {
         let mut body = serde_json::json!({ "success": true });
         if let Some(url) = &ended.url {
@@ -159,7 +159,7 @@ impl Books {
         Lost { transactional, schedules: lost_schedules.len() }
     }
 
-    /// How many of all there is, in words.
+    /// How many of all there is, as text.
     pub fn summary(&self) -> String {
         let pages = self.pages();
         let (purchases, events) = pages.tracked.totals();

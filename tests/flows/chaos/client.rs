@@ -1,9 +1,9 @@
-//! Clients of tracking: each sends one request after the other, the same again under the same
-//! key until it is acknowledged, and then enters into its ledger what must come of it.
+//! Clients of tracking: each sends one request after the other, the same again under the same key
+//! until it is acknowledged, and then records the required effect in its ledger.
 //!
-//! About most users all clients write, by all four identifiers; what they do adds up in any
-//! order. What does not, the attributes of a step, is written of each user by one client under
-//! one identifier, so that the last one acknowledged is the one that stays.
+//! About most users all clients write, by all four identifiers; what they do adds up in any order.
+//! What does not, the attributes of a step, is written of each user by one client under one
+//! identifier, so that the last one acknowledged is the one that stays.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ const EVENTS: [&str; 4] = ["seen", "shared", "left", "came back"];
 pub struct Users {
     /// Of the users who were there before, by number.
     pub service_ids: Vec<Uuid>,
-    /// How many more there may be, whom the first object about them makes.
+    /// How many more users may exist, created by their first objects.
     pub new: usize,
     /// The latest moment of what they did.
     pub until: i64,
@@ -148,7 +148,7 @@ pub struct Client {
     ledger: Ledger,
 }
 
-/// A request, and what must come of it.
+/// A request, and its required effect.
 #[derive(Default)]
 pub struct Request {
     attributes: Vec<Value>,
@@ -169,7 +169,7 @@ impl Request {
         Value::from(body).to_string()
     }
 
-    /// The answer takes all of it.
+    /// The response takes all of it.
     fn check(&self, answer: &Value) {
         let processed = |name: &str| answer[name].as_u64().unwrap_or(0) as usize;
         let taken = ["attributes_processed", "events_processed", "purchases_processed"];
@@ -222,7 +222,7 @@ impl Client {
         self.ledger
     }
 
-    /// Sends all of the quota; answers what must come of it.
+    /// Sends all of the quota; returns the required effects.
     pub async fn run(mut self) -> Ledger {
         let mut requests = 0;
         while self.sent.purchases < self.quota.purchases {
@@ -294,7 +294,7 @@ impl Client {
         request
     }
 
-    /// The beginning of an object about somebody; of whom, where it must count.
+    /// The beginning of an object about a user, and the user if it must count.
     fn about_anyone(&mut self) -> (Option<usize>, Map<String, Value>) {
         let identifier = self.random.random_range(0..IDENTIFIERS);
         if !self.doomed.is_empty() && self.random.random_ratio(1, 25) {
@@ -365,8 +365,8 @@ impl Client {
         }
     }
 
-    /// Sends a request to either gateway until it is acknowledged; now and then without
-    /// waiting for the answer.
+    /// Sends a request to either gateway until it is acknowledged; now and then without waiting for
+    /// the response.
     async fn acknowledged(&mut self, key: &str, body: &str) -> Value {
         let since = Instant::now();
         loop {
@@ -393,7 +393,7 @@ impl Client {
         }
     }
 
-    /// Erases some of its users as an operator does. No request about them is under way that
+    /// Erases some of its users as an operator does. No request about them is in progress that
     /// could make them.
     async fn erase(&mut self, dooms: Range<usize>) {
         let since = Instant::now();
@@ -407,7 +407,7 @@ impl Client {
             let output = self.operator.command(&words).await;
             if let Ok(told) = serde_json::from_slice::<Value>(&output.stdout) {
                 let failed = told["failed"].as_array().expect("an array");
-                // It may have been done, and its answer lost.
+                // It may have been done, and its response lost.
                 let is_left = |failed: &&Value| {
                     is_first || !failed["reason"].to_string().contains("no user has")
                 };
@@ -422,7 +422,7 @@ impl Client {
     }
 }
 
-/// Sends a request: the answer that acknowledges it, or why it is to be sent again.
+/// Sends a request: the response that acknowledges it, or why it is to be sent again.
 async fn answered(
     request: reqwest::RequestBuilder,
 ) -> Result<Result<Value, String>, reqwest::Error> {

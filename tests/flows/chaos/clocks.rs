@@ -54,7 +54,7 @@ impl Clocks {
     }
 }
 
-/// Schedules go by the database's clock, when they are made as when they are sent.
+/// Schedules go by the database's clock, both when they are created and when they are sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_whose_clock_is_wrong_takes_schedules() {
     let fleet = Fleet::prepare(Backend::Fleet(0), &[], |_| {}).await;
@@ -83,8 +83,8 @@ async fn a_gateway_whose_clock_is_wrong_takes_schedules() {
     herd.terminate("gateway").await;
 }
 
-/// A storage refuses the only worker for its clock, as long as it is told to, and is then what it
-/// is; a try that counts would be the last.
+/// A storage refuses the only worker for its clock, while it is configured to; a counted attempt
+/// would be the last.
 async fn refused_for_its_clock(place: Place, refuse: PlayTrick, hours: i64, told: &str) {
     let middleman = Middleman::start(place.endpoint(), NO_TRICK).await;
     let settings = [("LONGSHORE_EXPORTS__ATTEMPTS", "1".to_owned())];
@@ -107,7 +107,7 @@ async fn refused_for_its_clock(place: Place, refuse: PlayTrick, hours: i64, told
         herd.each_printed(|_, text| {
             is_said |= text.lines().any(|line| {
                 line.contains("ERROR")
-                    && line.contains("left to a worker whose clock is right")
+                    && line.contains("left for a worker with a correct clock")
                     && line.contains(told)
             });
         });

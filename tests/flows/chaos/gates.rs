@@ -38,7 +38,7 @@ impl Kind {
         [Self::Track, Self::Keyless, Self::Catalog, Self::Send, Self::Transactional];
 }
 
-/// A call that is to be made.
+/// A request to send.
 pub struct Call<'a> {
     pub kind: Kind,
     /// With the workspace's key.
@@ -50,7 +50,7 @@ pub struct Call<'a> {
     pub key: Option<&'a str>,
 }
 
-/// What came of one attempt.
+/// The outcome of one attempt.
 enum Tried {
     Answered(StatusCode, Value),
     /// It cannot have been done.
@@ -65,7 +65,7 @@ pub struct Tally {
     pub calls: usize,
     /// Second attempts.
     pub retries: usize,
-    /// Those of which the second attempt failed, too, or must not be made.
+    /// Those of which the second attempt failed, too, or must not be sent.
     pub failed: usize,
     /// Why attempts failed, and how many for that.
     pub reasons: BTreeMap<String, usize>,
@@ -77,7 +77,7 @@ struct Notes {
     /// From when on the first success of each kind at each gateway is looked for, and when it was.
     since: Option<Instant>,
     first: BTreeMap<(Kind, usize), Instant>,
-    /// Calls that failed and go on, by a number, with their beginning; and when one that began
+    /// Calls that failed and continue, by a number, with their beginning; and when one that began
     /// before `since` was answered last.
     open: BTreeMap<usize, Instant>,
     answered: Option<Instant>,

@@ -1,5 +1,5 @@
 //! Gateways and workers under a supervisor: what ends is started again, and what ends for any
-//! reason but ours is written down.
+//! reason but ours is stored.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ struct Shared {
     members: Mutex<BTreeMap<String, Member>>,
     /// Ends that were nobody's wish.
     ends: Mutex<Vec<String>>,
-    /// Times that one ended before it was ready, such as where what it needs is away.
+    /// Times that one ended before it was ready, such as where what it needs is down.
     false_starts: Mutex<usize>,
 }
 
@@ -55,7 +55,7 @@ pub struct Herd {
 }
 
 impl Herd {
-    /// Nobody yet, with the settings of an installation and beside it.
+    /// Nobody yet, with the settings of an installation and next to it.
     pub fn of(fleet: &Fleet) -> Self {
         Self {
             shared: Arc::default(),
@@ -73,8 +73,8 @@ impl Herd {
         f(self.members().get_mut(name).unwrap_or_else(|| panic!("no process {name}")))
     }
 
-    /// Starts a process and keeps it running: the binary under test with these words, and
-    /// variables beside those of all.
+    /// Starts a process and keeps it running: the binary under test with these words, and variables
+    /// in addition to the common ones.
     pub fn add(&mut self, name: &str, words: &[&str], variables: &[(&str, String)]) {
         let ops = free_port();
         let own = [("LONGSHORE_OPS_LISTEN", format!("127.0.0.1:{ops}"))];
@@ -180,7 +180,7 @@ impl Herd {
         self.with(name, |member| member.is_ready = false);
     }
 
-    /// Starts a process that was told to end.
+    /// Starts a process that was asked to stop.
     pub fn start(&self, name: &str) {
         self.with(name, |member| (member.is_leaving, member.due) = (false, Some(Instant::now())));
     }
@@ -220,7 +220,7 @@ impl Shared {
         self.ends.lock().expect("no test panics here").push(what);
     }
 
-    /// Starts a process whose time has come, and writes down how one has ended.
+    /// Starts a process whose time has come, and stores how one has ended.
     fn look(&self, name: &str, directory: &Path, environment: &BTreeMap<String, String>) {
         let mut members = self.members.lock().expect("no test panics here");
         let Some(member) = members.get_mut(name) else { return };

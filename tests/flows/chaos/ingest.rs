@@ -259,7 +259,7 @@ async fn ingest_under(restarts: &[&'static str]) {
         match strike {
             Strike::Kill(name) => scene.kill(name, &mut random).await,
             Strike::Restart(server) => {
-                // Who starts without them ends, and is somebody else's to start again.
+                // Who starts without them ends, and its supervisor starts it again.
                 scene.all_ready().await;
                 servers.tell(&format!("restart {server}")).await;
             }
@@ -282,7 +282,7 @@ async fn ingest_under(restarts: &[&'static str]) {
     let database = scene.fleet.database_url();
     let claims = "SELECT count(*) FROM idempotency_claims";
     assert_eq!(stores::count(&database, claims).await, requests as i64);
-    // An answer that could not be kept is an answer all the same.
+    // A response that could not be kept is a response all the same.
     if restarts.is_empty() {
         let open = "SELECT count(*) FROM idempotency_claims WHERE status IS NULL";
         assert_eq!(stores::count(&database, open).await, 0);
@@ -307,7 +307,7 @@ async fn ingest() {
 async fn with_servers_on_request() {
     tokio::select! {
         () = ingest_under(&["kafka", "kafka", "postgres"]) => {}
-        // What is under way is dropped, and the servers are as before.
+        // What is in progress is dropped, and the servers are as before.
         _ = tokio::signal::ctrl_c() => panic!("interrupted"),
     }
 }

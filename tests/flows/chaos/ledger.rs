@@ -1,5 +1,5 @@
-//! What must come of what was acknowledged, kept by the clients: plain sums, and nothing of
-//! the program's.
+//! The required effects of acknowledged requests, kept by the clients: plain sums, independent of
+//! the program.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,7 +20,7 @@ pub const EUR_RATE: f64 = 1.25;
 /// Millionths in a hundredth.
 const HUNDREDTH: i64 = 10_000;
 
-/// What an export tells of users that is held against what was acknowledged.
+/// The data of users in an export that is compared with acknowledged requests.
 pub const FIELDS: [&str; 7] = [
     "external_id",
     "service_id",
@@ -71,7 +71,7 @@ impl Count {
     }
 }
 
-/// What must come of a user.
+/// The required state of a user.
 #[derive(Clone, Debug, Default)]
 struct Account {
     purchases: BTreeMap<&'static str, Count>,

@@ -59,15 +59,15 @@ pub struct World {
     pub numbers: Numbers,
 }
 
-/// The next numbers: of sends, schedules and transactional emails together, and of users whom
-/// one call alone is about.
+/// The next numbers: of sends, schedules and transactional emails together, and of users that only
+/// one request is about.
 #[derive(Default)]
 pub struct Numbers {
     sends: AtomicUsize,
     alone: AtomicUsize,
 }
 
-/// The load while it goes on.
+/// The load while it continues.
 pub struct Load {
     stop: CancellationToken,
     running: JoinSet<()>,
@@ -130,7 +130,7 @@ impl Load {
         }
     }
 
-    /// Ends it; what is under way is acknowledged first.
+    /// Ends it; what is in progress is acknowledged first.
     pub async fn stop(mut self) {
         self.stop.cancel();
         while let Some(done) = self.running.join_next().await {
@@ -308,7 +308,7 @@ async fn schedule(world: Arc<World>, stop: CancellationToken) {
         let (kind, key) = (Kind::Schedule, Some(key.as_str()));
         let call = Call { kind, workspace: OWN, method, path, body: &text, key };
         let (status, answer) = world.gates.answered(call).await;
-        // Its call may have been without an answer for so long.
+        // Its call may have been without a response for so long.
         if status == StatusCode::BAD_REQUEST && Timestamp::now() > time {
             continue;
         }

@@ -28,16 +28,16 @@ const GATEWAYS: [&str; 2] = ["gateway", "gateway-2"];
 const SEND: &str = "/messages/send";
 const SEGMENT: &str = "5f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a01";
 
-/// Sends to everybody who can be told by an attribute.
+/// Sends to all users, distinguished by an attribute.
 const WHOLE: usize = 4;
 
-/// Users whom a request names.
+/// Users that a request lists.
 const NAMED: usize = 50;
 
 /// Every channel: those over the wire, and content cards.
 const CHANNELS: usize = WIRED.len() + 1;
 
-/// How long nothing may come of what is under way, and a request be without its answer.
+/// How long work in progress may stand still, and a request may wait for its response.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How much there is to do.
@@ -193,12 +193,12 @@ impl Scene {
     }
 }
 
-/// Who sends: one order after the other, so that there is always something under way, each the
+/// Who sends: one order after the other, so that there is always something in progress, each the
 /// same again under the same key until it is acknowledged, and some at both gateways at once.
 struct Client {
     gateways: Vec<Api>,
     takers: Arc<Takers>,
-    /// How many messages may be under way.
+    /// How many messages may be in progress.
     ahead: usize,
     repeats: usize,
 }

@@ -52,14 +52,14 @@ async fn calls(stage: &Stage, since: Instant) -> Instant {
     }
 }
 
-/// A partition of a topic, where its group goes on, and where the log ends.
+/// A partition of a topic, where its group continues, and where the log ends.
 struct Place {
     of: String,
     next: i64,
     end: i64,
 }
 
-/// Where the groups are; none while that cannot be told.
+/// Where the groups are; none while that is unknown.
 async fn places(stage: &Stage) -> Result<Vec<Place>, String> {
     let output = stage.world.operator.command(&["log", "status", "--json"]).await;
     let text = String::from_utf8_lossy(&output.stdout);

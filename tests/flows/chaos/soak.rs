@@ -53,7 +53,7 @@ async fn on_request() {
     assert_eq!(tally.failed, 0, "{:?}", tally.reasons);
 }
 
-/// Prints what each process had resident; answers those that have grown.
+/// Prints what each process had resident; returns those that have grown.
 fn table(samples: &BTreeMap<String, Vec<(f64, u64)>>) -> Vec<&str> {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let mut grown = Vec::new();

@@ -1,5 +1,5 @@
-//! An installation with two gateways and some workers under a supervisor, the mixed load on it,
-//! and at the end a look at everything that came of it, from outside.
+//! An installation with two gateways and some workers under a supervisor, the mixed load on it, and
+//! checks of all its effects at the end, from outside.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -31,22 +31,22 @@ use crate::support::{Api, WorkspaceFile, leftovers, people, stores};
 
 pub const GATEWAYS: [&str; 2] = ["gateway-1", "gateway-2"];
 
-/// Users of the workspace without own storage, whom nobody changes.
+/// Users of the workspace without own storage, which no test changes.
 const STILL: usize = 1_200;
 
-/// How long nothing may come of what is under way.
+/// How long work in progress may stand still.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How it is to be.
 pub struct Plan {
     pub seed: u64,
-    /// Users whom clients track.
+    /// Users that clients track.
     pub users: usize,
     /// In percent of the usual load.
     pub pace: u32,
     /// How far ahead is scheduled.
     pub ahead: Duration,
-    /// Settings beside those of every test.
+    /// Settings in addition to those of every test.
     pub settings: Vec<(&'static str, String)>,
     /// Whether clocks of processes can be set.
     pub with_clocks: bool,
@@ -209,8 +209,8 @@ impl Stage {
         }
     }
 
-    /// Holds everything against the books, and ends; the load has ended before. Answers what
-    /// was there, in words.
+    /// Holds everything against the books, and ends; the load has ended before. Answers what was
+    /// there, as text.
     pub async fn check(mut self) -> String {
         let summary = self.books().summary();
         self.herd.all_ready().await;

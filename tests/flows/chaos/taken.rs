@@ -48,7 +48,7 @@ struct Notes {
     messages: HashMap<Mark, Message>,
     /// By the path of the receiver.
     callbacks: HashMap<String, Vec<Told>>,
-    /// What must not be, in words.
+    /// What must not be, as text.
     wrong: Vec<String>,
     /// How far the file is read.
     read: u64,
@@ -175,7 +175,7 @@ impl Taken {
         paths.retain(|path| !notes.callbacks.contains_key(path));
     }
 
-    /// All messages; and what must not be, in words.
+    /// All messages; and what must not be, as text.
     pub fn messages(&self) -> (HashMap<Mark, Message>, Vec<String>) {
         let notes = self.notes();
         (notes.messages.clone(), notes.wrong.clone())

@@ -1,7 +1,7 @@
-//! A rolling upgrade from another version, and back, under the mixed load: the gateways and
-//! workers of the version before are replaced one after another, both work side by side for a
-//! while, and then it is taken back. No call fails that is made once more at another gateway, and
-//! in the end all is as it was acknowledged. `scripts/chaos upgrade` runs it.
+//! A rolling upgrade from another version, and back, under the mixed load: the gateways and workers
+//! of the version before are replaced one after another, both work side by side for a while, and
+//! then it is taken back. No request fails that is repeated at another gateway, and in the end all
+//! is as it was acknowledged. `scripts/chaos upgrade` runs it.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ fn short(binary: &Path) -> &'static str {
     if binary == Path::new(process::BINARY) { "this version" } else { "the version before" }
 }
 
-/// Has a process go on as another version.
+/// Has a process continue as another version.
 async fn replace(stage: &Stage, name: &str, binary: &Path) {
     let since = Instant::now();
     stage.herd.set_binary(name, binary);

@@ -92,7 +92,7 @@ async fn merged_users_are_one_with_what_both_did() {
     assert_eq!((&ann["purchases"][0]["count"], &ann["total_revenue"]), (&json!(5), &json!(12.5)));
     assert_eq!(ann["custom_events"][0]["count"], 1);
 
-    // Who is tracked by that id later is somebody new, whom the merge leaves alone.
+    // A user who is tracked with that id later is new, and the merge does not change it.
     world.track(json!([{ "external_id": "old", "first_name": "New" }])).await;
     assert_eq!(world.user("old").await["first_name"], "New");
     let wrong = json!({ "merge_updates": [{

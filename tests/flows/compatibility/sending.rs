@@ -46,7 +46,9 @@ async fn a_campaign_is_sent_by_its_id() {
 async fn schedules_are_moved_and_cancelled() {
     let world = World::start(&[]).await;
     let at = |year: u16| json!({ "time": format!("{year}-01-01T09:00:00Z") });
-    let webhook = json!({ "webhook": { "url": "https://hooks.example.com/", "body": "{}" } });
+    let webhook = json!({ "webhook": {
+        "url": "https://hooks.example.com/", "request_method": "POST", "body": "{}",
+    } });
     let ann = json!([{ "external_user_id": "ann" }]);
     let messages = json!({ "external_user_ids": ["ann"], "messages": webhook });
     for (path, named, create) in [

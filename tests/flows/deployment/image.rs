@@ -42,7 +42,7 @@ fn the_image_is_what_the_processes_need() {
     let config = settings::taken(&settings::of_image(), &["doctor"]);
     let ports = format!("{} {}", config.gateway.listen.port(), config.ops.listen.port());
     assert_eq!(of("EXPOSE"), [ports]);
-    // The authorities, where the libraries of TLS are told to look.
+    // The authorities, where the TLS libraries look for them.
     let authorities = &settings::of_image()["SSL_CERT_FILE"];
     let stages = read(project("deploy/Dockerfile"));
     assert!(stages.lines().any(|line| line.contains("cp ") && line.contains(&**authorities)));
@@ -227,7 +227,7 @@ fn servers_are_the_same_everywhere() {
         let pod = pods.iter().find(|pod| pod.name() == server).expect("a server");
         assert_eq!(services[server]["image"], pod.container()["image"]);
     }
-    // The S3 server has its lock files beside the buckets, in a folder that it must be able to
+    // The S3 server has its lock files next to the buckets, in a folder that it must be able to
     // write although its root is read-only; downloads come from it, at an address of the host.
     assert_eq!(services["s3"]["read_only"], true);
     assert!(list(&services["s3"]["tmpfs"]).contains(&Value::from("/data")));

@@ -141,7 +141,7 @@ fn every_name_of_a_setting_is_one() {
             Ok(_) => vec![],
             Err(error) => error.problems,
         };
-        let unknown = format!("{name}: no such setting");
+        let unknown = format!("{name}: unknown setting");
         assert!(!said.iter().any(|said| said.starts_with(&unknown)), "{unknown}");
     }
     for (name, _) in SECRET {

@@ -1,4 +1,4 @@
-//! Bodies and answers that are compressed.
+//! Bodies and responses that are compressed.
 
 use std::io::{Read as _, Write as _};
 

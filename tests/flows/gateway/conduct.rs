@@ -75,7 +75,7 @@ async fn other_methods_are_told_what_there_is(store: TestStore) {
         assert!(!head.contains("access-control"), "{head}");
         match status {
             "204" => assert_eq!(header(&head, "content-length"), None),
-            _ => assert!(body(&mut stream, &head).await.contains("method is not allowed")),
+            _ => assert!(body(&mut stream, &head).await.contains("does not support the method")),
         }
     }
     world.close().await;

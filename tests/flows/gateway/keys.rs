@@ -39,7 +39,7 @@ impl World {
     }
 }
 
-/// Calls go on without a break while one key follows another, and the former ends everywhere.
+/// Calls continue without a break while one key follows another, and the former ends everywhere.
 async fn a_key_is_rotated_without_a_break(store: TestStore) {
     let world = World::open(store, |_| {}).await;
     let other = world.another(|_| {}).await;

@@ -30,7 +30,7 @@ fn thing(gateway: &Gateway, path: &str, key: &str) -> RequestBuilder {
     gateway.call(Method::POST, path).bearer_auth(key).json(&json!({ "name": "n" }))
 }
 
-/// What an answer says of the budget: limit, remaining, reset.
+/// What a response says of the budget: limit, remaining, reset.
 #[track_caller]
 fn said(headers: &HeaderMap) -> (i64, i64, i64) {
     let number = |name: &str| headers[name].to_str().unwrap().parse().unwrap();
@@ -218,8 +218,8 @@ async fn without_the_database_each_gateway_counts_alone(store: TestStore) {
         proxy.set(way);
         assert_eq!(call(&away).await.0, 201, "{way:?}");
     }
-    // The fleet goes on, and so does the one without its database, as if it had all that was
-    // left when it last knew.
+    // The fleet continues, and so does the one without its database, as if it had all that was left
+    // when it last knew.
     let mut accepted = 3;
     while call(&away).await.0 == 201 {
         accepted += 1;

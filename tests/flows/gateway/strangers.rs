@@ -1,5 +1,5 @@
 //! Floods by senders who prove nothing, or by one key, at a real gateway, while calls with other
-//! keys and signed reports go on being served.
+//! keys and signed reports continue being served.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ const SECRET: &str = "secret-of-the-providers-feedback";
 /// Connections that the gateway has at once.
 const CONNECTIONS: usize = 512;
 
-/// Requests that the gateway has under way at once, where that is less than usual.
+/// Requests that the gateway has in progress at once, where that is less than usual.
 const REQUESTS: usize = 128;
 
 struct World {
@@ -63,7 +63,7 @@ impl World {
         socket.connect(self.address()).await.expect("the gateway listens")
     }
 
-    /// More connections than requests that may be under way, each with one of these heads; their
+    /// More connections than requests that may be in progress, each with one of these heads; their
     /// bodies are withheld. Returns them once all but so many are refused.
     async fn withhold(&self, from: [u8; 4], head: &str, share: usize) -> Vec<TcpStream> {
         let connections = (0..REQUESTS + 72).map(|_| async {
@@ -297,8 +297,7 @@ async fn bodies_that_prove_nothing_take_no_room_from_others() {
     world.end(held).await;
 }
 
-/// More requests than may be under way, which name a workspace and say that they have a body of a
-/// byte.
+/// More requests than may be in progress, with a workspace and a declared body of one byte.
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_of_a_byte_that_prove_nothing_take_no_places_from_others() {
     let settings = [("LONGSHORE_GATEWAY__REQUESTS_IN_FLIGHT", REQUESTS.to_string())];
@@ -312,7 +311,7 @@ async fn bodies_of_a_byte_that_prove_nothing_take_no_places_from_others() {
     world.end(held).await;
 }
 
-/// More requests than may be under way, with a key, whose bodies do not come.
+/// More requests than may be in progress, with a key, whose bodies do not come.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_key_takes_no_places_from_others() {
     let settings = [("LONGSHORE_GATEWAY__REQUESTS_IN_FLIGHT", REQUESTS.to_string())];
@@ -334,7 +333,7 @@ async fn one_key_takes_no_places_from_others() {
     world.fleet.close().await;
 }
 
-/// Whatever is wrong with a request that proves nothing, its answer does not tell whether the
+/// Whatever is wrong with a request that proves nothing, its response does not reveal whether the
 /// workspace exists that it names.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_answer_tells_which_workspaces_exist() {

@@ -114,7 +114,7 @@ async fn a_key_holds_for_a_day(world: World) {
     assert_eq!((users(&world).await, world.claims().await), (2, 1));
 }
 
-/// Whether it was committed is not known to who did it; the repeat gets the answer.
+/// Whether it was committed is not known to who did it; the repeat gets the response.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_whose_answer_is_lost_is_found() {
     let world = World::new(TestStore::postgres().await).await;

@@ -22,7 +22,7 @@ const KEY: &str = "\"8e03978e-40d5-43e8-bc93-6894a57f9324\"";
 /// Users of the request, on all partitions.
 const USERS: usize = 40;
 
-/// How long a client goes on to try.
+/// How long a client continues to try.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Milliseconds that an append may take: short, and with it the lease; or longer than any test.
@@ -77,7 +77,7 @@ impl Scene {
         request.header("idempotency-key", KEY).json(&Self::body())
     }
 
-    /// Sends until it is answered with 201, as a client does.
+    /// Sends until it gets 201, as a client does.
     async fn send_again(&self) -> Answer {
         let since = Instant::now();
         loop {
@@ -101,8 +101,8 @@ impl Scene {
         scene
     }
 
-    /// The call is answered, the same each time; each of its events is applied once, as an
-    /// export shows, and all with one time. Answers how often each was in the log.
+    /// The call is answered, the same each time; each of its events is applied once, as an export
+    /// shows, and all with one time. Returns how often each was in the log.
     async fn ends_whole(self) -> Vec<usize> {
         let first = self.send_again().await;
         assert_eq!(first.body["events_processed"], USERS, "{first:?}");
@@ -252,13 +252,13 @@ async fn hangs_up(scene: &Scene) {
     assert!(call.await.is_err_and(|error| error.is_cancelled()), "an answer");
 }
 
-/// The call goes on without its client, and is answered when that comes back.
+/// The call continues without its client, and is answered when that comes back.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_client_hangs_up_embedded() {
     let scene = Scene::with(Backend::Embedded, LONG, None, None).await;
     let holder = held(&scene).await;
     hangs_up(&scene).await;
-    answer(scene.request()).await.refuses(409, "still under way");
+    answer(scene.request()).await.refuses(409, "still in progress");
     let_go(holder).await;
     assert!(scene.ends_whole().await.iter().all(|times| *times == 1));
 }
@@ -269,7 +269,7 @@ async fn the_client_hangs_up_on_kafka() {
     let scene = Scene::with(Backend::Fleet(1), LONG, Some(&broker), None).await;
     broker.set(Way::Stuck);
     hangs_up(&scene).await;
-    answer(scene.request()).await.refuses(409, "still under way");
+    answer(scene.request()).await.refuses(409, "still in progress");
     broker.set(Way::Open);
     assert!(scene.ends_whole().await.iter().all(|times| *times == 1));
 }

@@ -48,14 +48,14 @@ const GROUP: &str = "tally";
 
 /// Why a message is not applied.
 #[derive(Debug)]
-enum Trouble {
+enum HandlerError {
     Passing,
     TooMuch,
     Lasting,
     Store(StoreError),
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Passing => f.write_str("not now"),
@@ -66,7 +66,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-impl Retry for Trouble {
+impl Retry for HandlerError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Passing | Self::TooMuch => true,
@@ -84,7 +84,7 @@ impl Retry for Trouble {
     }
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for HandlerError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
@@ -103,11 +103,11 @@ const COUNT: &str = "INSERT INTO tally (payload, n) VALUES ($1, 1)
                      ON CONFLICT (payload) DO UPDATE SET n = tally.n + 1";
 
 impl Handler for Tally {
-    type Error = Trouble;
+    type Error = HandlerError;
     type Prepared<'m> = Vec<String>;
     type Applied = ();
 
-    async fn prepare(&self, messages: &[Message]) -> Result<Vec<String>, Trouble> {
+    async fn prepare(&self, messages: &[Message]) -> Result<Vec<String>, HandlerError> {
         let parts = messages.iter().flat_map(|message| self.split(message));
         Ok(parts.map(|part| format!("{}/{}", part.partition, text(&part))).collect())
     }
@@ -123,7 +123,7 @@ impl Handler for Tally {
         Message { payload: texts.join(" & ").into_bytes(), ..parts[0].clone() }
     }
 
-    async fn apply(&self, tx: &mut Tx, payloads: &Self::Prepared<'_>) -> Result<(), Trouble> {
+    async fn apply(&self, tx: &mut Tx, payloads: &Self::Prepared<'_>) -> Result<(), HandlerError> {
         self.begun.fetch_add(1, Ordering::SeqCst);
         let healed = self.healed.load(Ordering::SeqCst);
         for payload in payloads {
@@ -136,9 +136,9 @@ impl Handler for Tally {
             }
             let (_, asked) = payload.split_once('/').unwrap();
             match asked.split(' ').next().unwrap() {
-                "fail" if !healed => return Err(Trouble::Passing),
-                "refuse" if !healed => return Err(Trouble::Lasting),
-                "few" if payloads.len() > 3 => return Err(Trouble::TooMuch),
+                "fail" if !healed => return Err(HandlerError::Passing),
+                "refuse" if !healed => return Err(HandlerError::Lasting),
+                "few" if payloads.len() > 3 => return Err(HandlerError::TooMuch),
                 "hang" if !healed => pending().await,
                 "panic" => panic!("this one"),
                 "kill" => {
@@ -276,7 +276,7 @@ async fn a_refused_message_is_found_and_buried_with_the_offset(place: Place) {
     );
 
     let refused = dead_letters::retry(&store, &handler, letters[0].id).await.unwrap_err();
-    assert!(refused.to_string().contains("it still cannot be done: never"), "{refused}");
+    assert!(refused.to_string().contains("it failed again: never"), "{refused}");
     assert_eq!(buried(&store).await.len(), 2);
     handler.healed.store(true, Ordering::SeqCst);
     dead_letters::retry(&store, &handler, letters[0].id).await.unwrap();
@@ -375,7 +375,7 @@ async fn a_reset_to_the_same_offset_is_one(place: Place) {
     assert!(ok, "{printed}");
     let to_5 = ["log", "reset", "--topic", "tracking", "--partition", "1", "--to", "5"];
     let (ok, printed) = longshore(&installation, &to_5).await;
-    assert!(ok && printed.contains("was at 5, goes on at 5"), "{printed}");
+    assert!(ok && printed.contains("was at 5, continues at 5"), "{printed}");
     until_applied(&store, 6).await;
     running.stop().await;
     log.close().await;
@@ -457,7 +457,7 @@ async fn the_command_lists_and_discards_beside_a_running_process() {
     running.stop().await;
 }
 
-/// In a log that was made anew, places are given out again.
+/// A recreated log assigns the same places again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_letter_of_a_former_log_is_not_taken_for_one_of_the_new() {
     let installation = prepared(Place::embedded()).await;

@@ -349,7 +349,7 @@ impl Place {
             .unwrap();
     }
 
-    /// Loses the log with all that is in it; answers the one made in its place.
+    /// Loses the log with all that is in it; returns the one made in its place.
     async fn make_anew(&self, log: Log) -> Log {
         let former = log.extent(topics::TRACKING).await.unwrap().id;
         log.close().await;
@@ -365,7 +365,7 @@ impl Place {
     }
 }
 
-/// A topic that was deleted is there for a while yet, and is made anew only after that.
+/// A topic that was deleted is there for a while yet, and is recreated only after that.
 async fn until_made_anew(log: &Log, former: &str) {
     eventually("it is made anew", async || {
         log.create_topics().await.is_ok()
@@ -393,7 +393,7 @@ async fn messages_that_the_log_lost_stop_their_partition(place: Place) {
     assert_no_batch(&mut consumer).await;
     let stopped = once_stopped(&standings, 1).await;
     let text = reason(&stopped[0]);
-    assert!(text.contains("offset 2") && text.contains("still has is 5"), "{text}");
+    assert!(text.contains("offset 2") && text.contains("in the log is 5"), "{text}");
     log.close().await;
 }
 
@@ -408,12 +408,15 @@ async fn a_log_made_anew_stops_all_and_a_reset_goes_on(place: Place) {
     consumer.drain(PATIENCE).await;
 
     let log = installation.place.make_anew(log).await;
-    // As far as the former one, so that the offset alone would tell nothing.
+    // As far as the previous one, so that the offset alone would not show it.
     log.append(tracked(1, 0, 5)).await.unwrap();
     let (mut consumer, standings) = batches(&log, &store, LIMITS);
     assert_no_batch(&mut consumer).await;
     let stopped = once_stopped(&standings, 4).await;
-    assert!(stopped.iter().all(|standing| reason(standing).contains("made anew")), "{stopped:?}");
+    assert!(
+        stopped.iter().all(|standing| reason(standing).contains("was recreated")),
+        "{stopped:?}"
+    );
     drop(consumer);
 
     let (ok, printed) = longshore(&installation, &["migrate"]).await;
@@ -422,10 +425,10 @@ async fn a_log_made_anew_stops_all_and_a_reset_goes_on(place: Place) {
     assert!(!ok && printed.contains("4 partitions are stopped"), "{printed}");
     let wrong = ["log", "reset", "--topic", "tracking", "--partition", "1", "--to", "6"];
     let (ok, printed) = longshore(&installation, &wrong).await;
-    assert!(!ok && printed.contains("6 is not within what the log has, 0 to 5"), "{printed}");
+    assert!(!ok && printed.contains("6 is outside of the log's offsets, 0 to 5"), "{printed}");
     let to_1 = ["log", "reset", "--topic", "tracking", "--partition", "1", "--to", "1"];
     let (ok, printed) = longshore(&installation, &to_1).await;
-    assert!(ok && printed.contains("1 of g: was at 3, goes on at 1"), "{printed}");
+    assert!(ok && printed.contains("1 of g: was at 3, continues at 1"), "{printed}");
     let all = ["log", "reset", "--topic", "tracking", "--all", "--to", "latest"];
     let (ok, printed) = longshore(&installation, &all).await;
     assert!(ok && printed.lines().count() == 3, "{printed}");
@@ -438,7 +441,7 @@ async fn a_log_made_anew_stops_all_and_a_reset_goes_on(place: Place) {
     log.close().await;
 }
 
-/// The offsets of the new one may well reach as far: only its id tells.
+/// The offsets of the new one may well reach as far: only its id shows it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_topic_made_anew_under_a_consumer_is_noticed() {
     let installation = Installation::new(Place::kafka()).await;
@@ -452,7 +455,10 @@ async fn a_topic_made_anew_under_a_consumer_is_noticed() {
     delete_topic(&installation.place.tracking_topic()).await;
     until_made_anew(&log, &former).await;
     let stopped = once_stopped(&standings, 4).await;
-    assert!(stopped.iter().all(|standing| reason(standing).contains("made anew")), "{stopped:?}");
+    assert!(
+        stopped.iter().all(|standing| reason(standing).contains("was recreated")),
+        "{stopped:?}"
+    );
     drop(consumer);
     log.close().await;
 }

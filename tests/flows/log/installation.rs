@@ -46,7 +46,7 @@ impl Installation {
     }
 }
 
-/// A command beside a running installation, as an operator types it.
+/// A command next to a running installation, as an operator types it.
 pub async fn longshore(installation: &Installation, arguments: &[&str]) -> (bool, String) {
     let mut command = process::command(&installation.test.config.data, &installation.environment());
     command.args(arguments);

@@ -20,7 +20,7 @@ async fn an_append_to_nobody_fails_within_its_limit() {
     // Far below the limit that is usual.
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     let lines = log.check().await.unwrap().join("\n");
-    assert!(lines.contains("127.0.0.1:9 cannot be reached"), "{lines}");
+    assert!(lines.contains("cannot reach broker 127.0.0.1:9"), "{lines}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -30,7 +30,7 @@ async fn the_check_says_how_topics_differ() {
     let lines = log.check().await.unwrap().join("\n");
     assert!(lines.contains("does not exist: run `longshore migrate`"), "{lines}");
 
-    // More copies are asked for than there are brokers: fewer are made, and it is said.
+    // With fewer brokers than requested replicas, fewer are created, and a message reports it.
     place.config.log.replication = 3;
     let log = place.open().await;
     let note = log.create_topics().await.unwrap().expect("a note");
@@ -38,7 +38,7 @@ async fn the_check_says_how_topics_differ() {
     let lines = log.check().await.unwrap();
     assert_eq!(lines.len(), topics::ALL.len(), "{lines:?}");
     for line in &lines {
-        assert!(line.contains("is kept 1 time and log.replication is 3"), "{lines:?}");
+        assert!(line.contains("is kept 1 time but log.replication is 3"), "{lines:?}");
         assert!(line.contains("set log.replication to 1"), "{lines:?}");
     }
 
@@ -67,7 +67,7 @@ async fn the_check_says_that_brokers_may_want_no_credentials() {
         .await
         .unwrap_err()
         .to_string();
-    assert!(error.contains("TLS or SASL") && !error.contains("hidden"), "{error}");
+    assert!(error.contains("TLS and SASL") && !error.contains("hidden"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

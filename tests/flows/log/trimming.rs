@@ -83,7 +83,7 @@ async fn what_the_store_has_not_applied_stays() {
         next,
         resets: 0,
     };
-    // A store of before, of a topic before it was made anew, of another group, and one that is
+    // A store of before, of a topic before it was recreated, of another group, and one that is
     // ahead of a log which was put back to an older state.
     for (places, gone) in [
         (vec![], 0),

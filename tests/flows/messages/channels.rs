@@ -1,5 +1,4 @@
-//! One message at a time to real receivers that do as they are told: what comes of each, and what
-//! is on the wire.
+//! One message at a time to real, scripted receivers: the outcome of each, and what is on the wire.
 
 mod cards;
 mod email;

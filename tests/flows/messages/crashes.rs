@@ -53,7 +53,7 @@ impl Scene {
         Self { fleet, api, receiver }
     }
 
-    /// Sends to everybody; answers the dispatch's id.
+    /// Sends to everybody; returns the dispatch's id.
     async fn send(&self, members: Value) -> String {
         let mut body = json!({
             "campaign_id": CAMPAIGN,
@@ -106,7 +106,7 @@ fn everybody() -> BTreeSet<String> {
     (0..USERS).map(|number| format!("u{number}")).collect()
 }
 
-/// The process ends at `point`, and another goes on.
+/// The process ends at `point`, and another continues.
 async fn killed_at(backend: Backend, name: &str, point: &str) {
     let mut scene = Scene::new(backend, Some((name, &format!("{point}=kill")))).await;
     let dispatch = scene.send(json!({ "broadcast": true, "segment_id": SEGMENT })).await;
@@ -142,8 +142,8 @@ killed! {
     left_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::left@2";
 }
 
-/// A worker that slept through its lease hands over what another has handed over meanwhile: under
-/// the same ids, and nothing counts twice.
+/// A worker that slept through its lease passes on what another has passed on meanwhile: under the
+/// same ids, and nothing counts twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sleeper_counts_for_nothing() {
     let failing = Some(("worker-1", "dispatch::rendered@2=stop"));

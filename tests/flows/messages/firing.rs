@@ -39,7 +39,7 @@ async fn is_sent_at_its_time(backend: Backend) {
         assert_eq!(shown["state"], "sent", "{shown}");
         assert_eq!(shown["ended_at"], shown["sent_at"], "{shown}");
         delays.push(ms(&shown["sent_at"]) - due.as_millisecond());
-        assert_eq!(sending.delete(&id).await, (400, "The schedule has been sent already".into()));
+        assert_eq!(sending.delete(&id).await, (400, "The schedule has already been sent".into()));
     }
     // Each is, on a machine at rest; here others are at work.
     assert!(delays.iter().min().is_some_and(|delay| (0..=1_000).contains(delay)), "{delays:?}");
@@ -106,7 +106,7 @@ async fn what_is_an_hour_late_is_missed_and_told() {
     let listed = sending.fleet.run(&["schedules", "list", "--state", "missed"]).await;
     assert!(listed.contains(&too_late) && !listed.contains(&a_little), "{listed}");
     let (status, lines) = sending.fleet.readiness("worker-1").await;
-    assert!(status == 200 && lines.contains("missed in the last day: 1"), "{lines}");
+    assert!(status == 200 && lines.contains("1 schedules were missed in the last day"), "{lines}");
     let metrics = sending.fleet.metrics("worker-1").await;
     for (outcome, count) in [("missed", 1), ("begun", 1)] {
         let line = format!("longshore_schedules_fired_total{{outcome=\"{outcome}\"}} {count}");

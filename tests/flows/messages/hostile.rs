@@ -38,7 +38,7 @@ impl World {
         Self { fleet, api, receiver, taken: AtomicI64::new(0) }
     }
 
-    /// A webhook that says this, to whom `target` means.
+    /// A webhook with this text, to the users of `target`.
     fn webhook(&self, target: Value, text: &str) -> Value {
         let mut body = target;
         body["messages"] = json!({ "webhook": {
@@ -168,7 +168,7 @@ async fn an_audience_of_depth_10_000_is_refused() {
     for (levels, part) in [
         (10_000, "recursion limit"),
         (100, "recursion limit"),
-        (32, "an audience is nested 32 levels at most"),
+        (32, "an audience can nest at most 32 levels"),
     ] {
         world.post(&body(levels)).await.refuses(400, part);
     }
@@ -198,7 +198,7 @@ async fn regexes_made_to_explode_take_no_longer_than_others() {
     assert_eq!(world.texts().len(), 100, "none of them matches");
     for (pattern, part) in [
         ("((a{1000}){1000}){1000}", "the regular expression is too large"),
-        ("(?=a)b", "is no regular expression"),
+        ("(?=a)b", "is not a valid regular expression"),
     ] {
         let audience = target(matches("matches_regex", pattern));
         let answer = world.api.post(SEND, &world.webhook(audience, "x")).await;

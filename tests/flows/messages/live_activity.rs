@@ -134,7 +134,7 @@ async fn a_start_becomes_an_order(world: World) {
     assert_eq!((named.kind, named.workspace_id), (Kind::LiveActivity, world.place.workspace));
     assert_eq!(named.target.users[0].who, Who::ExternalId("ann".into()));
     let seconds = NOW / 1_000;
-    // The clock goes on from what it was set to.
+    // The clock continues from what it was set to.
     let accepted = named.messages["live_activity"]["aps"]["timestamp"].as_i64().expect("a number");
     assert!((seconds..seconds + 60).contains(&accepted), "{accepted} is not about {seconds}");
     let message = json!({ "live_activity": {
@@ -164,7 +164,7 @@ async fn what_cannot_be_started_is_refused_in_words_of_its_own(world: World) {
     for (wrong, part) in [
         (body(json!({ "app_id": ANDROID })), "app_id does not match an iOS app"),
         (body(json!({ "app_id": Uuid::new_v4() })), "app_id does not match an iOS app"),
-        (body(json!({ "activity_attributes_type": "Match" })), "activity_attributes_type is none"),
+        (body(json!({ "activity_attributes_type": "Match" })), "activity_attributes_type is not"),
         (body(json!({ "activity_id": null })), "activity_id is required"),
         (body(json!({ "notification": {} })), "notification.alert is required"),
         (body(json!({ "stale_date": "soon" })), "stale_date: expected a date and time in ISO 8601"),
@@ -238,7 +238,7 @@ async fn a_start_under_a_key_is_taken_once(world: World) {
     let orders = world.orders().await;
     assert_eq!(orders.len(), 1);
     assert_eq!(orders[0].0.key.len(), 16, "its id");
-    // What was taken goes on to be, although the segment it was for is no more.
+    // What was taken continues to be, although the segment it was for is no more.
     let to_segment = to("segment_id", SEGMENT.into());
     assert_eq!(world.calls.post_once(START, "b", &to_segment).await.0, 201);
     let without: String = file().replace(SEGMENT, &Uuid::new_v4().to_string());
@@ -254,7 +254,7 @@ async fn a_start_under_a_key_is_taken_once(world: World) {
     assert_eq!(world.orders().await.len(), orders);
 }
 
-/// All the way: on the devices that can start it, of who is meant and wants it.
+/// All the way: on the devices that can start it, of subscribed users in the audience.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_comes_to_the_push_provider() {
     const SECRET: &str = "a-secret-of-more-than-24-bytes-plain";

@@ -125,7 +125,7 @@ const EVENTS: &str = "/email/events?workspace=acme";
 async fn reports_are_heeded_once(backend: Backend) {
     let world = World::start(backend).await;
     let (email, push) = world.send().await;
-    // What became of them; said twice it is known once.
+    // The outcome of them; said twice it is known once.
     let delivered = json!({ "reports": [{ "type": "delivered", "id": push }] });
     let bounced = json!({ "events": [
         { "type": "processed", "id": email },
@@ -177,7 +177,7 @@ async fn a_replayed_report_undoes_nothing(backend: Backend) {
     assert_eq!(report("first").await, 1);
     world.fleet.run(&["invalid-numbers", "remove", "+15550177"]).await;
     assert_eq!(report("first").await, 0, "a replay put the number on the list again");
-    // What the provider says anew counts.
+    // What the provider says again counts.
     assert_eq!(report("second").await, 1);
     world.fleet.close().await;
 }
@@ -209,17 +209,17 @@ async fn nobody_reports_who_does_not_sign(backend: Backend) {
     }
     let unsigned = Client::new().post(format!("{}{PUSH}", world.fleet.base())).json(&gone);
     assert_eq!(unsigned.send().await.unwrap().status(), 401);
-    // The caller is not told why, the operator is.
+    // Only the operator sees the reason, not the caller.
     eventually("all reasons are logged", || async {
         let printed = world.fleet.printed();
-        let refused = printed.lines().filter(|line| line.contains("reports were refused"));
+        let refused = printed.lines().filter(|line| line.contains("reports rejected"));
         let refused = refused.collect::<String>();
         [
-            "no workspace is named",
-            "no such workspace",
-            "has no webhook-timestamp",
-            "more than five minutes off",
-            "is not signed with the workspace's secret",
+            "the workspace is missing",
+            "unknown workspace",
+            "webhook-timestamp is missing",
+            "differs by more than five minutes",
+            "does not match the workspace's secret",
         ]
         .iter()
         .all(|why| refused.contains(why))
@@ -273,7 +273,7 @@ async fn one_click_unsubscribes(backend: Backend) {
     world.fleet.close().await;
 }
 
-/// A POST of one-click unsubscribing; answers its status.
+/// A POST of one-click unsubscribing; returns its status.
 async fn unsubscribe(link: &str) -> u16 {
     let request = Client::new().post(link).body("List-Unsubscribe=One-Click");
     request.send().await.expect("an answer").status().as_u16()

@@ -49,7 +49,7 @@ async fn a_send_under_a_key_is_taken_once(world: World) {
     assert_eq!(forgetful.post(SEND, &to_segment).await.0, 400);
 }
 
-/// As if the gateway had ended before it kept the answer: the order may be in the log or not.
+/// As if the gateway had ended before it kept the response: the order may be in the log or not.
 async fn a_send_that_ended_is_taken_over_as_the_same(world: World) {
     let asked = body(json!({ "campaign_id": CAMPAIGN, "send_id": "s" }));
     let first = world.calls.post_once(SEND, "a", &asked).await;

@@ -27,7 +27,7 @@ pub struct Sent {
     pub user: String,
     /// What the test has put into it.
     pub text: String,
-    /// The same each time that the message is handed over.
+    /// The same each time that the message is passed on.
     pub id: String,
 }
 
@@ -73,7 +73,7 @@ impl Sending {
         self.fleet.import("acme", &users.iter().map(record).collect::<Vec<_>>()).await;
     }
 
-    /// Schedules the Canvas for everybody; answers the schedule's id.
+    /// Schedules the Canvas for everybody; returns the schedule's id.
     pub async fn schedule(&self, when: Value) -> String {
         let body = json!({ "canvas_id": CANVAS, "schedule": when, "broadcast": true });
         let answer = self.api.post(CREATE, &body).await;
@@ -81,7 +81,7 @@ impl Sending {
         answer.body["schedule_id"].as_str().expect("a schedule_id").to_owned()
     }
 
-    /// Deletes a schedule; answers the status and the message.
+    /// Deletes a schedule; returns the status and the message.
     pub async fn delete(&self, schedule: &str) -> (u16, String) {
         let body = json!({ "canvas_id": CANVAS, "schedule_id": schedule });
         let answer = self.api.post(DELETE, &body).await;
@@ -103,7 +103,7 @@ impl Sending {
         .await;
     }
 
-    /// What the receiver got, in its order; what was handed over again, too.
+    /// What the receiver got, in its order; what was passed on again, too.
     pub fn sent(&self) -> Vec<Sent> {
         let sent = |request: &crate::support::receiver::Received| {
             let body: Value = serde_json::from_slice(&request.body).expect("JSON");
@@ -174,7 +174,7 @@ pub fn from_now(ms: i64) -> Timestamp {
     Timestamp::now() + SignedDuration::from_millis(ms)
 }
 
-/// Milliseconds since the epoch of a time in an answer.
+/// Milliseconds since the epoch of a time in a response.
 pub fn ms(time: &Value) -> i64 {
     let text = time.as_str().unwrap_or_else(|| panic!("a time: {time}"));
     text.parse::<Timestamp>().expect("ISO 8601").as_millisecond()

@@ -179,10 +179,11 @@ fn lines(text: &str) -> Vec<&str> {
 }
 
 async fn applying_twice_changes_nothing_and_prune_ends_what_is_gone(world: World) {
-    const PRIVATE: &str = "! providers.sms.url must not point to a private address: until \
-                           LONGSHORE_ALLOW_PRIVATE has its network, nothing is sent there";
-    const LINKS: &str = "! public_url (LONGSHORE_PUBLIC_URL) is not set: recipients of emails \
-                         could not unsubscribe by the links in them";
+    const PRIVATE: &str = "! providers.sms.url must not point to a private address: no \
+                           message is sent there, unless LONGSHORE_ALLOW_PRIVATE contains its \
+                           network";
+    const LINKS: &str = "! public_url (LONGSHORE_PUBLIC_URL) is not set: the unsubscribe \
+                         links in emails would not work";
     let dry = world.apply(&acme(), &["--dry-run"]).await.unwrap();
     let said = world.apply(&acme(), &[]).await.unwrap();
     assert_eq!(
@@ -190,7 +191,7 @@ async fn applying_twice_changes_nothing_and_prune_ends_what_is_gone(world: World
         [
             "+ workspace acme",
             "+ callbacks.secret",
-            "+ webhooks.secret (made, since the file has none)",
+            "+ webhooks.secret (generated: the file has none)",
             "+ email (smtp://relay.acme.example:587)",
             "+ providers.push (https://push.example)",
             "+ providers.sms (http://10.0.0.1)",
@@ -203,7 +204,7 @@ async fn applying_twice_changes_nothing_and_prune_ends_what_is_gone(world: World
     );
     assert_eq!(lines(&dry), lines(&said));
     let again = world.apply(&acme(), &[]).await.unwrap();
-    assert_eq!(lines(&again), ["= nothing to change", PRIVATE, LINKS]);
+    assert_eq!(lines(&again), ["= no changes", PRIVATE, LINKS]);
 
     let mut other = acme();
     other["frequency_capping"] = json!([{ "messages": 9, "days": 1 }]);
@@ -251,7 +252,7 @@ async fn applying_twice_changes_nothing_and_prune_ends_what_is_gone(world: World
     assert_eq!(ended, gone);
     assert_eq!(world.segment(SEGMENT).await, None);
     let again = world.apply(&bare, &["--prune"]).await.unwrap();
-    assert_eq!(lines(&again), ["= nothing to change"]);
+    assert_eq!(lines(&again), ["= no changes"]);
 }
 
 async fn secrets_are_neither_printed_nor_stored_as_they_are(world: World) {
@@ -279,7 +280,7 @@ async fn secrets_are_neither_printed_nor_stored_as_they_are(world: World) {
         email.status_postback.as_ref().unwrap().secret,
         Some(settings::Secret(SECRET.into()))
     );
-    // Whoever reads with the former key is told so, and told no more.
+    // A reader with the previous key gets that error, and no details.
     let error = settings::of(&world.app, workspace).await.unwrap_err().to_string();
     assert!(error.contains("LONGSHORE_SECRET_KEY") && !error.contains("hidden"), "{error}");
 }
@@ -334,12 +335,12 @@ async fn what_cannot_be_sent_is_refused_with_its_place(world: World) {
     for (messages, path, text) in [
         (email("a\n {{ b"), "campaigns[0].messages.email.body: ", "line 2, column 2"),
         (json!({ "email": { "body": "x" } }), "campaigns[0].messages.email.app_id: ", "missing"),
-        (json!({ "fax": {} }), "campaigns[0].messages.fax: ", "no such channel"),
+        (json!({ "fax": {} }), "campaigns[0].messages.fax: ", "unknown channel"),
         (whats_app, "campaigns[0].messages.whats_app: ", "declares no providers.whats_app"),
         (
             json!({ "sms": { "app_id": "web", "subscription_group_id": SEGMENT, "body": "x" } }),
             "campaigns[0].messages.sms.subscription_group_id: ",
-            "no such group",
+            "does not match a",
         ),
     ] {
         let error = world.apply_here(&with(acme(), "campaigns", campaign(messages)), false).await;
@@ -376,7 +377,7 @@ async fn what_cannot_be_sent_is_refused_with_its_place(world: World) {
     assert!(error.contains("campaigns[0].email.from: "), "{error}");
 }
 
-/// What a relay was told, by the first words.
+/// The commands to a relay, by their first words.
 fn told(relay: &Smtp) -> Vec<String> {
     let word = |line: &String| line.split(' ').next().unwrap_or_default().to_owned();
     relay.heard().iter().map(word).collect()
@@ -400,7 +401,7 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
     world.apply_here(&file(&login(&relay), &provider.url("/push")), false).await.unwrap();
     let [email, push] = world.doctor(true).await.try_into().unwrap();
     assert!(email["ok"] == true && push["ok"] == true, "{email} {push}");
-    assert!(text(&email).ends_with("takes emails, with the login, without TLS"), "{email}");
+    assert!(text(&email).ends_with("accepts emails, with the login, without TLS"), "{email}");
     assert_eq!(told(&relay), ["EHLO", "AUTH", "NOOP", "QUIT"]);
     let [asked] = provider.received().try_into().unwrap();
     assert_eq!((asked.method.as_str(), asked.body.len()), ("HEAD", 0));

@@ -69,7 +69,7 @@ impl Scene {
         self.api.post(&path(campaign), body).await
     }
 
-    /// Sends what must be taken; answers the dispatch_id.
+    /// Sends what must be taken; returns the dispatch_id.
     pub async fn sent(&self, body: &Value) -> String {
         dispatch_id(&self.send(body).await, 201)
     }
@@ -150,7 +150,7 @@ fn workspace(name: &str, relay: &Smtp, receiver: &Receiver, secret: &[u8]) -> Wo
         )
 }
 
-/// To a user who is made, or changed, by it.
+/// To a user created or changed by it.
 pub fn to(user: &str, more: Value) -> Value {
     let mut body = json!({
         "recipient": {
@@ -334,7 +334,7 @@ async fn what_cannot_be_dispatched_is_aborted_with_its_reason() {
     assert_eq!(aborted(RECEIPT, silent).await, "User not emailable");
     assert_eq!(aborted(OTHERS[3].0, to("ann", json!({}))).await, "not today");
     assert!(scene.relay.taken().is_empty());
-    // The attributes were written all the same, and nobody was made by an alias.
+    // The attributes were written all the same, and an alias creates no user.
     let users = scene.users().await;
     let mut users: Vec<&str> =
         users.iter().map(|user| user["external_id"].as_str().unwrap()).collect();
@@ -408,7 +408,7 @@ async fn the_sla_counts_what_is_covered_and_what_is_beyond() {
                 WHERE received_at = (SELECT min(received_at) FROM transactional_emails)";
     let changed = crate::support::stores::execute(&scene.fleet.database_url(), late).await;
     assert_eq!(changed, 1);
-    // What the relay refuses was handed over, and is not late when its minute is over.
+    // What the relay refuses was passed on, and is not late when its minute is over.
     scene.relay.script([(Step::End, Does::Says(550, "5.1.1 no such user"))]);
     let refused = scene.sent(&to("u5", json!({}))).await;
     assert_eq!(scene.told(&refused).await["status"], "bounced");

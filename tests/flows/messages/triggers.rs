@@ -87,7 +87,7 @@ async fn starts_a_campaign(backend: Backend) {
     let mut bought_twice = purchase("bob", "tea", large("5"));
     bought_twice["quantity"] = 3.into();
     sending.buy(&[bought_twice]).await;
-    // Nobody is made by it, and nothing is started for nobody.
+    // It creates no user, and starts nothing for unknown users.
     let mut nobody = purchase("nobody", "tea", large("6"));
     nobody["_update_existing_only"] = true.into();
     sending.buy(&[nobody]).await;

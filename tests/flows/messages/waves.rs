@@ -74,8 +74,7 @@ async fn each_zone_has_it_at_its_own_hour(backend: Backend) {
     sending.at_rest(5).await;
     assert_eq!(sending.users(), ["dhaka", "homeless", "karachi", "kathmandu", "moves"]);
 
-    // The rest of the day. No two waves have the same moment, which time that is made to pass
-    // could bring about.
+    // The rest of the day. No two waves have the same moment, which a set clock could cause.
     sending.pass(15 * HOUR - 300).await;
     sending.at_rest(6).await;
     sending.pass(2 * HOUR - 200).await;
@@ -108,7 +107,7 @@ async fn what_is_still_to_come_can_be_kept_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_best_hour_is_each_users_own() {
-    // What was past within a day is made up for.
+    // Moments less than a day ago are sent.
     let late = [("LONGSHORE_MESSAGES__LATE_MINUTES", "1440".to_owned())];
     let sending = start(Backend::Embedded, &late).await;
     // A zone where it is between noon and one, now and in a while.

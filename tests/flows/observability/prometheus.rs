@@ -73,7 +73,7 @@ impl Prometheus {
         Self { _process: process, _directory: directory, base }
     }
 
-    /// The data of an answer, or why there is none.
+    /// The data of a response, or why there is none.
     async fn get(&self, path: &str, parameters: &[(&str, &str)]) -> Result<Value, String> {
         let mut address = self.base.join(path).expect("an address");
         address.query_pairs_mut().extend_pairs(parameters);

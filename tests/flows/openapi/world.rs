@@ -14,6 +14,7 @@ pub const CAMPAIGN: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
 pub const SEGMENT: &str = "8a1d0f5e-2c3b-4d6a-9e7f-0123456789ab";
 pub const RECEIPT: &str = "7d0c41a8-3f5e-4b7a-9c1d-2e6f8a90b1c2";
 pub const APP: &str = "7d1f3c1a-54b1-4c0e-9b1e-2f6f8a1d0c33";
+pub const GROUP: &str = "7d0c6f5e-4b1a-4e0f-9a55-2f6d1c3b8a90";
 pub const CATALOG: &str = "restaurants";
 
 /// What reports are signed with.
@@ -120,21 +121,12 @@ pub fn workspace(name: &str) -> WorkspaceFile {
                 "feedback_secret": SECRET,
             }),
         )
+        .with(
+            "subscription_groups",
+            json!([{ "id": GROUP, "channel": "sms", "from": "+15550100" }]),
+        )
         .with("canvases", json!([{ "id": CANVAS, "name": "Onboarding" }]))
         .with("catalogs", json!([{ "name": CATALOG, "fields": fields }]))
-        .permitted(&[
-            "users.track",
-            "users.export.global_control_group",
-            "catalogs.update_items",
-            "canvas.trigger.schedule.create",
-            "canvas.trigger.schedule.delete",
-            "campaigns.list",
-            "messages.send",
-            "messages.schedule.create",
-            "messages.live_activity.start",
-            "sms.invalid_phone_numbers.remove",
-            "templates.preview",
-            "transactional.send",
-        ])
+        .permitted(longshore::workspaces::keys::PERMISSIONS)
         .unlimited()
 }

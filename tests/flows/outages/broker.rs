@@ -1,4 +1,4 @@
-//! The broker is away or lies: what is planned goes on, what is asked for waits.
+//! The broker is down or lies: what is planned continues, what is asked for waits.
 
 use super::{BROKEN_WAYS, Scene, endure};
 use crate::support::places::Place;

@@ -1,4 +1,4 @@
-//! The bucket is away, lies, fails, has no room, or refuses its credentials.
+//! The bucket is down, lies, fails, has no room, or refuses its credentials.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::support::proxy::Way;
 struct Answers {
     /// What may pass.
     failing: &'static [(&'static str, PlayTrick)],
-    /// The credentials are refused, and in what words that is told.
+    /// The credentials are refused, and how that is reported.
     refusing: PlayTrick,
     told: &'static str,
 }

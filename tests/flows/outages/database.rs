@@ -1,4 +1,4 @@
-//! The database is away, lies, has no room, or does not let anybody in any more.
+//! The database is down, lies, has no room, or does not let anybody in any more.
 
 use serde_json::json;
 use url::Url;
@@ -20,7 +20,7 @@ async fn outages_of_the_database() {
     let _role = Temporary::Role(role.clone());
     let mut database = Url::parse(&servers::variable("LONGSHORE_TEST_POSTGRES")).unwrap();
     database.set_username(&role).unwrap();
-    // While only some connections are refused the work goes on, and must not come to its end.
+    // While only some connections are refused the work continues, and must not come to its end.
     let parts = 60 + outage().as_secs() as usize * 5;
     let scene = Scene::with(Place::s3().await, parts, database.as_str()).await;
     let accepted = scene.half_done("/").await;
@@ -53,7 +53,7 @@ async fn goes_on(scene: &Scene, accepted: &Accepted) {
 }
 
 /// What PostgreSQL answers to writes when its disk is full, here from triggers. Tables are locked
-/// for them one at a time, and not again to make room: the workers, who go on, lock them in
+/// for them one at a time, and not again to make room: the workers, who continue, lock them in
 /// another order.
 const FILL: [&str; 2] = [
     "CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

@@ -58,7 +58,7 @@ async fn a_full_disk() {
 
 const FILLER: &str = "filler";
 
-/// Leaves no room below the directory, nor within the files that are there already.
+/// Leaves no room below the directory, nor within the files that already exist.
 async fn fill(data: &Path) {
     let store = format!("sqlite://{}", data.join("store.db").display());
     stores::execute(&store, "PRAGMA wal_checkpoint(TRUNCATE)").await;

@@ -1,5 +1,5 @@
-//! The receiver of callbacks is away or fails: the export is done all the same, and is called
-//! back later.
+//! The receiver of callbacks is down or fails: the export is done all the same, and is called back
+//! later.
 
 use axum::http::StatusCode;
 

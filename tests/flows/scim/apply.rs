@@ -56,7 +56,7 @@ impl World {
         Self { app, test }
     }
 
-    /// Applies the whole file; answers what became of the company.
+    /// Applies the whole file; returns the outcome of the company.
     async fn apply(&self, text: &str, options: Options) -> Result<Applied, String> {
         let declared = file::read(text, &|_| None).map_err(|error| error.to_string())?;
         for workspace in &declared.workspaces {
@@ -80,7 +80,7 @@ impl World {
         users.into_iter().map(|user| format!("{user:?}")).collect()
     }
 
-    /// Within seconds a token with that secret is taken, or is not any more.
+    /// Within seconds a token with that secret is taken, or is no longer.
     async fn comes_to(&self, is_known: bool, secret: &str) {
         eventually("the process knows of the token", async || {
             tokens::find(&self.app, secret).await.unwrap().is_some() == is_known
@@ -105,7 +105,7 @@ impl World {
         users.into_iter().map(|is| (is.id, is.user.user_name)).collect()
     }
 
-    /// Somebody whom nothing declares.
+    /// A user that is not declared.
     async fn make(&self, user: &User) {
         let mut tx = self.app.store.write().await.unwrap();
         scim::insert(&mut tx, scim::NewUser { user, declared: false }, 0).await.unwrap();
@@ -149,7 +149,7 @@ async fn applying_twice_changes_nothing_the_second_time(world: World) {
     assert_eq!(
         world.changes(&changed, PLAIN).await,
         [
-            "~ company Acme Ltd. (it was Acme Inc.)",
+            "~ company Acme Ltd. (was Acme Inc.)",
             "~ dashboard_user Ann@acme.example (user_name, department)",
         ]
     );
@@ -179,7 +179,7 @@ async fn another_secret_is_a_rotation(world: World) {
     world.apply(FILE, PLAIN).await.unwrap();
     let other = FILE.replace(SECRET, "another-secret-of-that-provider");
     let changes = world.changes(&other, PLAIN).await;
-    assert_eq!(changes, ["~ scim_token idp (another secret; the former one is revoked)"]);
+    assert_eq!(changes, ["~ scim_token idp (new secret; the previous one is revoked)"]);
     world.comes_to(false, SECRET).await;
     world.comes_to(true, "another-secret-of-that-provider").await;
     // A secret can move to another name.
@@ -282,7 +282,7 @@ async fn what_was_made_otherwise_is_left_alone(world: World) {
 async fn workspaces_of_permissions_are_there(world: World) {
     let alone = FILE.split("---").next().unwrap();
     let error = world.apply(alone, PLAIN).await.err().unwrap();
-    assert_eq!(error, "dashboard_user ann@acme.example: there is no workspace acme");
+    assert_eq!(error, "dashboard_user ann@acme.example: unknown workspace acme");
     world.apply(FILE, PLAIN).await.unwrap();
     assert!(world.changes(alone, PLAIN).await.is_empty());
 }
@@ -303,7 +303,7 @@ async fn the_commands_say_what_they_did(world: World) {
     let path = file.to_str().unwrap();
     let text = run(&["apply", path]).await;
     assert!(text.contains("Acme Inc.:\n  + company") && !text.contains(SECRET), "{text}");
-    assert!(run(&["apply", path]).await.contains("Acme Inc.:\n  = nothing to change"));
+    assert!(run(&["apply", path]).await.contains("Acme Inc.:\n  = no changes"));
     let secret = run(&["scim-token", "create", "--name", "cli", "--allow", "10.1.2.3/8"]).await;
     assert!(secret.starts_with("lss_"), "{secret}");
     world.comes_to(true, secret.trim()).await;

@@ -197,7 +197,7 @@ impl Api {
         status
     }
 
-    /// Waits for the end of an export, which must be bad; answers the error.
+    /// Waits for the end of an export, which must be bad; returns the error.
     pub async fn failed(&self, prefix: &str) -> String {
         let status = self.ended(prefix).await;
         assert_eq!(status["state"], "failed", "{status}");

@@ -12,8 +12,8 @@ use super::receiver::{Received, Receiver};
 /// Seconds by which a callback's time may differ from ours.
 const TOLERANCE: i64 = 300;
 
-/// Waits for the callback at a path of the receiver; answers its body. However often it has
-/// come, it is of one `webhook-id` and says one thing.
+/// Waits for the callback at a path of the receiver; returns its body. However often it has come,
+/// it is of one `webhook-id` and says one thing.
 pub async fn told_at(receiver: &Receiver, path: &str, secret: &[u8]) -> Value {
     let at_path = || {
         let received = receiver.received().into_iter();
@@ -29,7 +29,7 @@ pub async fn told_at(receiver: &Receiver, path: &str, secret: &[u8]) -> Value {
     told
 }
 
-/// Checks a callback's form, time and signature; answers its body.
+/// Checks a callback's form, time and signature; returns its body.
 pub fn verified(received: &Received, secret: &[u8]) -> Value {
     assert_eq!(received.method, "POST");
     assert!(received.header("content-type").starts_with("application/json"));

@@ -46,7 +46,7 @@ impl Calls {
         self.send(Method::POST, path, None, body).await
     }
 
-    /// A POST that must be refused with this status; answers the message.
+    /// A POST that must be refused with this status; returns the message.
     pub async fn refusal(&self, path: &str, body: &Value, status: u16) -> String {
         let answered = self.post(path, body).await;
         assert_eq!(answered.0, status, "{body}: {answered:?}");

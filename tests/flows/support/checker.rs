@@ -226,8 +226,8 @@ pub fn check_whole(files: &[Unpacked], count: usize, records: &[String], wanted:
     check(&lines(files, wanted), exactly(records), wanted);
 }
 
-/// Gives every user of an export's ZIP files to `each`, one file after the other; answers how
-/// many files there are.
+/// Gives every user of an export's ZIP files to `each`, one file after the other; returns how many
+/// files there are.
 pub async fn each_user(
     place: &Place,
     segment: &str,

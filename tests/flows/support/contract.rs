@@ -51,7 +51,7 @@ impl Contract {
         self.document["paths"][self.template(path)?].get(method.as_str().to_ascii_lowercase())
     }
 
-    /// Checks an answer to a request at a path: that its status is described, its headers are
+    /// Checks a response to a request at a path: that its status is described, its headers are
     /// there, and its body is of the shape. A path that the document does not have is nothing of
     /// ours; a method that a path does not have is refused.
     pub fn check(

@@ -56,7 +56,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Runs one, whatever comes of it.
+    /// Runs one, whatever its result.
     pub async fn command(&self, arguments: &[&str]) -> Output {
         let mut command = process::command(&self.directory, &self.environment);
         command.args(arguments);
@@ -237,22 +237,22 @@ impl Fleet {
         Config::load(None, environment, Mode::Command).expect("the settings serve")
     }
 
-    /// The log, for a test that looks into it beside the program.
+    /// The log, for a test that looks into it next to the program.
     pub async fn log(&self) -> Log {
         longshore::app::open_log(&self.config()).await.expect("the log opens")
     }
 
-    /// Runs a command of the binary on this installation, whatever comes of it.
+    /// Runs a command of the binary on this installation, whatever its result.
     pub async fn command(&self, arguments: &[&str]) -> Output {
         self.operator().command(arguments).await
     }
 
-    /// Who runs commands beside whatever is done to the processes.
+    /// Runs commands independently of the processes.
     pub fn operator(&self) -> Operator {
         Operator { directory: self.directory().to_owned(), environment: self.environment.clone() }
     }
 
-    /// Runs a command that must succeed; answers what it printed.
+    /// Runs a command that must succeed; returns what it printed.
     pub async fn run(&self, arguments: &[&str]) -> String {
         let output = self.command(arguments).await;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -286,7 +286,7 @@ impl Fleet {
         store.close().await;
     }
 
-    /// Applies workspaces; answers a client of each, in their order.
+    /// Applies workspaces; returns a client of each, in their order.
     pub async fn apply(&self, workspaces: &[WorkspaceFile]) -> Vec<Api> {
         let documents: Vec<String> = workspaces.iter().map(WorkspaceFile::document).collect();
         let file = self.write_file("workspaces.yaml", documents.join("\n---\n").as_bytes());
@@ -319,7 +319,7 @@ impl Fleet {
         group["segment_id"].as_str().expect("a segment id").to_owned()
     }
 
-    /// Writes a file beside the installation.
+    /// Writes a file next to the installation.
     pub fn write_file(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let file = self.directory().join(name);
         std::fs::write(&file, bytes).expect("the file is written");
@@ -430,7 +430,7 @@ impl Fleet {
         self.process(name).signal("STOP");
     }
 
-    /// Lets a stopped process go on (SIGCONT).
+    /// Lets a stopped process continue (SIGCONT).
     pub fn go_on(&mut self, name: &str) {
         self.process(name).signal("CONT");
     }

@@ -43,7 +43,7 @@ impl Installation {
         Self { workspace: workspace.expect("the workspace").id, app, store }
     }
 
-    /// Applies a file again; answers what changed, and what was noted.
+    /// Applies a file again; returns what changed, and what was noted.
     pub async fn apply(&self, yaml: &str, prune: bool) -> Vec<String> {
         let options = longshore::workspace_file::change::Options { dry_run: false, prune };
         let mut said = Vec::new();
@@ -55,8 +55,7 @@ impl Installation {
         said
     }
 
-    /// Runs a command of the program itself on this installation; whatever comes of
-    /// it.
+    /// Runs a command of the program itself on this installation; whatever its result.
     pub async fn run(&self, arguments: &[&str]) -> Output {
         let mut command = process::command(&self.store.config.data, &self.store.environment());
         command.args(arguments);

@@ -29,7 +29,7 @@ pub async fn a_day_passes(fleet: &Fleet) {
     stores::execute(&database, ended).await;
     let left = "SELECT count(*) FROM claims WHERE kind <> 'activity_sweep'";
     eventually("nothing is to be removed any more", || async {
-        // Again and again, since a pass that was under way puts off the next one.
+        // Again and again, since a pass that was in progress puts off the next one.
         let due = "UPDATE claims SET due_at = 0 WHERE kind = 'export_cleanup' AND owner IS NULL";
         stores::execute(&database, due).await == 0 && stores::count(&database, left).await == 0
     })

@@ -25,7 +25,7 @@ pub struct MailServer {
 }
 
 impl MailServer {
-    /// Has `taken` told of each email, just before the client hears of it.
+    /// Has `taken` notified of each email, just before the client hears of it.
     pub async fn start(mut taken: impl FnMut(Mail) + Send + 'static) -> Self {
         let mut command = Command::new(python::interpreter("messages/requirements.txt").await);
         command.arg(python::file("messages/mail.py")).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -130,7 +130,7 @@ impl Place {
             Self::Files(directory) => {
                 let (directory, mut found) = (directory.path(), Vec::new());
                 list_files(directory, directory, &mut found);
-                // Notes beside a file go with it, and locks stay.
+                // Notes next to a file go with it, and locks stay.
                 let is_note_of_another = |note: &str| {
                     let of = note.strip_prefix(".meta/").and_then(|of| of.strip_suffix(".json"));
                     of.is_some_and(|of| directory.join(of).exists())

@@ -41,8 +41,8 @@ pub async fn output(mut command: Command) -> Output {
     run.await.expect("the command was waited for").expect("the binary runs")
 }
 
-/// A process that goes on until it is told otherwise: killed when this is dropped. What it
-/// prints is kept, and its end shown when the test fails.
+/// A process that continues until it is stopped: killed when this is dropped. What it prints is
+/// kept, and its end shown when the test fails.
 pub struct Process {
     name: String,
     child: Child,

@@ -16,7 +16,7 @@ pub enum Way {
     Open,
     /// What goes to the server waits so long, piece by piece.
     Slow(Duration),
-    /// Nothing gets through, and nobody is told.
+    /// Nothing gets through, silently.
     Stuck,
     /// Connections are closed.
     Closed,
@@ -26,8 +26,8 @@ pub enum Way {
     Unanswered,
     /// Answers come as garbage.
     Garbled,
-    /// Kafka is not asked for the offsets of this partition of the topic of tracking, so that
-    /// nobody is told them; all else goes on.
+    /// Kafka is not asked for the offsets of this partition of the topic of tracking, so that no
+    /// client gets them; all else continues.
     WithoutOffsetsOf(i32),
 }
 
@@ -54,7 +54,7 @@ struct Server {
     /// `host:port`.
     address: String,
     /// Of Kafka, how brokers call themselves in answers, and what is put in its place: clients
-    /// would go on without the proxy.
+    /// would continue without the proxy.
     renamed: Option<[Vec<u8>; 2]>,
     /// Bytes of its answers.
     answered: AtomicU64,
@@ -155,7 +155,7 @@ async fn lead(client: TcpStream, server: Arc<Server>, mut way: watch::Receiver<W
         let (from_server, to_server) = stream.into_split();
         let requests = copy_requests(from_client, to_server, &server, way.clone());
         let answers = copy_answers(from_server, to_client, &server, way.clone());
-        // Not dropped before the end, so that who waits on a stuck way is not told.
+        // Not dropped before the end, so that who waits on a stuck way is not woken.
         let mut led = std::pin::pin!(async { tokio::join!(requests, answers) });
         tokio::select! {
             _ = &mut led => {}

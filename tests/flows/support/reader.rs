@@ -6,8 +6,8 @@ use log::{Consumer, Limits, Log, Message, Topic};
 
 use super::stores::TestStore;
 
-/// A consumer that goes on from what it acknowledged, for as long as it lives. Its offsets are in a
-/// store of its own.
+/// A consumer that continues from what it acknowledged, for as long as it lives. Its offsets are in
+/// a store of its own.
 pub struct Reader {
     consumer: Consumer,
     _store: TestStore,
@@ -30,7 +30,7 @@ impl Reader {
         batch.messages.pop()
     }
 
-    /// Ends once what was acknowledged is written down in the log.
+    /// Ends once what was acknowledged is stored in the log.
     pub async fn close(self) {
         self.consumer.drain(Duration::from_secs(60)).await;
     }

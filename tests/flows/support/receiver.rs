@@ -1,5 +1,4 @@
-//! A real receiver of callbacks on this machine: it writes down what it gets, and answers
-//! as it is told.
+//! A real receiver of callbacks on this machine: it stores what it gets, and responds as scripted.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -109,7 +108,7 @@ impl Receiver {
         self.shared.script.lock().unwrap().extend(script);
     }
 
-    /// Forgets what is left of the script: from now on all is answered with 200.
+    /// Drops what is left of the script: from now on all gets 200.
     pub fn forget(&self) {
         self.shared.script.lock().unwrap().clear();
     }
@@ -172,7 +171,7 @@ async fn receive(
         }
         Some(Answer::Hang) => std::future::pending().await,
         Some(Answer::Redirect(to)) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
-        // hyper closes a connection whose handler panics, without an answer.
+        // hyper closes a connection whose handler panics, without a response.
         Some(Answer::Close) => panic!("the receiver closes the connection, as scripted"),
     }
 }

@@ -1,5 +1,4 @@
-//! A relay on this machine that misbehaves as it is told, step by step, and writes down what it
-//! hears.
+//! A relay on this machine that misbehaves as scripted, step by step, and stores what it hears.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -67,7 +66,7 @@ pub struct Smtp {
 
 #[derive(Default)]
 struct Shared {
-    /// What EHLO is answered beside the name.
+    /// What EHLO is answered next to the name.
     offers: Vec<&'static str>,
     script: Mutex<HashMap<Step, VecDeque<Does>>>,
     taken: Mutex<Vec<Taken>>,
@@ -234,7 +233,7 @@ fn has(shared: &Shared, step: Step) -> bool {
     shared.script.lock().unwrap().get(&step).is_some_and(|next| !next.is_empty())
 }
 
-/// Answers as scripted, or what is right; whether it goes on.
+/// Answers as scripted, or what is right; whether it continues.
 async fn answer(
     stream: &mut BufReader<TcpStream>,
     shared: &Shared,

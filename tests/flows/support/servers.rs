@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::temporary::Temporary;
 
-/// What `main` does first; every HTTP client wants it.
+/// What `main` does first; every HTTP client needs it.
 pub fn install_tls() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -173,7 +173,7 @@ pub fn azure_address(settings: &AzureSettings, query: &str) -> String {
     format!("{endpoint}/{}?{query}&{}", settings.container, azure_sas_token())
 }
 
-/// A call without a body, which must succeed; answers the body of the answer.
+/// A call without a body, which must succeed; returns the body of the response.
 pub async fn azure_call(method: Method, address: &str) -> bytes::Bytes {
     install_tls();
     let request = reqwest::Client::new().request(method, address).header("content-length", 0);

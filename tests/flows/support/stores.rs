@@ -168,8 +168,8 @@ async fn open_file(url: &str) -> sqlx::SqlitePool {
     pool.expect("the file opens")
 }
 
-/// Runs a statement behind the program's back, on the database at an address; answers how
-/// many rows it changed.
+/// Runs a statement behind the program's back, on the database at an address; returns how many rows
+/// it changed.
 pub async fn execute(url: &str, sql: &'static str) -> u64 {
     on_address!(url, pool => sqlx::query(sql).execute(pool).await.expect(sql).rows_affected())
 }

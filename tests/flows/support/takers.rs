@@ -1,8 +1,8 @@
-//! Who takes messages of every channel on this machine, and tells each by a mark in its text:
+//! Receivers of every channel on this machine, which identify each message by a mark in its text:
 //! webhooks and the providers of push, SMS and WhatsApp over HTTP, emails over SMTP.
 //!
-//! What is taken is counted in memory by mark, with the id that it came under, so that hundreds
-//! of thousands are a small thing.
+//! What is taken is counted in memory by mark, with the id that it came under, so that hundreds of
+//! thousands are a small thing.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -87,7 +87,7 @@ struct Ledger {
     count: AtomicUsize,
     /// Those that were refused once.
     refused: Mutex<HashSet<Mark>>,
-    /// What must not be, in words.
+    /// What must not be, as text.
     wrong: Mutex<Vec<String>>,
 }
 
@@ -229,7 +229,7 @@ impl Takers {
         self.ledger.count.load(Ordering::SeqCst)
     }
 
-    /// Panics where a message came without what tells it, or under two ids.
+    /// Panics if a message has no mark, or two ids.
     pub fn check(&self) {
         let wrong = self.ledger.wrong.lock().expect("no test panics here");
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -11,7 +11,7 @@ use super::places::Place;
 #[derive(Clone)]
 pub struct WorkspaceFile {
     pub name: String,
-    /// Of a key that may export, track and edit catalogs, unless it is told otherwise.
+    /// Of a key that may export, track and edit catalogs, by default.
     pub key: String,
     permissions: Vec<String>,
     /// The bytes behind `callbacks.secret`.

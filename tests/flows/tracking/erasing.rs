@@ -1,4 +1,4 @@
-//! Who is erased stays erased, whatever was taken in before.
+//! Who is erased stays erased, whatever was accepted before.
 
 use longshore::users::find::FindError;
 
@@ -45,7 +45,7 @@ async fn who_is_erased_while_it_goes_on_stays_erased(world: World) {
         }
     };
     tokio::join!(working, erasing);
-    // Taken in before, applied after.
+    // Accepted before, applied after.
     world.apply(&messages).await;
     let by_email = by(json!({"email": "0@acme.example"}))("tea");
     world.apply(&[world.message(taken_in, &[by_email])]).await;
@@ -65,7 +65,7 @@ async fn who_is_erased_before_they_are_known_is_never_made(world: World) {
     for id in ["ann", "BOB@acme.example"] {
         let error = erase::erase(&world.app.store, &world.workspace, id).await.unwrap_err();
         assert!(matches!(&error, FindError::NobodyYet(_)), "{error}");
-        assert!(error.to_string().contains("until now"), "{error}");
+        assert!(error.to_string().contains("no accepted request"), "{error}");
     }
     let ann = by(json!({"external_id": "ann"}))("tea");
     let bob = by(json!({"email": "Bob@acme.example"}))("tea");

@@ -38,7 +38,7 @@ fn email(random: &mut Random) -> String {
     if random.below(2) == 0 { text.to_uppercase() } else { text }
 }
 
-/// An object of a request that was taken in at a time.
+/// An object of a request that was accepted at a time.
 pub fn object(random: &mut Random, received_at: i64) -> Value {
     let time = received_at - random.below(89) * DAY - random.below(3);
     let mut object = match random.below(3) {

@@ -24,7 +24,7 @@ async fn partitions_that_race_make_one_user(world: World) {
             ]
         })
         .collect();
-    // Who is there already, and has done nothing.
+    // Who already exists, and has done nothing.
     world.import(&[json!({"external_id": "idle"}), json!({"external_id": "idle too"})]).await;
     let first = ["idle", "idle too"].map(|id| by(json!({"external_id": id}))("tea"));
     let objects = [objects, first.into()].concat();

@@ -1,5 +1,5 @@
-//! What former releases left, `tests/upgrade/<release>`: this program migrates it, reads all of
-//! it, and brings everything that was under way to its end, once.
+//! What former releases left, `tests/upgrade/<release>`: this program migrates it, reads all of it,
+//! and brings everything that was in progress to its end, once.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ pub fn written(lines: &[impl Serialize]) -> String {
     lines.iter().map(|line| serde_json::to_string(line).unwrap() + "\n").collect()
 }
 
-/// When the store was written down, in milliseconds since the epoch.
+/// When the store was stored, in milliseconds since the epoch.
 pub fn made_at(release: &Path) -> i64 {
     let about: Value = serde_json::from_str(&read(release.join("about.json"))).expect("JSON");
     about["made_at"].as_i64().expect("a time")
@@ -181,7 +181,7 @@ async fn is_finished(backend: Backend) {
         }
         let api = Api::new(fleet.base(), KEY);
         let database = fleet.database_url();
-        // Calls under keys: what was answered is answered again, and what was left is done.
+        // Requests with keys: stored responses are returned again, and unfinished work is done.
         for key in ["answered", "left"] {
             let (status, body) = keyed(&api, key).await;
             assert_eq!((status, &body["attributes_processed"]), (201, &json!(1)), "{key}: {body}");
@@ -207,7 +207,7 @@ async fn is_finished(backend: Backend) {
     }
 }
 
-/// What was under way, and what was called for, was sent: all, and once.
+/// What was in progress, and what was called for, was sent: all, and once.
 fn check_sent(receiver: &Receiver, relay: &Smtp) {
     let received = receiver.received();
     // Everybody is in the control group, which Canvases and triggered campaigns leave out.

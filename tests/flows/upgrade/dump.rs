@@ -134,7 +134,7 @@ pub async fn to_database(url: &str, text: &str) {
 
 /// Moves every time in the rows on by so many milliseconds.
 pub async fn shift(url: &str, ms: i64) {
-    // Others are part of what was made of them: of messages, of files.
+    // Others are derived from them: from messages, from files.
     let fixed = [("idempotency_claims", "received_at"), ("export_jobs", "requested_at")];
     let is_time = |table: &str, column: &str| {
         !fixed.contains(&(table, column)) && column.ends_with("_at")

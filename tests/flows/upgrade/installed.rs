@@ -1,5 +1,5 @@
-//! An installation within this process, with everything under way that there is: what the corpus
-//! of a release is made of.
+//! An installation within this process, with everything in progress that there is: the source of a
+//! release's corpus.
 
 mod declared;
 
@@ -28,7 +28,7 @@ pub use self::declared::{KEY, SIGNS};
 /// What every corpus is sealed with: of nobody's installation.
 pub const SECRET_KEY: &str = "Y29ycHVzIG9mIGEgcmVsZWFzZSwgbm9ib2R5J3Mga2U=";
 
-/// Users, of whom the last one is erased.
+/// Users; the last one is erased.
 pub const USERS: usize = 24;
 
 /// Where its receivers are, which rows name: an address of this machine that nobody else has.
@@ -416,7 +416,7 @@ impl Installed {
         )
         .await;
         self.api.export(&json!({ "fields_to_export": ["external_id"] })).await;
-        // The gateway was lost before it could keep the answer.
+        // The gateway was lost before it could keep the response.
         let left = "UPDATE idempotency_claims SET status = NULL, answer = NULL, leased_until = 0
                     WHERE key = 'left'";
         assert_eq!(stores::execute(&self.database_url(), left).await, 1);

@@ -32,7 +32,7 @@ async fn messages_wait(backend: Backend) {
         topic: *topic,
         key: Uuid::new_v4().as_bytes().to_vec(),
         partition: Some(1),
-        payload: br#"{"v":2,"what":"nobody knows yet"}"#.to_vec(),
+        payload: br#"{"v":9,"what":"nobody knows yet"}"#.to_vec(),
         request_id: "of-tomorrow".to_owned(),
     };
     log.append(topics::ALL.iter().map(newer).collect()).await.expect("they are appended");
@@ -63,7 +63,7 @@ async fn messages_wait(backend: Backend) {
     waits(&fleet).await;
     assert_eq!(stores::count(&fleet.database_url(), DEAD).await, 0);
     fleet.run(&["users", "show", "ann"]).await;
-    // Other partitions go on, and so do exports.
+    // Other partitions continue, and so do exports.
     let users: Vec<Value> = (0..20).map(|n| json!({ "external_id": format!("u{n}") })).collect();
     let answer = api.post("/users/track", &json!({ "attributes": users })).await;
     assert_eq!(answer.status, 201, "{answer:?}");
@@ -125,7 +125,7 @@ async fn rows_wait() {
         assert!(stores::execute(&database, sql).await > 0, "{sql}");
     };
 
-    // What is read of the workspace, in work that was taken in before.
+    // What is read of the workspace, in work that was accepted before.
     fleet.terminate("worker-1").await;
     buy().await;
     let first = api.export_all().await.prefix;
@@ -141,8 +141,8 @@ async fn rows_wait() {
     )
     .await;
     fleet.launch("worker-1").await;
-    leaves(&fleet, "left to a newer worker", 3).await;
-    let said = "frequency_capping of acme is of version 2, which this program does not know";
+    leaves(&fleet, "left for a newer worker", 3).await;
+    let said = "frequency_capping of acme has version 2, which this version does not support";
     eventually("it says for what it waits", || async {
         let (status, text) = fleet.readiness("worker-1").await;
         status == 200 && text.contains(said)
@@ -153,11 +153,11 @@ async fn rows_wait() {
     api.done(&first).await;
     receiver.wait_for(1).await;
 
-    // Packed activity: the user is not passed over, neither by exports nor by what comes next.
+    // Packed activity: the user is not skipped, neither by exports nor by what comes next.
     execute("UPDATE activity SET body = set_byte(body, 0, 2)").await;
     let second = api.export_all().await.prefix;
     buy().await;
-    leaves(&fleet, "packed activity is of version 2", 3).await;
+    leaves(&fleet, "packed activity has version 2", 3).await;
     assert_eq!(api.status(&second).await["state"], "running");
     eventually("the partition says that it waits", || async {
         fleet.readiness("worker-1").await.1.contains("of tracking waits at offset")

@@ -1,4 +1,4 @@
-//! A back-up of `standalone` that is taken while it works, and what a restore of it has.
+//! A backup of `standalone` that is taken while it works, and what a restore of it has.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ async fn vacuum_into(from: &Path, to: &Path) {
     file.close().await.expect("it closes");
 }
 
-/// Clients that each make users of their own, one call after the other, and write down who was
+/// Clients that each make users of their own, one call after the other, and store who was
 /// acknowledged.
 async fn client(
     api: Api,
@@ -63,7 +63,7 @@ async fn a_back_up_under_load_has_all_that_was_acknowledged_once() {
         .collect();
     let count = || acknowledged.lock().expect("no test panics here").len();
     eventually("there is a load", || async { count() > 100 }).await;
-    // One that waits in the back-up.
+    // One that waits in the backup.
     let export = api.export_all().await.prefix;
 
     let data = fleet.directory().join("data");
@@ -118,7 +118,7 @@ async fn a_back_up_under_load_has_all_that_was_acknowledged_once() {
         fleet.readiness("standalone").await.1 == "ready\n"
     })
     .await;
-    // And it goes on from there.
+    // And it continues from there.
     let body = json!({ "attributes": [{ "external_id": "later" }] });
     assert_eq!(api.post("/users/track", &body).await.status, 201);
     fleet.applied().await;

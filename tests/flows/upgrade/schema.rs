@@ -24,27 +24,27 @@ async fn runs_on_a_newer_schema(backend: Backend) {
     let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
     let (database, names) = (fleet.database_url(), names(backend));
     let own = fleet.run(&["doctor"]).await;
-    assert!(own.contains("at this version (schema 2)"), "{own}");
+    assert!(own.contains("at this version (schema 4)"), "{own}");
 
     stores::execute(&database, NEXT).await;
     for name in names {
         let (status, text) = fleet.readiness(name).await;
         assert_eq!(status, 200, "{text}");
-        assert!(text.contains("at schema 3, newer than this program's 2"), "{text}");
+        assert!(text.contains("at schema 5, newer than this version's 4"), "{text}");
         fleet.terminate(name).await;
         fleet.launch(name).await;
     }
     let told = fleet.run(&["migrate"]).await;
-    assert!(told.contains("at schema 3, newer than this program's 2, which still runs"), "{told}");
+    assert!(told.contains("at schema 5, newer than this version's 4, which still works"), "{told}");
     assert!(told.contains("there is nothing to migrate"), "{told}");
     let found = fleet.run(&["doctor"]).await;
-    assert!(found.contains("at schema 3, newer"), "{found}");
+    assert!(found.contains("at schema 5, newer"), "{found}");
     api.done(&api.export_all().await.prefix).await;
 
     // From now on the program is too old.
     stores::execute(&database, PAST).await;
-    const TOLD: &str = "on which programs of schema 3 or newer run, and this program's is 2: run \
-                        a newer longshore";
+    const TOLD: &str = "which needs a version with schema 5 or newer; this version has 4: run a \
+                        newer longshore";
     for name in names {
         let (status, text) = fleet.readiness(name).await;
         assert!(status == 503 && text.contains(TOLD), "{status} {text}");
@@ -90,19 +90,18 @@ async fn in_a_fleet() {
 async fn an_older_schema_is_refused() {
     let mut fleet = Fleet::start(Backend::Fleet(1), &[]).await;
     // Else it could end by what it looks at as it starts.
-    eventually("the worker works", || async { fleet.printed().contains("the worker takes work") })
-        .await;
+    eventually("the worker works", || async { fleet.printed().contains("worker started") }).await;
     stores::execute(&fleet.database_url(), NOTHING).await;
     for name in ["gateway", "worker-1"] {
         eventually("it is not ready", || async { fleet.readiness(name).await.0 == 503 }).await;
         let (_, text) = fleet.readiness(name).await;
-        assert!(text.contains("needs 2: run `longshore migrate` of this version"), "{text}");
+        assert!(text.contains("needs 4: run `longshore migrate` of this version"), "{text}");
         fleet.terminate(name).await;
         fleet.launch_with(name, &[]).await;
         fleet.has_ended(name).await;
     }
     let said = fleet.printed();
-    assert!(said.contains("needs 2: run `longshore migrate` of this version"), "{said}");
+    assert!(said.contains("needs 4: run `longshore migrate` of this version"), "{said}");
 }
 
 /// Who does not know all that is sealed must not rotate the key.
@@ -115,7 +114,7 @@ async fn an_older_program_rotates_no_key() {
     let new = kit::secrets::SecretKey::generate();
     let rotate = format!(
         "LONGSHORE_SECRET_KEY={new} LONGSHORE_SECRET_KEY_OLD={old} \"$LONGSHORE\" migrate \
-         2> rotate.err && exit 1; grep -q 'rotated by the newest program' rotate.err"
+         2> rotate.err && exit 1; grep -q 'only the newest version can rotate' rotate.err"
     );
     fleet.shell(&rotate).await;
     fleet.close().await;

@@ -135,7 +135,7 @@ fn file() -> impl Strategy<Value = Value> {
 }
 
 impl World {
-    /// Applies a generated file, or none, to the workspace of that name; answers the changes.
+    /// Applies a generated file, or none, to the workspace of that name; returns the changes.
     async fn bring(&self, name: &str, file: Option<&Value>) -> Vec<String> {
         let rest = file.cloned().unwrap_or_else(|| json!({}));
         let mut whole = json!({ "workspace": name });

@@ -80,13 +80,13 @@ fn check_refusals(error: &ApiError) {
         assert!(id.is_some() && message.is_some_and(|text| !text.is_empty()), "{error}");
         let length = |list: &str| error[list].as_array().map(Vec::len);
         assert_eq!(length("parameters"), Some(1), "{error}");
-        // None of a body that is not JSON.
+        // None for a body that is not JSON.
         let fewest = usize::from(id != Some("item-array-invalid"));
         assert!(length("parameter_values").is_some_and(|n| (fewest..=50).contains(&n)), "{error}");
     }
 }
 
-/// The values are of their fields' types, and applied once more they change nothing.
+/// The values have the types of their fields, and applying them again changes nothing.
 pub(super) fn check_values(item: &Item<'_>) {
     for (name, value) in &item.values.0 {
         let kind = CATALOG.fields.kind(name).expect("a field of the catalog");

@@ -38,7 +38,7 @@ fuzz_target!(
 
 // libFuzzer knows bytes, and Longshore's mutator the words and brackets of what it reads.
 fuzz_mutator!(|bytes: &mut [u8], size: usize, most: usize, seed: u32| {
-    if seed % 2 == 0 {
+    if seed.is_multiple_of(2) {
         return fuzzer_mutate(bytes, size, most);
     }
     let mutated = MUTATOR.mutate(&bytes[..size], seed.into());

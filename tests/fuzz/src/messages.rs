@@ -1,4 +1,4 @@
-//! The calls that send messages, now or later: from the body to the order.
+//! The endpoints that send messages, now or scheduled: from the body to the order.
 
 use std::sync::LazyLock;
 
@@ -53,7 +53,7 @@ fn declared() -> Map<String, Value> {
     Map::from_iter([("webhook".to_owned(), webhook)])
 }
 
-/// The order that comes of a request, which is whole and goes through the log as it is.
+/// The order of a request, which is complete and passes through the log unchanged.
 fn order(read: Result<Wanted, ApiError>, kind: Kind, place: Place) -> Option<Order> {
     let wanted = match read {
         Ok(wanted) => wanted,

@@ -1,11 +1,11 @@
-//! Changes texts in the pieces that they consist of: words, numbers, quotes and brackets.
+//! Mutates texts by their tokens: words, numbers, quotes and brackets.
 
 use std::collections::BTreeSet;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-/// Pieces that something may hang on, whatever the text is.
+/// Tokens that may have an effect in any text.
 const ODD: [&str; 24] = [
     "null",
     "true",
@@ -33,19 +33,19 @@ const ODD: [&str; 24] = [
     "%00",
 ];
 
-/// The most bytes that a text grows to.
+/// Maximum bytes of a mutated text.
 const MOST: usize = 64 << 10;
 
-/// The most changes of one text.
+/// Maximum number of changes of one text.
 const CHANGES: usize = 6;
 
-/// Changes texts, by words that it knows.
+/// Mutates texts with known words.
 pub struct Mutator {
     words: Vec<Vec<u8>>,
 }
 
 impl Mutator {
-    /// One that knows the words of some texts.
+    /// A mutator with the words of some texts.
     pub fn new(texts: &[Vec<u8>]) -> Self {
         let of_texts = texts.iter().flat_map(|text| pieces(text)).filter(|piece| piece.len() > 1);
         let odd = ODD.iter().map(|word| word.as_bytes());
@@ -53,7 +53,7 @@ impl Mutator {
         Self { words: words.into_iter().map(<[u8]>::to_vec).collect() }
     }
 
-    /// The text with some changes: those of that seed.
+    /// Mutates the text; the same seed gives the same result.
     pub fn mutate(&self, text: &[u8], seed: u64) -> Vec<u8> {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let mut text: Vec<Vec<u8>> = pieces(text).map(<[u8]>::to_vec).collect();
@@ -99,7 +99,7 @@ impl Mutator {
     }
 }
 
-/// The words of a text, and each other byte by itself.
+/// The words of a text, and every other byte separately.
 fn pieces(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | 128..);
     text.chunk_by(move |a, b| in_word(a) && in_word(b))

@@ -1,4 +1,4 @@
-//! The calls that are small.
+//! The small endpoints.
 
 use std::net::IpAddr;
 use std::sync::LazyLock;
@@ -26,7 +26,7 @@ use longshore::workspaces::{DeclaredApp, Platform};
 
 static CONFIG: LazyLock<Config> = LazyLock::new(Config::default);
 
-/// An app that has live activities, and who takes them.
+/// An app with live activities, and its provider.
 static SETTINGS: LazyLock<Settings> = LazyLock::new(|| Settings {
     push: Some(SignedAddress::new("https://push.acme.example", Secret(vec![7; 32]))),
     apps: vec![DeclaredApp {
@@ -70,7 +70,7 @@ pub fn schedule(bytes: &[u8]) -> Option<Accepted> {
         Err(error) => return refused(&error),
     };
     let _ = request.what.schedule.is_past(super::NOW);
-    // What is kept has the names of the call, and is read as the same.
+    // The stored form has the request's names, and is read as the same.
     let kept = serde_json::to_value(&request.target).expect("JSON");
     let mut again = json!({ "canvas_id": request.what.canvas_id, "schedule": members["schedule"] });
     if let (Some(again), Value::Object(kept)) = (again.as_object_mut(), kept.clone()) {
@@ -118,14 +118,14 @@ pub fn phone_numbers(bytes: &[u8]) -> Option<Accepted> {
     Some(Accepted)
 }
 
-/// `GET /campaigns/list`: what follows the question mark.
+/// `GET /campaigns/list`: the query.
 pub fn campaigns_query(bytes: &[u8]) -> Option<Accepted> {
     let filter = campaigns::api::read(text(bytes)?).map_err(|reason| check_reason(&reason)).ok()?;
     assert!(filter.offset >= 0 && filter.offset < i64::MAX / 2, "{filter:?}");
     Some(Accepted)
 }
 
-/// Each line is the value of the headers that every call may have.
+/// Each line is the value of the headers that every request may have.
 pub fn headers(bytes: &[u8]) -> Option<Accepted> {
     let mut headers = HeaderMap::new();
     let names = [IDEMPOTENCY_KEY, header::FORWARDED, header::AUTHORIZATION];
@@ -135,7 +135,7 @@ pub fn headers(bytes: &[u8]) -> Option<Accepted> {
     });
     for value in bytes.split(|byte| *byte == b'\n').take(8) {
         let Ok(value) = HeaderValue::from_bytes(value) else { continue };
-        // By itself, since a key may be there once only.
+        // Separately, because a key may occur only once.
         let one = HeaderMap::from_iter([(IDEMPOTENCY_KEY, value.clone())]);
         check_key(&one);
         for name in &names {
@@ -146,7 +146,12 @@ pub fn headers(bytes: &[u8]) -> Option<Accepted> {
     let peer = IpAddr::from([10, 1, 1, 1]);
     let trusted = ["10.0.0.0/8".parse().expect("a network")];
     let _ = address::of_client(peer, &headers, &trusted);
-    assert_eq!(address::of_client(peer, &headers, &[]), Some(peer), "nobody is believed");
+    assert_eq!(
+        address::of_client(peer, &headers, &[]),
+        Some(peer),
+        "without proxies the header \
+                                                                     is ignored"
+    );
     Some(Accepted)
 }
 

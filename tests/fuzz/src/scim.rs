@@ -1,4 +1,4 @@
-//! The bodies and addresses of SCIM.
+//! The bodies and queries of SCIM.
 
 use std::sync::LazyLock;
 
@@ -13,10 +13,10 @@ use longshore::scim::query::{PAGE, Query};
 use longshore::scim::resource::{AppGroup, User};
 use longshore::scim::schema::{self, Attributes};
 
-/// The app groups that there are.
+/// The existing app groups.
 static GROUPS: LazyLock<[AppGroup; 2]> = LazyLock::new(|| ["acme", "beta"].map(AppGroup::of));
 
-/// Somebody who has everything.
+/// A user with all attributes.
 static ANN: LazyLock<Attributes> = LazyLock::new(|| {
     let ann = json!({
         "userName": "ann@acme.example", "externalId": "7", "active": true, "department": "CRM",
@@ -33,7 +33,7 @@ static ANN: LazyLock<Attributes> = LazyLock::new(|| {
     ann.as_object().cloned().unwrap_or_default()
 });
 
-/// The body that makes or replaces a user.
+/// The body that creates or replaces a user.
 pub fn user(bytes: &[u8]) -> Option<Accepted> {
     let body = body(bytes)?;
     let read = api::user_attributes(&body).and_then(|attributes| User::of(attributes, &*GROUPS));
@@ -51,7 +51,7 @@ pub fn patch(bytes: &[u8]) -> Option<Accepted> {
     check_user(patched)
 }
 
-/// What a list is asked for: the body of a search, or what follows the question mark.
+/// The query of a list: the body of a search, or the query string.
 pub fn query(bytes: &[u8]) -> Option<Accepted> {
     let text = text(bytes)?;
     let read = match body(bytes) {
@@ -71,7 +71,7 @@ pub fn query(bytes: &[u8]) -> Option<Accepted> {
     Some(Accepted)
 }
 
-/// Whom a body makes is kept, read and made again as the same.
+/// A created user is stored, read and created again as the same.
 fn check_user(read: Result<User, ScimError>) -> Option<Accepted> {
     let user = read.map_err(check_error).ok()?;
     let kept: User = serde_json::from_str(&user.to_json()).expect("what is kept is read");
@@ -81,7 +81,7 @@ fn check_user(read: Result<User, ScimError>) -> Option<Accepted> {
     Some(Accepted)
 }
 
-/// Written as the standard has it, a filter is read as the same.
+/// A filter in the standard's notation is read as the same.
 fn check_filter(filter: &Filter) {
     let comparison = |comparison: &longshore::scim::filter::Comparison| {
         let operator = match comparison.operator {

@@ -1,4 +1,4 @@
-//! The files of operators, and what the store keeps packed.
+//! Operators' files, and packed data of the store.
 
 use super::catalogs::{CATALOG, check_values};
 use super::{Accepted, NOW, text};
@@ -60,7 +60,7 @@ pub fn activity(bytes: &[u8]) -> Option<Accepted> {
     Some(Accepted)
 }
 
-/// What an export has of it is JSON.
+/// Its output in an export is JSON.
 fn show(document: &str, activity: &Activity<'_>) {
     let today = utc_date(from_ms(NOW));
     let shown = record::show(document, activity, today, CURRENCY, &Default::default());

@@ -1,4 +1,4 @@
-//! Templates, and the message objects that they are in.
+//! Templates, and the message objects that contain them.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use longshore::workspaces::Channel;
 use longshore::workspaces::settings::{Email, Secret, Settings, SignedAddress, SubscriptionGroup};
 use template::{Data, MAX_OUTPUT, Stop, Template, View, Work};
 
-/// A workspace that has every channel.
+/// A workspace with every channel.
 static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {
     let provider = || SignedAddress::new("https://provider.example/", Secret(vec![7; 24]));
     let group = |channel| SubscriptionGroup { id: seeds::ID, channel, from: "+15550100".into() };
@@ -31,7 +31,7 @@ static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {
     }
 });
 
-/// A user whose values are at the ends of what there is.
+/// A user with extreme values.
 static PROFILE: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     let numbers =
         json!([i64::MIN, i64::MAX, -1, 0, 1, f64::MAX, f64::MIN_POSITIVE, -0.0, u64::MAX]);
@@ -65,7 +65,7 @@ fn scope() -> Scope<'static> {
     }
 }
 
-/// The profile, as it is.
+/// The profile without changes.
 struct Profile;
 
 impl Data for Profile {
@@ -92,7 +92,7 @@ pub fn template(bytes: &[u8]) -> Option<Accepted> {
             return None;
         }
     };
-    // Without the guard: a panic is seen.
+    // Without the guard, so that a panic is seen.
     let rendered = template.render_within(&Profile, &mut Work::new(NOW));
     match &rendered {
         Ok(text) => assert!(text.len() <= MAX_OUTPUT),
@@ -109,7 +109,7 @@ pub fn template(bytes: &[u8]) -> Option<Accepted> {
     Some(Accepted)
 }
 
-/// The member `messages` of a call, or the message of a live activity.
+/// The field `messages` of a request, or the message of a live activity.
 pub fn message_objects(bytes: &[u8]) -> Option<Accepted> {
     let members = match body(bytes)?.object() {
         Ok(members) => members,

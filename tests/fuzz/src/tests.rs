@@ -2,7 +2,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// Inputs made of each target's seeds.
+/// Inputs generated from each target's seeds.
 const INPUTS: u64 = 5_000;
 
 /// Prints the input at which a target panics.

@@ -1,4 +1,4 @@
-//! `POST /users/track`, from the body to what a worker makes of it.
+//! `POST /users/track`, from the body to the worker's changes.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use longshore::tracking::message::{Attributes, Batch, Json, OBJECTS, Object};
 use longshore::users::activity::Activity;
 use longshore::users::profile::Profile;
 
-/// A profile that objects change.
+/// A profile that the objects change.
 const PROFILE: &str = r#"{"external_id":"e","email":"a@b.c","first_name":"Ann","custom_attributes":{"tier":"gold","visits":9007199254740993,"tags":["a",1,"a",{"b":[]}],"ratio":1.5,"since":"2026-01-01T00:00:00Z"}}"#;
 
 pub fn track(bytes: &[u8]) -> Option<Accepted> {
@@ -28,7 +28,7 @@ pub fn track(bytes: &[u8]) -> Option<Accepted> {
         Ok(intake) => intake,
         Err(error) => return refused(&error),
     };
-    let answer = serde_json::to_value(&answer).expect("an answer is JSON");
+    let answer = serde_json::to_value(&answer).expect("a response is JSON");
     let counters = ["attributes_processed", "events_processed", "purchases_processed"];
     let told: u64 = counters.iter().filter_map(|name| answer[name].as_u64()).sum();
     let errors = answer["errors"].as_array().map_or(&[][..], Vec::as_slice);
@@ -64,7 +64,7 @@ pub fn message(bytes: &[u8]) -> Option<Accepted> {
     let mut draft = Draft::open(PROFILE).expect("a profile");
     for object in &batch.objects {
         if let Object::Attributes(attributes) = object {
-            // What no gateway writes may be refused.
+            // Data that no gateway writes may be rejected.
             let _ = draft.change(attributes);
         }
     }
@@ -72,7 +72,7 @@ pub fn message(bytes: &[u8]) -> Option<Accepted> {
     Some(Accepted)
 }
 
-/// Each problem is told with the object that has it.
+/// Each error names its object.
 fn check_error(error: &Value) {
     let array = error["input_array"].as_str();
     assert!(["attributes", "events", "purchases"].map(Some).contains(&array), "{error}");
@@ -80,7 +80,7 @@ fn check_error(error: &Value) {
     assert!(error["type"].as_str().is_some_and(|text| text.len() < 1_000), "{error:.200}");
 }
 
-/// A message is taken apart into its objects, and put together again.
+/// Splits a message into its objects, and joins them again.
 fn check_parts(payload: &[u8], batch: &Batch<'_>) {
     let message = Message {
         topic: topics::TRACKING,
@@ -97,8 +97,8 @@ fn check_parts(payload: &[u8], batch: &Batch<'_>) {
     assert_eq!(Batch::decode(&joined.payload).as_ref(), Ok(batch));
 }
 
-/// What a gateway takes a worker can apply, and applied once more it changes nothing, unless
-/// it adds numbers.
+/// A worker can apply everything that a gateway accepts, and applying it again changes nothing,
+/// unless it adds numbers.
 fn check_change(attributes: &Attributes<'_>) {
     let mut draft = Draft::open(PROFILE).expect("a profile");
     draft.change(attributes).expect("the profile can be read").expect("there is room");
@@ -111,7 +111,7 @@ fn check_change(attributes: &Attributes<'_>) {
     }
 }
 
-/// Counts events and purchases, and keeps the counts.
+/// Counts events and purchases, and stores the counts.
 fn happen(batch: &Batch<'_>) {
     let mut activity = Activity::default();
     for object in &batch.objects {

@@ -1,21 +1,21 @@
-//! Names that one object has more than once. Readers disagree about such an object: some take
-//! the first value, some the last, and some refuse the whole file.
+//! Duplicate fields of an object. Readers disagree about them: some use the first value, some the
+//! last, and some reject the whole file.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::{FEW, Members, Text, parse, push_string, walk};
 
-/// The names of one object so far.
+/// The names of one object that were seen.
 #[derive(Default)]
 struct Names<'a> {
     few: Vec<Cow<'a, str>>,
-    /// Used once there are more than a few.
+    /// Used only for many names.
     many: HashSet<Cow<'a, str>>,
 }
 
 impl<'a> Names<'a> {
-    /// Whether the name is new.
+    /// Adds a name; returns whether it is new.
     fn insert(&mut self, name: Cow<'a, str>) -> bool {
         if self.few.len() < FEW {
             let is_new = !self.few.contains(&name);
@@ -29,12 +29,12 @@ impl<'a> Names<'a> {
     }
 }
 
-/// A name that an object inside valid JSON, at any depth, has twice.
+/// A duplicate name in an object at any depth of valid JSON.
 pub fn repeated_name(json: &str) -> Option<Cow<'_, str>> {
     if !json.contains('{') {
         return None;
     }
-    // The last two quotes before a colon are those of the name.
+    // The last two quotes before a colon belong to the name.
     let (mut quotes, mut open, mut found) = ([0, 0], Vec::<Names<'_>>::new(), None);
     walk(json, |at, byte| match byte {
         b'"' => quotes = [quotes[1], at],
@@ -51,15 +51,15 @@ pub fn repeated_name(json: &str) -> Option<Cow<'_, str>> {
     found
 }
 
-/// The text of a JSON string; one that no reader can read stays as it is written.
+/// The text of a JSON string; an unreadable one stays as it is written.
 fn unescaped(json: &str) -> Cow<'_, str> {
     parse::<Text<'_>>(json).map_or(Cow::Borrowed(json), |Text(text)| text)
 }
 
-/// Levels of objects that [`last_wins`] looks into: more than any value has that is stored.
+/// Levels of objects that [`last_wins`] inspects: more than any stored value has.
 const MOST_LEVELS: usize = 256;
 
-/// Valid JSON in which no object has a name twice: of several values the last one stays.
+/// Removes duplicate fields from valid JSON: of several values, the last one stays.
 pub fn last_wins(json: &str) -> Cow<'_, str> {
     if repeated_name(json).is_none() {
         return Cow::Borrowed(json);
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    /// Any value, whose objects have few names.
+    /// A value whose objects have few distinct names.
     fn any_json() -> impl Strategy<Value = String> {
         let leaf = prop_oneof![Just("1.10".to_owned()), Just(r#""a\":{""#.to_owned())];
         leaf.prop_recursive(4, 32, 4, |inner| {

@@ -22,7 +22,7 @@ pub struct Group {
     commands: mpsc::Sender<Command>,
     registered: OnceCell<()>,
     state: Mutex<State>,
-    /// Told whenever work has ended or the members have changed.
+    /// Notified whenever work has ended or the members have changed.
     changed: watch::Sender<()>,
 }
 
@@ -30,7 +30,7 @@ pub struct Group {
 struct State {
     members: Vec<Member>,
     next_member: u64,
-    /// Empty until it is known where the group is.
+    /// Empty until the group's position is known.
     partitions: Vec<Partition>,
 }
 
@@ -42,11 +42,11 @@ struct Member {
 
 struct Partition {
     holder: Option<u64>,
-    /// Of its holder's count.
+    /// Counts the assignments of its holder.
     epoch: u64,
-    /// Since when it waits to go to another member.
+    /// When it started to wait for its move to another member.
     leaving: Option<Instant>,
-    /// Before it everything is done; and what of that is written down.
+    /// Everything before it is done; and the stored part of that.
     position: i64,
     committed: i64,
 }
@@ -70,7 +70,7 @@ impl Group {
         }
     }
 
-    /// Adds a consumer; answers its place, and the partitions that it will hold.
+    /// Adds a consumer. Returns its membership and the partitions that it will hold.
     pub fn join(self: &Arc<Self>, log: &Embedded) -> (Membership, Arc<Partitions>) {
         let changed = self.changed.clone();
         let partitions = Arc::new(Partitions::new(move || {
@@ -92,20 +92,21 @@ impl Group {
         self.state.lock()
     }
 
-    /// Gives out the partitions anew among the members, where any should move; finds out first
-    /// where the group is, before which nothing is given out.
+    /// Reassigns the partitions among the members if needed. Reads the group's position first;
+    /// nothing is assigned before that.
     pub async fn share(&self) -> Result<(), LogError> {
         self.registered.get_or_try_init(|| self.register()).await?;
         self.lock().balance();
         Ok(())
     }
 
-    /// Told whenever work has ended or the members have changed.
+    /// Notified whenever work has ended or the members have changed.
     pub fn subscribe(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Whether a partition waits to go to another member, whose time may run out unannounced.
+    /// Whether a partition waits to move to another member, which may happen without a notification
+    /// when its time is over.
     pub fn is_moving(&self) -> bool {
         self.lock().is_moving()
     }
@@ -123,7 +124,7 @@ impl Group {
         Ok(())
     }
 
-    /// Writes down what has been done since the last time.
+    /// Stores the work done since the last time.
     pub async fn commit(&self) -> Result<(), LogError> {
         let positions = self.lock().gather_done();
         if positions.is_empty() {
@@ -167,8 +168,8 @@ impl State {
         self.members.iter().find(|member| member.id == id)
     }
 
-    /// Gives each partition the member it should have, once the one who has it is done
-    /// with what is under way, or has been waited for long enough.
+    /// Assigns each partition to the right member, once the current one has finished its work or
+    /// the wait is over.
     fn balance(&mut self) {
         if self.members.is_empty() {
             return;
@@ -189,7 +190,7 @@ impl State {
         }
     }
 
-    /// Stops `holder` from giving out more of a partition, and says whether it is done.
+    /// Stops `holder` from reading a partition; returns whether its work is done.
     fn has_left(&mut self, index: usize, holder: u64) -> bool {
         let Some(member) = self.member(holder) else { return true };
         let member = member.partitions.clone();
@@ -219,7 +220,7 @@ impl State {
         self.partitions.iter().any(|partition| partition.leaving.is_some())
     }
 
-    /// Positions that are not written down yet.
+    /// Positions that are not stored yet.
     fn gather_done(&mut self) -> Vec<(i32, i64)> {
         let mut moved = Vec::new();
         for index in 0..self.partitions.len() {
@@ -252,7 +253,7 @@ impl Membership {
         let mut changed = self.group.changed.subscribe();
         partitions.stop_all();
         let idle = async { while partitions.any_busy() && changed.changed().await.is_ok() {} };
-        // What is not done in time comes again.
+        // Work that is not done in time is repeated.
         let _ = timeout(deadline, idle).await;
         let group = self.group.clone();
         let log = self.log.clone();
@@ -260,7 +261,8 @@ impl Membership {
         if let Err(error) = group.commit().await
             && !log.shared.closing.is_cancelled()
         {
-            tracing::warn!(%error, "done messages could not be written down: they come again");
+            tracing::warn!(%error, "cannot store which messages are done; they will be processed \
+                                    again");
         }
     }
 }
@@ -271,7 +273,7 @@ impl Drop for Membership {
     }
 }
 
-/// Writes down done work every so often, while there is any.
+/// Stores done work regularly, while there is any.
 pub async fn commit_regularly(group: Arc<Group>, closing: CancellationToken) {
     let mut changed = group.changed.subscribe();
     loop {
@@ -284,7 +286,7 @@ pub async fn commit_regularly(group: Arc<Group>, closing: CancellationToken) {
         if let Err(error) = group.commit().await
             && !closing.is_cancelled()
         {
-            tracing::warn!(%error, "done messages could not be written down yet");
+            tracing::warn!(%error, "cannot store which messages are done; retrying");
             changed.mark_changed();
         }
     }

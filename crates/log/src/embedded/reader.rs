@@ -28,7 +28,7 @@ pub fn batches(
     let (membership, partitions) = group.join(log);
     let cursors =
         Arc::new(Cursors::new(&group.name, group.topic, store.clone(), partitions.clone()));
-    // One batch is read ahead of those who take them.
+    // One batch is read ahead of the consumer.
     let (sender, fetched) = mpsc::channel(1);
     let reader = Reader {
         group: group.clone(),
@@ -55,8 +55,7 @@ struct Reader {
     last: i32,
 }
 
-/// Reads ahead as far as the consumer's channel has room, until the consumer is gone or the
-/// log closes.
+/// Reads ahead while the consumer's channel has room, until the consumer or the log is closed.
 async fn run(
     mut reader: Reader,
     sender: mpsc::Sender<Result<Fetched, LogError>>,
@@ -71,7 +70,7 @@ async fn run(
             () = closing.cancelled() => return,
         };
         let Ok(room) = room else { return };
-        // Marked as seen before looking: what comes in between wakes again.
+        // Marked as seen before reading, so that an append in between wakes it again.
         appended.borrow_and_update();
         changed.borrow_and_update();
         match reader.read().await {
@@ -100,7 +99,7 @@ async fn run(
 }
 
 impl Reader {
-    /// The next batch; none where there is none now.
+    /// The next batch, if there is one now.
     async fn read(&mut self) -> Result<Option<Fetched>, LogError> {
         let Self { group, pool, ends, .. } = self;
         group.share().await?;
@@ -119,7 +118,7 @@ impl Reader {
             let (topic, partition) = (group.topic, wanting.partition);
             let read = rows::read(pool, topic, partition, wanting.from, messages, bytes).await?;
             if read.first().is_none_or(|message| message.offset != wanting.from) {
-                self.cursors.stop(partition, "the message there is not in the log any more");
+                self.cursors.stop(partition, "the message was deleted from the log");
                 continue;
             }
             if let Some(batch) = self.cursors.give_out(wanting, read) {

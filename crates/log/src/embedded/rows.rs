@@ -9,10 +9,10 @@ use uuid::Uuid;
 use crate::cursors::{Extent, Range};
 use crate::message::{Message, Topic};
 
-/// Rows of one statement: statements cost, not rows.
+/// Rows of one statement: the cost is per statement, not per row.
 const ROWS: usize = 50;
 
-/// Messages that one [`trim`] looks at.
+/// Messages that one [`trim`] checks.
 const TRIM: i64 = 1_000;
 
 /// The next offset of each partition.
@@ -29,8 +29,8 @@ pub struct Row {
     pub appended_at: i64,
 }
 
-/// Makes the tables where they are missing; answers the partition count that is fixed in
-/// the file, which is `partitions` if the file is new.
+/// Creates missing tables. Returns the partition count stored in the file, which is `partitions`
+/// for a new file.
 pub async fn create(pool: &SqlitePool, partitions: u32) -> Result<u32, sqlx::Error> {
     let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
     sqlx::raw_sql(
@@ -67,7 +67,7 @@ pub async fn create(pool: &SqlitePool, partitions: u32) -> Result<u32, sqlx::Err
     )
     .execute(&mut *tx)
     .await?;
-    // The id tells this log from one made anew in its place.
+    // The id distinguishes this log from one recreated in its place.
     sqlx::query(
         "INSERT INTO settings (name, value) VALUES ('partitions', $1), ('id', $2)
          ON CONFLICT (name) DO NOTHING",
@@ -89,13 +89,13 @@ pub async fn data_version(c: &mut SqliteConnection) -> Result<i64, sqlx::Error> 
     sqlx::query_scalar("PRAGMA data_version").fetch_one(c).await
 }
 
-/// What SQLite's own check of the file finds wrong.
+/// The problems that SQLite's own check of the file finds.
 pub async fn check(pool: &SqlitePool) -> Result<Vec<String>, sqlx::Error> {
     let found: Vec<String> = sqlx::query_scalar("PRAGMA quick_check").fetch_all(pool).await?;
     Ok(found.into_iter().filter(|line| line != "ok").map(|l| format!("log.db: {l}")).collect())
 }
 
-/// Where each partition of the `topics` ends; those that another program has more are its own.
+/// The end of each partition of the `topics`; ignores partitions that only another program knows.
 pub async fn ends(c: &mut SqliteConnection, topics: &[Topic]) -> Result<Positions, sqlx::Error> {
     let rows: Vec<(String, i32, i64)> =
         sqlx::query_as("SELECT topic, partition, next FROM ends").fetch_all(c).await?;
@@ -106,7 +106,7 @@ pub async fn ends(c: &mut SqliteConnection, topics: &[Topic]) -> Result<Position
     Ok(known.collect())
 }
 
-/// What the log has of a topic.
+/// A topic's content in the log.
 pub async fn extent(
     pool: &SqlitePool,
     topic: Topic,
@@ -171,8 +171,8 @@ pub async fn insert(c: &mut SqliteConnection, rows: Vec<Row>) -> Result<(), sqlx
     Ok(())
 }
 
-/// Messages of a partition from `from` on: up to `limit`, fewer once they have `enough` bytes
-/// of payload.
+/// Reads messages of a partition from `from` on: up to `limit`, or fewer once they have `enough`
+/// bytes of payload.
 pub async fn read(
     pool: &SqlitePool,
     topic: Topic,
@@ -202,8 +202,8 @@ pub async fn read(
     Ok(messages)
 }
 
-/// Makes a group known, at the oldest message of each of its partitions where it is new;
-/// answers where it is in each.
+/// Registers a group, starting at the oldest message of each partition if it is new. Returns its
+/// position in each.
 pub async fn register(
     pool: &SqlitePool,
     group: &str,
@@ -232,7 +232,7 @@ pub async fn register(
     .await
 }
 
-/// Writes down where a group is; never goes back.
+/// Stores a group's position; never moves it back.
 pub async fn commit(
     c: &mut SqliteConnection,
     group: &str,
@@ -256,8 +256,8 @@ pub async fn commit(
     Ok(())
 }
 
-/// Of some messages after the id `after`, removes those appended before `before` that every
-/// known group is done with; answers the id to go on after, none at the end.
+/// Of some messages after the id `after`, deletes those appended before `before` that every known
+/// group has processed. Returns the id to continue after; none at the end.
 pub async fn trim(pool: &SqlitePool, after: i64, before: i64) -> Result<Option<i64>, sqlx::Error> {
     let last: Option<i64> = sqlx::query_scalar(
         "SELECT max(id) FROM (SELECT id, appended_at FROM messages WHERE id > $1
@@ -271,7 +271,7 @@ pub async fn trim(pool: &SqlitePool, after: i64, before: i64) -> Result<Option<i
     .await?;
     let Some(last) = last else { return Ok(None) };
     let done = sqlx::query(
-        // CROSS JOIN keeps the order: first the few messages, then where their groups are.
+        // CROSS JOIN fixes the order: first the few messages, then the groups' positions.
         "DELETE FROM messages WHERE id IN (
              SELECT messages.id FROM messages
              CROSS JOIN (SELECT topic, partition, min(next) AS next FROM offsets
@@ -285,6 +285,6 @@ pub async fn trim(pool: &SqlitePool, after: i64, before: i64) -> Result<Option<i
     .bind(before)
     .execute(pool)
     .await?;
-    tracing::debug!(removed = done.rows_affected(), "consumed messages were removed");
+    tracing::debug!(removed = done.rows_affected(), "consumed messages deleted");
     Ok(Some(last))
 }

@@ -1,5 +1,5 @@
-//! The one task that writes to the embedded log: whatever has come in while it wrote goes
-//! into its next transaction together.
+//! The only task that writes to the embedded log. Commands that arrive during a transaction share
+//! the next one.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use crate::message::{LogError, NewMessage, Topic};
 use kit::clock::Clock;
 use kit::fail_point;
 
-/// Commands of one transaction at most, and bytes of messages after which it is full.
+/// Maximum number of commands in one transaction, and of message bytes.
 const BATCH: usize = 1_000;
 const BATCH_BYTES: usize = 8 << 20;
 
 type Reply<T> = oneshot::Sender<Result<T, LogError>>;
 
-/// Something to do, and where to say that it is durable.
+/// A command, and where to report that it is durable.
 pub enum Command {
     Write(Write, Reply<()>),
-    /// Makes a group known; answers where it is in each partition.
+    /// Registers a group. Returns its position in each partition.
     Register {
         group: String,
         topic: Topic,
         reply: Reply<Vec<i64>>,
     },
-    /// Removes some consumed messages appended before a time, going on after an id; answers
-    /// the id to go on after, none at the end.
+    /// Deletes some consumed messages appended before a time, continuing after an id. Returns the
+    /// id to continue after; none at the end.
     Trim {
         after: i64,
         before: i64,
@@ -37,7 +37,7 @@ pub enum Command {
     },
 }
 
-/// What shares a transaction with others.
+/// A command that shares its transaction with others.
 pub enum Write {
     Append(Vec<NewMessage>),
     Commit { group: String, topic: Topic, positions: Vec<(i32, i64)> },
@@ -52,7 +52,7 @@ impl Command {
     }
 }
 
-/// Where each partition ends, as far as this process knows; consumers wait on it.
+/// The end of each partition, as far as this process knows; consumers wait for changes.
 pub struct Ends {
     topics: &'static [Topic],
     partitions: u32,
@@ -77,13 +77,13 @@ impl Ends {
         self.changed.subscribe()
     }
 
-    /// The offset that the next message of the partition will get.
+    /// The offset of the partition's next message.
     pub fn end(&self, topic: Topic, partition: i32) -> i64 {
         let positions = self.positions.lock();
         positions.get(&(topic, partition)).copied().unwrap_or(0)
     }
 
-    /// Tells of ends that are durable; an older one than is known says nothing.
+    /// Publishes durable ends; an older end than the known one has no effect.
     pub fn publish(&self, ends: &Positions) {
         let mut positions = self.positions.lock();
         for (partition, end) in ends {
@@ -101,7 +101,7 @@ pub struct Writer {
     published: Arc<Ends>,
     closing: CancellationToken,
     clock: Clock,
-    /// The ends as last written, good for as long as no other process has written since.
+    /// The ends after the last write, valid while no other process writes.
     ends: Positions,
     version: Option<i64>,
 }
@@ -124,7 +124,7 @@ impl Writer {
         }
     }
 
-    /// Writes until nobody is left to ask, or the log closes; what came before is written.
+    /// Runs until all senders are gone or the log closes; finishes all earlier commands.
     pub async fn run(mut self) {
         loop {
             let first = tokio::select! {
@@ -142,7 +142,7 @@ impl Writer {
         self.pool.close().await;
     }
 
-    /// What goes into one transaction: `first`, and what has come in meanwhile.
+    /// Collects one transaction: `first`, and the commands that have arrived meanwhile.
     fn batch(&mut self, first: Command) -> Vec<Command> {
         let mut bytes = first.bytes();
         let mut batch = vec![first];
@@ -156,7 +156,7 @@ impl Writer {
         batch
     }
 
-    /// Who asked may have gone away by the time of the answer: that is no error.
+    /// The sender may be gone before the response; that is not an error.
     async fn carry_out(&mut self, batch: Vec<Command>) {
         let (mut writes, mut replies) = (Vec::new(), Vec::new());
         for command in batch {
@@ -183,9 +183,9 @@ impl Writer {
         match &result {
             Ok(()) => self.published.publish(&self.ends),
             Err(error) => {
-                // How far it got is not known: read the ends again before the next one.
+                // It is unknown how far the write got: read the ends again before the next one.
                 self.version = None;
-                tracing::warn!(%error, "the log could not be written");
+                tracing::warn!(%error, "cannot write to the log");
             }
         }
         for reply in replies {

@@ -1,10 +1,10 @@
-//! Consumes from Kafka in batches: each partition has a queue of its own in librdkafka,
-//! which fetches no more of it while the queue is full. So a partition whose batch takes long
-//! holds up no other, nothing that was fetched is thrown away, and errors name their partition.
+//! Consumes from Kafka in batches. Each partition has its own queue in librdkafka, which stops
+//! fetching the partition while the queue is full. So a slow batch of one partition delays no
+//! other, no fetched message is dropped, and errors name their partition.
 //!
-//! What is assigned is held at once, so that the group waits for nobody; it is fetched as soon
-//! as the cluster has said what it has of it, and the store where it goes on. Neither is waited
-//! for: a partition of which one of them says nothing holds up no other.
+//! Assigned partitions are held immediately, so that the group does not wait. Fetching starts once
+//! the cluster has described the partition and the store has its position. Neither blocks: a
+//! partition without them delays no other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,17 +28,17 @@ use crate::message::{LogError, Message, Topic};
 use crate::offsets::Place;
 use store::Store;
 
-/// Payloads that librdkafka may hold of all partitions of a topic, should one consumer have
-/// them all, before it asks for as much again. Small messages take twice their payload.
+/// Payload bytes that librdkafka may hold for all partitions of a topic, if one consumer has them
+/// all, before it fetches as much again. Small messages take twice their payload.
 const PREFETCHED_KBYTES: u32 = 12 << 10;
 
-/// Between looks at the topic: one that was made anew answers fetches as if nothing was.
+/// Interval between checks of the topic: fetches from a recreated topic do not fail.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 
-/// Between looks at where the partitions end.
+/// Interval between updates of the partitions' ends.
 const ENDS_EVERY: Duration = Duration::from_secs(1);
 
-/// Before the cluster or the store is asked again where partitions go on.
+/// Pause before the cluster or the store is queried again for positions.
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) fn open(
@@ -58,7 +58,7 @@ pub(super) fn open(
     let member = Member::join(settings, group, topic, &properties)?;
     let partitions = member.partitions.clone();
     let cursors = Arc::new(Cursors::new(group, topic, store.clone(), partitions.clone()));
-    // One batch is read ahead of those who take them.
+    // One batch is read ahead of the consumer.
     let (sender, fetched) = mpsc::channel(1);
     let (runtime, standings) = (Handle::current(), Standings(cursors.clone()));
     let producer = producer.clone();
@@ -87,7 +87,7 @@ pub(super) fn open(
 struct Poller {
     held: BTreeMap<i32, Held>,
     member: Member,
-    /// Its client is asked about the cluster: that of the member ends with this thread.
+    /// Its client queries the cluster; the member's own client ends with this thread.
     producer: Arc<Producer>,
     topic: Topic,
     limits: Limits,
@@ -96,20 +96,20 @@ struct Poller {
     runtime: Handle,
     /// The partition read last.
     last: i32,
-    /// Of a question that is under way, and where the partitions were before it.
+    /// A query in progress, and the positions before it.
     answer: Option<(BTreeMap<i32, Place>, Answer)>,
     ask_at: Instant,
     look_at: Instant,
     ends_at: Instant,
 }
 
-/// What the log has; closed without it where that could not be learnt.
+/// The topic's content; closed without a value if it could not be read.
 type Answer = blocking::Receiver<Extent>;
 
-/// A partition that this member has.
+/// A partition assigned to this member.
 struct Held {
     queue: PartitionQueue<Rebalancer>,
-    /// The epoch in which it is fetched; none before it is.
+    /// The epoch for which it is fetched; none before.
     fetched: Option<u64>,
 }
 
@@ -130,22 +130,22 @@ impl Poller {
             self.note_ends();
             self.member.commit_if_due();
         }
-        // The queues hold on to the client, and it leaves the group when the last one lets go.
+        // The queues keep the client alive, and it leaves the group only when the last one is
+        // dropped.
         self.held.clear();
         self.member.finish();
     }
 
-    /// Serves the group's events, up to one that assigns; `false` once this client can do no
-    /// more.
+    /// Handles the group's events, up to an assignment; `false` once this client is unusable.
     fn serve(&self) -> bool {
         while let Some(event) = self.member.client.poll(Duration::ZERO) {
             let Err(error) = event else {
-                // Each partition was given its queue before it was fetched.
-                tracing::error!("a message came beside its partition's queue: consuming anew");
+                // Each partition gets its queue before it is fetched.
+                tracing::error!("a message arrived outside its partition's queue; consuming again");
                 return false;
             };
             let (error, fatal) = explain(error);
-            // Who has no room for it has messages to work on.
+            // If the channel is full, the consumer has messages to work on.
             let _ = self.sender.try_send(Err(error));
             if fatal {
                 return false;
@@ -154,11 +154,11 @@ impl Poller {
         true
     }
 
-    /// Takes partitions that were assigned and not taken away since.
+    /// Holds partitions that were assigned and not revoked since.
     fn hold(&mut self, mut assigned: Vec<i32>) {
         assigned.retain(|partition| self.member.partitions.epoch(*partition).is_some());
         for partition in &assigned {
-            // Before there is another one for the same partition.
+            // Must happen before the same partition gets a new one.
             self.held.remove(partition);
             let queue = self.member.client.split_partition_queue(&self.member.topic, *partition);
             if let Some(mut queue) = queue {
@@ -171,10 +171,10 @@ impl Poller {
         self.ask_at = Instant::now();
     }
 
-    /// Has the cluster asked what it has of the partitions that are not begun, and the store
-    /// where they go on; now and then of all of them, whether they can still go on. One question
-    /// at a time, in a task of its own: an answer can take long, and database work is not
-    /// dropped when this thread must stop.
+    /// Queries the cluster and the store for the positions of the partitions that have not started;
+    /// regularly also of all, to check that they can continue. One query at a time, in its own
+    /// task: a response can take long, and database work must not be dropped when this thread
+    /// stops.
     fn ask(&mut self) {
         let now = Instant::now();
         if let Some((before, answer)) = &self.answer {
@@ -206,7 +206,7 @@ impl Poller {
         let partitions = self.member.partitions.clone();
         let (sender, answer) = blocking::channel();
         self.runtime.spawn(async move {
-            // Nothing is waited for any more of what went meanwhile.
+            // A revoked partition is not waited for.
             let is_asked = move |partition| {
                 asked.contains(&partition) && partitions.epoch(partition).is_some()
             };
@@ -219,7 +219,7 @@ impl Poller {
             match begun.await {
                 Ok(extent) => _ = sender.send(extent),
                 Err(error) => {
-                    tracing::warn!(%error, "waiting to know where the partitions go on");
+                    tracing::warn!(%error, "waiting for the partitions' positions");
                     drop(sender);
                 }
             }
@@ -228,8 +228,8 @@ impl Poller {
         answer
     }
 
-    /// Has those fetched of which it is known by now where they go on; `false` once this client
-    /// can do no more.
+    /// Starts fetching the partitions whose position is known by now; `false` once this client is
+    /// unusable.
     fn fetch(&mut self) -> bool {
         let mut from = Vec::new();
         for (partition, held) in &mut self.held {
@@ -243,8 +243,7 @@ impl Poller {
         fetched.inspect_err(|error| tracing::error!(%error, "consuming anew")).is_ok()
     }
 
-    /// Reads a batch of each partition that is ready, as far as there is room; whether there
-    /// was any.
+    /// Reads a batch of each ready partition while there is room; returns whether there was any.
     fn read(&mut self) -> bool {
         let mut any = false;
         for wanting in self.cursors.wanting(self.last) {
@@ -270,17 +269,17 @@ impl Poller {
         any
     }
 
-    /// An offset that is out of range ends the fetching of its partition; other errors pass.
+    /// An offset out of range stops fetching its partition; other errors are temporary.
     fn failed(&mut self, partition: i32, error: &KafkaError) {
-        tracing::warn!(partition, %error, "a partition could not be read");
+        tracing::warn!(partition, %error, "cannot read a partition");
         if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AutoOffsetReset) {
-            self.cursors.stop(partition, "the log gives nothing from there on");
-            // That may well have a reason.
+            self.cursors.stop(partition, "the log returned no message from the position on");
+            // The topic may have changed, so check it now.
             self.look_at = Instant::now();
         }
     }
 
-    /// Notes where the partitions end, as far as their latest fetches told.
+    /// Records the partitions' ends from their latest fetches.
     fn note_ends(&mut self) {
         if Instant::now() < self.ends_at {
             return;
@@ -295,7 +294,7 @@ impl Poller {
     }
 }
 
-/// What waits in a queue, up to the limits; and an error that came instead of more.
+/// Reads the messages in a queue, up to the limits, and an error that ended them.
 fn take(
     queue: &PartitionQueue<Rebalancer>,
     topic: Topic,

@@ -1,5 +1,5 @@
-//! What the cluster has of a topic: its id, which rdkafka does not know how to ask for, and
-//! the offsets of its partitions.
+//! A topic's content in the cluster: its id, which rdkafka cannot query, and the offsets of its
+//! partitions.
 
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
@@ -15,13 +15,13 @@ use super::unavailable;
 use crate::cursors::{Extent, Range};
 use crate::message::LogError;
 
-/// How long an answer may take.
+/// Time limit of a response.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The same where others wait for theirs, and it is asked for again soon.
+/// The same when others wait and the query is repeated soon.
 const LITTLE: Duration = Duration::from_millis(500);
 
-/// Asks the cluster, which blocks; the error where a partition's offsets cannot be read.
+/// Queries the cluster; blocks. Fails if a partition's offsets cannot be read.
 pub(super) fn extent<C: ClientContext>(
     client: &Client<C>,
     topic: &str,
@@ -32,9 +32,9 @@ pub(super) fn extent<C: ClientContext>(
     Ok(Extent { id, ranges: ranges.collect::<Result<_, LogError>>()? })
 }
 
-/// The same of those partitions only whose offsets can be read; each is asked for just before
-/// it is waited for. Those that have no leader are not, and of a leader that is silent those
-/// after the first are given up soon.
+/// The same, for only the partitions whose offsets can be read; each is requested right before its
+/// wait. Partitions without a leader are skipped. If a leader does not respond, its other
+/// partitions are given up soon after the first.
 pub(super) fn known_extent<C: ClientContext>(
     client: &Client<C>,
     topic: &str,
@@ -48,9 +48,7 @@ pub(super) fn known_extent<C: ClientContext>(
     let ranges = led.filter(|partition| is_asked(*partition)).filter_map(|partition| {
         let patience = PATIENCE.saturating_sub(began.elapsed()).max(LITTLE);
         let range = range(client, topic, partition, patience);
-        range
-            .inspect_err(|error| tracing::warn!(partition, %error, "its offsets are not known"))
-            .ok()
+        range.inspect_err(|error| tracing::warn!(partition, %error, "its offsets are unknown")).ok()
     });
     Ok(Extent { id, ranges: ranges.collect() })
 }
@@ -65,7 +63,7 @@ fn range<C: ClientContext>(
     offsets.map(|(earliest, end)| Range { partition, earliest, end })
 }
 
-/// Where a partition ends, as far as the latest fetch told.
+/// The end of a partition according to the latest fetch.
 pub(super) fn known_end<C: ClientContext>(
     client: &Client<C>,
     topic: &str,
@@ -73,7 +71,7 @@ pub(super) fn known_end<C: ClientContext>(
 ) -> Option<i64> {
     let topic = CString::new(topic).ok()?;
     let (mut earliest, mut end) = (-1, -1);
-    // SAFETY: the client lives, the name ends with a NUL, the numbers may be written.
+    // SAFETY: the client is alive, the name ends with a NUL, and the numbers are writable.
     let error = unsafe {
         native::rd_kafka_get_watermark_offsets(
             client.native_ptr(),
@@ -86,13 +84,13 @@ pub(super) fn known_end<C: ClientContext>(
     (error == RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR && end >= 0).then_some(end)
 }
 
-/// Something of librdkafka's, given back when this is dropped.
+/// An object of librdkafka, released when this is dropped.
 struct Owned<T>(*mut T, unsafe extern "C" fn(*mut T));
 
 impl<T> Owned<T> {
     fn new(made: *mut T, destroy: unsafe extern "C" fn(*mut T)) -> Result<Self, LogError> {
         if made.is_null() {
-            return Err(LogError::Unavailable("librdkafka could not describe a topic".into()));
+            return Err(LogError::Unavailable("cannot describe a topic".into()));
         }
         Ok(Self(made, destroy))
     }
@@ -100,19 +98,19 @@ impl<T> Owned<T> {
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
-        // SAFETY: it is not null, and nobody else gives it back.
+        // SAFETY: it is not null, and nothing else releases it.
         unsafe { (self.1)(self.0) }
     }
 }
 
-/// The id that the cluster gave to a topic when it was made.
+/// The id that the cluster gave a topic at its creation.
 fn topic_id<C: ClientContext>(client: &Client<C>, topic: &str) -> Result<String, LogError> {
     let name = CString::new(topic).map_err(|error| LogError::Settings(error.to_string()))?;
     let mut names: [*const c_char; 1] = [name.as_ptr()];
     let millis = PATIENCE.as_millis() as i32;
     let operation = native::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
-    // SAFETY: the client and the names live until the end; what is made here is checked for
-    // null and given back once, the last made first; the id is copied while its event lives.
+    // SAFETY: the client and the names live until the end. Objects created here are checked for
+    // null and released once, in reverse order. The id is copied while its event is alive.
     unsafe {
         let client = client.native_ptr();
         let queue = Owned::new(native::rd_kafka_queue_new(client), native::rd_kafka_queue_destroy)?;
@@ -126,7 +124,7 @@ fn topic_id<C: ClientContext>(client: &Client<C>, topic: &str) -> Result<String,
             native::rd_kafka_TopicCollection_destroy,
         )?;
         native::rd_kafka_DescribeTopics(client, topics.0, options.0, queue.0);
-        // Its own time-out ends the request before; this one ends what never comes.
+        // The request's own time-out comes first; this one covers a missing event.
         let event = Owned::new(
             native::rd_kafka_queue_poll(queue.0, 2 * millis),
             native::rd_kafka_event_destroy,

@@ -24,10 +24,10 @@ use crate::consumer::Source;
 use crate::message::{COMMIT_EVERY, LogError, Message, REVOKE_WAIT, Topic};
 use crate::partitions::Partitions;
 
-/// The longest that the thread waits for anything before it looks around.
+/// The maximum time that the thread waits without checking for other work.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// What the consumer side has of the polling thread; dropped, the thread stops at once.
+/// The consumer's handle of the polling thread; when dropped, the thread stops immediately.
 pub struct Membership {
     stop_by: Arc<Mutex<Option<Instant>>>,
     thread: Thread,
@@ -48,7 +48,7 @@ impl Source for Membership {
         let ended = self.ended.take();
         async move {
             if let Some(ended) = ended {
-                // Brokers that are gone must not hold up whoever stops.
+                // Unreachable brokers must not delay the stop.
                 let _ = tokio::time::timeout(deadline + REVOKE_WAIT, ended).await;
             }
             drop(self);
@@ -72,7 +72,7 @@ impl Drop for Membership {
 
 /// A member of a consumer group, for the thread that polls.
 pub(super) struct Member {
-    /// Shared with nothing that outlives it: dropped, it leaves the group.
+    /// Nothing that outlives it shares it: when dropped, it leaves the group.
     pub client: Arc<BaseConsumer<Rebalancer>>,
     pub partitions: Arc<Partitions>,
     /// The topic's name in Kafka.
@@ -83,7 +83,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// Subscribes to `topic`; `properties` are over the usual ones.
+    /// Subscribes to `topic`; `properties` override the usual ones.
     pub fn join(
         settings: &Settings,
         group: &str,
@@ -110,7 +110,7 @@ impl Member {
         Ok(Self { client, partitions, topic, stop_by, thread, commit_at: Instant::now() })
     }
 
-    /// Has a thread of its own `poll`, which must [`finish`](Self::finish) in the end.
+    /// Starts a thread for `poll`, which must end with [`finish`](Self::finish).
     pub fn spawn(self, poll: impl FnOnce(Self) + Send + 'static) -> Result<Membership, LogError> {
         let (stop_by, polling) = (self.stop_by.clone(), self.thread.clone());
         let (end, ended) = oneshot::channel();
@@ -121,41 +121,38 @@ impl Member {
                 poll(self);
                 let _ = end.send(());
             })
-            .map_err(|error| {
-                LogError::Unavailable(format!("no thread could be started: {error}"))
-            })?;
+            .map_err(|error| LogError::Unavailable(format!("cannot start a thread: {error}")))?;
         Ok(Membership { stop_by, thread: thread.thread().clone(), ended: Some(ended) })
     }
 
-    /// Until when to stop, once told to.
+    /// The deadline to stop, once a stop was requested.
     pub fn stopping(&self) -> Option<Instant> {
         *self.stop_by.lock()
     }
 
-    /// The partitions that were assigned, if none, for which [`hold`](Self::hold) is waited.
+    /// The newly assigned partitions, if any, which must be passed to [`hold`](Self::hold).
     pub fn take_assigned(&self) -> Option<Vec<i32>> {
         let context = self.client.context();
         context.assigned.lock().take()
     }
 
-    /// Takes partitions that were assigned, and fetches nothing of them. They have queues of
-    /// their own already, so that librdkafka knows them: paused first, they are never fetched.
-    /// The offset must be a number, though none of it is used: one that is to be looked up would
-    /// be looked up again if its answer came after [`fetch`](Self::fetch), and be gone on from.
+    /// Accepts assigned partitions without fetching them. They already have their own queues, so
+    /// librdkafka knows them; paused first, they are never fetched. The offset must be a number,
+    /// although it is not used: a logical offset would be resolved, possibly after
+    /// [`fetch`](Self::fetch), and then be used.
     pub fn hold(&self, partitions: &[i32]) {
         let mut list = TopicPartitionList::with_capacity(partitions.len());
         for partition in partitions {
-            // The only error is an offset that none can be.
+            // It can only fail for an invalid offset.
             let _ = list.add_partition_offset(&self.topic, *partition, Offset::Offset(0));
         }
         if let Err(error) = self.client.pause(&list) {
-            tracing::debug!(%error, "partitions are fetched before somebody reads them");
+            tracing::debug!(%error, "fetched partitions before a reader was ready");
         }
         follow(&self.client, &list);
     }
 
-    /// Fetches partitions that are held, each from an offset on, whatever was fetched of them
-    /// before.
+    /// Fetches held partitions, each from an offset on, whatever was fetched before.
     pub fn fetch(&self, from: &[(i32, i64)]) -> KafkaResult<()> {
         let mut list = TopicPartitionList::with_capacity(from.len());
         for (partition, offset) in from {
@@ -179,11 +176,11 @@ impl Member {
         committing.store(true, Ordering::Release);
         if let Err(error) = commit(&self.client, &positions, CommitMode::Async) {
             self.client.context().committing.store(false, Ordering::Release);
-            tracing::warn!(%error, "offsets could not be committed yet");
+            tracing::warn!(%error, "cannot commit offsets; retrying");
         }
     }
 
-    /// Waits for what is under way, still polling, commits and leaves the group.
+    /// Waits for running work, still polling, commits and leaves the group.
     pub fn finish(self) {
         self.partitions.stop_all();
         let _ = self.client.assignment().and_then(|list| self.client.pause(&list));
@@ -205,7 +202,7 @@ fn config(settings: &Settings, group: &str, properties: &[(&str, &str)]) -> Clie
     ];
     let fixed = [
         ("group.id", group),
-        // Others would have all partitions stand for each that moves, or is begun later.
+        // The other strategies stop all partitions whenever one moves or starts later.
         ("partition.assignment.strategy", "cooperative-sticky"),
         ("enable.auto.commit", "false"),
         ("enable.auto.offset.store", "false"),
@@ -217,7 +214,7 @@ fn config(settings: &Settings, group: &str, properties: &[(&str, &str)]) -> Clie
 /// Follows the group's assignments, on the polling thread.
 pub(super) struct Rebalancer {
     partitions: Arc<Partitions>,
-    /// An assignment that waits for [`Member::hold`].
+    /// An assignment waiting for [`Member::hold`].
     assigned: Mutex<Option<Vec<i32>>>,
     committing: AtomicBool,
     stop_by: Arc<Mutex<Option<Instant>>>,
@@ -247,7 +244,7 @@ impl ConsumerContext for Rebalancer {
             for partition in &numbers {
                 self.partitions.assign(*partition);
             }
-            // Who leaves does not ask any more, and takes nothing of what it is assigned.
+            // A leaving member accepts no assignment.
             if self.stopping().is_none() {
                 *self.assigned.lock() = Some(numbers);
             } else {
@@ -261,7 +258,7 @@ impl ConsumerContext for Rebalancer {
             _ => client.unassign(),
         };
         if let Err(error) = unassigned {
-            tracing::error!(%error, "partitions could not be let go");
+            tracing::error!(%error, "cannot release partitions");
         }
     }
 
@@ -270,7 +267,7 @@ impl ConsumerContext for Rebalancer {
         match result {
             Ok(()) => self.partitions.committed(&positions(offsets)),
             Err(KafkaError::ConsumerCommit(RDKafkaErrorCode::NoOffset)) => {}
-            Err(error) => tracing::warn!(%error, "offsets could not be committed yet"),
+            Err(error) => tracing::warn!(%error, "cannot commit offsets; retrying"),
         }
     }
 }
@@ -280,10 +277,10 @@ impl Rebalancer {
         *self.stop_by.lock()
     }
 
-    /// Lets partitions go: gives out no more of them, waits for what is under way, commits.
+    /// Revokes partitions: stops reading them, waits for running work, commits.
     fn revoke(&self, client: &BaseConsumer<Self>, revoked: &[i32]) {
         self.partitions.stop(revoked);
-        // Others may have lost ones already: waiting and committing would come too late.
+        // Other members may already have lost partitions; waiting and committing would be too late.
         if !client.assignment_lost() {
             let patience = Instant::now() + REVOKE_WAIT;
             let by = self.stopping().map_or(patience, |by| by.min(patience));
@@ -303,7 +300,7 @@ fn follow(client: &BaseConsumer<Rebalancer>, list: &TopicPartitionList) {
         _ => client.assign(list),
     };
     if let Err(error) = assigned {
-        tracing::error!(%error, "the group's assignment could not be followed");
+        tracing::error!(%error, "cannot apply the group's new assignment");
     }
 }
 
@@ -317,13 +314,14 @@ fn positions(list: &TopicPartitionList) -> Vec<(i32, i64)> {
     committed.filter_map(|e| Some((e.partition(), e.offset().to_raw()?))).collect()
 }
 
-/// Commits what is done and waits for the answer.
+/// Commits done work and waits for the response.
 fn commit_now(client: &BaseConsumer<Rebalancer>, partitions: &Partitions) {
     let positions = partitions.to_commit();
     let result = commit(client, &positions, CommitMode::Sync);
     match result {
         Ok(()) => partitions.committed(&positions),
-        Err(error) => tracing::warn!(%error, "offsets were not committed: messages come again"),
+        Err(error) => tracing::warn!(%error, "cannot commit offsets; messages will be processed \
+                                              again"),
     }
 }
 
@@ -346,7 +344,7 @@ fn commit(
     client.commit(&list, mode)
 }
 
-/// What an error means to who consumes, and whether this client can do no more.
+/// Converts an error for the consumer, and returns whether this client is unusable.
 pub(super) fn explain(error: KafkaError) -> (LogError, bool) {
     let fatal = matches!(error, KafkaError::MessageConsumptionFatal(_));
     let error = match error.rdkafka_error_code() {

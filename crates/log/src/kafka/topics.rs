@@ -1,4 +1,4 @@
-//! Creates the topics, and says in words how they differ from what they should be.
+//! Creates the topics, and reports how they differ from the required settings.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use kit::words::count;
 
 type Admin = Arc<BackgroundDrop<AdminClient<Tracing>>>;
 
-/// How long an answer of the cluster may take.
+/// Time limit of a response from the cluster.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Between looks for topics that were created.
+/// Interval between checks for created topics.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What the cluster says of itself.
+/// The cluster's description.
 struct Cluster {
     brokers: usize,
     topics: BTreeMap<String, TopicState>,
@@ -34,12 +34,12 @@ struct Cluster {
 
 struct TopicState {
     partitions: usize,
-    /// The fewest copies that a partition has, and how many partitions lack some of theirs.
+    /// The lowest replica count of a partition, and the number of under-replicated partitions.
     replication: usize,
     behind: usize,
 }
 
-/// Creates the topics that are missing; answers what the operator should know.
+/// Creates the missing topics. Returns a message for the operator, if needed.
 pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogError> {
     let admin = admin(settings)?;
     let cluster = describe_cluster(&admin).await?;
@@ -53,12 +53,12 @@ pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogErr
         .map(|name| {
             NewTopic::new(name, settings.partitions, TopicReplication::Fixed(replication))
                 .set("cleanup.policy", "delete")
-                // No outage outlasts it.
+                // Messages must outlive any outage.
                 .set("retention.ms", "-1")
                 .set("retention.bytes", "-1")
-                // What is old is told by the brokers' clocks, and not by each gateway's own.
+                // The brokers' clocks, not each gateway's, decide which messages are old.
                 .set("message.timestamp.type", "LogAppendTime")
-                // What is worked on is removed by whole segments, which end once a day.
+                // Whole segments are deleted after processing, and one ends each day.
                 .set("segment.ms", "86400000")
                 .set("max.message.bytes", &max_bytes)
                 .set("min.insync.replicas", &min_in_sync)
@@ -72,12 +72,10 @@ pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogErr
     for result in admin.create_topics(&missing, &options).await.map_err(unavailable)? {
         match result {
             Ok(topic) => tracing::info!(topic, "topic created"),
-            // Another process was first.
+            // Another process was faster.
             Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
             Err((topic, code)) => {
-                return Err(LogError::Unavailable(format!(
-                    "topic {topic} could not be created: {code}"
-                )));
+                return Err(LogError::Unavailable(format!("cannot create topic {topic}: {code}")));
             }
         }
     }
@@ -85,9 +83,8 @@ pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogErr
     Ok(note)
 }
 
-/// Waits until a broker knows the topics. Their creation is answered before, and who consumes
-/// them in between is told that they do not exist; it then goes on by itself, so that it is no
-/// error when they are not known in time.
+/// Waits until a broker knows the topics: their creation is confirmed before that, and consumers
+/// would get an error in between. They recover by themselves, so a time-out is not an error.
 async fn until_known(admin: &Admin, names: &[String]) -> Result<(), LogError> {
     let known = async {
         loop {
@@ -99,12 +96,12 @@ async fn until_known(admin: &Admin, names: &[String]) -> Result<(), LogError> {
         }
     };
     timeout(PATIENCE, known).await.unwrap_or_else(|_| {
-        tracing::warn!("the topics were created, and a broker does not know them yet");
+        tracing::warn!("topics created; waiting until every broker knows them");
         Ok(())
     })
 }
 
-/// What is wrong, a line each.
+/// The problems, one per line.
 pub(super) async fn check(settings: &Settings) -> Result<Vec<String>, LogError> {
     let mut lines = unreachable_brokers(&settings.brokers).await;
     if lines.len() == addresses(&settings.brokers).count() {
@@ -115,8 +112,8 @@ pub(super) async fn check(settings: &Settings) -> Result<Vec<String>, LogError> 
         Ok(cluster) => cluster,
         Err(LogError::Unavailable(reason)) if lines.is_empty() => {
             return Err(LogError::Unavailable(format!(
-                "{reason}, though connections are accepted: is it TLS or SASL that one side does \
-                 not expect?"
+                "{reason}, but connections are accepted: check that both sides use the same TLS \
+                 and SASL settings"
             )));
         }
         Err(error) => {
@@ -136,7 +133,7 @@ pub(super) async fn check(settings: &Settings) -> Result<Vec<String>, LogError> 
     Ok(lines)
 }
 
-/// What the cluster has of a topic.
+/// A topic's content in the cluster.
 pub(super) async fn extent(settings: &Settings, topic: Topic) -> Result<Extent, LogError> {
     let (admin, name, partitions) = (admin(settings)?, settings.topic(topic), settings.partitions);
     tokio::task::spawn_blocking(move || describe::extent(admin.inner(), &name, 0..partitions))
@@ -148,16 +145,16 @@ fn wrong_shape(settings: &Settings, name: &str, state: &TopicState, brokers: usi
     let mut lines = Vec::new();
     if state.partitions != settings.partitions as usize {
         lines.push(format!(
-            "topic {name} has {} partitions and log.partitions is {}: set it to {0}, since more \
-             partitions would break the order of keys",
+            "topic {name} has {} partitions and log.partitions is {}: set log.partitions to {0}: \
+             more partitions would break the order of keys",
             state.partitions, settings.partitions
         ));
     }
     if state.replication < settings.replication as usize {
         lines.push(format!(
-            "topic {name} is kept {} and log.replication is {} (the cluster has {}): a broker \
-             that is lost may lose messages; give the topic more copies with \
-             kafka-reassign-partitions, or set log.replication to {} if that is meant",
+            "topic {name} is kept {} but log.replication is {} (the cluster has {}): losing a \
+             broker can lose messages. Add replicas with kafka-reassign-partitions, or set \
+             log.replication to {} if this is intended",
             count(state.replication as u64, "time"),
             settings.replication,
             count(brokers as u64, "broker"),
@@ -166,8 +163,7 @@ fn wrong_shape(settings: &Settings, name: &str, state: &TopicState, brokers: usi
     }
     if state.behind > 0 {
         lines.push(format!(
-            "topic {name}: {} of {} partitions lack copies that are up to date: a broker is down \
-             or slow",
+            "topic {name}: {} of {} partitions are under-replicated: a broker is down or slow",
             state.behind, state.partitions
         ));
     }
@@ -187,25 +183,25 @@ async fn wrong_properties(
         let described = match answer {
             Ok(described) => described,
             Err(code) => {
-                lines.push(format!("topic {name} cannot be described: {code}"));
+                lines.push(format!("cannot describe topic {name}: {code}"));
                 continue;
             }
         };
         let properties = described.entry_map();
         let value = |property: &str| properties.get(property).and_then(|p| p.value.as_deref());
         let number = |property: &str| value(property)?.parse::<i64>().ok();
-        // -1 is for ever.
+        // -1 means forever.
         if number("retention.ms").is_some_and(|ms| ms >= 0) {
             lines.push(format!(
-                "topic {name} has retention.ms {}: messages that an outage holds up longer are \
-                 lost; set it to -1",
+                "topic {name} has retention.ms {}: messages delayed longer by an outage are lost; \
+                 set it to -1",
                 value("retention.ms").unwrap_or_default()
             ));
         }
         if number("retention.bytes").is_some_and(|bytes| bytes >= 0) {
             lines.push(format!(
-                "topic {name} has a limit of retention.bytes: messages that wait may be lost; set \
-                 it to -1"
+                "topic {name} has a retention.bytes limit: waiting messages can be lost; set it \
+                 to -1"
             ));
         }
         if value("cleanup.policy").is_some_and(|policy| policy.contains("compact")) {
@@ -216,7 +212,7 @@ async fn wrong_properties(
         }
         if number("max.message.bytes").is_some_and(|bytes| bytes < MAX_BATCH_BYTES as i64) {
             lines.push(format!(
-                "topic {name} has max.message.bytes {}: large messages are refused; set it to \
+                "topic {name} has max.message.bytes {}: large messages are rejected; set it to \
                  {MAX_BATCH_BYTES}",
                 value("max.message.bytes").unwrap_or_default()
             ));
@@ -224,7 +220,7 @@ async fn wrong_properties(
         let wanted = min_in_sync(replication as i32);
         if number("min.insync.replicas").is_some_and(|count| count < i64::from(wanted)) {
             lines.push(format!(
-                "topic {name} has min.insync.replicas {}: an append may live on one broker only; \
+                "topic {name} has min.insync.replicas {}: an append may be on one broker only; \
                  set it to {wanted}",
                 value("min.insync.replicas").unwrap_or_default()
             ));
@@ -233,14 +229,14 @@ async fn wrong_properties(
     Ok(lines)
 }
 
-/// The copies that this cluster can keep, and what to say where these are too few.
+/// The replica count that this cluster supports, and a message if it is too low.
 fn attainable_replication(settings: &Settings, brokers: usize) -> (i32, Option<String>) {
     let brokers = i32::try_from(brokers).unwrap_or(i32::MAX).max(1);
     let note = (settings.replication > brokers).then(|| {
         format!(
-            "log.replication is {}, and the cluster has {}: new topics get no more copies than \
-             that, and a broker that is lost may lose messages; `longshore doctor` says how each \
-             topic is kept",
+            "log.replication is {}, and the cluster has {}: new topics get no more replicas than \
+             that, and losing a broker can lose messages; `longshore doctor` shows the replicas \
+             of each topic",
             settings.replication,
             count(brokers.unsigned_abs().into(), "broker")
         )
@@ -248,7 +244,7 @@ fn attainable_replication(settings: &Settings, brokers: usize) -> (i32, Option<S
     (settings.replication.min(brokers), note)
 }
 
-/// Copies that must have a message before its append is answered.
+/// Replicas that must have a message before its append is confirmed.
 fn min_in_sync(replication: i32) -> i32 {
     if replication >= 3 { 2 } else { 1 }
 }
@@ -258,7 +254,7 @@ pub(super) fn admin(settings: &Settings) -> Result<Admin, LogError> {
     Ok(Arc::new(BackgroundDrop::new(client)))
 }
 
-/// Asks the cluster, which blocks.
+/// Queries the cluster; blocks.
 async fn describe_cluster(admin: &Admin) -> Result<Cluster, LogError> {
     let admin = admin.clone();
     tokio::task::spawn_blocking(move || {
@@ -284,13 +280,13 @@ async fn describe_cluster(admin: &Admin) -> Result<Cluster, LogError> {
     .map_err(|error| LogError::Unavailable(error.to_string()))?
 }
 
-/// What is wrong with each broker that cannot be reached, all of them tried at the same time.
+/// The error of each unreachable broker; all are tried at the same time.
 async fn unreachable_brokers(brokers: &str) -> Vec<String> {
     let tried = addresses(brokers).map(|address| async move {
         match timeout(PATIENCE / 3, TcpStream::connect(&address)).await {
             Ok(Ok(_)) => None,
-            Ok(Err(error)) => Some(format!("broker {address} cannot be reached: {error}")),
-            Err(_) => Some(format!("broker {address} does not answer")),
+            Ok(Err(error)) => Some(format!("cannot reach broker {address}: {error}")),
+            Err(_) => Some(format!("broker {address} does not respond")),
         }
     });
     join_all(tried).await.into_iter().flatten().collect()

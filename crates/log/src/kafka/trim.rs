@@ -1,4 +1,4 @@
-//! Removes messages that were worked on long ago.
+//! Deletes messages that were processed long ago.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::offsets::Place;
 
 impl ConsumerContext for Tracing {}
 
-/// As [`Log::trim`](crate::Log::trim).
+/// Implements [`Log::trim`](crate::Log::trim).
 pub(super) async fn trim(
     settings: &Settings,
     group: &str,
@@ -27,7 +27,7 @@ pub(super) async fn trim(
     let client = settings.client(&[], &[("group.id", &settings.group(group))]);
     let asked = name.clone();
     let look = move || -> Result<_, LogError> {
-        // It asks alone, and takes no part in the group.
+        // It only queries, and is no part of the group.
         let consumer: BaseConsumer<Tracing> = create(&client, Tracing)?;
         let extent = describe::extent(consumer.client(), &asked, 0..partitions)?;
         let at = |offset| -> Result<_, KafkaError> {
@@ -48,7 +48,7 @@ pub(super) async fn trim(
         .await
         .map_err(|error| LogError::Unavailable(error.to_string()))??;
     let (committed, recent) = (offsets(&committed), offsets(&recent));
-    // Of a partition that is stopped the store does not say what is applied.
+    // The store does not know the applied position of a stopped partition.
     let own = places.iter().filter(|place| place.consumer_group == group);
     let known = own.filter(|place| obstacle(place, &extent).is_none());
     let applied: BTreeMap<i32, i64> = known.map(|place| (place.partition, place.next)).collect();
@@ -59,7 +59,7 @@ pub(super) async fn trim(
         };
         match recent.get(&partition)? {
             Offset::Offset(first) => until = until.min(*first),
-            // None is recent.
+            // No recent message.
             Offset::End => {}
             _ => return None,
         }
@@ -80,14 +80,14 @@ pub(super) async fn trim(
     Ok(messages)
 }
 
-/// The offsets of partitions that the cluster could tell.
+/// The offsets of the partitions that the cluster returned.
 fn offsets(list: &TopicPartitionList) -> BTreeMap<i32, Offset> {
     let elements = list.elements();
     let told = elements.iter().filter(|partition| partition.error().is_ok());
     told.map(|partition| (partition.partition(), partition.offset())).collect()
 }
 
-/// Removes what is before the offsets.
+/// Deletes everything before the offsets.
 async fn remove(settings: &Settings, offsets: &TopicPartitionList) -> Result<(), LogError> {
     let options =
         AdminOptions::new().request_timeout(Some(PATIENCE * 2)).operation_timeout(Some(PATIENCE));
@@ -101,7 +101,7 @@ fn refused(error: KafkaError) -> LogError {
             code @ (RDKafkaErrorCode::TopicAuthorizationFailed
             | RDKafkaErrorCode::ClusterAuthorizationFailed),
         ) => LogError::Refused(format!(
-            "{code}: allow the workers the operation Delete on the topics, or remove what is old \
+            "{code}: allow the workers the operation Delete on the topics, or delete old records \
              yourself"
         )),
         _ => unavailable(error),

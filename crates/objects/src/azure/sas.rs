@@ -1,4 +1,4 @@
-//! Addresses that carry a shared access signature.
+//! URLs with a shared access signature.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use url::Url;
 use super::{Azure, Credentials};
 use crate::{ObjectError, content_disposition};
 
-/// The version of the service whose signatures are made here.
+/// The service version of the signatures.
 const SAS_VERSION: &str = "2022-11-02";
 
 impl Azure {
-    /// An address at which the blob can be read for `valid`. With a token of ours it carries
-    /// that, so it may be shown to the service only.
+    /// A URL that can read the blob for `valid`. If we use a token, the URL contains it, so only
+    /// the service may get the URL.
     pub(super) fn signed(
         &self,
         path: &str,
@@ -22,7 +22,7 @@ impl Azure {
         file_name: Option<&str>,
     ) -> Result<Url, ObjectError> {
         let unusable =
-            |_| ObjectError::Refused(format!("{self}: {path:?} cannot be the name of a blob"));
+            |_| ObjectError::Refused(format!("{self}: {path:?} is not a valid blob name"));
         let mut url = self.blob(path).url().map_err(unusable)?;
         let key = match &self.credentials {
             Credentials::Sas(token) => {
@@ -35,14 +35,14 @@ impl Azure {
             .ok()
             .and_then(|valid| Timestamp::now().as_second().checked_add(valid))
             .and_then(|second| Timestamp::from_second(second).ok())
-            .ok_or_else(|| ObjectError::Settings("a signed address: too long".into()))?
+            .ok_or_else(|| ObjectError::Settings("signed URL: too long".into()))?
             .to_string();
         let disposition = file_name.map(content_disposition).unwrap_or_default();
         let name = self.full(path);
         let resource = format!("/blob/{}/{}/{name}", self.account, self.container.container_name());
-        // Permissions, start, expiry, resource, policy, address, protocol, version, kind,
-        // snapshot, scope, then the answer's Cache-Control, Content-Disposition, -Encoding,
-        // -Language and -Type ("Create a service SAS").
+        // Permissions, start, expiry, resource, policy, address, protocol, version, kind, snapshot,
+        // scope, then the response's Cache-Control, Content-Disposition, -Encoding, -Language and
+        // -Type ("Create a service SAS").
         let to_sign = [
             "r",
             "",

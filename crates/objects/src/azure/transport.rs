@@ -1,4 +1,4 @@
-//! The project's own HTTP client, for an SDK that is built without one.
+//! The project's own HTTP client, because the SDK is built without one.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::ObjectError;
 use crate::failure::{clock_skew, innermost};
 
 const CONNECT: Duration = Duration::from_secs(5);
-/// Without a byte received: long enough to send a part of 8 MiB at 70 KB/s.
+/// Idle time without a received byte: long enough to send a part of 8 MiB at 70 KB/s.
 const READ_IDLE: Duration = Duration::from_secs(120);
 
-/// How far this machine's clock is from the service's, as of the latest refusal.
+/// The difference between this machine's clock and the service's, from the latest rejection.
 #[derive(Debug, Default)]
 pub(super) struct ServiceClock(AtomicI64);
 
@@ -28,7 +28,7 @@ impl ServiceClock {
     }
 }
 
-/// A request that got no answer; the text has no address, since that may carry a signature.
+/// A request without a response. The text has no URL, which may contain a signature.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Unreached(String);
@@ -46,7 +46,12 @@ impl Transport {
             .read_timeout(READ_IDLE)
             .redirect(reqwest::redirect::Policy::none())
             .build()
-            .map_err(|error| ObjectError::Settings(format!("an HTTP client: {error}")))?;
+            .map_err(|error| {
+                ObjectError::Settings(format!(
+                    "cannot create an HTTP client: \
+                                                            {error}"
+                ))
+            })?;
         Ok(Self { client, clock })
     }
 
@@ -90,7 +95,7 @@ fn unreached(error: reqwest::Error) -> azure_core::Error {
 type Executing<'a> = Pin<Box<dyn Future<Output = azure_core::Result<Response>> + Send + 'a>>;
 
 impl HttpClient for Transport {
-    // As the `async_trait` macro would write it.
+    // The type that the `async_trait` macro would generate.
     fn execute_request<'a, 'b, 'c>(&'a self, request: &'b Request) -> Executing<'c>
     where
         'a: 'c,

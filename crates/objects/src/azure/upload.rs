@@ -15,7 +15,7 @@ use crate::{ObjectError, PutOptions, content_type};
 type Parts = BoxStream<'static, Result<(i32, Bytes), ObjectError>>;
 
 impl Azure {
-    /// Writes a blob of several blocks; where that fails, none of them is left.
+    /// Writes a blob of several blocks; on failure, deletes them all.
     pub(super) async fn upload(
         &self,
         path: &str,
@@ -40,7 +40,7 @@ impl Azure {
         blocks: &UnderWay,
         options: &PutOptions,
     ) -> Result<(), ObjectError> {
-        // The digest of the whole wants the parts in their order: they pass it on the way.
+        // The digest of the whole needs the parts in order, so they pass through it.
         let parts = stream::try_unfold((parts, Some(Md5::new())), |(mut parts, md5)| async {
             let Some(md5) = md5 else { return Ok(None) };
             Ok::<_, ObjectError>(Some(match parts.try_next().await? {
@@ -63,7 +63,7 @@ impl Azure {
         for staging in staged {
             match staging {
                 Staging::Block(number, _) => {
-                    // Also if committed already: a lost answer is asked for again.
+                    // Includes committed blocks: a lost response is requested again.
                     list.blocks.push(BlobBlockType::new_latest(block_id(number)));
                 }
                 Staging::End(md5) => whole = md5,
@@ -86,9 +86,9 @@ impl Azure {
         Ok(Staging::Block(number, Bytes::new()))
     }
 
-    /// Blocks that were staged for a blob and never committed cannot be deleted, but whoever
-    /// commits others discards them: none, here, and the empty blob that this makes is deleted.
-    /// Only where there is no blob: one that is there stays.
+    /// Discards the blocks that were staged but never committed for a blob. They cannot be deleted,
+    /// but a commit of other blocks discards them: this commits none and deletes the resulting
+    /// empty blob. An existing blob stays.
     async fn discard_staged(&self, path: &str) -> Result<(), ObjectError> {
         let absent = IfMatchCondition::NotMatch("*".into());
         let request = self.blob(path).put_block_list(BlockList::default()).if_match(absent);
@@ -103,22 +103,22 @@ impl Azure {
         }
     }
 
-    /// What is left is discarded by the service within a week.
+    /// The service discards the rest within a week.
     async fn discard_with_word(&self, path: &str, blocks: &UnderWay) {
         blocks.ended().await;
         if let Err(error) = self.discard_staged(path).await {
-            tracing::warn!(%error, path, "an unfinished upload could not be discarded");
+            tracing::warn!(%error, path, "cannot discard an unfinished upload");
         }
     }
 }
 
-/// What becomes of a stream: blocks, then the digest of all.
+/// The output of a stream: blocks, then the digest of all.
 enum Staging {
     Block(i32, Bytes),
     End([u8; 16]),
 }
 
-/// Blocks that are not committed; discarded when dropped so.
+/// Blocks that are not committed; discarded if dropped in this state.
 struct Staged {
     azure: Azure,
     path: String,
@@ -141,7 +141,7 @@ impl Drop for Staged {
         if !self.open {
             return;
         }
-        // Its task was dropped: nobody waits for this any more.
+        // Its task was dropped, so nothing waits for this.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (azure, blocks) = (self.azure.clone(), self.blocks.clone());
             let path = std::mem::take(&mut self.path);

@@ -1,4 +1,4 @@
-//! Signed addresses below the gateway's, at which files are downloaded.
+//! Signed URLs below the gateway's, for downloads of files.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use jiff::Timestamp;
 use super::{Files, safe};
 use crate::ObjectError;
 
-/// What download addresses are signed for.
+/// The purpose of the signatures.
 const PURPOSE: &str = "object address";
 
-/// What a download address leads to.
+/// The target of a download URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Download {
-    /// The file to serve; it may have been removed meanwhile.
+    /// The file to serve; it may have been deleted meanwhile.
     pub file: PathBuf,
-    /// What to offer it as; see [`content_disposition`](crate::content_disposition).
+    /// The offered file name; see [`content_disposition`](crate::content_disposition).
     pub name: String,
 }
 
-/// Why a download address is not served.
+/// Why a download URL is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    #[error("this is not a download address")]
+    #[error("not a download URL")]
     Malformed,
-    #[error("the address was not signed here")]
+    #[error("the URL was not signed by this service")]
     Wrong,
-    #[error("the address has expired")]
+    #[error("the URL has expired")]
     Expired,
 }
 
@@ -52,9 +52,9 @@ impl Files {
         Ok(format!("/objects/{path}?{query}"))
     }
 
-    /// Reads an address of [`signed_get`](crate::Objects::signed_get): `path` is what comes
-    /// after `/objects/`, `query` what comes after the question mark, both as received. The
-    /// file lies below the root whatever the address says.
+    /// Verifies a URL of [`signed_get`](crate::Objects::signed_get): `path` is the part after
+    /// `/objects/`, `query` the part after the question mark, both as received. The file is always
+    /// below the root.
     pub fn verify(
         &self,
         path: &str,
@@ -79,7 +79,7 @@ impl Files {
     }
 }
 
-/// The value of a name that stands in the query once.
+/// The value of a parameter that occurs once in the query.
 fn value_of(query: &str, wanted: &str) -> Option<String> {
     let mut values =
         url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == wanted);

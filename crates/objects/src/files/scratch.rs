@@ -1,4 +1,4 @@
-//! Files that are being written, and what is left of them where a process was killed.
+//! Files that are being written, and the leftovers of killed processes.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -10,17 +10,17 @@ use super::{LOCK, is_absent, lock, remove_folder};
 
 const TEMPORARY: &str = ".tmp";
 
-/// A file without a name of its own yet; removed when dropped.
+/// A file without its final name; deleted when dropped.
 pub struct Temporary(pub PathBuf);
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // Renamed is gone as well; what cannot be removed goes with its folder.
+        // After a rename it is gone. A file that cannot be deleted goes with its folder.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// A folder of temporary files, of this process alone; removed when dropped.
+/// A folder of temporary files for this process only; deleted when dropped.
 pub struct Scratch {
     folder: PathBuf,
     _lock: File,
@@ -28,13 +28,13 @@ pub struct Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is swept by who opens the root next.
+        // The next process that opens the root deletes the rest.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
 impl Scratch {
-    /// Makes a folder, and sweeps those of processes that were killed.
+    /// Creates a folder, and deletes those of killed processes.
     pub fn make(root: &Path) -> io::Result<Self> {
         let _lock = lock(root)?;
         let all = root.join(TEMPORARY);
@@ -55,8 +55,8 @@ impl Scratch {
     }
 }
 
-/// Whether a process that lives holds the folder's lock. Asked with that of the root held, under
-/// which folders are made.
+/// Whether a running process holds the folder's lock. The caller must hold the root's lock, under
+/// which folders are created.
 fn is_in_use(folder: &Path) -> io::Result<bool> {
     match File::options().append(true).open(folder.join(LOCK)) {
         Err(error) if is_absent(&error) => Ok(false),

@@ -1,4 +1,4 @@
-//! What failures of the SDK and refusals of the store mean, in words.
+//! Describes failures of the SDK and rejections of the store.
 
 use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
@@ -8,7 +8,7 @@ use super::{Response, S3};
 use crate::ObjectError;
 use crate::failure::{Failure, SKEW_ALLOWED, clock_is_off, clock_skew, innermost, may_pass};
 
-/// What can be asked where there is no object yet.
+/// Requests that need no existing object.
 const NEEDS_BUCKET_ONLY: [&str; 3] = ["PutObject", "ListBucket", "ListBucketMultipartUploads"];
 
 impl S3 {
@@ -32,25 +32,25 @@ impl S3 {
                     error: self.refusal(action, path, "", context.raw()),
                 }
             }
-            SdkError::TimeoutError(_) => Failure::unanswered(ObjectError::Unavailable(format!(
-                "{self}: {action} was not answered in time"
-            ))),
+            SdkError::TimeoutError(_) => {
+                Failure::unanswered(ObjectError::Unavailable(format!("{self}: {action} timed out")))
+            }
             SdkError::DispatchFailure(failure) => {
                 let error = failure.as_connector_error();
                 let reason = error.map(|error| innermost(&error)).unwrap_or_default();
                 Failure::unanswered(if error.is_some_and(|error| lacks_credentials(error)) {
                     credentials_missing(self, reason)
                 } else {
-                    ObjectError::Unavailable(format!("{self} cannot be reached: {reason}"))
+                    ObjectError::Unavailable(format!("cannot reach {self}: {reason}"))
                 })
             }
             _ => Failure::unanswered(ObjectError::Refused(format!(
-                "{self}: {action} cannot be asked: a setting or the key {path:?} is not usable"
+                "{self}: cannot send {action}: a setting or the key {path:?} is not valid"
             ))),
         }
     }
 
-    /// What a refusal means, and how to mend it.
+    /// The cause of a rejection, and how to fix it.
     fn refusal(&self, action: &str, path: &str, code: &str, answer: &Response) -> ObjectError {
         let (bucket, status) = (&self.bucket, answer.status().as_u16());
         let header = |name| answer.headers().get(name);
@@ -59,10 +59,11 @@ impl S3 {
         let refused = |text: String| ObjectError::Refused(format!("{self}: {text}"));
         match code {
             "NoSuchBucket" => refused(format!("the bucket {bucket} does not exist")),
-            "NoSuchUpload" => {
-                ObjectError::Unavailable(format!("{self}: the unfinished upload of {path} is gone"))
-            }
-            // The second is versitygw's.
+            "NoSuchUpload" => ObjectError::Unavailable(format!(
+                "{self}: the unfinished upload of {path} no \
+                                                  longer exists"
+            )),
+            // The second is a code of versitygw.
             "InvalidAccessKeyId" | "XAdminUserNotFound" => {
                 refused("the store does not know the access_key_id".into())
             }
@@ -70,16 +71,16 @@ impl S3 {
                 refused("the secret_access_key does not belong to the access_key_id".into())
             }
             "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired" => {
-                refused("the session_token has expired or is not valid: give a new one".into())
+                refused("the session_token has expired or is not valid: set a new one".into())
             }
-            // The SDK goes by the store's clock after the first such answer, so this is rare.
+            // The SDK adjusts to the store's clock after the first such response, so this is rare.
             "RequestTimeTooSkewed" => clock_is_off(skew),
             "PermanentRedirect"
             | "TemporaryRedirect"
             | "AuthorizationHeaderMalformed"
             | "IllegalLocationConstraintException"
             | "IncorrectEndpoint" => refused(self.wrong_region(region)),
-            "InvalidBucketName" => refused(format!("{bucket} cannot be the name of a bucket")),
+            "InvalidBucketName" => refused(format!("{bucket} is not a valid bucket name")),
             "SlowDown"
             | "RequestTimeout"
             | "OperationAborted"
@@ -88,16 +89,16 @@ impl S3 {
             | "IncompleteBody"
             | "InternalError"
             | "ServiceUnavailable" => {
-                ObjectError::Unavailable(format!("{self}: {action} is to be tried again ({code})"))
+                ObjectError::Unavailable(format!("{self}: {action} failed for now ({code})"))
             }
-            // AWS has always room; these are of Ceph and versitygw, and of MinIO.
+            // AWS never reports this; Ceph, versitygw and MinIO do.
             "QuotaExceeded" | "XMinioAdminBucketQuotaExceeded" | "XMinioStorageFull" => {
                 ObjectError::Unavailable(format!(
-                    "{self}: there is no room left ({code}): make room, or raise the quota"
+                    "{self}: storage is full ({code}): free some space, or raise the quota"
                 ))
             }
             _ if may_pass(status) => ObjectError::Unavailable(format!(
-                "{self}: {action} failed at the store ({status} {code})"
+                "{self}: {action} failed in the store ({status} {code})"
             )),
             _ => match status {
                 301 | 307 | 400 if region.is_some_and(|theirs| theirs != self.region) => {
@@ -107,16 +108,16 @@ impl S3 {
                     "the bucket {bucket} does not exist, or not at this endpoint ({code})"
                 )),
                 404 => ObjectError::NotFound(path.to_owned()),
-                // The source is another than was looked at.
+                // The source changed after it was inspected.
                 412 if action == "CopyObject" => ObjectError::NotFound(path.to_owned()),
-                // The answer to a HEAD has no code.
+                // The response to a HEAD has no code.
                 403 if code.is_empty() && skew.is_some_and(|skew| skew.abs() > SKEW_ALLOWED) => {
                     clock_is_off(skew)
                 }
                 401 | 403 => refused(format!(
                     "access denied: the key may not {action} in the bucket {bucket}"
                 )),
-                _ => refused(format!("{action} was refused ({status} {code})")),
+                _ => refused(format!("{action} was rejected ({status} {code})")),
             },
         }
     }
@@ -130,7 +131,7 @@ impl S3 {
     }
 }
 
-/// Whether no credentials are to be had; that they could not be asked for now is different.
+/// Whether there are no credentials at all, as opposed to a temporary failure to get them.
 fn lacks_credentials(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut causes = std::iter::successors(Some(error), |error| error.source());
     causes.any(|cause| {
@@ -146,8 +147,8 @@ fn lacks_credentials(error: &(dyn std::error::Error + 'static)) -> bool {
 
 fn credentials_missing(s3: &S3, reason: String) -> ObjectError {
     ObjectError::Refused(format!(
-        "{s3}: no credentials were found: give access_key_id and secret_access_key, or set the \
-         surroundings for the default credential chain ({reason})"
+        "{s3}: no credentials found: set access_key_id and secret_access_key, or configure the \
+         default credential chain ({reason})"
     ))
 }
 
@@ -182,7 +183,7 @@ mod tests {
             let error = s3.refusal("PutObject", "a key", code, &answer);
             assert!(matches!(error, ObjectError::Unavailable(_)), "{code}: {error:?}");
             let text = error.to_string();
-            assert!(text.contains("there is no room left") && text.contains(code), "{text}");
+            assert!(text.contains("storage is full") && text.contains(code), "{text}");
         }
     }
 

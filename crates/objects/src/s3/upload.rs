@@ -27,7 +27,10 @@ impl S3 {
             .set_metadata(Some(metadata));
         let answer = self.call("PutObject", path, request.send()).await?;
         let id = answer.upload_id.ok_or_else(|| {
-            ObjectError::Refused(format!("{self}: the store began an upload without an id"))
+            ObjectError::Refused(format!(
+                "{self}: the store started an upload without an upload \
+                                          ID"
+            ))
         })?;
         let (s3, path) = (self.clone(), path.to_owned());
         let target = Target { s3, path, size, id, parts: UnderWay::default() };
@@ -35,18 +38,18 @@ impl S3 {
     }
 }
 
-/// A multipart upload that is not finished; aborted when dropped so.
+/// An unfinished multipart upload; aborted if dropped in this state.
 pub(super) struct Upload {
     pub target: Target,
     open: bool,
 }
 
-/// Where the parts of an upload go.
+/// The destination of an upload's parts.
 #[derive(Clone)]
 pub(super) struct Target {
     s3: S3,
     path: String,
-    /// Of the object that the parts will be.
+    /// Size of the whole object.
     size: u64,
     id: String,
     pub parts: UnderWay,
@@ -103,8 +106,7 @@ impl Target {
             .upload_id(&self.id)
             .multipart_upload(parts);
         match self.s3.call("PutObject", &self.path, request.send()).await {
-            // Asked again because the answer was lost: of an upload that was completed the
-            // object is there.
+            // A retry after a lost response: if the upload was completed, the object exists.
             Err(failure) if failure.status == Some(404) => {
                 let head = self.s3.head(&self.path).await?;
                 if head.is_some_and(|head| head.size == self.size) {
@@ -116,17 +118,17 @@ impl Target {
         }
     }
 
-    /// What is left is found again by its prefix, or by the bucket's lifecycle.
+    /// A later delete by prefix, or the bucket's lifecycle, removes the rest.
     async fn abort(&self) {
         self.parts.ended().await;
         if let Err(error) = self.s3.abort(&self.s3.full(&self.path), &self.id).await {
-            tracing::warn!(%error, path = self.path, "an unfinished upload could not be aborted");
+            tracing::warn!(%error, path = self.path, "cannot abort an unfinished upload");
         }
     }
 }
 
 impl Upload {
-    /// Puts the parts together, or aborts where one of them failed.
+    /// Completes the upload, or aborts it if a part failed.
     pub async fn end(
         mut self,
         parts: Result<Vec<CompletedPart>, ObjectError>,
@@ -148,7 +150,7 @@ impl Drop for Upload {
         if !self.open {
             return;
         }
-        // Its task was dropped: nobody waits for this any more.
+        // Its task was dropped, so nothing waits for this.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let target = self.target.clone();
             runtime.spawn(async move { target.abort().await });

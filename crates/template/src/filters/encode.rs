@@ -29,7 +29,7 @@ pub fn escape<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a
     escaped(work, &input, |_| false)
 }
 
-/// What is an entity stays as it is.
+/// Existing entities stay unchanged.
 pub fn escape_once<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
     escaped(work, &input, is_entity)
 }
@@ -66,7 +66,7 @@ pub fn strip_html<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Mad
     changed(work, &input, 2, |text| {
         let lower = text.to_ascii_lowercase();
         let mut out = String::with_capacity(text.len());
-        // What is not found once is not looked for again.
+        // A tag that was not found once is not searched again.
         let mut may_close = [true; WHOLE.len()];
         let mut at = 0;
         while let Some(open) = lower[at..].find('<').map(|open| at + open) {
@@ -101,7 +101,7 @@ pub fn url_param_escape<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) 
     changed(work, &input, 3, |text| percent_encoded(text, b"-._~"))
 }
 
-/// As a whole address: what has a meaning in one stays.
+/// Like a whole URL: reserved characters stay.
 pub fn url_escape<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
     changed(work, &input, 3, |text| percent_encoded(text, b"-._~:/?#[]@!$&'()*+,;=%"))
 }
@@ -122,7 +122,7 @@ fn percent_encoded(text: &str, stays: &[u8]) -> String {
 }
 
 pub fn url_decode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
-    // What is no UTF-8 becomes a character of three bytes.
+    // Bytes that are not UTF-8 become a character of three bytes.
     changed(work, &input, 3, |text| {
         let mut bytes = Vec::with_capacity(text.len());
         let mut rest = text.bytes();
@@ -160,7 +160,7 @@ pub fn base64_url_safe_decode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<
     decoded(work, &input, &GeneralPurpose::new(&URL_SAFE, config))
 }
 
-/// Nothing where it is not base64.
+/// None for a text that is not base64.
 fn decoded<'a>(work: &mut Work, input: &Value<'a>, engine: &GeneralPurpose) -> Made<'a> {
     changed(work, input, 3, |text| {
         let bytes = engine.decode(text.trim()).unwrap_or_default();
@@ -168,10 +168,10 @@ fn decoded<'a>(work: &mut Work, input: &Value<'a>, engine: &GeneralPurpose) -> M
     })
 }
 
-/// The value that a text has as JSON; nil where it is not JSON.
+/// The JSON value of a text; nil if it is not JSON.
 pub fn json_parse<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
     let text = input.to_text(work)?;
-    // Each value takes at least two bytes of it, and is read and kept.
+    // Each value takes at least two bytes of text.
     work.hold(text.len())?;
     Ok(serde_json::from_str(&text).map_or(Value::Nil, Value::owned))
 }

@@ -11,7 +11,7 @@ use super::{number, part};
 
 type Made<'a> = Result<Value<'a>, Stop>;
 
-/// The elements; an object is one.
+/// The elements; an object counts as one.
 fn elements<'a>(work: &mut Work, input: &Value<'a>) -> Result<Rc<[Value<'a>]>, Stop> {
     let elements = match input {
         Value::Object(_) | Value::Members(_) => return Ok([input.clone()].into()),
@@ -32,8 +32,8 @@ fn elements<'a>(work: &mut Work, input: &Value<'a>) -> Result<Rc<[Value<'a>]>, S
     Ok(flat.into())
 }
 
-/// What an element has of that name: an object its member, a text the name itself where that is
-/// part of it. Nothing else has names, not even an absent one.
+/// The property of an element: a field of an object, or, for a string, the name itself if it
+/// contains it. Other values have no properties.
 fn property<'a>(
     work: &mut Work,
     element: &Value<'a>,
@@ -46,7 +46,7 @@ fn property<'a>(
         },
         (Value::Nil | Value::Bool(_), _) => None,
         (text, None) if text.as_text().is_some() => None,
-        // As the reference has it: a bit of the number.
+        // Like the reference: a bit of the number.
         (Value::Int(int), None) => Some(match name {
             Value::Int(bit @ 0..=63) => Value::Int((int >> bit) & 1),
             _ => Value::Nil,
@@ -62,8 +62,8 @@ fn property<'a>(
     })
 }
 
-/// Each element's property of that name, or the element where none is named; nothing where an
-/// element has no names.
+/// Each element's property with that name, or the element itself without a name; none if an element
+/// has no properties.
 fn keys<'a>(
     work: &mut Work,
     elements: &[Value<'a>],
@@ -93,16 +93,15 @@ fn kept<'a>(elements: &[Value<'a>], keeps: impl Iterator<Item = bool>) -> Value<
     Value::Array(kept.map(|(element, _)| element.clone()).collect())
 }
 
-/// Elements, and whether each has a property of that value, or one that is true where no value is
-/// named.
+/// Elements, and whether each has a property with that value, or a true one if no value is given.
 struct Matches<'a> {
     elements: Rc<[Value<'a>]>,
-    /// None where an element has no names.
+    /// None if an element has no properties.
     hits: Option<Vec<bool>>,
 }
 
 impl<'a> Matches<'a> {
-    /// `ends` at the first hit.
+    /// `ends` at the first match.
     fn of(
         work: &mut Work,
         input: &Value<'a>,
@@ -127,7 +126,7 @@ impl<'a> Matches<'a> {
         Ok(Self { elements, hits: Some(hits) })
     }
 
-    /// The first hit's place, and whether every element has names.
+    /// The position of the first match, and whether every element has properties.
     fn first(&self) -> (Option<usize>, bool) {
         let first = self.hits.as_ref().and_then(|hits| hits.iter().position(|hit| *hit));
         (first, self.hits.is_some())
@@ -174,14 +173,14 @@ pub fn reverse<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'
     Ok(Value::Array(elements.iter().rev().cloned().collect()))
 }
 
-/// Numbers, then texts, then the rest, then nil; equals stay in their order.
+/// Numbers, then strings, then the rest, then nil; the sort is stable.
 pub fn sort<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let elements = elements(work, &input)?;
     let Some(keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
     sorted(work, &elements, keys)
 }
 
-/// As texts, without regard to upper and lower case.
+/// As strings, ignoring case.
 pub fn sort_natural<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let elements = elements(work, &input)?;
     let Some(mut keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
@@ -193,7 +192,7 @@ pub fn sort_natural<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a
     sorted(work, &elements, keys)
 }
 
-/// By the whole numbers in them: `v2` comes before `v10`, and what has none comes last.
+/// By the whole numbers in them: `v2` comes before `v10`, and elements without a number come last.
 pub fn sort_numeric<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let elements = elements(work, &input)?;
     let Some(keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
@@ -299,8 +298,8 @@ pub fn size<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> 
     Ok(Value::count(input.size(work)?.unwrap_or(0)))
 }
 
-/// So many characters or elements, one if it is not said, from a place that is counted from the
-/// end where it is negative.
+/// Returns a number of characters or elements, one by default, from a position that counts from the
+/// end if it is negative.
 pub fn slice<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let from = arguments[0].as_int().unwrap_or(0);
     let count = arguments.get(1).filter(|count| !count.is_nil());
@@ -328,7 +327,7 @@ pub fn slice<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> 
     })
 }
 
-/// The argument where there is nothing: nil, false, or what is empty.
+/// Returns the argument for nil, false and empty values.
 pub fn default<'a>(_: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let allows_false = arguments.get(1).is_some_and(Value::is_true);
     let is_absent = match &input {

@@ -1,5 +1,5 @@
-//! The filters that templates may use. Each one counts what it reads and makes before it does, so
-//! that no chain of them outgrows the bounds of a rendering; an absent value is empty to all.
+//! The filters of templates. Each filter counts its input and output before it works, so that no
+//! chain exceeds the limits of a rendering; every filter treats an absent value as empty.
 
 mod encode;
 mod hash;
@@ -21,9 +21,9 @@ type Apply = for<'a> fn(&mut Work, Value<'a>, &[Value<'a>]) -> Result<Value<'a>,
 /// A filter by its name.
 pub(super) struct Filter {
     pub name: &'static str,
-    /// How many it takes.
+    /// Allowed number of arguments.
     pub arguments: RangeInclusive<usize>,
-    /// What the last may be called.
+    /// The name of the last argument, if it has one.
     pub option: Option<&'static str>,
     pub apply: Apply,
 }
@@ -123,7 +123,7 @@ pub(super) fn named(name: &str) -> Option<&'static Filter> {
     FILTERS.binary_search_by_key(&name, |filter| filter.name).ok().map(|at| &FILTERS[at])
 }
 
-/// What a function of the text makes, of at most `growth` times its bytes.
+/// Applies a function to the text; the output has at most `growth` times its bytes.
 fn changed<'a>(
     work: &mut Work,
     input: &Value<'a>,

@@ -1,6 +1,6 @@
-//! Filters of numbers. A text counts as the number that it begins with, and what has none as 0.
-//! Decimals are exact, as they are written: 0.1 plus 0.2 is 0.3. Whole numbers that would overflow
-//! go on as floating point, and what has no result is nil.
+//! Filters of numbers. A string counts as the number that it begins with, or as 0. Decimals are
+//! exact: 0.1 plus 0.2 is 0.3. Whole numbers that would overflow become floating point, and an
+//! undefined result is nil.
 
 use super::super::Stop;
 use super::super::value::{Number, Value};
@@ -20,7 +20,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    /// None of one that is too large or too small to be exact.
+    /// None for a number that is too large or too small to be exact.
     fn of(number: Number) -> Option<Self> {
         let float = match number {
             Number::Int(int) => return Some(Self { digits: int.into(), scale: 0 }),
@@ -44,7 +44,7 @@ impl Decimal {
         Some(Self { digits, scale: u32::try_from(fraction.len()).ok()? })
     }
 
-    /// Both with as many places.
+    /// Both with the same number of places.
     fn aligned(self, other: Self) -> Option<(i128, i128, u32)> {
         let scale = self.scale.max(other.scale);
         let at = |one: Self| one.digits.checked_mul(10_i128.checked_pow(scale - one.scale)?);
@@ -202,7 +202,7 @@ pub fn round<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> 
         let rounded = Decimal::of(number).and_then(|one| one.rounded(places as u32));
         return Ok(Value::float(rounded.map_or(float, Decimal::as_float)));
     }
-    // What is lost of a fraction does not decide about tens.
+    // A lost fraction does not affect the rounding to tens.
     let int = match number {
         Number::Float(float) if places < 0 => whole(number, |_| float.trunc()),
         number => whole(number, f64::round),
@@ -214,7 +214,7 @@ pub fn round<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> 
     Ok(i64::try_from(rounded).map_or(Value::float(rounded as f64), Value::Int))
 }
 
-/// A whole number where one can hold it.
+/// A whole number if it fits.
 fn whole<'a>(number: Number, round: impl Fn(f64) -> f64) -> Value<'a> {
     const MOST: f64 = 9e15;
     match number {
@@ -226,14 +226,14 @@ fn whole<'a>(number: Number, round: impl Fn(f64) -> f64) -> Value<'a> {
     }
 }
 
-/// With a comma between thousands: `1,234,567.8`; what is no number stays as it is.
+/// With a comma between thousands: `1,234,567.8`; other values stay unchanged.
 pub fn with_delimiter<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
     let text = input.to_text(work)?;
     let delimited = delimited(work, &text)?;
     Ok(delimited.map_or_else(|| input.clone(), Value::made))
 }
 
-/// With two places, and a comma between thousands: `1,234.50`; what is no number stays as it is.
+/// With two places, and a comma between thousands: `1,234.50`; other values stay unchanged.
 pub fn money<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
     let text = input.to_text(work)?;
     if parts(text.trim()).is_none() {

@@ -62,7 +62,7 @@ pub fn newline_to_br<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> 
     changed(work, &input, 7, |text| text.replace("\r\n", "\n").replace('\n', "<br />\n"))
 }
 
-/// Which of the places where a text is found are changed.
+/// Which occurrences are changed.
 #[derive(Clone, Copy)]
 enum Places {
     All,
@@ -107,7 +107,7 @@ fn unchanged<'a>(work: &mut Work, input: &Value<'a>) -> Made<'a> {
     }
 }
 
-/// An empty text is found between all characters.
+/// An empty string occurs between all characters.
 fn replaced<'a>(
     work: &mut Work,
     input: &Value<'a>,
@@ -174,7 +174,7 @@ fn array<'a>(values: impl Iterator<Item = Value<'a>>) -> Value<'a> {
     Value::Array(values.collect())
 }
 
-/// To so many characters, with what is put where the rest was.
+/// Truncates to a number of characters, and marks the cut.
 pub fn truncate<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let length = at_most(arguments.first(), 50);
     let end = ellipsis(work, arguments)?;
@@ -189,7 +189,7 @@ pub fn truncate<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) 
     Ok(Value::made([&text[..kept], &end].concat()))
 }
 
-/// To so many words.
+/// Truncates to a number of words.
 pub fn truncatewords<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let length = at_most(arguments.first(), 15).max(1);
     let end = ellipsis(work, arguments)?;

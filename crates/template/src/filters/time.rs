@@ -26,14 +26,15 @@ const MAX_TIME: usize = 64;
 /// How times are printed that have a zone of their own.
 const ZONED: &str = "%Y-%m-%d %H:%M:%S %z";
 
-/// The time in a format of `strftime`. What is no time, and an empty format, leave it as it is.
+/// Formats a time like `strftime`. A value that is not a time, and an empty format, leave it
+/// unchanged.
 pub fn date<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let format = arguments[0].to_text(work)?;
     if format.is_empty() {
         return Ok(input.clone());
     }
     if format.len() > MAX_FORMAT {
-        return Err(Stop::Failed(format!("a format of a date has {MAX_FORMAT} bytes at most")));
+        return Err(Stop::Failed(format!("a date format can have at most {MAX_FORMAT} bytes")));
     }
     let Some(time) = read(&input, work.now) else { return Ok(input.clone()) };
     let text = strtime::format(checked(&format, &time), &time).unwrap_or_default();
@@ -41,7 +42,7 @@ pub fn date<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> M
     Ok(Value::made(text))
 }
 
-/// The same time in another zone, by its name; an unknown one leaves it as it is.
+/// The same time in another zone; an unknown zone leaves it unchanged.
 pub fn time_zone<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
     let zone = arguments[0].as_text().and_then(|name| TimeZone::get(name.trim()).ok());
     let (Some(time), Some(zone)) = (read(&input, work.now), zone) else { return Ok(input) };
@@ -51,8 +52,8 @@ pub fn time_zone<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>])
     Ok(Value::Time(Rc::new((text, time))))
 }
 
-/// Seconds since the epoch, `now` or `today`, or what is written in ISO 8601 or in words with its
-/// offset, without one in UTC.
+/// Parses seconds since the epoch, `now`, `today`, ISO 8601, or words with an offset, in UTC
+/// without one.
 fn read(value: &Value<'_>, now: i64) -> Option<Zoned> {
     let at = |time: Timestamp| time.to_zoned(TimeZone::UTC);
     match value {
@@ -89,8 +90,8 @@ fn written(text: &str) -> Option<Zoned> {
     pieces.date().to_datetime(time).to_zoned(zone).ok()
 }
 
-/// The format with what is no directive, or is too wide, as plain text, and with what several
-/// directives mean together.
+/// The format with unknown and too wide directives as plain text, and with combined directives
+/// expanded.
 fn checked(format: &str, time: &Zoned) -> String {
     const DIRECTIVES: &str = "%AaBbCdDeFGgHhIjklMmnNPpRrSsTtUuVWwXxYyZz";
     let mut out = String::with_capacity(format.len());

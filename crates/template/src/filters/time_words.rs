@@ -1,4 +1,4 @@
-//! Times in words: `March 14, 2016`, `14 Mar 2016 10:30 pm`, and those of RFC 2822.
+//! Times as text: `March 14, 2016`, `14 Mar 2016 10:30 pm`, and those of RFC 2822.
 
 use jiff::Zoned;
 use jiff::civil::{Date, Time};
@@ -47,7 +47,7 @@ struct Found {
     offset: Option<Offset>,
 }
 
-/// The time that a text says; what it leaves out is as on that day, at its beginning.
+/// Parses a time; missing parts are those of the start of `today`.
 pub(super) fn in_words(text: &str, today: Date) -> Option<Zoned> {
     let mut found = Found::default();
     let is_between = |c: char| c.is_whitespace() || c == ',';
@@ -154,7 +154,7 @@ impl Found {
     }
 }
 
-/// What is said twice is no time.
+/// A part that occurs twice is an error.
 fn set<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }

@@ -1,10 +1,10 @@
-//! What a template can never do, whoever wrote it.
+//! Limits that hold for every template.
 
 use std::time::{Duration, Instant};
 
 use super::*;
 
-/// Far more than is needed here, and far less than what it guards against would take.
+/// Far more than needed here, and far less than an unlimited run would take.
 const SOON: Duration = Duration::from_secs(60);
 
 /// Threads that render have far more.
@@ -20,7 +20,7 @@ fn a_source_has_a_bound() {
     assert!(parse(&"a".repeat(MAX_SOURCE)).is_ok());
     assert_eq!(
         error(&"a".repeat(MAX_SOURCE + 1)),
-        "line 1, column 1: a template has 262144 bytes at most"
+        "line 1, column 1: a template can have at most 262144 bytes"
     );
 }
 
@@ -95,7 +95,7 @@ fn nothing_overflows_the_stack() {
         ] {
             let nested = |depth: usize| format!("{}x{}", open.repeat(depth), close.repeat(depth));
             let _ = try_render(&nested(MAX_NESTING));
-            assert!(error(&nested(MAX_NESTING + 1)).contains("nest 32 levels at most"), "{open}");
+            assert!(error(&nested(MAX_NESTING + 1)).contains("nest at most 32 levels"), "{open}");
             assert!(parse(&nested(4_000)).is_err(), "{open}");
             let open = open.repeat(MAX_SOURCE / open.len());
             assert!(parse(&open).is_err());
@@ -103,13 +103,13 @@ fn nothing_overflows_the_stack() {
         let lines = format!("{{% {}echo 1 %}}", "liquid ".repeat(MAX_NESTING));
         assert_eq!(render(&lines), "1");
         let lines = format!("{{% {}echo 1 %}}", "liquid ".repeat(30_000));
-        assert!(error(&lines).contains("nest 32 levels at most"));
+        assert!(error(&lines).contains("nest at most 32 levels"));
         let lines = format!("{{% liquid\n{}", "if true\n".repeat(30_000));
-        assert!(error(&format!("{lines} %}}")).contains("nest 32 levels at most"));
+        assert!(error(&format!("{lines} %}}")).contains("nest at most 32 levels"));
         for index in ["a[", "(1..", "a.b[", "[", "{{"] {
             let source = format!("{{{{ {}", index.repeat(60_000));
             assert!(
-                error(&source[..MAX_SOURCE.min(source.len())]).contains("nest 8 levels at most"),
+                error(&source[..MAX_SOURCE.min(source.len())]).contains("nest at most 8 levels"),
                 "{index}"
             );
         }
@@ -121,7 +121,7 @@ fn nothing_overflows_the_stack() {
         let long = format!("{{{{ a{} }}}}x", many(".a", 100_000));
         assert_eq!(render(&long), "x");
         let long = format!("{{{{ a{} }}}}x", many(" | strip", 20_000));
-        assert!(error(&long).contains("has 64 filters at most"));
+        assert!(error(&long).contains("at most 64 filters"));
         let long = format!("{}{}", many("{% comment %}", 9_000), many("{% endcomment %}", 9_000));
         assert_eq!(render(&long), "");
     });
@@ -142,9 +142,9 @@ fn loops_are_paid_for_in_steps() {
             "{failure}"
         );
     }
-    assert!(failure("{{ (1..500000000) | join }}").contains("makes more than 16777216 bytes"));
-    assert!(failure("{{ (1..500000000) | reverse | size }}").contains("makes more"));
-    // What is only asked for its size is never listed.
+    assert!(failure("{{ (1..500000000) | join }}").contains("creates more than 16777216 bytes"));
+    assert!(failure("{{ (1..500000000) | reverse | size }}").contains("creates more"));
+    // Lists whose size alone is used are never built.
     check(&[("{% assign r = (1..500000000) %}{{ r.size }} {{ r.last }}", "500000000 500000000")]);
     check(&[("{% for i in (1..500000000) offset: 499999999 %}{{ i }}{% endfor %}", "500000000")]);
 }
@@ -186,7 +186,7 @@ fn what_filters_make_is_bounded() {
     ] {
         assert!(failure(&double(filter, 64)).contains("the template "), "{filter}");
     }
-    // Each element is the same text: an array holds little, and prints much.
+    // All elements share the same text: the array is small, but prints much.
     let source = format!(
         "{{% capture a %}}{}{{% endcapture %}}{{% assign b = 'x' | split: '' | concat: a %}}{}",
         "y".repeat(200_000),
@@ -233,7 +233,7 @@ fn json_that_is_read_is_bounded() {
             "{{% capture j %}}[{json}1]{{% endcapture %}}\
              {{% for i in (1..99) %}}{{% assign a = j | json_parse %}}{{% endfor %}}"
         );
-        assert!(failure(&source).contains("makes more"), "{piece}");
+        assert!(failure(&source).contains("creates more"), "{piece}");
     }
     // As deep as JSON may be.
     let deep = format!("{{{{ '{}1{}' | json_parse | size }}}}", "[".repeat(100), "]".repeat(100));

@@ -273,5 +273,5 @@ fn a_width_of_a_date_is_bounded() {
     let widest = format!("{{{{ 'now' | date: '{}' }}}}", "%64A".repeat(64));
     assert!(render(&widest).len() <= 64 * 64);
     let long = format!("{{{{ 'now' | date: '{}' }}}}", "%A".repeat(129));
-    assert_eq!(failure(&long), "a format of a date has 256 bytes at most");
+    assert_eq!(failure(&long), "a date format can have at most 256 bytes");
 }

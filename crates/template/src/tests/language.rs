@@ -222,7 +222,7 @@ fn a_liquid_tag_has_a_tag_on_each_line() {
         ("{% liquid\ncapture a\necho 'c'\nendcapture\nliquid echo a\n%}", "c"),
         ("{% if true %}{% liquid\necho 1\n%}{% endif %}{% liquid %}", "1"),
     ]);
-    assert_eq!(error("{% liquid\necho 1\nnope %}"), "line 3, column 1: there is no tag `nope`");
+    assert_eq!(error("{% liquid\necho 1\nnope %}"), "line 3, column 1: unknown tag `nope`");
     assert_eq!(
         error("{% liquid\nif true\n%}{% endif %}"),
         "line 2, column 1: `if` is not closed by `endif`"
@@ -255,11 +255,11 @@ fn other_tags_do_what_they_do_in_liquid() {
     ]);
     assert_eq!(
         error("{% # one\n two %}"),
-        "line 1, column 3: each line of a comment begins with `#`"
+        "line 1, column 3: each line of a comment must begin with `#`"
     );
     assert_eq!(
         error("{% doc %}{% doc %}{% enddoc %}"),
-        "line 1, column 4: `doc` blocks do not nest"
+        "line 1, column 4: `doc` blocks cannot nest"
     );
 }
 
@@ -280,7 +280,7 @@ fn extras_go_with_the_message() {
     let long =
         "{% for i in (1..200) %}{% message_extras :key {{ i }} :value 'a long one' %}{% endfor %}";
     let stop = extras(long).unwrap_err();
-    assert_eq!(stop, Stop::Failed("the template notes more than 1000 bytes of extras".into()));
+    assert_eq!(stop, Stop::Failed("the template adds more than 1000 bytes of extras".into()));
     assert!(error("{% message_extras :key a %}").contains("expected `:`"));
 }
 
@@ -289,25 +289,25 @@ fn mistakes_are_told_with_their_place() {
     let cases = [
         (
             "Hi {{${frist_name}}}",
-            "line 1, column 6: there is no name `${frist_name}`; did you mean `${first_name}`?",
+            "line 1, column 6: unknown name `${frist_name}`; did you mean `${first_name}`?",
         ),
-        ("{{${zzz}}}", "line 1, column 3: there is no name `${zzz}`"),
+        ("{{${zzz}}}", "line 1, column 3: unknown name `${zzz}`"),
         (
             "a\n{{ first_name }}",
-            "line 2, column 4: there is no name `first_name`; did you mean `${first_name}`?",
+            "line 2, column 4: unknown name `first_name`; did you mean `${first_name}`?",
         ),
         (
             "{{ campaign.${nmae} }}",
-            "line 1, column 12: there is no name `campaign.${nmae}`; did you mean `campaign.${name}`?",
+            "line 1, column 12: unknown name `campaign.${nmae}`; did you mean `campaign.${name}`?",
         ),
-        ("{{ campaign.nope }}", "line 1, column 12: there is no name `campaign.${nope}`"),
+        ("{{ campaign.nope }}", "line 1, column 12: unknown name `campaign.${nope}`"),
         (
             "{{ custom_atribute.${x} }}",
-            "line 1, column 4: there is no name `custom_atribute`; did you mean `custom_attribute`?",
+            "line 1, column 4: unknown name `custom_atribute`; did you mean `custom_attribute`?",
         ),
         (
             "{% assign total = 1 %}{{ totl }}",
-            "line 1, column 26: there is no name `totl`; did you mean `total`?",
+            "line 1, column 26: unknown name `totl`; did you mean `total`?",
         ),
         ("{{ 1 | divided_by: 0 }}", "line 1, column 20: `divided_by` by zero"),
         ("{{ 'a' | slice: 'b' }}", "line 1, column 17: must be a whole number"),
@@ -317,15 +317,15 @@ fn mistakes_are_told_with_their_place() {
         ),
         (
             "{% if '2' > 1 %}{% endif %}",
-            "line 1, column 7: a text is neither larger nor smaller than a number",
+            "line 1, column 7: a string cannot be compared with a number",
         ),
         ("{% assign a? = 1 %}", "line 1, column 11: `a?`: a name cannot end with `?`"),
         // The first counts.
-        ("{{ b }}{{${zzz}}}", "line 1, column 4: there is no name `b`"),
+        ("{{ b }}{{${zzz}}}", "line 1, column 4: unknown name `b`"),
     ];
     for (source, expected) in cases {
         assert_eq!(mistake(source).as_deref(), Some(expected), "{source}");
-        // It is rendered all the same, without what is not there.
+        // It renders anyway, without the missing names.
         assert!(try_render(source).is_ok(), "{source}");
     }
     for source in [
@@ -350,8 +350,8 @@ fn a_template_can_abort_the_message() {
     assert_eq!(aborted("{% abort_message('no name') %}"), "no name");
     assert_eq!(aborted("{% abort_message 'so' %}"), "so");
     assert_eq!(aborted("{% abort_message(${first_name} | append: ' is out') %}"), "Ann is out");
-    assert_eq!(aborted("{% abort_message %}"), "the template aborts the message");
-    assert_eq!(aborted("{%abort_message()%}"), "the template aborts the message");
+    assert_eq!(aborted("{% abort_message %}"), "the template aborted the message");
+    assert_eq!(aborted("{%abort_message()%}"), "the template aborted the message");
     assert_eq!(
         aborted(
             "{% for i in (1..2) %}{% capture x %}{% abort_message(i) %}{% endcapture %}{% endfor %}"
@@ -366,7 +366,7 @@ fn a_template_can_abort_the_message() {
 #[test]
 fn what_does_not_parse_is_told_with_its_place() {
     let cases = [
-        ("{{ 'a", "line 1, column 4: the text is not closed"),
+        ("{{ 'a", "line 1, column 4: the string is not closed"),
         ("ab {{ x", "line 1, column 4: `{{` is not closed"),
         ("a\nbé{% if x", "line 2, column 3: `{%` is not closed"),
         ("{{${}}}", "line 1, column 3: `${}` has no name"),
@@ -375,15 +375,12 @@ fn what_does_not_parse_is_told_with_its_place() {
         ("{% for i in x %}{% endif %}", "line 1, column 20: `endif` closes nothing here"),
         ("{% endif %}", "line 1, column 4: `endif` closes nothing here"),
         ("{% else %}", "line 1, column 4: `else` closes nothing here"),
-        ("{% nope %}", "line 1, column 4: there is no tag `nope`"),
-        ("{% 5 %}", "line 1, column 4: a tag begins with its name"),
-        ("{{ a | nope }}", "line 1, column 8: there is no filter `nope`"),
+        ("{% nope %}", "line 1, column 4: unknown tag `nope`"),
+        ("{% 5 %}", "line 1, column 4: a tag must begin with its name"),
+        ("{{ a | nope }}", "line 1, column 8: unknown filter `nope`"),
         ("{{ a | append }}", "line 1, column 8: `append` takes 1 arguments, not 0"),
-        ("{{ a | append: 1, 2 }}", "line 1, column 19: `append` takes no further argument"),
-        (
-            "{{ a | default: 1, nope: 2 }}",
-            "line 1, column 20: `default` has no option of this name",
-        ),
+        ("{{ a | append: 1, 2 }}", "line 1, column 19: `append` takes no more arguments"),
+        ("{{ a | default: 1, nope: 2 }}", "line 1, column 20: `default` does not have this option"),
         ("{{ a b }}", "line 1, column 6: `b` is not expected here"),
         ("{{ a. }}", "line 1, column 7: expected a name, found the end"),
         ("{{ a[ }}", "line 1, column 7: a value is missing"),
@@ -395,20 +392,32 @@ fn what_does_not_parse_is_told_with_its_place() {
         ("{% if %}{% endif %}", "line 1, column 7: a value is missing"),
         (
             "{% if a | size > 1 %}{% endif %}",
-            "line 1, column 9: a condition has no filters: `assign` the value first",
+            "line 1, column 9: a condition cannot have filters: `assign` the value first",
         ),
         ("{% assign a 5 %}", "line 1, column 13: expected `=`, found `5`"),
-        ("{% assign forloop = 5 %}", "line 1, column 11: `forloop` cannot be given a value"),
+        ("{% assign forloop = 5 %}", "line 1, column 11: `forloop` cannot be assigned"),
         ("{% for a of b %}{% endfor %}", "line 1, column 10: expected `in`, found `of`"),
-        ("{% for a in b cols: 2 %}{% endfor %}", "line 1, column 15: `cols` is for `tablerow`"),
-        ("{% include 'a' %}", "line 1, column 4: `include`: there are no other templates"),
-        ("{% render 'a' %}", "line 1, column 4: `render`: there are no other templates"),
+        (
+            "{% for a in b cols: 2 %}{% endfor %}",
+            "line 1, column 15: `cols` is only for \
+                                                  `tablerow`",
+        ),
+        (
+            "{% include 'a' %}",
+            "line 1, column 4: `include`: a template cannot include other \
+                               templates",
+        ),
+        (
+            "{% render 'a' %}",
+            "line 1, column 4: `render`: a template cannot include other \
+                              templates",
+        ),
         ("{% raw %} x", "line 1, column 1: `raw` is not closed by `endraw`"),
         (
             "{% comment %}{% comment %}{% endcomment %}",
             "line 1, column 1: `comment` is not closed by `endcomment`",
         ),
-        ("{% raw %}{% endraw x %}", "line 1, column 20: nothing can follow `endraw`"),
+        ("{% raw %}{% endraw x %}", "line 1, column 20: `endraw` takes no arguments"),
         ("{% if a %}{% endif x %}", "line 1, column 20: `x` is not expected here"),
         ("{% abort_message('a' %}", "line 1, column 22: expected `)`, found the end"),
         (

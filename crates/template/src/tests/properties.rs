@@ -1,4 +1,4 @@
-//! What holds of every source and every profile.
+//! Properties of every source and every profile.
 
 use proptest::prelude::*;
 
@@ -97,7 +97,7 @@ proptest! {
             for value in ["custom_attribute.${v}", "(0..3)", "nil", "empty"] {
                 let chain = format!("{{{{ {value} | {name}{} | as_json_string }}}}", arguments(count));
                 let template = parse(&chain).unwrap();
-                // A panic would be a failure, with other words.
+                // A panic would be an error with another text.
                 let rendered = template.render(&data, NOW);
                 let is_bound = |stop: &Stop| matches!(stop, Stop::Failed(text) if text.contains("bytes"));
                 prop_assert!(rendered.as_ref().map_or_else(is_bound, |_| true), "{chain}: {rendered:?}");

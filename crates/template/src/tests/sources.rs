@@ -33,7 +33,7 @@ fn parse_with(source: &str, blocks: &BTreeMap<String, String>) -> Result<Templat
     }
 }
 
-/// Data that answers as it is told.
+/// Data with fixed answers.
 struct Answers(Vec<(Request, Answer)>);
 
 impl Data for Answers {
@@ -79,6 +79,7 @@ fn a_block_stands_for_its_source() {
         ("with space", "{% if a == 1 %}one{% else %}other{% endif %}"),
         ("outer", "<{{ content_blocks.${plain} }}{{b}}>{% assign c = 3 %}"),
         ("blank", " \n"),
+        ("optional", "{{ nowhere | default: 'usual' }}"),
     ]);
     for (source, expected) in [
         ("{{content_blocks.${plain}}}", "text"),
@@ -90,6 +91,7 @@ fn a_block_stands_for_its_source() {
         ("{% for a in (1..2) %}{{content_blocks.${with space}}}{% endfor %}", "oneother"),
         ("{% if true %}{{content_blocks.${blank}}}{% endif %}", ""),
         ("{% echo content_blocks.${plain} %}", "text"),
+        ("{{content_blocks.${optional}}}", "usual"),
         ("{% liquid\n echo content_blocks.${plain}\n echo 'x' %}", "textx"),
     ] {
         let template = parse_with(source, &blocks).unwrap_or_else(|e| panic!("{source}: {e}"));
@@ -104,7 +106,6 @@ fn a_block_stands_for_its_source() {
 fn what_is_wrong_in_a_block_says_where() {
     let blocks = blocks(&[
         ("open", "a\n {% if true %}"),
-        ("name", "\n{{ nowhere }}"),
         ("field", "{{${frist_name}}}"),
         ("outer", "x {{content_blocks.${field}}}"),
         ("itself", "{{content_blocks.${itself}}}"),
@@ -112,25 +113,28 @@ fn what_is_wrong_in_a_block_says_where() {
     for (source, expected) in [
         (
             "\n x{{content_blocks.${opn}}}",
-            "line 2, column 5: there is no name `content_blocks.${opn}`; did you mean `content_blocks.${open}`?",
+            "line 2, column 5: unknown name `content_blocks.${opn}`; did you mean `content_blocks.${open}`?",
         ),
         (
             "{{content_blocks.${open}}}",
             "line 1, column 3: content_blocks.${open}, line 2, column 2: `if` is not closed by `endif`",
         ),
         (
-            "{{content_blocks.${name}}}",
-            "line 1, column 3: content_blocks.${name}: there is no name `nowhere`",
-        ),
-        (
             "{{content_blocks.${outer}}}",
-            "line 1, column 3: content_blocks.${outer}, line 1, column 5: content_blocks.${field}, line 1, column 3: there is no name `${frist_name}`; did you mean `${first_name}`?",
+            "line 1, column 3: content_blocks.${outer}, line 1, column 5: content_blocks.${field}, line 1, column 3: unknown name `${frist_name}`; did you mean `${first_name}`?",
         ),
     ] {
         let error = parse_with(source, &blocks).unwrap_err().to_string();
         assert_eq!(error, expected, "{source}");
     }
     let error = parse_with("{{content_blocks.${itself}}}", &blocks).unwrap_err().to_string();
+    assert!(error.ends_with("a content block cannot include itself"), "{error}");
+    let chain: Vec<(String, String)> = (0..9)
+        .map(|n| (format!("b{n}"), format!("{{{{content_blocks.${{b{}}}}}}}", n + 1)))
+        .collect();
+    let chain = chain.into_iter().chain([("b9".to_owned(), "end".to_owned())]).collect();
+    assert!(parse_with("{{content_blocks.${b5}}}", &chain).is_ok());
+    let error = parse_with("{{content_blocks.${b4}}}", &chain).unwrap_err().to_string();
     assert!(error.ends_with("content blocks nest 5 levels at most"), "{error}");
 }
 

@@ -1,5 +1,5 @@
-//! Content cards: what a user is shown in an app until it expires (src/gateway/README.md, Message
-//! objects). A card is a row; `longshore cards` reads them.
+//! Content cards: shown to a user in an app until they expire (src/gateway/README.md, Message
+//! objects). A card is a row; `longshore cards` lists them.
 
 mod rows;
 
@@ -24,7 +24,7 @@ const MOST_BYTES: usize = 256 << 10;
 /// Cards that wait to be stored.
 pub type Waiting = Together<rows::NewCard>;
 
-/// Stores a card; one that is there already stays as it is.
+/// Stores a card; an existing one stays as it is.
 pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     let now = app.clock.now_ms();
     let object = &message.rendered.object;
@@ -70,12 +70,12 @@ fn expiry(object: &Map<String, Value>, now: i64) -> Result<i64, String> {
         Some(seconds) => now + seconds.min(LONGEST_LIFE).cast_signed() * 1_000,
         None => {
             let time = object.get("expire_at").and_then(Value::as_str);
-            let time = time.ok_or("expected one of time_to_live and expire_at")?;
+            let time = time.ok_or("exactly one of time_to_live and expire_at is required")?;
             parse_time(time).map_err(|why| format!("expire_at: {why}"))?
         }
     };
     if expires_at <= now {
-        return Err("expire_at is past".into());
+        return Err("expire_at is in the past".into());
     }
     Ok(expires_at.min(now + LONGEST_LIFE.cast_signed() * 1_000))
 }

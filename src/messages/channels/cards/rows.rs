@@ -43,8 +43,7 @@ pub struct Card {
     pub card: Box<RawValue>,
 }
 
-/// Stores cards; those that are there stay as they are, and those of users who are not (since
-/// they were erased) are not stored.
+/// Stores cards; existing ones stay as they are, and those of erased users are not stored.
 pub async fn insert(tx: &mut Tx, cards: &[NewCard]) -> Result<(), StoreError> {
     let mut by_workspace: BTreeMap<i32, Vec<&NewCard>> = BTreeMap::new();
     for card in cards {
@@ -109,7 +108,7 @@ pub async fn of_user(
     rows.into_iter().map(card).collect()
 }
 
-/// Forgets the cards of a user who is erased.
+/// Deletes the cards of an erased user.
 pub async fn forget_user(tx: &mut Tx, workspace: i32, user: Uuid) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -123,8 +122,8 @@ pub async fn forget_user(tx: &mut Tx, workspace: i32, user: Uuid) -> Result<(), 
 /// Cards that have expired.
 const EXPIRED: OldRows = old_rows!("content_cards", "expires_at <= $1", 5_000);
 
-/// Deletes the cards that have expired. The database's clock says which: that of one worker must
-/// not destroy anything.
+/// Deletes expired cards, by the database's clock: a worker with a wrong clock must not delete
+/// anything.
 pub async fn sweep(app: &App, stop: &CancellationToken) -> Result<(), StoreError> {
     EXPIRED.delete(&app.store, &[app.store.now().await?], stop).await
 }

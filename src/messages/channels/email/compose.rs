@@ -17,7 +17,7 @@ use crate::messages::unsubscribe_token;
 use crate::messages::{Outcome, Outgoing};
 use crate::workspaces::settings::Email;
 
-/// Headers that are not the customer's to set, nor any that begin so.
+/// Headers that customers cannot set, and prefixes of such headers.
 const RESERVED: [&str; 13] = [
     "authentication-results",
     "bcc",
@@ -40,13 +40,13 @@ const RESERVED_BEGINNINGS: [&str; 6] =
 const LONGEST_HEADER: usize = 900;
 const LONGEST_NAME: usize = 76;
 
-/// Who gets copies of an email at most.
+/// Maximum number of recipients of copies.
 const MOST_COPIES: usize = 10;
 
 /// Bodies of more bytes are written on a thread that may compute.
 const INLINE_BYTES: usize = 64 << 10;
 
-/// The email, or what became of the message without one.
+/// The email, or the outcome of a message without one.
 pub fn compose(app: &App, message: &Outgoing<'_>, email: &Email) -> Result<Letter, Outcome> {
     let object = &message.rendered.object;
     let bytes = |name: &str| object.get(name).and_then(Value::as_str).map_or(0, str::len);
@@ -66,15 +66,15 @@ fn write(
     let to = message.recipient.email().ok_or_else(no_address)?;
     let to = mailbox(to).map_err(|_| no_address())?;
     let from = text(object, "from")?.or(email.from.as_deref());
-    let from = from.ok_or_else(|| Outcome::Failed("from: there is no sender".into()))?;
+    let from = from.ok_or_else(|| Outcome::Failed("from: the sender is missing".into()))?;
     let from = mailbox(from).map_err(|why| Outcome::Failed(format!("from: {why}")))?;
     let body = text(object, "body")?;
-    let body = body.ok_or_else(|| Outcome::Failed("body: it is empty".into()))?;
+    let body = body.ok_or_else(|| Outcome::Failed("body: is empty".into()))?;
 
     let copies = addresses(object, "bcc")?;
     let recipients = [&to].into_iter().chain(&copies).map(|copy| copy.email.clone()).collect();
     let envelope = Envelope::new(Some(from.email.clone()), recipients)
-        .map_err(|error| Outcome::Failed(format!("the email cannot be written: {error}")))?;
+        .map_err(|error| Outcome::Failed(format!("cannot write the email: {error}")))?;
     let now = u64::try_from(app.clock.now_ms()).unwrap_or_default();
     let mut builder = Message::builder()
         .envelope(envelope)
@@ -115,9 +115,9 @@ fn write(
     let html = with_preheader(body, self::text(object, "preheader")?);
     let written = builder
         .multipart(MultiPart::alternative_plain_html(text, html))
-        .map_err(|error| Outcome::Failed(format!("the email cannot be written: {error}")))?;
+        .map_err(|error| Outcome::Failed(format!("cannot write the email: {error}")))?;
     let written = String::from_utf8(written.formatted())
-        .map_err(|error| Outcome::Failed(format!("the email cannot be written: {error}")))?;
+        .map_err(|error| Outcome::Failed(format!("cannot write the email: {error}")))?;
     Ok(Letter {
         from: from.email,
         to: to.email,
@@ -126,12 +126,12 @@ fn write(
     })
 }
 
-/// A member that is text; none where it is absent, null or blank.
+/// A field that is text; none if it is absent, null or blank.
 fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Outcome> {
     match object.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.trim().is_empty())),
-        Some(_) => Err(Outcome::Failed(format!("{name}: expected a text"))),
+        Some(_) => Err(Outcome::Failed(format!("{name}: expected a string"))),
     }
 }
 
@@ -193,7 +193,7 @@ fn headers(object: &Map<String, Value>) -> Result<Vec<HeaderValue>, Outcome> {
         None => return Ok(Vec::new()),
         Some(Value::Object(headers)) if headers.len() <= MOST_HEADERS => headers,
         Some(_) => {
-            let meant = format!("headers: expected an object of at most {MOST_HEADERS} texts");
+            let meant = format!("headers: expected an object of at most {MOST_HEADERS} strings");
             return Err(Outcome::Failed(meant));
         }
     };
@@ -201,7 +201,7 @@ fn headers(object: &Map<String, Value>) -> Result<Vec<HeaderValue>, Outcome> {
     for (name, value) in given {
         let wrong = |why: &str| Outcome::Failed(format!("headers.{name}: {why}"));
         check_header(name).map_err(|why| wrong(&why))?;
-        let value = value.as_str().ok_or_else(|| wrong("expected a text"))?;
+        let value = value.as_str().ok_or_else(|| wrong("expected a string"))?;
         check_header_value(value).map_err(|why| wrong(&why))?;
         let name =
             HeaderName::new_from_ascii(name.clone()).map_err(|error| wrong(&error.to_string()))?;
@@ -210,18 +210,18 @@ fn headers(object: &Map<String, Value>) -> Result<Vec<HeaderValue>, Outcome> {
     Ok(headers)
 }
 
-/// Whether an email may have a header of that name of its customer's; the error says why not.
+/// Checks that customers may set a header with that name.
 pub(in crate::messages::channels) fn check_header(name: &str) -> Result<(), String> {
     let is_name = (1..=LONGEST_NAME).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
     if !is_name {
-        return Err("no header can be called so".into());
+        return Err("invalid header name".into());
     }
     let lower = name.to_ascii_lowercase();
     let is_reserved = RESERVED.contains(&lower.as_str())
         || RESERVED_BEGINNINGS.iter().any(|beginning| lower.starts_with(beginning));
     if is_reserved {
-        return Err("this header is set by the service".into());
+        return Err("this header is reserved for the service".into());
     }
     Ok(())
 }
@@ -239,7 +239,7 @@ fn in_one_line(text: &str) -> String {
     text.trim().chars().map(plain).collect()
 }
 
-/// The body with what mailboxes show beside the subject, which the body itself does not.
+/// Adds the text that mailboxes show next to the subject, and that the body itself hides.
 fn with_preheader(body: &str, preheader: Option<&str>) -> String {
     let Some(preheader) = preheader else { return body.to_owned() };
     let hidden = format!(

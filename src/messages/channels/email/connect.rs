@@ -1,6 +1,6 @@
-//! How a relay is connected to, as its address says.
+//! Connects to a relay as its URL says.
 //!
-//! Certificates are always checked, by the system's roots (`SSL_CERT_FILE` names others).
+//! Certificates are always checked, by the system's roots (`SSL_CERT_FILE` overrides them).
 
 use std::time::Duration;
 
@@ -11,34 +11,34 @@ use secrecy::ExposeSecret as _;
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
-use super::conversation::{Step, Trouble, within};
+use super::conversation::{SmtpError, Step, within};
 use crate::workspaces::relay::{Login, Relay, Tls};
 
 /// Connects to a relay.
 pub struct Connector {
     relay: Relay,
     hello: ClientId,
-    patience: Patience,
-    /// Made at the first need: that reads the system's certificates.
+    patience: Timeouts,
+    /// Created when first needed, because that reads the system's certificates.
     tls: OnceCell<TlsParameters>,
 }
 
-/// How long what may take.
+/// The time limits of a relay.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct Timeouts {
     pub connect: Duration,
     pub answer: Duration,
     pub accept: Duration,
 }
 
 impl Connector {
-    /// `hello` is who says so.
-    pub fn new(relay: Relay, hello: ClientId, patience: Patience) -> Self {
+    /// `hello` is our name for EHLO.
+    pub fn new(relay: Relay, hello: ClientId, patience: Timeouts) -> Self {
         Self { relay, hello, patience, tls: OnceCell::new() }
     }
 
-    /// Connects, and goes as far as an email can be named.
-    pub async fn connect(&self) -> Result<AsyncSmtpConnection, Trouble> {
+    /// Connects, up to the point where an email can be sent.
+    pub async fn connect(&self) -> Result<AsyncSmtpConnection, SmtpError> {
         let (most, tls) = (self.patience.connect, self.relay.tls);
         let connecting = async {
             match tls {
@@ -50,15 +50,18 @@ impl Connector {
         let offered = connection.can_starttls();
         if tls == Tls::Required && !offered {
             let text = match self.relay.login {
-                Some(_) => "the relay does not offer STARTTLS, without which no password is sent",
+                Some(_) => {
+                    "the relay does not offer STARTTLS, which is required to send a \
+                            password"
+                }
                 None => "the relay does not offer STARTTLS",
             };
-            return Err(Trouble::lost(Step::Tls, text.into()));
+            return Err(SmtpError::lost(Step::Tls, text.into()));
         }
         if offered && tls != Tls::None {
             within(most, Step::Tls, async {
                 let starting = connection.starttls(self.tls().await?, &self.hello);
-                starting.await.map_err(|error| Trouble::of(Step::Tls, &error))
+                starting.await.map_err(|error| SmtpError::of(Step::Tls, &error))
             })
             .await?;
         }
@@ -66,20 +69,20 @@ impl Connector {
         Ok(connection)
     }
 
-    async fn wrapped(&self) -> Result<AsyncSmtpConnection, Trouble> {
+    async fn wrapped(&self) -> Result<AsyncSmtpConnection, SmtpError> {
         let server = (self.relay.host.as_str(), self.relay.port);
         let (most, tls) = (Some(self.patience.connect), Some(self.tls().await?));
         AsyncSmtpConnection::connect_tokio1(server, most, &self.hello, tls, None)
             .await
-            .map_err(|error| Trouble::of(Step::Connect, &error))
+            .map_err(|error| SmtpError::of(Step::Connect, &error))
     }
 
-    async fn plain(&self) -> Result<AsyncSmtpConnection, Trouble> {
+    async fn plain(&self) -> Result<AsyncSmtpConnection, SmtpError> {
         let stream = self.stream().await;
-        let stream = stream.map_err(|error| Trouble::lost(Step::Connect, error.to_string()))?;
+        let stream = stream.map_err(|error| SmtpError::lost(Step::Connect, error.to_string()))?;
         AsyncSmtpConnection::connect_with_transport(Box::new(stream), &self.hello)
             .await
-            .map_err(|error| Trouble::of(Step::Connect, &error))
+            .map_err(|error| SmtpError::of(Step::Connect, &error))
     }
 
     /// A connection whose small writes do not wait for each other.
@@ -89,24 +92,24 @@ impl Connector {
         Ok(stream)
     }
 
-    async fn tls(&self) -> Result<TlsParameters, Trouble> {
+    async fn tls(&self) -> Result<TlsParameters, SmtpError> {
         let made = self.tls.get_or_try_init(|| async {
             let host = self.relay.host.clone();
             tokio::task::spawn_blocking(move || TlsParameters::builder(host).build_rustls())
                 .await
-                .map_err(|error| Trouble::lost(Step::Tls, error.to_string()))?
-                .map_err(|error| Trouble::of(Step::Tls, &error))
+                .map_err(|error| SmtpError::lost(Step::Tls, error.to_string()))?
+                .map_err(|error| SmtpError::of(Step::Tls, &error))
         });
         made.await.cloned()
     }
 
-    async fn log_in(&self, connection: &mut AsyncSmtpConnection) -> Result<(), Trouble> {
+    async fn log_in(&self, connection: &mut AsyncSmtpConnection) -> Result<(), SmtpError> {
         let Some(Login { user, password }) = &self.relay.login else { return Ok(()) };
         let password = password.expose_secret().to_owned();
         let credentials = Credentials::new(user.clone(), password);
         within(self.patience.answer, Step::LogIn, async {
             let said = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
-            said.map(drop).map_err(|error| Trouble::of(Step::LogIn, &error))
+            said.map(drop).map_err(|error| SmtpError::of(Step::LogIn, &error))
         })
         .await
     }

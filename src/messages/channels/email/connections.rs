@@ -1,8 +1,8 @@
-//! Connections to relays, kept from one email to the next.
+//! Connections to relays, reused for several emails.
 //!
-//! A relay gets so many at once for what is sent to many, and as many again for transactional
-//! emails, which therefore never wait behind the others (`smtp.connections`). What is not used
-//! for a while is closed, whether or not there is a next email.
+//! A relay gets a limited number for sends, and as many again for transactional emails, which
+//! therefore never wait for the others (`smtp.connections`). Idle connections are closed after a
+//! while.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use url::Host;
 
-use super::connect::{Connector, Patience};
-use super::conversation::{Letter, Trouble, hand_over, start_over};
+use super::connect::{Connector, Timeouts};
+use super::conversation::{Letter, SmtpError, hand_over, start_over};
 use crate::config::{Config, Smtp};
 use crate::messages::Outcome;
 use crate::workspaces::relay::Relay;
@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long a relay may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// The relays that this process hands emails to. Cheap to clone.
+/// The relays of this process. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Relays(Arc<Mutex<State>>);
 
@@ -39,11 +39,11 @@ struct State {
     is_looked_after: bool,
 }
 
-/// A way to a relay.
+/// The connections to a relay.
 struct Lane {
     connector: Result<Connector, String>,
     settings: Smtp,
-    patience: Patience,
+    patience: Timeouts,
     places: Semaphore,
     /// The one used last is at the end, and is used next.
     unused: Mutex<Vec<Kept>>,
@@ -56,7 +56,7 @@ struct Kept {
 }
 
 impl Relays {
-    /// Hands an email to the relay at an address.
+    /// Sends an email to the relay at an address.
     pub async fn hand_over(
         &self,
         address: &SecretString,
@@ -82,7 +82,7 @@ impl Relays {
         lane
     }
 
-    /// Closes what is not used any more, until nothing is left.
+    /// Closes idle connections, until none is left.
     async fn look_after(self) {
         loop {
             sleep(LOOK_EVERY).await;
@@ -96,13 +96,13 @@ impl Relays {
         }
     }
 
-    /// Takes out what is to be closed; whether nothing is left.
+    /// Removes the connections to close; returns whether none is left.
     fn old(&self, now: Instant) -> (Vec<Kept>, bool) {
         let (mut old, mut state) = (Vec::new(), self.0.lock());
         state.lanes.retain(|_, lane| {
             let mut unused = lane.unused.lock();
             old.extend(unused.extract_if(.., |kept| kept.is_old(&lane.settings, now)));
-            // Nobody gets hold of a lane but under the lock that is held here.
+            // A lane is only obtained with the lock that is held here.
             !unused.is_empty() || Arc::strong_count(lane) > 1
         });
         state.is_looked_after = !state.lanes.is_empty();
@@ -117,7 +117,7 @@ impl Kept {
     }
 
     async fn close(mut self) {
-        // Gone is gone, whatever is answered.
+        // The connection ends, whatever the response is.
         let _ = timeout(GOODBYE, self.connection.quit()).await;
     }
 }
@@ -125,7 +125,7 @@ impl Kept {
 impl Lane {
     fn new(address: &str, config: &Config) -> Self {
         let settings = config.smtp.clone();
-        let patience = Patience {
+        let patience = Timeouts {
             connect: Duration::from_secs(settings.connect_seconds),
             answer: Duration::from_secs(settings.timeout_seconds),
             accept: Duration::from_secs(settings.accept_seconds),
@@ -192,7 +192,7 @@ impl Lane {
     }
 }
 
-async fn open(connector: &Connector) -> Result<Kept, Trouble> {
+async fn open(connector: &Connector) -> Result<Kept, SmtpError> {
     let opened = connector.connect().await;
     let outcome = if opened.is_ok() { "opened" } else { "failed" };
     metrics::counter!("longshore_smtp_connections_total", "outcome" => outcome).increment(1);
@@ -200,7 +200,7 @@ async fn open(connector: &Connector) -> Result<Kept, Trouble> {
     opened.map(|connection| Kept { connection, opened: now, used: now })
 }
 
-/// Who says hello: the name that the API has, else that of the machine.
+/// The name for EHLO: the API's host name, else that of the machine.
 fn hello(config: &Config) -> ClientId {
     let url = config.public_url.as_ref();
     match url.and_then(|url| url.host()) {

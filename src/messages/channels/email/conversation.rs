@@ -1,4 +1,4 @@
-//! What is said to a relay about one email, and what its answers mean.
+//! The SMTP conversation about one email, and the meaning of its replies.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use lettre::transport::smtp::client::AsyncSmtpConnection;
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt, Rset};
 use lettre::transport::smtp::extension::{Extension, MailBodyParameter, MailParameter};
 
-use super::connect::Patience;
+use super::connect::Timeouts;
 use crate::messages::Outcome;
 use crate::outbound::kept;
 
-/// An email as it is handed over.
+/// An email to send.
 #[derive(Clone, Debug)]
 pub struct Letter {
     pub from: Address,
@@ -54,17 +54,17 @@ impl fmt::Display for Content {
     }
 }
 
-/// How far a conversation has come.
+/// The step of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// To the answer to EHLO.
+    /// To the response to EHLO.
     Connect,
     Tls,
     LogIn,
     From,
     To,
     Data,
-    /// The email is with the relay, which has yet to say whether it takes it.
+    /// The relay has received the email, and has not yet accepted it.
     Accept,
 }
 
@@ -84,18 +84,18 @@ impl Step {
 
 /// Why an email was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// The relay said so.
+pub enum SmtpError {
+    /// The relay replied with an error.
     Answered { step: Step, code: u16, text: String },
-    /// There was no answer, or none that could be understood.
+    /// There was no reply, or an unreadable one.
     Lost { step: Step, text: String, in_time: bool },
-    /// The relay cannot take the recipient's address.
+    /// The relay does not support the recipient's address.
     Unfit(&'static str),
-    /// It cannot take what the message or the workspace has, whoever the recipient is.
+    /// It does not support the message or the workspace's setting, whoever the recipient is.
     Unsupported(&'static str),
 }
 
-impl Trouble {
+impl SmtpError {
     pub fn lost(step: Step, text: String) -> Self {
         Self::Lost { step, text, in_time: true }
     }
@@ -110,8 +110,8 @@ impl Trouble {
         }
     }
 
-    /// Whether it shows no more than that a connection was kept for too long: no email was
-    /// named on it yet, and another one may do.
+    /// Whether the cause may only be an expired connection: no email was started on it yet, and a
+    /// new connection may work.
     pub fn is_of_a_kept_connection(&self) -> bool {
         match self {
             Self::Answered { step, code, .. } => *step == Step::From && *code == CLOSING,
@@ -133,33 +133,35 @@ impl Trouble {
 /// The relay closes the connection.
 const CLOSING: u16 = 421;
 
-/// It wants to know who calls, or does not believe it: nothing that is about one email.
+/// It requires a login, or rejects it: not about one email.
 const ABOUT_LOGGING_IN: [u16; 4] = [530, 534, 535, 538];
 
-impl From<Trouble> for Outcome {
-    /// What a relay refuses for good once a recipient was named has bounced; what it refuses
-    /// about the sender is the message's fault. Everything about the relay itself (that it is
-    /// away, its certificate, a password that it does not take) is for its operator to mend
-    /// while the message waits. Where the line is lost after the last dot nobody knows whether
-    /// the email was taken: it goes again, under the same Message-ID.
-    fn from(trouble: Trouble) -> Self {
+impl From<SmtpError> for Outcome {
+    /// A permanent rejection after the recipient was named is a bounce; a rejection of the sender
+    /// is the message's fault. Everything about the relay itself (that it is down, its certificate,
+    /// a rejected password) must be fixed by its operator while the message waits. If the
+    /// connection is lost after the last dot, it is unknown whether the email was accepted: it is
+    /// sent again, with the same Message-ID.
+    fn from(trouble: SmtpError) -> Self {
         let reason = kept(&trouble.to_string());
         match trouble {
-            Trouble::Unfit(_) => Self::Unreachable(reason),
-            Trouble::Unsupported(_) => Self::Failed(reason),
-            Trouble::Answered { code, .. } if ABOUT_LOGGING_IN.contains(&code) => {
+            SmtpError::Unfit(_) => Self::Unreachable(reason),
+            SmtpError::Unsupported(_) => Self::Failed(reason),
+            SmtpError::Answered { code, .. } if ABOUT_LOGGING_IN.contains(&code) => {
                 Self::Later { reason, after: None }
             }
-            Trouble::Answered { step, code: 500..=599, .. } if step >= Step::To => {
+            SmtpError::Answered { step, code: 500..=599, .. } if step >= Step::To => {
                 Self::Bounced(reason)
             }
-            Trouble::Answered { step: Step::From, code: 500..=599, .. } => Self::Failed(reason),
-            Trouble::Answered { .. } | Trouble::Lost { .. } => Self::Later { reason, after: None },
+            SmtpError::Answered { step: Step::From, code: 500..=599, .. } => Self::Failed(reason),
+            SmtpError::Answered { .. } | SmtpError::Lost { .. } => {
+                Self::Later { reason, after: None }
+            }
         }
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for SmtpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Answered { step, code, text } => {
@@ -171,24 +173,24 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Does what a step needs, for so long at most.
+/// Runs a step within its time limit.
 pub async fn within<T>(
     most: Duration,
     step: Step,
-    work: impl Future<Output = Result<T, Trouble>>,
-) -> Result<T, Trouble> {
+    work: impl Future<Output = Result<T, SmtpError>>,
+) -> Result<T, SmtpError> {
     tokio::time::timeout(most, work).await.unwrap_or_else(|_| {
-        let text = format!("no answer within {most:?}");
-        Err(Trouble::Lost { step, text, in_time: false })
+        let text = format!("no response within {most:?}");
+        Err(SmtpError::Lost { step, text, in_time: false })
     })
 }
 
-/// Hands an email over; the relay has it once this is answered.
+/// Sends an email; the relay has accepted it when this returns.
 pub async fn hand_over(
     connection: &mut AsyncSmtpConnection,
     letter: &Letter,
-    patience: Patience,
-) -> Result<(), Trouble> {
+    patience: Timeouts,
+) -> Result<(), SmtpError> {
     let parameters = parameters(connection, letter)?;
     let mut said = Said { connection, patience };
     said.say(Step::From, Mail::new(Some(letter.from.clone()), parameters)).await?;
@@ -196,9 +198,9 @@ pub async fn hand_over(
     for copy in &letter.copies {
         let named = said.say(Step::To, Rcpt::new(copy.clone(), Vec::new())).await;
         match named {
-            // The recipient's email does not wait for somebody else's copy.
-            Err(Trouble::Answered { code, .. }) if code != CLOSING => {
-                tracing::warn!(code, "a copy of an email was refused");
+            // The recipient's email does not depend on a copy.
+            Err(SmtpError::Answered { code, .. }) if code != CLOSING => {
+                tracing::warn!(code, "a copy of an email was rejected");
             }
             named => named?,
         }
@@ -207,11 +209,11 @@ pub async fn hand_over(
     said.say(Step::Accept, &letter.content).await
 }
 
-/// What must be said of an email beforehand.
+/// The parameters that must be sent before an email.
 fn parameters(
     connection: &AsyncSmtpConnection,
     letter: &Letter,
-) -> Result<Vec<MailParameter>, Trouble> {
+) -> Result<Vec<MailParameter>, SmtpError> {
     let has = |extension| connection.server_info().supports_feature(extension);
     let info = Offered { utf8: has(Extension::SmtpUtfEight), mime: has(Extension::EightBitMime) };
     let (needs_utf8, needs_mime) = needed(letter, info)?;
@@ -220,61 +222,66 @@ fn parameters(
     Ok(utf8.into_iter().chain(mime).collect())
 }
 
-/// What a relay offers of what emails may need.
+/// The extensions that a relay offers.
 #[derive(Clone, Copy)]
 struct Offered {
     utf8: bool,
     mime: bool,
 }
 
-/// Whether an email needs SMTPUTF8, and 8BITMIME. Where the relay lacks what it needs, the
-/// recipient is at fault only for an address of their own.
-fn needed(letter: &Letter, offered: Offered) -> Result<(bool, bool), Trouble> {
+/// Whether an email needs SMTPUTF8, and 8BITMIME. If the relay does not support them, the recipient
+/// is at fault only for the recipient's address.
+fn needed(letter: &Letter, offered: Offered) -> Result<(bool, bool), SmtpError> {
     let is_ascii = |address: &Address| AsRef::<str>::as_ref(address).is_ascii();
     let own = [
-        (is_ascii(&letter.from), "from has characters outside ASCII, and the relay lacks SMTPUTF8"),
+        (
+            is_ascii(&letter.from),
+            "from has characters outside ASCII, but the relay does not \
+                                  support SMTPUTF8",
+        ),
         (
             letter.copies.iter().all(is_ascii),
-            "bcc has characters outside ASCII, and the relay lacks SMTPUTF8",
+            "bcc has characters outside ASCII, but the relay does not support SMTPUTF8",
         ),
     ];
     let is_own = own.iter().find(|(is_ascii, _)| !is_ascii);
     let needs_utf8 = is_own.is_some() || !is_ascii(&letter.to);
     match is_own {
-        Some((_, why)) if !offered.utf8 => return Err(Trouble::Unsupported(why)),
+        Some((_, why)) if !offered.utf8 => return Err(SmtpError::Unsupported(why)),
         None if needs_utf8 && !offered.utf8 => {
-            return Err(Trouble::Unfit(
-                "the user's email address has characters outside ASCII, and the relay lacks \
-                 SMTPUTF8",
+            return Err(SmtpError::Unfit(
+                "the user's email address has characters outside ASCII, but the relay does not \
+                 support SMTPUTF8",
             ));
         }
         _ => {}
     }
     let needs_mime = !letter.content.is_ascii();
     match needs_mime && !offered.mime {
-        true => Err(Trouble::Unsupported(
-            "the email has characters outside ASCII in its headers, and the relay lacks 8BITMIME",
+        true => Err(SmtpError::Unsupported(
+            "the email has characters outside ASCII in its headers, but the relay does not \
+             support 8BITMIME",
         )),
         false => Ok((needs_utf8, needs_mime)),
     }
 }
 
-/// Has the relay forget an email that it did not take; whether it goes on.
-pub async fn start_over(connection: &mut AsyncSmtpConnection, patience: Patience) -> bool {
+/// Makes the relay drop an email that it did not accept; returns whether the connection is usable.
+pub async fn start_over(connection: &mut AsyncSmtpConnection, patience: Timeouts) -> bool {
     Said { connection, patience }.say(Step::From, Rset).await.is_ok()
 }
 
 struct Said<'c> {
     connection: &'c mut AsyncSmtpConnection,
-    patience: Patience,
+    patience: Timeouts,
 }
 
 impl Said<'_> {
-    async fn say(&mut self, step: Step, what: impl fmt::Display) -> Result<(), Trouble> {
+    async fn say(&mut self, step: Step, what: impl fmt::Display) -> Result<(), SmtpError> {
         let most = if step == Step::Accept { self.patience.accept } else { self.patience.answer };
         within(most, step, async {
             let answer = self.connection.command(what).await;
-            answer.map(drop).map_err(|error| Trouble::of(step, &error))
+            answer.map(drop).map_err(|error| SmtpError::of(step, &error))
         })
         .await
     }
@@ -287,7 +294,7 @@ mod tests {
     use super::*;
 
     fn outcome(step: Step, code: u16) -> Outcome {
-        Trouble::Answered { step, code, text: "no".into() }.into()
+        SmtpError::Answered { step, code, text: "no".into() }.into()
     }
 
     #[test]
@@ -308,11 +315,11 @@ mod tests {
         ] {
             assert!(matches!(outcome(step, code), Outcome::Later { .. }), "{step:?} {code}");
         }
-        let lost = Trouble::lost(Step::Accept, "gone".into());
+        let lost = SmtpError::lost(Step::Accept, "gone".into());
         assert!(!lost.leaves_connection() && !lost.is_of_a_kept_connection());
         assert!(matches!(Outcome::from(lost), Outcome::Later { .. }));
-        assert!(Trouble::lost(Step::From, "gone".into()).is_of_a_kept_connection());
-        assert!(!Trouble::lost(Step::To, "gone".into()).is_of_a_kept_connection());
+        assert!(SmtpError::lost(Step::From, "gone".into()).is_of_a_kept_connection());
+        assert!(!SmtpError::lost(Step::To, "gone".into()).is_of_a_kept_connection());
     }
 
     #[test]

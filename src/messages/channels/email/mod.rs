@@ -1,4 +1,4 @@
-//! Emails, handed to the workspace's relay by SMTP. Signing and pacing are the relay's.
+//! Emails, sent to the workspace's relay by SMTP. The relay signs and paces them.
 
 mod compose;
 mod connect;
@@ -8,9 +8,9 @@ mod plain;
 
 pub(super) use compose::{check_header, check_header_value};
 pub use compose::{check_mailbox, check_mailboxes};
-pub use connect::{Connector, Patience};
+pub use connect::{Connector, Timeouts};
 pub use connections::Relays;
-pub use conversation::{Step, Trouble};
+pub use conversation::{SmtpError, Step};
 pub use plain::escaped;
 
 use crate::app::App;
@@ -31,7 +31,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         .await
 }
 
-/// The Message-ID, without its brackets: the same however often an email is handed over.
+/// The Message-ID without its brackets: the same for each attempt.
 fn message_id(id: &MessageId, host: &str) -> String {
     format!("{}.{}@{host}", id.dispatch_id.simple(), id.service_id.simple())
 }

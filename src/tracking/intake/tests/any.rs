@@ -1,4 +1,4 @@
-//! What holds whatever is sent.
+//! Properties of every input.
 
 use std::collections::BTreeMap;
 

@@ -87,7 +87,7 @@ async fn a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it(place: Place
     until_applied(&store, 19).await;
     let letters = buried(&store).await;
     assert_eq!((letters.len(), letters[0].position), (1, 6));
-    assert!(letters[0].reason.contains("while nothing else was under way"), "{letters:?}");
+    assert!(letters[0].reason.contains("while no other work was running"), "{letters:?}");
     eventually("no note is left", async || notes(&store).await == 0).await;
     assert_eq!(deaths, 4, "it was among the first of an assignment");
     log.close().await;
@@ -159,7 +159,7 @@ mod killed_around_the_commit {
         let running = Running::start(&installation.place.config, Tally::default()).await;
         until_applied(&store, 10).await;
         sleeper.signal("CONT");
-        let is_awake = async || sleeper.printed().contains("the partition was moved");
+        let is_awake = async || sleeper.printed().contains("the partition's position was changed");
         eventually("it is awake", is_awake).await;
         running.stop().await;
         assert_eq!((buried(&store).await.len(), notes(&store).await), (0, 0));

@@ -1,4 +1,4 @@
-//! Emails, to a relay that stalls, refuses, takes and drops the line, and is mended.
+//! Emails, to a relay that stalls, refuses, takes and drops the line, and is fixed.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ async fn an_email_is_whole(store: TestStore) {
     assert!(relay.taken()[1].header("List-Unsubscribe").is_none());
 }
 
-/// What is meant to come of it.
+/// The expected outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comes {
     Bounced,
@@ -86,22 +86,22 @@ async fn what_a_relay_does_decides(store: TestStore) {
     let says = Does::Says;
     for (step, does, comes, words) in [
         (Step::Connect, says(554, "closed today"), Comes::Later, "554 closed today"),
-        (Step::Connect, Does::Stalls, Comes::Later, "no answer within 1s"),
+        (Step::Connect, Does::Stalls, Comes::Later, "no response within 1s"),
         (Step::Connect, Does::Closes, Comes::Later, "connecting"),
         (Step::Hello, says(550, "who?"), Comes::Later, "550 who?"),
         (Step::From, says(553, "not you"), Comes::Failed, "553 not you (MAIL FROM)"),
         (Step::From, says(451, "greylisted"), Comes::Later, "451 greylisted"),
         (Step::From, says(530, "log in"), Comes::Later, "530 log in"),
-        (Step::From, Does::Stalls, Comes::Later, "MAIL FROM: no answer within 1s"),
+        (Step::From, Does::Stalls, Comes::Later, "MAIL FROM: no response within 1s"),
         (Step::To, says(550, "nobody here"), Comes::Bounced, "550 nobody here (RCPT TO)"),
         (Step::To, says(450, "mailbox busy"), Comes::Later, "450 mailbox busy"),
-        (Step::To, Does::Stalls, Comes::Later, "RCPT TO: no answer"),
+        (Step::To, Does::Stalls, Comes::Later, "RCPT TO: no response"),
         (Step::To, Does::Closes, Comes::Later, "RCPT TO"),
         (Step::Data, says(554, "no"), Comes::Bounced, "554 no (DATA)"),
         (Step::Data, says(421, "shutting down"), Comes::Later, "421 shutting down"),
         (Step::End, says(552, "too large"), Comes::Bounced, "552 too large"),
         (Step::End, says(452, "disk full"), Comes::Later, "452 disk full"),
-        (Step::End, Does::Stalls, Comes::Later, "no answer within 1s"),
+        (Step::End, Does::Stalls, Comes::Later, "no response within 1s"),
         (Step::End, Does::Closes, Comes::Later, "the email's end"),
     ] {
         let relay = Smtp::start(&[], [(step, does.clone())]).await;
@@ -115,7 +115,7 @@ async fn what_a_relay_does_decides(store: TestStore) {
         };
         assert_eq!(came, comes, "{step:?} {does:?}: {outcome:?}");
         assert!(reason(&outcome).contains(words), "{step:?} {does:?}: {outcome:?}");
-        // Mended, it takes the next one.
+        // Once fixed, it accepts the next one.
         assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent, "{step:?} {does:?}");
         assert_eq!(relay.taken().len(), 1);
     }
@@ -157,7 +157,10 @@ async fn a_password_is_not_sent_without_tls(store: TestStore) {
     world.by_relay(relay.url("ann:pass-word@", ""));
     let outcome = world.send(&Message::email("Hello")).await;
     let Outcome::Later { reason, .. } = &outcome else { panic!("{outcome:?}") };
-    assert!(reason.contains("no password is sent") && !reason.contains("pass-word"), "{reason}");
+    assert!(
+        reason.contains("required to send a password") && !reason.contains("pass-word"),
+        "{reason}"
+    );
     assert!(!relay.heard().iter().any(|line| line.starts_with("AUTH")), "{:?}", relay.heard());
     // An operator may say that it may.
     world.by_relay(relay.url("ann:pass-word@", "?tls=none"));
@@ -253,7 +256,7 @@ async fn what_cannot_be_an_email_is_not_sent(store: TestStore) {
         let outcome = world.send(&Message::new(Channel::Email, object, profile)).await;
         assert!(matches!(&outcome, Outcome::Failed(why) if why.starts_with(text)), "{outcome:?}");
     }
-    // What the message itself has that the relay cannot be told is no fault of the user.
+    // The user is not at fault if the relay does not support the message.
     for (member, value) in [("from", "änn@acme.example"), ("bcc", "änn@acme.example")] {
         let profile = json!({ "email": "ann@people.example" });
         let object = json!({ "body": "x", member: value });
@@ -265,7 +268,7 @@ async fn what_cannot_be_an_email_is_not_sent(store: TestStore) {
     let object = json!({ "body": "x", "reply_to": "änn@acme.example" });
     let outcome = world.send(&Message::new(Channel::Email, object, profile)).await;
     assert!(matches!(&outcome, Outcome::Failed(why) if why.contains("8BITMIME")), "{outcome:?}");
-    // An address that the relay cannot be told.
+    // An address that the relay does not support.
     let profile = json!({ "email": "änn@people.example" });
     let message = Message::new(Channel::Email, json!({ "body": "x" }), profile);
     assert!(matches!(world.send(&message).await, Outcome::Unreachable(_)));

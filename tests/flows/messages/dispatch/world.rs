@@ -1,4 +1,4 @@
-//! Where dispatches are made, and whom they are for.
+//! The setting of dispatch tests, and their users.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -123,7 +123,7 @@ impl World {
         assert_eq!((summary.lines, summary.bad), (records.len() as u64, 0));
     }
 
-    /// Users u0 and on, of whom every second one is in the segment.
+    /// Users u0 and on, of which every second one is in the segment.
     pub async fn crowd(&self, users: usize) {
         let record = |number: usize| {
             json!({

@@ -1,6 +1,6 @@
 //! Processes that end in the middle of an email, calls that come together, and a log that is
-//! unavailable: each email is taken under one id, once unless who handed it over died before it could
-//! note that, and its states are told in their order.
+//! unavailable: each email is sent with one id, once unless the worker died before it stored that,
+//! and its states are reported in order.
 
 use serde_json::json;
 
@@ -42,7 +42,7 @@ async fn killed_at(backend: Backend, point: &str, most: usize) {
     let _ = request.send().await;
     scene.fleet.has_ended(name).await;
     scene.fleet.launch(name).await;
-    // A client that was not answered asks again, and is told of what was taken.
+    // A client that was not answered asks again, and is notified of what was taken.
     let dispatch = dispatch_id(&scene.send(&body).await, 200);
     let told = scene.told(&dispatch).await;
     assert_eq!(told["status"], "sent", "{told}");
@@ -158,8 +158,8 @@ async fn an_email_without_a_claim_goes_out() {
     scene.fleet.close().await;
 }
 
-/// Workers are killed again and again while emails come in: none is lost, and a state is told of
-/// each once.
+/// Workers are killed again and again while emails come in: none is lost, and a state is notified
+/// of each once.
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_that_are_killed_lose_nothing() {
     const EMAILS: usize = 120;
@@ -185,8 +185,8 @@ async fn workers_that_are_killed_lose_nothing() {
     scene.fleet.close().await;
 }
 
-/// The relay has an email, and what became of it cannot be committed at first: it is noted all
-/// the same, and not handed over once more.
+/// The relay has an email, and its outcome cannot be committed at first: it is still stored, and
+/// not sent again.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_noted_at_first_is_not_sent_again() {
     let mut scene = failing(Backend::Fleet(1), "worker-1", "transactional::noted=stop").await;

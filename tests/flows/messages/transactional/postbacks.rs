@@ -1,5 +1,5 @@
-//! Reports of the relay, and the postbacks that tell of them: in their order, once each, whatever
-//! the receiver answers, on both databases.
+//! Reports of the relay, and their postbacks: in order, once each, whatever the receiver returns,
+//! on both databases.
 
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ email:
         rows::by_id(&mut tx, id.dispatch_id).await.unwrap().expect("the email")
     }
 
-    /// What the receiver was told of an email, in the order in which it took it.
+    /// What the receiver was notified of an email, in the order in which it took it.
     fn told(&self, id: &MessageId) -> Vec<Value> {
         let dispatch = id.dispatch_id.simple().to_string();
         let received = self.receiver.received();

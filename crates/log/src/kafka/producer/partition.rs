@@ -1,4 +1,4 @@
-//! In which partitions the brokers know a producer.
+//! The partitions in which the brokers know a producer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,18 +9,17 @@ use tokio::time::Instant;
 
 use crate::message::{NewMessage, Topic};
 
-/// How long a partition counts as known after a message was confirmed. Brokers forget a producer
-/// that sends nothing, after a day unless they are set otherwise; to go alone once more costs one
-/// round trip.
+/// How long a partition counts as known after a confirmation. By default, brokers drop the state of
+/// a producer that has sent nothing for a day. Sending alone once more costs one round trip.
 const KNOWN: Duration = Duration::from_secs(60);
 
 /// The right to send the only message to a partition.
 pub(super) type Alone = OwnedMutexGuard<()>;
 
-/// The partitions of all topics, as one producer sees them.
+/// The partitions of all topics, for one producer.
 pub(super) struct Partitions {
     made: Instant,
-    /// Of each topic.
+    /// The number of partitions of each topic.
     count: i32,
     topics: &'static [Topic],
     all: Vec<Partition>,
@@ -28,7 +27,7 @@ pub(super) struct Partitions {
 
 #[derive(Default)]
 struct Partition {
-    /// When a message was confirmed last: milliseconds since the producer was made, and one; 0
+    /// When the last message was confirmed: milliseconds since the producer's creation, plus one; 0
     /// before the first.
     confirmed: AtomicU64,
     alone: Arc<Mutex<()>>,
@@ -46,7 +45,7 @@ impl Partitions {
         message.partition_of(self.count.unsigned_abs())
     }
 
-    /// None of one that the topic does not have, which librdkafka refuses.
+    /// None for a partition that does not exist, which librdkafka rejects.
     fn get(&self, (topic, partition): (Topic, i32)) -> Option<&Partition> {
         let index = usize::try_from(partition).ok().filter(|_| partition < self.count)?;
         let topic = self.topics.iter().position(|known| *known == topic)?;
@@ -57,7 +56,7 @@ impl Partitions {
         u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
     }
 
-    /// Whether several messages may be under way to a partition.
+    /// Whether several messages may be in flight to a partition.
     pub fn is_known(&self, place: (Topic, i32)) -> bool {
         self.get(place).is_none_or(|partition| {
             let confirmed = partition.confirmed.load(Ordering::Acquire);
@@ -65,13 +64,14 @@ impl Partitions {
         })
     }
 
-    /// Waits for the right to send the only message to a partition; none if it is known by then.
+    /// Waits for the right to send the only message to a partition; none if the partition is known
+    /// by then.
     pub async fn alone(&self, place: (Topic, i32)) -> Option<Alone> {
         let alone = self.get(place)?.alone.clone().lock_owned().await;
         (!self.is_known(place)).then_some(alone)
     }
 
-    /// Notes that the brokers have confirmed messages to these.
+    /// Records that the brokers have confirmed messages to these partitions.
     pub fn confirmed(&self, places: &[(Topic, i32)]) {
         let now = self.millis();
         for partition in places.iter().filter_map(|place| self.get(*place)) {
