@@ -76,10 +76,9 @@ impl Code {
             Self::IdsNotUnique => "Item ids must be unique within the request".into(),
             Self::InvalidFields => "Fields do not exist in the catalog".into(),
             Self::InvalidKeys => "Keys must not contain . or $".into(),
-            Self::TooDeepNesting => format!(
-                "Values may be nested at most {MOST_LEVELS} levels \
-                                             deep"
-            ),
+            Self::TooDeepNesting => {
+                format!("Values may be nested at most {MOST_LEVELS} levels deep")
+            }
             Self::ItemsTooLarge => {
                 format!("Values may have at most {MOST_CHARACTERS} characters")
             }

@@ -161,14 +161,9 @@ async fn bounded(
 ) -> Vec<Finding> {
     match tokio::time::timeout(PATIENCE, tokio::spawn(check)).await {
         Ok(Ok(findings)) => findings,
-        Ok(Err(error)) => vec![Finding::fail(
-            what,
-            format!(
-                "the check itself failed: \
-                                                            {error}"
-            ),
-            "",
-        )],
+        Ok(Err(error)) => {
+            vec![Finding::fail(what, format!("the check itself failed: {error}"), "")]
+        }
         Err(_) => vec![silent(what)],
     }
 }

@@ -91,12 +91,8 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             let service_id = find::identify(&mut tx, workspace_id, &user).await?;
             let found = find_users(&mut tx, workspace_id, &[service_id], For::Reading).await?;
             drop(tx);
-            let stored = found.first().ok_or_else(|| {
-                format!(
-                    "user {user} does not exist any \
-                                                              more"
-                )
-            })?;
+            let stored =
+                found.first().ok_or_else(|| format!("user {user} does not exist any more"))?;
             let subject = Subject {
                 profile: parsed("users.doc", service_id, &stored.doc)?,
                 service_id: Some(service_id),

@@ -95,8 +95,7 @@ fn describe_serve() -> Operation {
     .answers_empty(StatusCode::NOT_MODIFIED, "The file has not changed since `If-Modified-Since`.")
     .answers_empty(
         StatusCode::PRECONDITION_FAILED,
-        "The file has changed since \
-                                                     `If-Unmodified-Since`.",
+        "The file has changed since `If-Unmodified-Since`.",
     )
     .answers_empty(StatusCode::RANGE_NOT_SATISFIABLE, "The range is outside of the file.");
     let operation = file(operation, StatusCode::OK, "The file.");

@@ -373,14 +373,9 @@ pub(super) fn refusals() -> Vec<(ApiError, &'static str)> {
         (ApiError::TooLarge, "The body is too large"),
         (ApiError::UnsupportedMediaType, "The Content-Type is missing or not JSON"),
     ];
-    for (body, when) in [
-        ("{", "The body is not valid JSON"),
-        (
-            "[]",
-            "The body is not a JSON \
-                                                                      object",
-        ),
-    ] {
+    for (body, when) in
+        [("{", "The body is not valid JSON"), ("[]", "The body is not a JSON object")]
+    {
         refusals.extend(parse::<IgnoredAny>(body).err().map(|error| (error, when)));
     }
     refusals

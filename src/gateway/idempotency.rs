@@ -222,12 +222,8 @@ impl<W: Work> Call<W> {
         let (work, cores) = (self.work.clone(), self.app.cores.clone());
         let compute = move || cores.compute(|| compute(&work, &body));
         let computed = tokio::task::spawn_blocking(compute).await;
-        computed.unwrap_or_else(|error| {
-            Err(ApiError::Internal(format!(
-                "cannot read a body: \
-                                                                        {error}"
-            )))
-        })
+        computed
+            .unwrap_or_else(|error| Err(ApiError::Internal(format!("cannot read a body: {error}"))))
     }
 
     /// Continues the claim of an unfinished request.

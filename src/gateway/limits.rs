@@ -320,8 +320,8 @@ impl<'a> Place<'a> {
                 tracing::info!(workspace, budget, "rate limits are shared by all gateways again");
             }
             Err(error) if !was_alone => {
-                tracing::warn!(workspace, budget, %error, "rate limits are counted by this \
-                                                           gateway alone");
+                tracing::warn!(workspace, budget, %error, "rate limits are counted by this gateway \
+                                                           alone");
             }
             _ => {}
         }

@@ -241,8 +241,7 @@ impl Server {
             tracing::warn!(
                 connections,
                 handlers,
-                "the deadline to stop passed with requests in \
-                                                   progress"
+                "the deadline to stop passed with requests in progress"
             );
             self.cut.cancel();
         }

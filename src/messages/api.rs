@@ -76,11 +76,8 @@ fn describe_send() -> Operation {
             }),
         )
         .answers::<Sent>(StatusCode::CREATED, "The request is durable.");
-    refuses_messages(operation).refuses(
-        &ApiError::TooLarge,
-        "The request is too large as it is \
-                                                              stored",
-    )
+    refuses_messages(operation)
+        .refuses(&ApiError::TooLarge, "The request is too large as it is stored")
 }
 
 fn describe_trigger() -> Operation {
@@ -165,13 +162,11 @@ fn refuses_messages(operation: Operation) -> Operation {
         .refuses_in::<Errors<'_, MessageProblem>>(StatusCode::BAD_REQUEST)
         .refuses(
             &ApiError::invalid_field(UNKNOWN_SEGMENT),
-            "No segment in this workspace has \
-                                                             this segment_id",
+            "No segment in this workspace has this segment_id",
         )
         .refuses(
             &invalid(INVALID_CAMPAIGN),
-            "No campaign of type api in this workspace has this \
-                                              campaign_id",
+            "No campaign of type api in this workspace has this campaign_id",
         )
         .refuses(&invalid(ARCHIVED_CAMPAIGN), "The campaign is archived")
         .refuses(&invalid(PAUSED_CAMPAIGN), "The campaign is paused")
@@ -182,8 +177,7 @@ fn refuses_messages(operation: Operation) -> Operation {
         )
         .refuses(
             &ApiError::InvalidMany(NO_MESSAGE.into(), no_message),
-            "None of the messages can \
-                                                                         be sent",
+            "None of the messages can be sent",
         )
 }
 

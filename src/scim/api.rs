@@ -250,8 +250,7 @@ fn taken(error: StoreError) -> ScimError {
 pub(super) fn changed() -> ScimError {
     ScimError::of(
         StatusCode::PRECONDITION_FAILED,
-        "The user was changed by another request: read \
-                                                    it again",
+        "The user was changed by another request: read it again",
     )
 }
 

@@ -233,8 +233,7 @@ pub(super) fn patch() -> Operation {
         )
         .refuses(
             &of(ScimType::Mutability, "id: is read-only"),
-            "The attribute is read-only or \
-                                                                 required",
+            "The attribute is read-only or required",
         );
     of_user(conditional(projected(wrong_user(operation))))
 }

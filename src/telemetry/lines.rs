@@ -136,8 +136,7 @@ impl Lines {
             if is_over && is_written && dropped > told {
                 tracing::warn!(
                     lines = dropped - told,
-                    "log lines dropped: standard error was not \
-                                                        read"
+                    "log lines dropped: standard error was not read"
                 );
                 told = dropped;
             }

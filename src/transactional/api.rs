@@ -40,11 +40,8 @@ const PAUSED: &str = "The campaign is paused. Resume the campaign in order for t
      take effect.";
 const QUEUED: &str = "The external reference has been queued. Please retry to obtain send_id.";
 
-const TAG: Tag = Tag {
-    name: "Transactional email",
-    about: "One email to one user, sent \
-                                                            immediately.",
-};
+const TAG: Tag =
+    Tag { name: "Transactional email", about: "One email to one user, sent immediately." };
 
 /// The route of transactional emails.
 pub fn routes() -> Routes {
@@ -100,8 +97,7 @@ fn describe() -> Operation {
         )
         .refuses(
             &ApiError::NotFound(UNKNOWN.into()),
-            "No campaign in this workspace has this \
-                                                       campaign_id",
+            "No campaign in this workspace has this campaign_id",
         )
         .refuses(&refused(NOT_TRANSACTIONAL), "The campaign is not transactional")
         .refuses(&refused(ARCHIVED), "The campaign is archived")

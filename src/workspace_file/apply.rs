@@ -100,11 +100,7 @@ async fn create_or_lock(
     }
     let id = rows::by_name(tx, &declaration.name).await?.map(|workspace| workspace.id);
     let id = id.ok_or_else(|| {
-        StoreError::Corrupt(
-            "a workspace was created and deleted at the \
-                                                   same time"
-                .into(),
-        )
+        StoreError::Corrupt("a workspace was created and deleted at the same time".into())
     })?;
     rows::lock(tx, id).await?;
     Ok((id, false))

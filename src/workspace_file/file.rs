@@ -82,15 +82,8 @@ pub fn read(text: &str, environment: Environment<'_>) -> Result<Declared, FileEr
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(STACK);
         let reading = thread.spawn_scoped(scope, || read_here(text, environment));
-        let reading = reading.map_err(|error| {
-            FileError::of(
-                0,
-                format!(
-                    "cannot start a thread: \
-                                                                        {error}"
-                ),
-            )
-        })?;
+        let reading =
+            reading.map_err(|error| FileError::of(0, format!("cannot start a thread: {error}")))?;
         reading.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
 }
@@ -106,19 +99,15 @@ fn read_here(text: &str, environment: Environment<'_>) -> Result<Declared, FileE
         let mut document = Document { root, source: text, environment, problems: Vec::new() };
         if document.root.first_field() == Some("company") {
             if declared.company.is_some() {
-                document.refuse(
-                    &steps!["company"],
-                    "an earlier document already declares the \
-                                                     company",
-                );
+                document
+                    .refuse(&steps!["company"], "an earlier document already declares the company");
             }
             declared.company = document.read(check::company);
         } else if let Some(mut workspace) = document.read(check::workspace) {
             if !names.insert(workspace.name.clone()) {
                 document.refuse(
                     &steps!["workspace"],
-                    "an earlier document already declares this \
-                                                       workspace",
+                    "an earlier document already declares this workspace",
                 );
             }
             workspace.places = document.places(&workspace);

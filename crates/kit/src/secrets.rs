@@ -100,10 +100,8 @@ fn cipher(key: &[u8; 32]) -> XChaCha20Poly1305 {
 }
 
 fn mac(key: &[u8; 32], purpose: &str, parts: &[&[u8]]) -> Hmac<Sha256> {
-    let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(key).expect(
-        "HMAC takes a key \
-                                                                               of any length",
-    );
+    let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(key)
+        .expect("HMAC takes a key of any length");
     // Lengths are hashed too, so that different lists of parts never collide.
     for part in std::iter::once(&purpose.as_bytes()).chain(parts) {
         mac.update(&(part.len() as u64).to_be_bytes());

@@ -366,10 +366,9 @@ impl Azure {
         let refused = |text: String| ObjectError::Refused(format!("{self}: {text}"));
         match code {
             "ContainerNotFound" => refused(format!("the container {container} does not exist")),
-            "ContainerBeingDeleted" => refused(format!(
-                "the container {container} is being \
-                                                        deleted"
-            )),
+            "ContainerBeingDeleted" => {
+                refused(format!("the container {container} is being deleted"))
+            }
             "BlobNotFound" | "CannotVerifyCopySource" if status == 404 => {
                 ObjectError::NotFound(path.to_owned())
             }

@@ -237,8 +237,7 @@ impl Objects {
     pub async fn delete_prefix(&self, prefix: &str) -> Result<u64, ObjectError> {
         if prefix.len() < 2 || !prefix.ends_with('/') {
             return Err(ObjectError::Settings(format!(
-                "{prefix:?} is not a folder that can be \
-                                                      removed"
+                "{prefix:?} is not a folder that can be removed"
             )));
         }
         on_each!(self, backend => backend.delete_prefix(prefix))

@@ -235,10 +235,9 @@ impl S3 {
         Ok(stream::try_unfold((answer.body, place), |(mut body, place)| async {
             match body.try_next().await {
                 Ok(bytes) => Ok(bytes.map(|bytes| (bytes, (body, place)))),
-                Err(_) => Err(ObjectError::Unavailable(format!(
-                    "{place}: the response was cut \
-                                                                off"
-                ))),
+                Err(_) => {
+                    Err(ObjectError::Unavailable(format!("{place}: the response was cut off")))
+                }
             }
         })
         .boxed())
@@ -300,8 +299,7 @@ impl S3 {
                 // The SDK accepts a truncated response as complete.
                 let (Some(key), Some(size)) = (object.key(), size) else {
                     return Err(ObjectError::Unavailable(format!(
-                        "{self}: cannot read a list \
-                                                                 response"
+                        "{self}: cannot read a list response"
                     )));
                 };
                 entries.push(Entry { key: without(&self.prefix, key), size });

@@ -126,8 +126,7 @@ async fn try_relay(what: String, relay: Result<Relay, String>) -> Finding {
         false => Finding::fail(
             &what,
             format!("{place}: it closes the connection"),
-            "check the \
-                                                                                     relay's log",
+            "check the relay's log",
         ),
     }
 }

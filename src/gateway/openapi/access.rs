@@ -103,8 +103,7 @@ impl Access {
             Self::Key(_) | Self::Scim | Self::ScimDiscovery => {
                 refusals.push((
                     ApiError::Unauthenticated,
-                    "The key or token is missing, unknown \
-                                                           or revoked",
+                    "The key or token is missing, unknown or revoked",
                 ));
             }
         }

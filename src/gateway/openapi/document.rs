@@ -246,13 +246,11 @@ impl Writer {
         for (error, when) in [
             (
                 ApiError::Internal(String::new()),
-                "An internal error; report the `X-Request-Id` to \
-                                                 the operator",
+                "An internal error; report the `X-Request-Id` to the operator",
             ),
             (
                 ApiError::Unavailable(String::new()),
-                "The service is overloaded, or a dependency is \
-                                                    unavailable",
+                "The service is overloaded, or a dependency is unavailable",
             ),
         ] {
             let worded = operation.access.worded(error);

@@ -168,10 +168,8 @@ pub struct Said {
 pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     let channel = message.id.channel;
     let Some(provider) = message.settings.provider(channel) else {
-        let why = message.settings.without(channel).unwrap_or(
-            "the channel has no provider \
-                                                               configured",
-        );
+        let why =
+            message.settings.without(channel).unwrap_or("the channel has no provider configured");
         return Outcome::Failed(why.into());
     };
     let to = match recipient(app, message).await {

@@ -176,13 +176,11 @@ fn members_have_their_types() {
             ),
             (
                 json!({ "time_to_live": null }),
-                ": exactly one of time_to_live and expire_at is \
-                                               required",
+                ": exactly one of time_to_live and expire_at is required",
             ),
             (
                 json!({ "expire_at": "2126-01-01" }),
-                ": exactly one of time_to_live and expire_at \
-                                                    is required",
+                ": exactly one of time_to_live and expire_at is required",
             ),
             (
                 json!({ "time_to_live": null, "expire_at": "soon" }),

@@ -63,8 +63,7 @@ fn describe() -> Operation {
         .answers_success(StatusCode::CREATED, "The request is durable.")
         .refuses(
             &ApiError::invalid_field(UNKNOWN_SEGMENT),
-            "No segment in this workspace has \
-                                                             this segment_id",
+            "No segment in this workspace has this segment_id",
         )
         .refuses_as::<LiveActivityError>(
             StatusCode::BAD_REQUEST,

@@ -18,7 +18,7 @@ const METRICS: &[Metric] = &[
          is the route, empty if no route matched",
     ),
     gauge("longshore_http_requests_in_flight", &[], "Number of HTTP requests in progress in this \
-                                                     gateway"),
+           gateway"),
     gauge(
         "longshore_http_requests_in_flight_max",
         &[],

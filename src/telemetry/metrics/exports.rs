@@ -34,8 +34,7 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_export_bytes_total",
         &[],
-        "Total size of the files of completed exports in \
-                                                  bytes",
+        "Total size of the files of completed exports in bytes",
     ),
     histogram(
         "longshore_export_stage_seconds",

@@ -88,8 +88,7 @@ fn plain(field: Field, text: &str) -> Result<(), String> {
         }
         Field::TimeZone => form(
             jiff::tz::db().get(text).is_ok(),
-            "expected a name from the IANA time zone \
-                                                    database",
+            "expected a name from the IANA time zone database",
         ),
         _ => Ok(()),
     }

@@ -494,9 +494,7 @@ fn each_bad_value_is_named_with_its_line_and_path() {
         ("workspace: a\ncallbacks: {secret: hush}\n".into(), "line 2: callbacks.secret: "),
         (key("    secret: short\n    permissions: [users.track]\n"), "line 4: keys[0].secret: "),
         (key(&format!("{secret}    permissions: [users.trak]\n")), "line 5: \
-                                                                    keys[0].permissions[0]: \
-                                                                    unknown permission: \
-                                                                    users.trak;"),
+                       keys[0].permissions[0]: unknown permission: users.trak;"),
         (key(&format!("{secret}    permissions: []\n")), "line 5: keys[0].permissions: "),
         (
             key("    secret: ${NOT_SET}\n    permissions: [users.track]\n"),

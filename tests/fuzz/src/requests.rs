@@ -149,8 +149,7 @@ pub fn headers(bytes: &[u8]) -> Option<Accepted> {
     assert_eq!(
         address::of_client(peer, &headers, &[]),
         Some(peer),
-        "without proxies the header \
-                                                                     is ignored"
+        "without proxies the header is ignored"
     );
     Some(Accepted)
 }

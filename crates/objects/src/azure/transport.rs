@@ -47,10 +47,7 @@ impl Transport {
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(|error| {
-                ObjectError::Settings(format!(
-                    "cannot create an HTTP client: \
-                                                            {error}"
-                ))
+                ObjectError::Settings(format!("cannot create an HTTP client: {error}"))
             })?;
         Ok(Self { client, clock })
     }

@@ -60,8 +60,7 @@ impl S3 {
         match code {
             "NoSuchBucket" => refused(format!("the bucket {bucket} does not exist")),
             "NoSuchUpload" => ObjectError::Unavailable(format!(
-                "{self}: the unfinished upload of {path} no \
-                                                  longer exists"
+                "{self}: the unfinished upload of {path} no longer exists"
             )),
             // The second is a code of versitygw.
             "InvalidAccessKeyId" | "XAdminUserNotFound" => {

@@ -399,8 +399,7 @@ fn what_does_not_parse_is_told_with_its_place() {
         ("{% for a of b %}{% endfor %}", "line 1, column 10: expected `in`, found `of`"),
         (
             "{% for a in b cols: 2 %}{% endfor %}",
-            "line 1, column 15: `cols` is only for \
-                                                  `tablerow`",
+            "line 1, column 15: `cols` is only for `tablerow`",
         ),
         (
             "{% include 'a' %}",
