@@ -20,6 +20,7 @@ mod decimal;
 pub mod draft;
 mod heeded;
 mod identity;
+mod identity_rows;
 mod people;
 mod products;
 mod rows;
@@ -199,8 +200,9 @@ impl Ingest {
         for object in &batch.objects {
             let Object::Identity(identity) = object else { continue };
             match identities.apply(identity, batch.received_at).await? {
-                Ok(()) => tally.apply(object.kind()),
-                Err(why) => tally.drop(object.kind(), why),
+                Some(Ok(())) => tally.apply(object.kind()),
+                Some(Err(why)) => tally.drop(object.kind(), why),
+                None => {}
             }
         }
         tally.users_created += identities.created;

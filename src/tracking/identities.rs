@@ -1,6 +1,6 @@
 //! Calls that change who users are: `/users/delete`, `/users/identify`, `/users/merge`,
-//! `/users/alias/…` and `/users/external_ids/…`. Each is a type that reads itself, and says which
-//! changes it comes to; these go through the log as what is tracked does.
+//! `/users/alias/…` and `/users/external_ids/…`. Each is a type that reads itself and lists its
+//! changes, which go through the log like tracked objects.
 
 use std::marker::PhantomData;
 
@@ -35,10 +35,12 @@ const TAG: Tag = Tag {
 /// Entries of one call.
 const MOST: usize = 50;
 
-/// What is said of all these calls.
-const ABOUT: &str = "At most 50 entries. Answered once they are durable; they are applied soon \
-                     after, in order with what is tracked by the same identifier. An entry that \
-                     names no user changes nothing.";
+/// Part of the description of all these calls.
+const ABOUT: &str = "At most 50 entries. The response comes once they are stored; they take effect soon \
+     afterwards. A change takes effect after everything received before it of the users that it \
+     names, by the same identifiers. If a change needs the result of another one, such as merging \
+     a user who is being renamed, send it when that one has taken effect. An entry that names no \
+     user changes nothing.";
 
 /// The routes of identities.
 pub(super) fn routes() -> Routes {
@@ -121,8 +123,11 @@ impl<B: Body> idempotency::Work for Work<B> {
             request_id: request_id.clone(),
             alias: None,
         };
-        let messages = messages(changes.into_iter().map(Object::Identity).collect(), &request)
-            .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))?;
+        let messages = messages(
+            changes.into_iter().flat_map(Identity::copies).map(Object::Identity).collect(),
+            &request,
+        )
+        .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))?;
         Ok((answer, messages))
     }
 
@@ -182,7 +187,7 @@ impl Body for DeleteUsers {
         let aliases = self.user_aliases.unwrap_or_default().0.into_iter().map(by_alias);
         let own = self.service_ids.unwrap_or_default().0.into_iter();
         let own = own.map(identifier::Identifier::ServiceId);
-        let erase = |user| Identity { user, change: IdentityChange::Erase };
+        let erase = |user| Identity::new(user, IdentityChange::Erase);
         let all: Vec<_> = ids.chain(aliases).chain(own).map(erase).collect();
         if !(1..=MOST).contains(&all.len()) {
             return Err(format!(
@@ -280,7 +285,7 @@ impl Body for IdentifyUsers {
             emails.map(|one| (identifier::Identifier::Email(one.email.0.into()), one.external_id));
         let all: Vec<_> = aliases
             .chain(emails)
-            .map(|(user, id)| Identity { user, change: IdentityChange::Identify(id.0.into()) })
+            .map(|(user, id)| Identity::new(user, IdentityChange::Identify(id.0.into())))
             .collect();
         if !(1..=MOST).contains(&all.len()) {
             return Err(format!(
@@ -350,13 +355,11 @@ impl Body for MergeUsers {
     }
 
     fn changes(self) -> Result<(formats::Success, Vec<Identity<'static>>), String> {
-        // Said to the partitions of both: see the step that applies it.
-        let both = |Merge { identifier_to_merge: Named(gone), identifier_to_keep: Named(kept) }| {
-            let merge = IdentityChange::MergeInto(kept.clone());
-            let absorb = IdentityChange::Absorb(gone.clone());
-            [Identity { user: gone, change: merge }, Identity { user: kept, change: absorb }]
-        };
-        let changes = self.merge_updates.0.into_iter().flat_map(both).collect();
+        let merge =
+            |Merge { identifier_to_merge: Named(gone), identifier_to_keep: Named(kept) }| {
+                Identity::new(gone, IdentityChange::MergeInto(kept))
+            };
+        let changes = self.merge_updates.0.into_iter().map(merge).collect();
         Ok((formats::Success::default(), changes))
     }
 }
@@ -398,7 +401,7 @@ impl Body for NewAliases {
             let alias = alias_of(formats::UserAlias { alias_name, alias_label });
             let by_alias = || identifier::Identifier::UserAlias(alias.clone());
             let user = external_id.map_or_else(by_alias, by_id);
-            Identity { user, change: IdentityChange::AddAlias(alias) }
+            Identity::new(user, IdentityChange::AddAlias(alias))
         };
         processed(self.user_aliases.0.into_iter().map(add).collect())
     }
@@ -437,7 +440,7 @@ impl Body for UpdateAliases {
         let rename = |UpdateAlias { alias_label, old_alias_name, new_alias_name }| {
             let alias = formats::UserAlias { alias_name: old_alias_name, alias_label };
             let change = IdentityChange::RenameAlias(new_alias_name.0.into());
-            Identity { user: by_alias(alias), change }
+            Identity::new(by_alias(alias), change)
         };
         processed(self.alias_updates.0.into_iter().map(rename).collect())
     }
@@ -495,7 +498,7 @@ impl Body for RenameIds {
                 continue;
             }
             let change = IdentityChange::RenameExternalId(new.0.clone().into());
-            changes.push(Identity { user: by_id(current), change });
+            changes.push(Identity::new(by_id(current), change));
             external_ids.push(new.0);
         }
         Ok((Renamed { message: SuccessText::Success, external_ids, rename_errors }, changes))
@@ -534,7 +537,7 @@ impl Body for RemoveIds {
     fn changes(self) -> Result<(Removed, Vec<Identity<'static>>), String> {
         let remove = |id: &Identifier| {
             let user = by_id(id.clone());
-            Identity { user, change: IdentityChange::RemoveExternalId }
+            Identity::new(user, IdentityChange::RemoveExternalId)
         };
         let changes = self.external_ids.0.iter().map(remove).collect();
         let removed_ids = self.external_ids.0.into_iter().map(|id| id.0).collect();

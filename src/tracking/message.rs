@@ -144,13 +144,47 @@ pub struct Attributes<'a> {
     pub groups: Entries<'a>,
 }
 
-/// A change of who a user is.
+/// A change of who a user is. One that names another user as well is in the partitions of both.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity<'a> {
     #[serde(borrow)]
     pub user: Identifier<'a>,
     #[serde(borrow)]
     pub change: IdentityChange<'a>,
+    /// The copy for the partition of the other user.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_second: bool,
+}
+
+impl<'a> Identity<'a> {
+    pub fn new(user: Identifier<'a>, change: IdentityChange<'a>) -> Self {
+        Self { user, change, is_second: false }
+    }
+
+    /// The other user whom the change names.
+    pub fn other(&self) -> Option<Identifier<'a>> {
+        match &self.change {
+            IdentityChange::MergeInto(kept) => Some(kept.clone()),
+            IdentityChange::Identify(id) | IdentityChange::RenameExternalId(id) => {
+                Some(Identifier::ExternalId(id.clone()))
+            }
+            IdentityChange::Erase
+            | IdentityChange::AddAlias(_)
+            | IdentityChange::RenameAlias(_)
+            | IdentityChange::RemoveExternalId => None,
+        }
+    }
+
+    /// The user whose partition this copy is in.
+    pub fn home(&self) -> Identifier<'a> {
+        self.other().filter(|_| self.is_second).unwrap_or_else(|| self.user.clone())
+    }
+
+    /// The copies of the change, one for each user whom it names.
+    pub fn copies(self) -> impl Iterator<Item = Self> {
+        let second = self.other().map(|_| Self { is_second: true, ..self.clone() });
+        std::iter::once(self).chain(second)
+    }
 }
 
 /// The change that an [`Identity`] makes to its user.
@@ -170,10 +204,6 @@ pub enum IdentityChange<'a> {
     /// The user becomes a part of this one.
     #[serde(borrow)]
     MergeInto(Identifier<'a>),
-    /// This one becomes a part of the user. The same change as `MergeInto`, said to the partition
-    /// of the other user.
-    #[serde(borrow)]
-    Absorb(Identifier<'a>),
     /// The user gets another external id, and is found by the former one as well.
     #[serde(borrow)]
     RenameExternalId(Cow<'a, str>),
@@ -358,9 +388,13 @@ mod tests {
     fn a_change_of_identity_is_of_a_version_of_its_own() {
         let user = Identifier::ExternalId("ann".into());
         let change = IdentityChange::MergeInto(Identifier::ExternalId("bob".into()));
-        let batch = Batch::new(7, 5, vec![Object::Identity(Identity { user, change })]);
+        let copies = Identity::new(user, change).copies().map(Object::Identity).collect();
+        let batch = Batch::new(7, 5, copies);
         let text = serde_json::to_string(&batch).unwrap();
-        let expected = r#"{"v":2,"workspace":7,"received_at":5,"objects":[{"identity":{"user":{"external_id":"ann"},"change":{"merge_into":{"external_id":"bob"}}}}]}"#;
+        let copy = r#"{"identity":{"user":{"external_id":"ann"},"change":{"merge_into":{"external_id":"bob"}}"#;
+        let expected = format!(
+            r#"{{"v":2,"workspace":7,"received_at":5,"objects":[{copy}}}}},{copy},"is_second":true}}}}]}}"#
+        );
         assert_eq!(text, expected);
         assert_eq!(Batch::decode(text.as_bytes()).unwrap(), batch);
     }

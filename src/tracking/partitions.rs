@@ -71,7 +71,10 @@ fn place(taken: &[Taken<'_>], request: &Request) -> Vec<i32> {
     let mut named: HashMap<String, i32> = HashMap::new();
     let mut partitions = Vec::with_capacity(taken.len());
     for Taken { object, beside } in taken {
-        let key = object.user().key();
+        let key = match object {
+            Object::Identity(identity) => identity.home().key(),
+            object => object.user().key(),
+        };
         let partition = named.get(&key).copied().unwrap_or_else(|| home(&key));
         let names = beside.iter().map(Identifier::key).chain([key]);
         named.extend(names.map(|name| (name, partition)));

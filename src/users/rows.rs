@@ -483,19 +483,24 @@ pub async fn find_erased(
     })
 }
 
-/// Deletes records of erasures before a time, unless an older dead letter can still be retried:
-/// including the time in which a message can be repeated before its append.
+/// Deletes records of erasures, of merged users and of changes of two users before a time, unless an
+/// older dead letter can still be retried: including the time in which a message can be repeated
+/// before its append.
 pub async fn forget_erased(tx: &mut Tx, before: i64) -> Result<(), StoreError> {
-    execute!(
-        tx,
-        sqlx::query(
-            "DELETE FROM erased WHERE erased_at < $1 AND erased_at < COALESCE(
-                 (SELECT min(appended_at) - $3 FROM dead_letters WHERE topic = $2), $1)"
-        )
-        .bind(before)
+    let waiting = "SELECT min(appended_at) - $2 FROM dead_letters WHERE topic = $1";
+    let oldest: Option<i64> = on!(tx, c => sqlx::query_scalar(waiting)
         .bind(topics::TRACKING.name())
         .bind(REMEMBERED)
-    );
+        .fetch_one(c)
+        .await?);
+    let before = oldest.map_or(before, |oldest| oldest.min(before));
+    for sql in [
+        "DELETE FROM erased WHERE erased_at < $1",
+        "DELETE FROM merged_users WHERE merged_at < $1",
+        "DELETE FROM identity_changes WHERE received_at < $1",
+    ] {
+        execute!(tx, sqlx::query(sql).bind(before));
+    }
     Ok(())
 }
 

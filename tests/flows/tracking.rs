@@ -3,6 +3,7 @@
 
 mod bounds;
 mod erasing;
+mod identities;
 mod model;
 mod racing;
 

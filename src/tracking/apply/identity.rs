@@ -1,9 +1,9 @@
 //! Changes of who users are: aliases, external ids, merging, erasing. One after the other, each in
 //! the order of the log with whatever is tracked of the user it names.
 //!
-//! A change that names two users is said to the partitions of both. It happens as soon as both
-//! users are there, and again if tracking that was received before it creates the one again that
-//! went. A user who was created later is left alone.
+//! A change that names two users is in the partitions of both. In each it notes which user the name
+//! means there, and it happens once both are noted. So it comes after everything received before
+//! it, of either user, however far one partition is behind the other.
 
 use std::borrow::Cow;
 
@@ -12,6 +12,7 @@ use jiff::civil::Date;
 use uuid::Uuid;
 
 use super::super::message::{Identity, IdentityChange};
+use super::identity_rows::{self, Found};
 use super::wanted::compared;
 use super::{ApplyError, Dropped};
 use crate::users::activity::Activity;
@@ -33,6 +34,7 @@ type Outcome = Result<Result<(), Dropped>, ApplyError>;
 
 const UNKNOWN: Outcome = Ok(Err(Dropped::UnknownUser));
 const CONFLICT: Outcome = Ok(Err(Dropped::Conflict));
+const TOO_LARGE: Outcome = Ok(Err(Dropped::TooLarge));
 
 /// Applies changes of one workspace.
 pub(super) struct Identities<'a> {
@@ -51,18 +53,59 @@ struct Opened {
     profile: Profile,
 }
 
+impl Opened {
+    fn read(user: StoredUser) -> Result<Self, ApplyError> {
+        match Profile::parse(&user.doc) {
+            Ok(profile) => Ok(Self { user, profile }),
+            Err(why) => Err(ApplyError::Profile(user.service_id, why)),
+        }
+    }
+}
+
 impl Identities<'_> {
-    pub async fn apply(&mut self, identity: &Identity<'_>, received_at: i64) -> Outcome {
+    /// Applies a change, or notes a copy of one of two users. Returns nothing where the change waits
+    /// for its other copy, or has happened.
+    pub async fn apply(
+        &mut self,
+        identity: &Identity<'_>,
+        received_at: i64,
+    ) -> Result<Option<Result<(), Dropped>>, ApplyError> {
         let user = &identity.user;
-        match &identity.change {
+        if identity.other().is_some() {
+            let named = self.find(&identity.home(), For::Telling).await?;
+            let named = named.map(|user| user.service_id);
+            let reached =
+                identity_rows::reach(self.tx, self.workspace, identity, received_at, named).await?;
+            let Some((first, second)) = reached else { return Ok(None) };
+            let Some(first) = first else { return Ok(Some(Err(Dropped::UnknownUser))) };
+            return self.apply_both(identity, first, second, received_at).await.map(Some);
+        }
+        let outcome = match &identity.change {
             IdentityChange::Erase => self.erase(user, received_at).await,
             IdentityChange::AddAlias(alias) => self.add_alias(user, alias, received_at).await,
             IdentityChange::RenameAlias(name) => self.rename_alias(user, name).await,
-            IdentityChange::Identify(id) => self.identify(user, id, received_at).await,
-            IdentityChange::MergeInto(kept) => self.merge(user, kept, received_at).await,
-            IdentityChange::Absorb(gone) => self.merge(gone, user, received_at).await,
-            IdentityChange::RenameExternalId(id) => self.rename_id(user, id, received_at).await,
-            IdentityChange::RemoveExternalId => self.remove_id(user).await,
+            _ => self.remove_id(user).await,
+        };
+        outcome.map(Some)
+    }
+
+    /// Applies a change of two users, as they were found; the first one must have been there.
+    async fn apply_both(
+        &mut self,
+        identity: &Identity<'_>,
+        first: Uuid,
+        second: Found,
+        received_at: i64,
+    ) -> Outcome {
+        match (&identity.change, &identity.user) {
+            (IdentityChange::MergeInto(_), _) => self.merge(first, second, received_at).await,
+            (IdentityChange::Identify(id), _) => {
+                self.identify(first, second, id, received_at).await
+            }
+            (IdentityChange::RenameExternalId(id), Identifier::ExternalId(former)) => {
+                self.rename_id(first, second, (former, id), received_at).await
+            }
+            _ => UNKNOWN,
         }
     }
 
@@ -114,6 +157,9 @@ impl Identities<'_> {
         }
         aliases.push(alias.clone());
         profile.set_aliases(&aliases);
+        if profile.bytes() > MAX_BYTES {
+            return TOO_LARGE;
+        }
         if !self.give(Kind::Alias, alias.key(), user.service_id).await? {
             return Err(ApplyError::Changed);
         }
@@ -128,66 +174,101 @@ impl Identities<'_> {
         let Some(Opened { user, mut profile }) = self.open(who).await? else { return UNKNOWN };
         let alias = |name: &str| Alias { label: alias_label.to_string(), name: name.to_owned() };
         let (old, new) = (alias(alias_name), alias(name));
-        if !self.give(Kind::Alias, new.key(), user.service_id).await? {
-            return CONFLICT;
-        }
-        self.take(Kind::Alias, old.key(), user.service_id).await?;
         let aliases = profile.aliases().into_iter();
         let aliases: Vec<_> =
             aliases.map(|alias| if alias == old { new.clone() } else { alias }).collect();
         profile.set_aliases(&aliases);
+        if profile.bytes() > MAX_BYTES {
+            return TOO_LARGE;
+        }
+        if !self.give(Kind::Alias, new.key(), user.service_id).await? {
+            return CONFLICT;
+        }
+        self.take(Kind::Alias, old.key(), user.service_id).await?;
         self.write(user, &profile).await
     }
 
-    async fn identify(&mut self, who: &Identifier<'_>, id: &str, received_at: i64) -> Outcome {
-        let Some(Opened { mut user, mut profile }) = self.open(who).await? else { return UNKNOWN };
+    async fn identify(
+        &mut self,
+        first: Uuid,
+        second: Found,
+        id: &str,
+        received_at: i64,
+    ) -> Outcome {
+        self.lock_name(id).await?;
+        let Some(Opened { mut user, mut profile }) = self.open_one(first).await? else {
+            return UNKNOWN;
+        };
         if user.external_id.is_some() {
             return CONFLICT;
         }
-        let known = Identifier::ExternalId(Cow::Borrowed(id));
-        if self.owner(Kind::ExternalId, id).await?.is_some() {
-            let Some(kept) = self.open(&known).await? else { return UNKNOWN };
+        if let Some(erased_at) = self.erased_since(id, received_at).await? {
+            return self.erase_opened(user, erased_at).await;
+        }
+        // Without a user at that time, there may be one now who was tracked by the id since.
+        let kept = match second {
+            Some(second) => Some(self.present(second).await?),
+            None => self.owner(Kind::ExternalId, id).await?,
+        };
+        if let Some(kept) = kept {
+            let Some(kept) = self.open_one(kept).await? else {
+                return match second {
+                    Some(_) if self.present(kept).await? == kept => {
+                        self.erase_opened(user, received_at).await
+                    }
+                    _ => Err(ApplyError::Changed),
+                };
+            };
             let (own, theirs) = (profile.aliases(), kept.profile.aliases());
             if own.iter().any(|own| theirs.iter().any(|other| other.label == own.label)) {
                 return CONFLICT;
             }
-            return self.merge_opened(Opened { user, profile }, kept).await;
+            return self.merge_opened(Opened { user, profile }, kept, received_at).await;
+        }
+        profile.set_text(Field::ExternalId, id);
+        if profile.bytes() > MAX_BYTES {
+            return TOO_LARGE;
         }
         if !self.give(Kind::ExternalId, id.to_owned(), user.service_id).await? {
             return Err(ApplyError::Changed);
         }
-        profile.set_text(Field::ExternalId, id);
         user.external_id = Some(id.to_owned());
         user.attributes_at = user.attributes_at.max(received_at);
         self.write(user, &profile).await
     }
 
-    async fn merge(
-        &mut self,
-        gone: &Identifier<'_>,
-        kept: &Identifier<'_>,
-        received_at: i64,
-    ) -> Outcome {
-        let (Some(gone), Some(kept)) = (self.open(gone).await?, self.open(kept).await?) else {
-            return UNKNOWN;
-        };
-        let is_later = service_id::millis(&gone.user.service_id) > received_at;
-        if is_later || gone.user.service_id == kept.user.service_id {
+    async fn merge(&mut self, gone: Uuid, kept: Found, received_at: i64) -> Outcome {
+        let Some(kept) = kept else { return UNKNOWN };
+        let kept = self.present(kept).await?;
+        if gone == kept {
             return CONFLICT;
         }
-        self.merge_opened(gone, kept).await
+        let mut opened = self.open_all(&[gone, kept]).await?;
+        let mut take = |id: Uuid| {
+            let at = opened.iter().position(|opened| opened.user.service_id == id)?;
+            Some(opened.swap_remove(at))
+        };
+        match (take(gone), take(kept)) {
+            (None, _) => UNKNOWN,
+            (Some(gone), Some(kept)) => self.merge_opened(gone, kept, received_at).await,
+            (Some(_), None) if self.present(kept).await? != kept => Err(ApplyError::Changed),
+            // Erased since: with all that they would be by now.
+            (Some(gone), None) => self.erase_opened(gone.user, received_at).await,
+        }
     }
 
     /// Makes a user a part of another one, and removes it.
-    async fn merge_opened(&mut self, gone: Opened, kept: Opened) -> Outcome {
+    async fn merge_opened(&mut self, gone: Opened, kept: Opened, received_at: i64) -> Outcome {
         let Opened { mut user, mut profile } = kept;
         merge_profiles(&mut profile, &gone.profile);
         if profile.bytes() > MAX_BYTES {
-            return Ok(Err(Dropped::TooLarge));
+            return TOO_LARGE;
         }
         let activity = self.merged_activity(&gone.user, &user).await?;
         find::remove(self.tx, self.workspace, &[], Some(&gone.user), 0).await?;
         (self.forget)(self.tx, self.workspace, gone.user.service_id).await?;
+        let (workspace, former) = (self.workspace, gone.user.service_id);
+        identity_rows::add_merged(self.tx, workspace, former, user.service_id, received_at).await?;
         for alias in gone.profile.aliases() {
             self.give(Kind::Alias, alias.key(), user.service_id).await?;
         }
@@ -226,36 +307,52 @@ impl Identities<'_> {
         Ok(all.encode())
     }
 
-    async fn rename_id(&mut self, who: &Identifier<'_>, id: &str, received_at: i64) -> Outcome {
-        let Identifier::ExternalId(former) = who else { return UNKNOWN };
-        let names = [(Name::ExternalId, Cow::Borrowed(id))];
-        name_locks::lock(self.tx, self.workspace, &names).await?;
-        let Some(Opened { mut user, mut profile }) = self.open(who).await? else { return UNKNOWN };
-        if user.external_id.as_deref() != Some(former.as_ref()) {
+    async fn rename_id(
+        &mut self,
+        first: Uuid,
+        second: Found,
+        (former, id): (&str, &str),
+        received_at: i64,
+    ) -> Outcome {
+        if second.is_some() {
             return CONFLICT;
         }
-        if self.owner(Kind::ExternalId, id).await?.is_some() {
-            // Whoever was tracked by the new id before it was known here is the same user.
-            let other = self.open(&Identifier::ExternalId(Cow::Borrowed(id))).await?;
-            let other = other.filter(|other| {
-                other.user.service_id != user.service_id
-                    && service_id::millis(&other.user.service_id) >= received_at
-            });
-            let Some(other) = other else { return CONFLICT };
-            let kept = Opened { user, profile };
-            if let Err(why) = self.merge_opened(other, kept).await? {
+        self.lock_name(id).await?;
+        let Some(Opened { mut user, mut profile }) = self.open_one(first).await? else {
+            return UNKNOWN;
+        };
+        if user.external_id.as_deref() != Some(former) {
+            return CONFLICT;
+        }
+        if let Some(erased_at) = self.erased_since(id, received_at).await? {
+            return self.erase_opened(user, erased_at).await;
+        }
+        if let Some(owner) = self.owner(Kind::ExternalId, id).await? {
+            let Some(other) = self.open_one(owner).await? else { return Err(ApplyError::Changed) };
+            // Who was tracked by the new id since is the same user; who was given it is not.
+            let created_at = other.profile.text(Field::CreatedAt);
+            let is_new = created_at.is_some_and(|at| *at >= *format_time(received_at));
+            if owner == user.service_id || !is_new {
+                return CONFLICT;
+            }
+            if let Err(why) =
+                self.merge_opened(other, Opened { user, profile }, received_at).await?
+            {
                 return Ok(Err(why));
             }
-            let Some(again) = self.open(who).await? else { return UNKNOWN };
+            let Some(again) = self.open_one(first).await? else { return UNKNOWN };
             Opened { user, profile } = again;
+        }
+        let mut deprecated = profile.deprecated_external_ids();
+        deprecated.push(former.to_owned());
+        profile.set_deprecated_external_ids(&deprecated);
+        profile.set_text(Field::ExternalId, id);
+        if profile.bytes() > MAX_BYTES {
+            return TOO_LARGE;
         }
         if !self.give(Kind::ExternalId, id.to_owned(), user.service_id).await? {
             return Err(ApplyError::Changed);
         }
-        let mut deprecated = profile.deprecated_external_ids();
-        deprecated.push(former.to_string());
-        profile.set_deprecated_external_ids(&deprecated);
-        profile.set_text(Field::ExternalId, id);
         user.external_id = Some(id.to_owned());
         self.write(user, &profile).await
     }
@@ -271,6 +368,38 @@ impl Identities<'_> {
         profile.set_deprecated_external_ids(&deprecated);
         self.take(Kind::ExternalId, id.to_string(), user.service_id).await?;
         self.write(user, &profile).await
+    }
+
+    /// Erases a user whom a change would have made the same as an erased one.
+    async fn erase_opened(&mut self, user: StoredUser, erased_at: i64) -> Outcome {
+        let names = find::names("", Some(&user));
+        name_locks::lock(self.tx, self.workspace, &names).await?;
+        find::remove(self.tx, self.workspace, &names, Some(&user), erased_at).await?;
+        (self.forget)(self.tx, self.workspace, user.service_id).await?;
+        Ok(Ok(()))
+    }
+
+    /// Keeps an unused external id from being given to a user until the end of the transaction.
+    async fn lock_name(&mut self, id: &str) -> Result<(), ApplyError> {
+        let names = [(Name::ExternalId, Cow::Borrowed(id))];
+        Ok(name_locks::lock(self.tx, self.workspace, &names).await?)
+    }
+
+    /// When the user with an external id was erased, if that was received after a change.
+    async fn erased_since(
+        &mut self,
+        id: &str,
+        received_at: i64,
+    ) -> Result<Option<i64>, ApplyError> {
+        let who = [find::who(Name::ExternalId, id)];
+        let erased = rows::find_erased(self.tx, self.workspace, &who).await?;
+        Ok(erased.first().map(|(_, at)| *at).filter(|at| *at >= received_at))
+    }
+
+    /// The user that a user is part of by now.
+    async fn present(&mut self, id: Uuid) -> Result<Uuid, ApplyError> {
+        let merged = identity_rows::find_merged(self.tx, self.workspace, &[id]).await?;
+        Ok(merged.get(&id).copied().unwrap_or(id))
     }
 
     async fn owner(&mut self, kind: Kind, value: &str) -> Result<Option<Uuid>, ApplyError> {
@@ -313,18 +442,33 @@ impl Identities<'_> {
     ) -> Result<Option<StoredUser>, ApplyError> {
         let email = compared(email);
         let hinted = rows::find_emails(self.tx, self.workspace, &[&email]).await?;
-        let users = rows::find_users(self.tx, self.workspace, &hinted, purpose).await?;
         let has_it =
             |user: &StoredUser| user.email.as_deref() == Some(&email) && user.external_id.is_none();
+        let users = rows::find_users(self.tx, self.workspace, &hinted, For::Telling).await?;
         let users = users.into_iter().filter(has_it);
-        Ok(users.max_by_key(|user| (user.attributes_at, user.service_id)))
+        let Some(last) = users.max_by_key(|user| (user.attributes_at, user.service_id)) else {
+            return Ok(None);
+        };
+        // Only this one with its document: many may have the address.
+        let user = rows::find_users(self.tx, self.workspace, &[last.service_id], purpose).await?;
+        match user.into_iter().next().filter(has_it) {
+            Some(user) => Ok(Some(user)),
+            None => Err(ApplyError::Changed),
+        }
     }
 
     async fn open(&mut self, who: &Identifier<'_>) -> Result<Option<Opened>, ApplyError> {
-        let Some(user) = self.find(who, For::Writing).await? else { return Ok(None) };
-        let profile =
-            Profile::parse(&user.doc).map_err(|why| ApplyError::Profile(user.service_id, why))?;
-        Ok(Some(Opened { user, profile }))
+        self.find(who, For::Writing).await?.map(Opened::read).transpose()
+    }
+
+    async fn open_one(&mut self, id: Uuid) -> Result<Option<Opened>, ApplyError> {
+        Ok(self.open_all(&[id]).await?.pop())
+    }
+
+    /// The users who are still there, locked in the order of their keys.
+    async fn open_all(&mut self, ids: &[Uuid]) -> Result<Vec<Opened>, ApplyError> {
+        let users = rows::find_users(self.tx, self.workspace, ids, For::Writing).await?;
+        users.into_iter().map(Opened::read).collect()
     }
 
     /// A user who has nothing yet.

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::super::message::{Attributes, Object};
 use super::ApplyError;
 use super::draft::{Draft, TooLarge};
+use super::identity_rows;
 use super::tally::Dropped;
 use super::wanted::{Wanted, compared};
 use crate::users::find::{Name, who};
@@ -107,9 +108,13 @@ impl<'a> People<'a> {
         let mut changed = Vec::new();
         people.look_up_external_ids(tx, wanted, &mut changed).await?;
         people.look_up_aliases(tx, wanted, &mut changed).await?;
+        let ids: Vec<Uuid> = wanted.service_ids.keys().copied().collect();
+        let merged = identity_rows::find_merged(tx, workspace, &ids).await?;
         for (id, wish) in &wanted.service_ids {
-            people.place(*id, false);
-            changed.extend(wish.changes.then_some(*id));
+            let present = merged.get(id).copied().unwrap_or(*id);
+            let place = people.place(present, false);
+            people.by_id.insert(*id, place);
+            changed.extend(wish.changes.then_some(present));
         }
         people.look_up_emails(tx, wanted, &mut changed).await?;
         fail_point!("tracking::named");
@@ -327,8 +332,8 @@ impl<'a> People<'a> {
         }
     }
 
-    /// Some were not found. Those known only from objects do not exist; the others were erased
-    /// meanwhile.
+    /// Some were not found. Those known only from objects do not exist, unless they were merged
+    /// meanwhile; the others were erased or merged.
     async fn miss(&mut self, tx: &mut Tx, missing: &HashSet<Uuid>) -> Result<(), ApplyError> {
         let mut sure = HashSet::new();
         for id in missing {
@@ -336,6 +341,10 @@ impl<'a> People<'a> {
                 found.is_gone = true;
                 sure.extend(found.is_sure.then_some(*id));
             }
+        }
+        let unsure: Vec<Uuid> = missing.difference(&sure).copied().collect();
+        if !identity_rows::find_merged(tx, self.workspace, &unsure).await?.is_empty() {
+            return Err(ApplyError::Changed);
         }
         if sure.is_empty() {
             return Ok(());
