@@ -1,11 +1,11 @@
-//! Modules know only those below them: the order is that of the table in the crate's page.
+//! A module uses only those in the lines above its own, in the table of `lib.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-/// The names of modules in the table, bottom first.
+/// The names of modules in the table, in its order.
 fn order() -> Vec<String> {
     let page = include_str!("lib.rs");
     let rows = page.lines().filter_map(|line| line.strip_prefix("//! | ")?.split_once(" | "));
@@ -33,7 +33,7 @@ fn code(file: &Path) -> String {
 }
 
 #[test]
-fn no_module_knows_one_above_it() {
+fn a_module_uses_only_those_above_it_in_the_table() {
     let (order, source) = (order(), Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     let level = |name: &str| order.iter().position(|module| module == name);
     let page = include_str!("lib.rs");
@@ -63,5 +63,5 @@ fn no_module_knows_one_above_it() {
             }
         }
     }
-    assert!(upward.is_empty(), "imports from above:\n{}", upward.join("\n"));
+    assert!(upward.is_empty(), "imports from lower lines:\n{}", upward.join("\n"));
 }

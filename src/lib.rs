@@ -54,8 +54,8 @@
 //! | [`shutdown`] | the signals that end a process |
 //! | [`cli`] | one file per subcommand; parses options, opens connections, runs the work |
 //!
-//! Every domain has the same parts: `api` (its routes: check and append), the work, and `rows` (its
-//! SQL).
+//! A domain has its routes in `api` (check and append), and its SQL in `rows` or files that end in
+//! `_rows`. The other files are the work. CONTRIBUTING.md shows where to add something.
 
 pub mod app;
 pub mod audience;

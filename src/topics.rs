@@ -6,12 +6,12 @@ use log::Topic;
 
 /// Exports that wait to be planned; key and payload are the job's id.
 pub const EXPORTS: Topic = Topic::new("exports");
-/// Accepted objects of `POST /users/track`: [`Batch`](crate::tracking::message::Batch)es.
+/// Accepted objects of `POST /users/track`, and changes of users' identities and subscriptions:
+/// [`Batch`](crate::tracking::message::Batch)es.
 pub const TRACKING: Topic = Topic::new("tracking");
-/// Accepted edits of `PATCH /catalogs/{catalog_name}/items`:
-/// [`Edit`](crate::catalogs::message::Edit)s.
+/// Accepted edits of catalog items: [`Edit`](crate::catalogs::message::Edit)s.
 pub const CATALOGS: Topic = Topic::new("catalogs");
-/// Accepted orders of `POST /messages/send`: [`Order`](crate::messages::order::Order)s.
+/// Accepted orders to send now: [`Order`](crate::messages::order::Order)s.
 pub const MESSAGES: Topic = Topic::new("messages");
 
 pub const ALL: &[Topic] = &[EXPORTS, TRACKING, CATALOGS, MESSAGES];

@@ -53,7 +53,8 @@ text_enum! {
 }
 
 impl Kind {
-    /// Whether users of the global control group are left out (deploy/README.md, Sending messages).
+    /// Whether users of the global control group are left out
+    /// (docs/explanation/delivery.md).
     pub fn leaves_out_control_group(self) -> bool {
         matches!(self, Self::Canvas | Self::Triggered)
     }

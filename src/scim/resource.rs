@@ -15,8 +15,8 @@ use kit::clock::format_time;
 /// The most bytes of a user, as JSON.
 const LARGEST: usize = 64 << 10;
 
-/// `lastSignInAt` of a user without a sign-in (src/gateway/README.md, The SCIM user): Longshore has
-/// no sign-in.
+/// `lastSignInAt` of a user without a sign-in (docs/reference/api/scim.md): Longshore has no
+/// sign-in.
 pub const NEVER: &str = "Thursday, January 1, 1970 12:00:00 AM";
 
 /// What of a user is written: by the calls, or by the company document of the workspace file.

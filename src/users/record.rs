@@ -1,5 +1,5 @@
-//! A user as one line of JSON: the export's user record (src/gateway/README.md) with the fields
-//! that are never exported. `import` reads it, `users show` prints it.
+//! A user as one line of JSON: the export's user record (docs/reference/api/user-record.md) with
+//! the fields that are never exported. `import` reads it, `users show` prints it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -27,7 +27,7 @@ const EVERY: Duration = hours(24);
 const PAGE: i64 = 500;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long an erasure is recorded: longer than the log keeps waiting messages (deploy/README.md).
+/// How long an erasure is recorded: longer than messages wait in the log.
 const ERASED: Duration = hours(30 * 24);
 
 /// Offers every slice; existing offers stay.

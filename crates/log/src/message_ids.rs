@@ -12,8 +12,7 @@ use crate::message::{Message, Topic};
 use store::{StoreError, Tx, execute, insert_rows, to_json};
 
 /// Minimum time that an id is stored, in milliseconds since its message was appended, by its
-/// gateway's clock and by the database's: twice the lifetime of an Idempotency-Key
-/// (src/gateway/README.md).
+/// gateway's clock and by the database's: twice the lifetime of an Idempotency-Key.
 pub const REMEMBERED: i64 = 48 * 60 * 60 * 1000;
 
 /// Ids deleted by one [`sweep`].

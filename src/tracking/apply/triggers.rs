@@ -1,4 +1,4 @@
-//! Starts the campaigns whose trigger purchases match (deploy/README.md, Campaigns and Canvases).
+//! Starts the campaigns whose trigger purchases match (docs/how-to/campaigns.md).
 //!
 //! Each purchase object starts a campaign once for its user, whatever its quantity. The users of a
 //! batch share an order, as far as there is room in it; a user with two purchases is in a second
