@@ -46,6 +46,9 @@ struct Create {
     /// Network from which the token may be used; repeat for each [default: everywhere]
     #[arg(long, value_name = "CIDR", value_parser = network)]
     allow: Vec<IpNet>,
+    /// Accept requests without X-Request-Origin, which Okta and Microsoft Entra do not send
+    #[arg(long)]
+    without_origin: bool,
     /// Print as JSON
     #[arg(long)]
     json: bool,
@@ -78,7 +81,12 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 
 async fn create(app: &App, arguments: Create) -> CommandResult {
     let mut tx = app.store.write().await?;
-    let token = NewToken { name: &arguments.name, allow: &arguments.allow, declared: false };
+    let token = NewToken {
+        name: &arguments.name,
+        allow: &arguments.allow,
+        requires_origin: !arguments.without_origin,
+        declared: false,
+    };
     let secret = tokens::create(&mut tx, &app.clock, token).await?;
     tx.commit().await?;
     if arguments.json {
@@ -129,6 +137,9 @@ fn print(token: &TokenInfo) {
     println!("{}{}", token.name, if token.declared { " (declared)" } else { "" });
     println!("  id           {}", token.id);
     println!("  from         {}", networks(&token.allow));
+    if !token.requires_origin {
+        println!("  origin       not required");
+    }
     println!("  created      {}", time(Some(token.created_at)));
     println!("  last used    {}", time(token.last_used_at));
     if token.revoked_at.is_some() {
@@ -142,6 +153,7 @@ fn as_json(token: &TokenInfo) -> serde_json::Value {
         "id": token.id,
         "name": token.name,
         "allow": token.allow,
+        "requires_origin": token.requires_origin,
         "declared": token.declared,
         "created_at": time(Some(token.created_at)),
         "last_used_at": time(token.last_used_at),

@@ -75,18 +75,18 @@ impl ScimError {
         Self::Refused { status, scim_type: None, detail: detail.into() }
     }
 
-    /// 409: another user has the userName.
-    pub fn taken() -> Self {
+    /// 409: another resource of this kind has the same value.
+    pub fn taken(attribute: &str, kind: &str) -> Self {
         Self::Refused {
             status: StatusCode::CONFLICT,
             scim_type: Some(ScimType::Uniqueness),
-            detail: "userName: already in use by another user".into(),
+            detail: format!("{attribute}: already in use by another {kind}").into(),
         }
     }
 
     /// 404.
-    pub fn no_user() -> Self {
-        Self::of(StatusCode::NOT_FOUND, "Unknown user id")
+    pub fn unknown(kind: &str) -> Self {
+        Self::of(StatusCode::NOT_FOUND, format!("Unknown {kind} id"))
     }
 }
 

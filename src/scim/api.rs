@@ -9,21 +9,21 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::auth::protected;
+use super::auth::{protected, protected_discovery};
 use super::discovery::ListResponse;
+use super::group::Group;
 use super::patch::Patch;
 use super::projection::Projection;
 use super::query::Query;
-use super::resource::{self, AppGroup, User};
-use super::rows::{self, NewUser, StoredUser};
-use super::schema::{self, Attributes, USER};
+use super::resource::{self, Resource, Stored, User, Written};
+use super::rows;
+use super::schema::{Attributes, ResourceSchema};
 use super::{discovery, operations};
 use crate::app::App;
 use crate::gateway::idempotency::Answer;
 use crate::gateway::scim::CONTENT_TYPE;
 use crate::gateway::scim::{ScimError, ScimType};
 use crate::gateway::{ApiError, IdempotencyKey, JsonText, Routes, idempotency};
-use crate::workspaces;
 use store::{StoreError, Tx};
 
 pub(super) type Result<T, E = ScimError> = std::result::Result<T, E>;
@@ -33,19 +33,42 @@ const LARGEST_BODY: usize = 256 << 10;
 
 /// The routes of SCIM.
 pub fn routes() -> Routes {
-    let users = protected(get(list).post(create));
-    let user = protected(get(read).put(replace).patch(modify).delete(remove));
-    let of_user =
-        [operations::read(), operations::replace(), operations::patch(), operations::delete()];
-    Routes::new()
-        .route("/Users", users, [operations::list(), operations::create()])
-        .route("/Users/.search", protected(post(search)), [operations::search("searchUsers")])
-        .route("/.search", protected(post(search)), [operations::search("search")])
-        .route("/Users/{id}", user, of_user)
+    resources::<User>()
+        .merge(resources::<Group>())
+        .route("/.search", protected(post(search_all)), [operations::search_all()])
+        .route("/Me", protected_discovery(get(me).post(me).put(me).patch(me).delete(me)), [])
         .merge(discovery::routes())
         .route("/{*rest}", any(nothing), [])
         .route("/", any(nothing), [])
         .below(crate::gateway::scim::PATH)
+}
+
+/// The routes of one kind of resources. Some clients write a slash at the end of paths.
+fn resources<R: Resource>() -> Routes {
+    let all = || protected(get(list::<R>).post(create::<R>));
+    let one = || protected(get(read::<R>).put(replace::<R>).patch(modify::<R>).delete(remove::<R>));
+    let of_one = [
+        operations::read::<R>(),
+        operations::replace::<R>(),
+        operations::patch::<R>(),
+        operations::delete::<R>(),
+    ];
+    let path = R::SCHEMA.endpoint;
+    Routes::new()
+        .route(path, all(), [operations::list::<R>(), operations::create::<R>()])
+        .route(&format!("{path}/"), all(), [])
+        .route(
+            &format!("{path}/.search"),
+            protected(post(search::<R>)),
+            [operations::search::<R>()],
+        )
+        .route(&format!("{path}/{{id}}"), one(), of_one)
+        .route(&format!("{path}/{{id}}/"), one(), [])
+}
+
+/// `/Me`: a token is of no user.
+async fn me() -> ScimError {
+    ScimError::of(StatusCode::NOT_IMPLEMENTED, "A SCIM token does not identify a user")
 }
 
 async fn nothing() -> ApiError {
@@ -53,50 +76,101 @@ async fn nothing() -> ApiError {
 }
 
 /// `GET /Users`.
-async fn list(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response> {
-    page(&app, &Query::of_address(query.as_deref().unwrap_or_default())?).await
+async fn list<R: Resource>(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response> {
+    page::<R>(&app, &Query::of_address(query.as_deref().unwrap_or_default(), R::SCHEMA)?).await
 }
 
-/// `POST /.search`: searches users, the only resources. It changes nothing, so an idempotency key
-/// has no effect.
-async fn search(
+/// `POST /Users/.search`. It changes nothing, so an idempotency key has no effect.
+async fn search<R: Resource>(
     State(app): State<App>,
     _key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<Response> {
-    page(&app, &Query::of_body(&attributes(&body)?)?).await
+    page::<R>(&app, &Query::of_body(&attributes(&body)?, R::SCHEMA)?).await
 }
 
-async fn page(app: &App, query: &Query) -> Result<Response> {
-    let mut tx = app.calls.snapshot().await?;
-    let (total, users) =
-        rows::search(&mut tx, &query.filter, query.start_index - 1, query.count).await?;
-    tx.commit().await?;
+/// `POST /.search`: users, and after them groups. A kind of resources without an attribute of the
+/// filter has no matches.
+async fn search_all(
+    State(app): State<App>,
+    _key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Response> {
+    let body = attributes(&body)?;
+    let of_users = Query::of_body(&body, User::SCHEMA);
+    let of_groups = Query::of_body(&body, Group::SCHEMA);
     let base = app.config.public_base();
-    let shown = users.iter().map(|user| {
-        let mut user = resource::shown(user, &base)?;
-        query.projection.apply(&mut user);
-        Ok(user)
-    });
-    let shown: Vec<Attributes> = shown.collect::<Result<_>>()?;
+    let mut tx = app.calls.snapshot().await?;
+    let (mut total, mut shown, mut start) = (0, Vec::new(), 1);
+    let groups = match (of_users, of_groups) {
+        (Err(error), Err(_)) => return Err(error),
+        (users, groups) => {
+            if let Ok(users) = users {
+                start = users.start_index;
+                (total, shown) = found::<User>(&mut tx, &users, &base).await?;
+            }
+            groups.ok()
+        }
+    };
+    if let Some(mut groups) = groups {
+        start = groups.start_index;
+        groups.start_index = start.saturating_sub(total).max(1);
+        groups.count -= shown.len() as i64;
+        let (more, found) = found::<Group>(&mut tx, &groups, &base).await?;
+        total += more;
+        shown.extend(found);
+    }
+    tx.commit().await?;
+    Ok(answer(StatusCode::OK, &ListResponse::page(total, start, shown)))
+}
+
+async fn page<R: Resource>(app: &App, query: &Query) -> Result<Response> {
+    let mut tx = app.calls.snapshot().await?;
+    let (total, shown) = found::<R>(&mut tx, query, &app.config.public_base()).await?;
+    tx.commit().await?;
     Ok(answer(StatusCode::OK, &ListResponse::page(total, query.start_index, shown)))
 }
 
+/// How many resources match a query, and a page of them as it is returned.
+async fn found<R: Resource>(
+    tx: &mut Tx,
+    query: &Query,
+    base: &str,
+) -> Result<(i64, Vec<Attributes>)> {
+    let (total, page) = rows::search::<R>(tx, query, base).await?;
+    let shown = page.iter().map(|stored| {
+        let mut shown = stored.shown(base)?;
+        query.projection.apply(&mut shown);
+        Ok(shown)
+    });
+    Ok((total, shown.collect::<Result<_>>()?))
+}
+
 /// `POST /Users`.
-async fn create(
+async fn create<R: Resource>(
     State(app): State<App>,
     RawQuery(query): RawQuery,
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<Response> {
-    let projection = projection(query)?;
-    let attributes = user_attributes(&body)?;
+    let projection = projection::<R>(query)?;
+    let written = Written::of_body(attributes(&body)?, R::SCHEMA)?;
     let (base, now) = (app.config.public_base(), app.clock.now_ms());
     let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
-            let user = User::of(attributes, &app_groups(tx).await?)?;
-            let new = NewUser { user: &user, declared: false };
-            let stored = rows::insert(tx, new, now).await.map_err(taken)?;
+            let new = R::read(tx, written, None).await?;
+            let stored = match new.adopted(tx).await? {
+                Some(stored) => {
+                    let written = Written::of_resource(&new)?;
+                    let new = R::read(tx, written, Some(&stored)).await?;
+                    update(tx, stored, new, now).await?
+                }
+                None => {
+                    let stored = rows::insert(tx, &new, false, now).await.map_err(taken::<R>)?;
+                    R::link(tx, &stored, None, now).await?;
+                    stored
+                }
+            };
             kept(StatusCode::CREATED, &stored, &base)
         })
     })
@@ -105,15 +179,15 @@ async fn create(
 }
 
 /// `GET /Users/{id}`.
-async fn read(
+async fn read<R: Resource>(
     State(app): State<App>,
     id: Result<Path<Uuid>, PathRejection>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response> {
-    let (id, projection) = (user_id(id)?, projection(query)?);
+    let (id, projection) = (resource_id::<R>(id)?, projection::<R>(query)?);
     let mut tx = app.calls.snapshot().await?;
-    let stored = rows::by_id(&mut tx, id).await?.ok_or_else(ScimError::no_user)?;
+    let stored = rows::by_id::<R>(&mut tx, id).await?.ok_or_else(|| R::SCHEMA.unknown())?;
     tx.commit().await?;
     if names(&headers, header::IF_NONE_MATCH, stored.version) == Some(true) {
         let etag = [(header::ETAG, resource::etag(stored.version))];
@@ -122,23 +196,23 @@ async fn read(
     resource_answer(kept(StatusCode::OK, &stored, &app.config.public_base())?, &projection)
 }
 
-/// `PUT /Users/{id}`: what the body does not have, the user has no more.
-async fn replace(
+/// `PUT /Users/{id}`: what the body does not have, the resource has no more.
+async fn replace<R: Resource>(
     State(app): State<App>,
     id: Result<Path<Uuid>, PathRejection>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: JsonText,
 ) -> Result<Response> {
-    let (id, projection) = (user_id(id)?, projection(query)?);
-    let attributes = user_attributes(&body)?;
+    let (id, projection) = (resource_id::<R>(id)?, projection::<R>(query)?);
+    let written = Written::of_body(attributes(&body)?, R::SCHEMA)?;
     let change = Change { app: &app, id, headers };
-    let answer = change.make(None, &body, move |_| Ok(attributes)).await?;
+    let answer = change.make::<R>(None, &body, move |_| Ok(written)).await?;
     resource_answer(answer, &projection)
 }
 
 /// `PATCH /Users/{id}`.
-async fn modify(
+async fn modify<R: Resource>(
     State(app): State<App>,
     id: Result<Path<Uuid>, PathRejection>,
     RawQuery(query): RawQuery,
@@ -146,33 +220,36 @@ async fn modify(
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<Response> {
-    let (id, projection) = (user_id(id)?, projection(query)?);
-    let patch = Patch::read(attributes(&body)?)?;
+    let (id, projection) = (resource_id::<R>(id)?, projection::<R>(query)?);
+    let patch = Patch::read(attributes(&body)?, R::SCHEMA)?;
     let key = key.map(|key| key.within(&id.to_string()));
     let change = Change { app: &app, id, headers };
-    let answer = change.make(key, &body, |mut user| {
-        patch.apply(&mut user)?;
-        schema::read_user(user)
+    let answer = change.make::<R>(key, &body, |mut attributes| {
+        patch.apply(&mut attributes)?;
+        let attributes = R::SCHEMA.read(attributes)?;
+        Ok(Written { attributes, department: None, replaces: false })
     });
     resource_answer(answer.await?, &projection)
 }
 
 /// `DELETE /Users/{id}`.
-async fn remove(
+async fn remove<R: Resource>(
     State(app): State<App>,
     id: Result<Path<Uuid>, PathRejection>,
     headers: HeaderMap,
 ) -> Result<StatusCode> {
-    let id = user_id(id)?;
+    let id = resource_id::<R>(id)?;
+    let now = app.clock.now_ms();
     let mut tx = app.calls.write().await?;
-    let stored = rows::locked(&mut tx, id).await?.ok_or_else(ScimError::no_user)?;
+    R::unlink(&mut tx, id, now).await?;
+    let stored = rows::locked::<R>(&mut tx, id).await?.ok_or_else(|| R::SCHEMA.unknown())?;
     check_version(&headers, &stored)?;
-    rows::delete(&mut tx, id).await?;
+    rows::delete(&mut tx, stored, now).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A change of a user that there is.
+/// A change of a resource that there is.
 struct Change<'a> {
     app: &'a App,
     id: Uuid,
@@ -180,24 +257,25 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    /// Changes the user's attributes. A change without effect keeps the version.
-    async fn make(
+    /// Changes the resource's attributes. A change without effect keeps the version.
+    async fn make<R: Resource>(
         self,
         key: Option<IdempotencyKey>,
         body: &JsonText,
-        make: impl FnOnce(Attributes) -> Result<Attributes> + Send + 'static,
+        make: impl FnOnce(Attributes) -> Result<Written> + Send + 'static,
     ) -> Result<Answer> {
         let Self { app, id, headers } = self;
         let (base, now) = (app.config.public_base(), app.clock.now_ms());
         idempotency::transact(app, key.as_ref(), body.as_bytes(), |tx| {
             Box::pin(async move {
-                let stored = rows::locked(tx, id).await?.ok_or_else(ScimError::no_user)?;
+                let stored = rows::locked::<R>(tx, id).await?;
+                let stored = stored.ok_or_else(|| R::SCHEMA.unknown())?;
                 check_version(&headers, &stored)?;
-                let attributes = make(stored.user.attributes()?)?;
-                let user = User::of(attributes, &app_groups(tx).await?)?;
-                let stored = match user == stored.user {
+                let written = make(stored.value.attributes()?)?;
+                let new = R::read(tx, written, Some(&stored)).await?;
+                let stored = match new == stored.value {
                     true => stored,
-                    false => rows::update(tx, stored, user, now).await.map_err(taken)?,
+                    false => update(tx, stored, new, now).await?,
                 };
                 kept(StatusCode::OK, &stored, &base)
             })
@@ -206,10 +284,16 @@ impl Change<'_> {
     }
 }
 
-/// The app groups that there are.
-pub(super) async fn app_groups(tx: &mut Tx) -> Result<Vec<AppGroup>, StoreError> {
-    let workspaces = workspaces::list(tx).await?;
-    Ok(workspaces.iter().map(|workspace| AppGroup::of(&workspace.name)).collect())
+async fn update<R: Resource>(
+    tx: &mut Tx,
+    stored: Stored<R>,
+    new: R,
+    now: i64,
+) -> Result<Stored<R>> {
+    let former = stored.value.clone();
+    let stored = rows::update(tx, stored, new, now).await.map_err(taken::<R>)?;
+    R::link(tx, &stored, Some(&former), now).await?;
+    Ok(stored)
 }
 
 /// The members of a body.
@@ -225,39 +309,31 @@ pub fn attributes(body: &JsonText) -> Result<Attributes> {
     })
 }
 
-/// The attributes of a body with a user.
-pub fn user_attributes(body: &JsonText) -> Result<Attributes> {
-    let attributes = attributes(body)?;
-    schema::check_schemas(&attributes, USER)?;
-    let mut attributes = schema::read_user(attributes)?;
-    attributes.entry("active").or_insert(true.into());
-    Ok(attributes)
-}
-
 /// An invalid id is unknown.
-fn user_id(id: Result<Path<Uuid>, PathRejection>) -> Result<Uuid> {
-    id.map(|Path(id)| id).map_err(|_| ScimError::no_user())
+fn resource_id<R: Resource>(id: Result<Path<Uuid>, PathRejection>) -> Result<Uuid> {
+    id.map(|Path(id)| id).map_err(|_| R::SCHEMA.unknown())
 }
 
-fn projection(query: Option<String>) -> Result<Projection> {
-    Ok(Query::of_address(query.as_deref().unwrap_or_default())?.projection)
+fn projection<R: Resource>(query: Option<String>) -> Result<Projection> {
+    Ok(Query::of_address(query.as_deref().unwrap_or_default(), R::SCHEMA)?.projection)
 }
 
-fn taken(error: StoreError) -> ScimError {
-    if error.is_unique_violation() { ScimError::taken() } else { error.into() }
+fn taken<R: Resource>(error: StoreError) -> ScimError {
+    if error.is_unique_violation() { R::SCHEMA.taken() } else { error.into() }
 }
 
-pub(super) fn changed() -> ScimError {
+pub(super) fn changed(schema: &ResourceSchema) -> ScimError {
+    let kind = schema.name.to_ascii_lowercase();
     ScimError::of(
         StatusCode::PRECONDITION_FAILED,
-        "The user was changed by another request: read it again",
+        format!("The {kind} was changed by another request: read it again"),
     )
 }
 
 /// Refuses to change another version than the client means.
-fn check_version(headers: &HeaderMap, stored: &StoredUser) -> Result<()> {
+fn check_version<R: Resource>(headers: &HeaderMap, stored: &Stored<R>) -> Result<()> {
     match names(headers, header::IF_MATCH, stored.version) {
-        Some(false) => Err(changed()),
+        Some(false) => Err(changed(R::SCHEMA)),
         Some(true) | None => Ok(()),
     }
 }
@@ -274,21 +350,21 @@ fn names(headers: &HeaderMap, name: header::HeaderName, version: i64) -> Option<
     Some(values.filter_map(|value| value.to_str().ok()).any(|tags| tags.split(',').any(is_named)))
 }
 
-/// A user as returned, and stored with an `Idempotency-Key`.
-fn kept(status: StatusCode, stored: &StoredUser, base: &str) -> Result<Answer> {
-    let body = Value::from(resource::shown(stored, base)?).to_string();
+/// A resource as returned, and stored with an `Idempotency-Key`.
+fn kept<R: Resource>(status: StatusCode, stored: &Stored<R>, base: &str) -> Result<Answer> {
+    let body = Value::from(stored.shown(base)?).to_string();
     Ok(Answer { status, body })
 }
 
-/// The response with a user: complete as it was stored, or a part.
+/// The response with a resource: complete as it was stored, or a part.
 fn resource_answer(kept: Answer, projection: &Projection) -> Result<Response> {
-    let mut user: Attributes = serde_json::from_str(&kept.body)
+    let mut shown: Attributes = serde_json::from_str(&kept.body)
         .map_err(|error| ApiError::Internal(format!("stored response: {error}")))?;
-    let meta = |name: &str| user["meta"][name].as_str().and_then(|text| text.parse().ok());
+    let meta = |name: &str| shown["meta"][name].as_str().and_then(|text| text.parse().ok());
     let (location, version): (Option<HeaderValue>, Option<HeaderValue>) =
         (meta("location"), meta("version"));
-    projection.apply(&mut user);
-    let mut response = answer(kept.status, &user);
+    projection.apply(&mut shown);
+    let mut response = answer(kept.status, &shown);
     let headers = response.headers_mut();
     headers.extend(version.map(|version| (header::ETAG, version)));
     headers.extend(location.map(|location| {

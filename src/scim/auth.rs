@@ -22,8 +22,8 @@ pub(super) const NO_ORIGIN: &str = "The header X-Request-Origin is missing";
 
 const X_REQUEST_ORIGIN: HeaderName = HeaderName::from_static("x-request-origin");
 
-/// A route of users: it needs a SCIM token and an `X-Request-Origin`, and counts against the
-/// company's budget. Checks before the body is read, in this order: token 401, address 403, rate
+/// A route of users: it needs a SCIM token, and an `X-Request-Origin` unless the token waives it, and
+/// counts against the company's budget. Checks before the body is read, in this order: token 401, address 403, rate
 /// 429, header 400. Every request with a token counts, and its response shows the remaining budget.
 pub fn protected(route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(check))
@@ -72,7 +72,9 @@ async fn admit(head: &Parts, standing: &mut Option<Standing>) -> Result<Room, Ap
     if let Some(seconds) = counted.retry_after {
         return Err(ApiError::RateLimited(seconds));
     }
-    check_origin(head)?;
+    if token.requires_origin {
+        check_origin(head)?;
+    }
     Ok(place)
 }
 

@@ -9,13 +9,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::api::{Result, answer, app_groups};
+use super::api::{Result, answer};
 use super::auth::protected_discovery;
 use super::operations::{BASE, TAG};
 use super::query::PAGE;
 use super::resource::AppGroup;
 use super::schema::{
-    self, APP_GROUP_ID, APP_GROUP_NAME, Attribute, Kind, LIST, USER, USER_ATTRIBUTES,
+    APP_GROUP_ID, APP_GROUP_NAME, Attribute, GROUPS, Kind, LIST, Mutability, ResourceSchema, USER,
+    USERS,
 };
 use crate::app::App;
 use crate::gateway::scim::{PATH, ScimError};
@@ -25,18 +26,28 @@ const SCHEMA: &str = "urn:ietf:params:scim:schemas:core:2.0:Schema";
 const RESOURCE_TYPE: &str = "urn:ietf:params:scim:schemas:core:2.0:ResourceType";
 const SERVICE_PROVIDER_CONFIG: &str = "urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig";
 
-const USER_OF: &str = "A user of the dashboard";
+/// All kinds of resources.
+const ALL: [&ResourceSchema; 2] = [&USERS, &GROUPS];
 
 /// The routes of it.
 pub(super) fn routes() -> Routes {
     let route = protected_discovery;
-    let config = route(get(service_provider_config));
-    Routes::new()
-        .route("/ServiceProviderConfig", config, [describe_service_provider_config()])
-        .route("/ResourceTypes", route(get(resource_types)), [describe_resource_types()])
-        .route("/ResourceTypes/{id}", route(get(resource_type)), [describe_resource_type()])
-        .route("/Schemas", route(get(schemas)), [describe_schemas()])
-        .route("/Schemas/{id}", route(get(schema)), [describe_schema_resource()])
+    let routes = [
+        (
+            "/ServiceProviderConfig",
+            get(service_provider_config),
+            describe_service_provider_config(),
+        ),
+        ("/ResourceTypes", get(resource_types), describe_resource_types()),
+        ("/ResourceTypes/{id}", get(resource_type), describe_resource_type()),
+        ("/Schemas", get(schemas), describe_schemas()),
+        ("/Schemas/{id}", get(schema), describe_schema_resource()),
+    ];
+    routes.into_iter().fold(Routes::new(), |routes, (path, handler, operation)| {
+        // Some clients write a slash at the end.
+        let again = route(handler.clone());
+        routes.route(path, route(handler), [operation]).route(&format!("{path}/"), again, [])
+    })
 }
 
 /// A page of resources.
@@ -158,6 +169,7 @@ impl ServiceProviderConfig {
 
 /// A kind of resources (RFC 7643 section 6).
 #[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct ResourceType {
     schemas: [&'static str; 1],
     id: &'static str,
@@ -165,19 +177,35 @@ struct ResourceType {
     endpoint: &'static str,
     description: &'static str,
     schema: &'static str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    schema_extensions: Vec<SchemaExtension>,
     meta: Meta,
 }
 
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct SchemaExtension {
+    schema: &'static str,
+    required: bool,
+}
+
 impl ResourceType {
-    fn user(base: &str) -> Self {
+    fn all(base: &str) -> Vec<Self> {
+        ALL.map(|schema| Self::of(schema, base)).into()
+    }
+
+    fn of(schema: &ResourceSchema, base: &str) -> Self {
+        let extension =
+            schema.extension.map(|one| SchemaExtension { schema: one.name, required: false });
         Self {
             schemas: [RESOURCE_TYPE],
-            id: "User",
-            name: "User",
-            endpoint: "/Users",
-            description: USER_OF,
-            schema: USER,
-            meta: meta(base, "ResourceType", "ResourceTypes/User"),
+            id: schema.name,
+            name: schema.name,
+            endpoint: schema.endpoint,
+            description: schema.description,
+            schema: schema.urn,
+            schema_extensions: extension.into_iter().collect(),
+            meta: meta(base, "ResourceType", &format!("ResourceTypes/{}", schema.name)),
         }
     }
 }
@@ -199,12 +227,12 @@ struct SchemaResource {
 struct SchemaAttribute {
     name: &'static str,
     #[serde(rename = "type")]
-    #[schemars(extend("enum" = ["string", "boolean", "complex"]))]
+    #[schemars(extend("enum" = ["string", "boolean", "complex", "dateTime", "reference"]))]
     kind: &'static str,
     multi_valued: bool,
     description: &'static str,
     required: bool,
-    #[schemars(extend("enum" = ["readOnly", "readWrite"]))]
+    #[schemars(extend("enum" = ["readOnly", "readWrite", "immutable"]))]
     mutability: &'static str,
     #[schemars(extend("const" = "default"))]
     returned: &'static str,
@@ -214,23 +242,29 @@ struct SchemaAttribute {
     #[schemars(extend("enum" = ["server", "none"]))]
     uniqueness: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    reference_types: Option<&'static [&'static str]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     canonical_values: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sub_attributes: Option<Vec<SchemaAttribute>>,
 }
 
 impl SchemaResource {
-    /// The app groups that there are stand in it as the values that permissions can name.
-    fn user(base: &str, app_groups: &[AppGroup]) -> Self {
-        let attributes = USER_ATTRIBUTES.iter();
-        Self {
+    /// The app groups that there are stand in them as the values that permissions can name.
+    fn all(base: &str, app_groups: &[AppGroup]) -> Vec<Self> {
+        let of = |id, name, description, attributes: &'static [Attribute]| Self {
             schemas: [SCHEMA],
-            id: USER,
-            name: "User",
-            description: USER_OF,
-            attributes: attributes.map(|one| SchemaAttribute::of(one, app_groups)).collect(),
-            meta: meta(base, "Schema", &format!("Schemas/{USER}")),
-        }
+            id,
+            name,
+            description,
+            attributes: attributes.iter().map(|one| SchemaAttribute::of(one, app_groups)).collect(),
+            meta: meta(base, "Schema", &format!("Schemas/{id}")),
+        };
+        let own = ALL.map(|one| of(one.urn, one.name, one.description, one.attributes));
+        let extensions = ALL.iter().filter_map(|one| one.extension);
+        let extensions =
+            extensions.map(|one| of(one.name, "EnterpriseUser", one.description, one.members()));
+        own.into_iter().chain(extensions).collect()
     }
 }
 
@@ -238,6 +272,8 @@ impl SchemaAttribute {
     fn of(attribute: &Attribute, app_groups: &[AppGroup]) -> Self {
         let (kind, is_text, fields) = match attribute.kind {
             Kind::Text => ("string", true, None),
+            Kind::Reference(_) => ("reference", true, None),
+            Kind::DateTime => ("dateTime", false, None),
             Kind::Boolean => ("boolean", false, None),
             Kind::Complex(fields) => ("complex", false, Some(fields)),
         };
@@ -254,14 +290,23 @@ impl SchemaAttribute {
             multi_valued: attribute.is_multi_valued,
             description: attribute.description,
             required: attribute.is_required,
-            mutability: if attribute.is_read_only { "readOnly" } else { "readWrite" },
+            mutability: match attribute.mutability {
+                Mutability::ReadWrite => "readWrite",
+                Mutability::Immutable => "immutable",
+                Mutability::ReadOnly => "readOnly",
+            },
             returned: "default",
             case_exact: is_text.then_some(attribute.is_case_exact),
             uniqueness: is_text.then_some(if attribute.is_unique { "server" } else { "none" }),
+            reference_types: match attribute.kind {
+                Kind::Reference(types) => Some(types),
+                _ => None,
+            },
             canonical_values: match attribute.name {
                 APP_GROUP_ID => values(|group| &group.id),
                 APP_GROUP_NAME => values(|group| &group.name),
-                _ => None,
+                _ if attribute.canonical.is_empty() => None,
+                _ => Some(attribute.canonical.iter().map(|&value| value.to_owned()).collect()),
             },
             sub_attributes,
         }
@@ -296,26 +341,28 @@ fn describe_service_provider_config() -> Operation {
 fn describe_resource_types() -> Operation {
     unfiltered(about_service("resourceTypes", "List resource types"))
         .answers::<ListResponse<ResourceType>>(StatusCode::OK, "The complete list.")
-        .such_as(ListResponse::all(vec![ResourceType::user(BASE)]))
+        .such_as(ListResponse::all(ResourceType::all(BASE)))
 }
 
 fn describe_resource_type() -> Operation {
     with_id(about_service("resourceType", "Get a resource type"), "User")
         .answers::<ResourceType>(StatusCode::OK, "It.")
-        .such_as(ResourceType::user(BASE))
+        .such_as(ResourceType::of(&USERS, BASE))
 }
 
 fn describe_schemas() -> Operation {
     unfiltered(about_service("schemas", "List schemas"))
-        .about("The schema lists the existing app groups as allowed values of permissions.")
+        .about(
+            "The schema of users lists the existing app groups as allowed values of permissions.",
+        )
         .answers::<ListResponse<SchemaResource>>(StatusCode::OK, "The complete list.")
-        .such_as(ListResponse::all(vec![SchemaResource::user(BASE, &[])]))
+        .such_as(ListResponse::all(SchemaResource::all(BASE, &[])))
 }
 
 fn describe_schema_resource() -> Operation {
-    with_id(about_service("schema", "Get a schema"), schema::USER)
+    with_id(about_service("schema", "Get a schema"), USER)
         .answers::<SchemaResource>(StatusCode::OK, "It.")
-        .such_as(SchemaResource::user(BASE, &[]))
+        .such_as(SchemaResource::all(BASE, &[]).remove(0))
 }
 
 /// The id of what a path names; an error where that is no text.
@@ -328,38 +375,38 @@ async fn service_provider_config(State(app): State<App>) -> Response {
 
 /// `GET /ResourceTypes`.
 async fn resource_types(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response> {
-    all(query, ResourceType::user(&app.config.public_base()))
+    all(query, ResourceType::all(&app.config.public_base()))
 }
 
 /// `GET /ResourceTypes/{id}`.
 async fn resource_type(State(app): State<App>, name: Name) -> Result<Response> {
-    one(&ResourceType::user(&app.config.public_base()), "User", name)
+    one(ResourceType::all(&app.config.public_base()), |one| one.id, name)
 }
 
 /// `GET /Schemas`.
 async fn schemas(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response> {
-    all(query, published_schema(&app).await?)
+    all(query, published_schemas(&app).await?)
 }
 
 /// `GET /Schemas/{id}`.
 async fn schema(State(app): State<App>, name: Name) -> Result<Response> {
-    one(&published_schema(&app).await?, USER, name)
+    one(published_schemas(&app).await?, |one| one.id, name)
 }
 
-async fn published_schema(app: &App) -> Result<SchemaResource> {
+async fn published_schemas(app: &App) -> Result<Vec<SchemaResource>> {
     let mut tx = app.calls.snapshot().await?;
-    let groups = app_groups(&mut tx).await?;
+    let groups = AppGroup::all(&mut tx).await?;
     tx.commit().await?;
-    Ok(SchemaResource::user(&app.config.public_base(), &groups))
+    Ok(SchemaResource::all(&app.config.public_base(), &groups))
 }
 
-fn all(query: Option<String>, resource: impl Serialize) -> Result<Response> {
+fn all(query: Option<String>, resources: Vec<impl Serialize>) -> Result<Response> {
     let query = query.unwrap_or_default();
     if url::form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "filter") {
         // RFC 7644 section 4 requires this status.
         return Err(no_filter());
     }
-    Ok(answer(StatusCode::OK, &ListResponse::all(vec![resource])))
+    Ok(answer(StatusCode::OK, &ListResponse::all(resources)))
 }
 
 fn no_filter() -> ScimError {
@@ -370,10 +417,12 @@ fn no_such() -> ScimError {
     ScimError::of(StatusCode::NOT_FOUND, "Unknown id")
 }
 
-/// Of all resources there is one.
-fn one(resource: &impl Serialize, id: &str, name: Name) -> Result<Response> {
-    match name {
-        Ok(Path(name)) if name == id => Ok(answer(StatusCode::OK, resource)),
-        _ => Err(no_such()),
-    }
+fn one<T: Serialize>(
+    resources: Vec<T>,
+    id: impl Fn(&T) -> &'static str,
+    name: Name,
+) -> Result<Response> {
+    let Path(name) = name.map_err(|_| no_such())?;
+    let found = resources.into_iter().find(|resource| id(resource).eq_ignore_ascii_case(&name));
+    Ok(answer(StatusCode::OK, &found.ok_or_else(no_such)?))
 }

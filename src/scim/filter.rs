@@ -1,129 +1,297 @@
-//! Filters (RFC 7644 section 3.4.2.2): comparisons `eq`, `co` and `sw` with strings, joined by
-//! `and`. Anything else is refused.
+//! Filters (RFC 7644 section 3.4.2.2): comparisons of attributes, joined by `and`, `or` and `not`,
+//! with parentheses, and with brackets that select values of an attribute.
+
+mod parse;
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::fmt;
 
-use super::schema::without_urn;
+use serde_json::{Value, json};
+
+use super::resource::folded;
+use super::schema::{Attribute, Kind, Located, ResourceSchema, find};
 use crate::gateway::scim::{ScimError, ScimType};
+use kit::clock::parse_time;
 
 /// The most comparisons in one filter.
 pub const MOST: usize = 20;
 
-/// Comparisons that must all hold; of an empty one they do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter(pub Vec<Comparison>);
+/// The most parentheses and brackets inside of each other.
+pub const DEEPEST: usize = 10;
+
+/// Attributes inside of each other, each a part of the one before; empty: the value itself.
+pub type Path = Vec<&'static Attribute>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// All of them; without any, the filter holds for everything.
+    And(Vec<Self>),
+    Or(Vec<Self>),
+    Not(Box<Self>),
+    /// Whether the attribute has a value.
+    Present(Path),
+    Compare(Comparison),
+    /// Whether a value of the attribute matches, as in `emails[type eq "work"]`.
+    Any(Path, Box<Self>),
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// As it was written, without a schema before it.
-    pub attribute: String,
+    pub path: Path,
     pub operator: Operator,
-    pub value: String,
+    pub value: Literal,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Literal {
+    Text(String),
+    Boolean(bool),
+    /// No value.
+    Null,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// `eq`
     Equals,
-    /// `co`
+    NotEquals,
     Contains,
-    /// `sw`
     StartsWith,
+    EndsWith,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+}
+
+/// What the attributes of a filter belong to.
+#[derive(Clone, Copy, Debug)]
+pub enum Scope {
+    Resource(&'static ResourceSchema),
+    /// One value of an attribute.
+    ValueOf(&'static Attribute),
+}
+
+impl Default for Filter {
+    fn default() -> Self {
+        Self::And(Vec::new())
+    }
 }
 
 impl Operator {
-    pub const ALL: [(&str, Self); 3] =
-        [("eq", Self::Equals), ("co", Self::Contains), ("sw", Self::StartsWith)];
+    pub const ALL: [(&str, Self); 9] = [
+        ("eq", Self::Equals),
+        ("ne", Self::NotEquals),
+        ("co", Self::Contains),
+        ("sw", Self::StartsWith),
+        ("ew", Self::EndsWith),
+        ("gt", Self::Greater),
+        ("ge", Self::GreaterOrEqual),
+        ("lt", Self::Less),
+        ("le", Self::LessOrEqual),
+    ];
 
     fn parse(word: &str) -> Option<Self> {
         let found = Self::ALL.into_iter().find(|(name, _)| word.eq_ignore_ascii_case(name));
         found.map(|(_, operator)| operator)
     }
+
+    fn name(self) -> &'static str {
+        let found = Self::ALL.into_iter().find(|(_, operator)| *operator == self);
+        found.map_or("", |(name, _)| name)
+    }
+
+    fn holds_in_order(self, order: Ordering) -> bool {
+        match self {
+            Self::Greater => order.is_gt(),
+            Self::GreaterOrEqual => order.is_ge(),
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            _ => order.is_eq(),
+        }
+    }
+
+    fn is_order(self) -> bool {
+        matches!(self, Self::Greater | Self::GreaterOrEqual | Self::Less | Self::LessOrEqual)
+    }
+}
+
+impl Scope {
+    /// The attributes of a name such as `emails.value`.
+    fn resolve(self, name: &str) -> Option<Path> {
+        let (mut path, mut rest): (Path, &str) = match self {
+            Self::Resource(schema) => {
+                let Located { extension, attribute, rest } = schema.locate(name)?;
+                (extension.into_iter().chain(attribute).collect(), rest)
+            }
+            Self::ValueOf(attribute) => {
+                let (first, rest) = name.split_at(name.find('.').unwrap_or(name.len()));
+                match find(attribute.members(), first) {
+                    Some(member) => (vec![member], rest),
+                    None if attribute.members().is_empty()
+                        && first.eq_ignore_ascii_case("value") =>
+                    {
+                        (Vec::new(), rest)
+                    }
+                    None => return None,
+                }
+            }
+        };
+        while let Some(after) = rest.strip_prefix('.') {
+            let (name, after) = after.split_at(after.find('.').unwrap_or(after.len()));
+            path.push(find(path.last()?.members(), name)?);
+            rest = after;
+        }
+        rest.is_empty().then_some(path)
+    }
+
+    /// The attribute that a path leads to.
+    fn target(self, path: &Path) -> Option<&'static Attribute> {
+        match self {
+            Self::ValueOf(attribute) if path.is_empty() => Some(attribute),
+            _ => path.last().copied(),
+        }
+    }
 }
 
 impl Filter {
     /// The error is 400 `invalidFilter`.
-    pub fn parse(text: &str) -> Result<Self, ScimError> {
-        let mut rest = Rest(text);
-        let mut comparisons = Vec::new();
-        loop {
-            if comparisons.len() == MOST {
-                return Err(refused(format!("at most {MOST} comparisons are allowed")));
-            }
-            comparisons.push(rest.comparison()?);
-            match rest.word() {
-                "" if rest.0.is_empty() => return Ok(Self(comparisons)),
-                word if word.eq_ignore_ascii_case("and") => {}
-                _ => return Err(refused("comparisons can only be joined by and")),
-            }
+    pub fn parse(text: &str, scope: Scope) -> Result<Self, ScimError> {
+        parse::parse(text, scope)
+    }
+
+    /// Whether it holds for a resource or for one value.
+    pub fn holds(&self, value: &Value) -> bool {
+        match self {
+            Self::And(all) => all.iter().all(|one| one.holds(value)),
+            Self::Or(any) => any.iter().any(|one| one.holds(value)),
+            Self::Not(one) => !one.holds(value),
+            Self::Present(path) => !values(value, path).is_empty(),
+            Self::Any(path, filter) => values(value, path).into_iter().any(|one| filter.holds(one)),
+            Self::Compare(comparison) => comparison.holds(value),
         }
     }
 
-    /// Whether it holds for something that has those attributes.
-    pub fn holds<'a>(&self, attribute: impl Fn(&str) -> Option<&'a str>) -> bool {
-        self.0.iter().all(|comparison| {
-            let value = comparison.value.as_str();
-            attribute(&comparison.attribute).is_some_and(|is| match comparison.operator {
-                Operator::Equals => is == value,
-                Operator::Contains => is.contains(value),
-                Operator::StartsWith => is.starts_with(value),
+    /// The comparisons that must all hold with `eq`, and nothing else; none if the filter has
+    /// another form.
+    pub fn equalities(&self) -> Option<Vec<&Comparison>> {
+        match self {
+            Self::Compare(one) if one.operator == Operator::Equals && one.path.len() == 1 => {
+                Some(vec![one])
+            }
+            Self::And(all) => {
+                let each: Option<Vec<_>> = all.iter().map(Self::equalities).collect();
+                each.map(|each| each.into_iter().flatten().collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it reads an attribute of a resource.
+    pub fn reads(&self, name: &str) -> bool {
+        let is_named = |path: &Path| path.first().is_some_and(|first| first.name == name);
+        match self {
+            Self::And(many) | Self::Or(many) => many.iter().any(|one| one.reads(name)),
+            Self::Not(one) => one.reads(name),
+            Self::Present(path) | Self::Any(path, _) => is_named(path),
+            Self::Compare(one) => is_named(&one.path),
+        }
+    }
+}
+
+impl Comparison {
+    fn holds(&self, value: &Value) -> bool {
+        let values = values(value, &self.path);
+        let is_equal = |operator| values.iter().any(|is| self.compare(operator, is));
+        match (self.operator, &self.value) {
+            (Operator::Equals, Literal::Null) => values.is_empty(),
+            (Operator::NotEquals, Literal::Null) => !values.is_empty(),
+            (Operator::NotEquals, _) => !is_equal(Operator::Equals),
+            (operator, _) => is_equal(operator),
+        }
+    }
+
+    fn compare(&self, operator: Operator, is: &Value) -> bool {
+        let target = self.path.last();
+        match (is, &self.value) {
+            (Value::Bool(is), Literal::Boolean(value)) => is == value,
+            (Value::String(is), Literal::Text(value)) => {
+                if target.is_some_and(|one| one.kind == Kind::DateTime)
+                    && let (Ok(is), Ok(value)) = (parse_time(is), parse_time(value))
+                {
+                    return operator.holds_in_order(is.cmp(&value));
+                }
+                let is_exact = target.is_none_or(|one| one.is_case_exact);
+                let fold = |text: &str| if is_exact { text.to_owned() } else { folded(text) };
+                let (is, value) = (fold(is), fold(value));
+                match operator {
+                    Operator::Contains => is.contains(&value),
+                    Operator::StartsWith => is.starts_with(&value),
+                    Operator::EndsWith => is.ends_with(&value),
+                    operator => operator.holds_in_order(is.cmp(&value)),
+                }
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The values at a path, of each value on the way.
+fn values<'a>(value: &'a Value, path: &[&'static Attribute]) -> Vec<&'a Value> {
+    let mut values = vec![value];
+    for attribute in path {
+        let next = values.into_iter().filter_map(|value| value.get(attribute.name));
+        values = next
+            .flat_map(|value| match value {
+                Value::Array(values) => values.iter().collect(),
+                Value::Null => Vec::new(),
+                value => vec![value],
             })
-        })
+            .collect();
     }
+    values
 }
 
-/// The unread rest.
-struct Rest<'a>(&'a str);
-
-impl<'a> Rest<'a> {
-    fn comparison(&mut self) -> Result<Comparison, ScimError> {
-        let attribute = without_urn(self.word());
-        if attribute.is_empty() {
-            return Err(refused("expected an attribute, an operator and a string"));
+/// In the notation of the standard.
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joined = |f: &mut fmt::Formatter<'_>, many: &[Self], word: &str| {
+            for (at, one) in many.iter().enumerate() {
+                let before = if at == 0 { "" } else { word };
+                match one {
+                    Self::And(_) | Self::Or(_) => write!(f, "{before}({one})")?,
+                    one => write!(f, "{before}{one}")?,
+                }
+            }
+            Ok(())
+        };
+        match self {
+            Self::And(all) => joined(f, all, " and "),
+            Self::Or(any) => joined(f, any, " or "),
+            Self::Not(one) => write!(f, "not ({one})"),
+            Self::Present(path) => write!(f, "{} pr", written(path)),
+            Self::Any(path, filter) => write!(f, "{}[{filter}]", written(path)),
+            Self::Compare(Comparison { path, operator, value }) => {
+                let value = match value {
+                    Literal::Text(text) => json!(text),
+                    Literal::Boolean(value) => json!(value),
+                    Literal::Null => Value::Null,
+                };
+                write!(f, "{} {} {value}", written(path), operator.name())
+            }
         }
-        let word = self.word();
-        let operator = Operator::parse(word).ok_or_else(|| {
-            let names = Operator::ALL.map(|(name, _)| name).join(", ");
-            refused(format!("unknown operator; expected one of {names}"))
-        })?;
-        let attribute = attribute.to_owned();
-        Ok(Comparison { attribute, operator, value: self.string()? })
-    }
-
-    /// The next word, up to a space or a quote; empty at the end. A plus counts as a space, too:
-    /// form encoding writes spaces that way, and outside of strings a plus has no other meaning.
-    fn word(&mut self) -> &'a str {
-        self.skip_spaces();
-        let end = self.0.find([' ', '+', '"']).unwrap_or(self.0.len());
-        let (word, rest) = self.0.split_at(end);
-        self.0 = rest;
-        word
-    }
-
-    fn skip_spaces(&mut self) {
-        self.0 = self.0.trim_start_matches([' ', '+']);
-    }
-
-    /// A JSON string.
-    fn string(&mut self) -> Result<String, ScimError> {
-        self.skip_spaces();
-        let inside = self.0.strip_prefix('"').ok_or_else(|| refused("expected a string"))?;
-        let length = end_of_string(inside).ok_or_else(|| refused("a string is not closed"))?;
-        // With its quotes, which are a byte each.
-        let (string, rest) = self.0.split_at(length + 2);
-        self.0 = rest;
-        serde_json::from_str(string).map_err(|_| refused("a string is not a valid JSON string"))
     }
 }
 
-/// Where the quote is that ends a string.
-fn end_of_string(inside: &str) -> Option<usize> {
-    let mut is_escaped = false;
-    inside.bytes().position(|byte| {
-        let ends = byte == b'"' && !is_escaped;
-        is_escaped = byte == b'\\' && !is_escaped;
-        ends
-    })
+fn written(path: &Path) -> String {
+    let mut text = String::new();
+    for attribute in path {
+        if !text.is_empty() {
+            text.push(if text.starts_with("urn:") && !text.contains("User:") { ':' } else { '.' });
+        }
+        text += attribute.name;
+    }
+    if text.is_empty() { "value".into() } else { text }
 }
 
 pub(super) fn refused(what: impl Into<Cow<'static, str>>) -> ScimError {
@@ -131,98 +299,4 @@ pub(super) fn refused(what: impl Into<Cow<'static, str>>) -> ScimError {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn parsed(text: &str) -> Vec<(String, Operator, String)> {
-        let Filter(comparisons) = Filter::parse(text).unwrap_or_else(|error| panic!("{error:?}"));
-        comparisons.into_iter().map(|c| (c.attribute, c.operator, c.value)).collect()
-    }
-
-    fn one(attribute: &str, operator: Operator, value: &str) -> (String, Operator, String) {
-        (attribute.to_owned(), operator, value.to_owned())
-    }
-
-    #[test]
-    fn comparisons_are_read() {
-        use Operator::{Contains, Equals, StartsWith};
-        for (text, expected) in [
-            (r#"userName eq "a@b""#, vec![one("userName", Equals, "a@b")]),
-            (r#"  USERNAME   EQ  "a" "#, vec![one("USERNAME", Equals, "a")]),
-            (r#"userName+eq+"a+b@c""#, vec![one("userName", Equals, "a+b@c")]),
-            (r#"userName eq"""#, vec![one("userName", Equals, "")]),
-            (
-                r#"urn:ietf:params:scim:schemas:core:2.0:User:userName sw "a""#,
-                vec![one("userName", StartsWith, "a")],
-            ),
-            (r#"userName co "\"\\\u00e9 and ü""#, vec![one("userName", Contains, "\"\\é and ü")]),
-            (
-                r#"userName sw "a" AND userName co "b"and userName eq "c""#,
-                vec![
-                    one("userName", StartsWith, "a"),
-                    one("userName", Contains, "b"),
-                    one("userName", Equals, "c"),
-                ],
-            ),
-        ] {
-            assert_eq!(parsed(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn anything_else_is_refused() {
-        let many = vec![r#"userName eq "a""#; MOST + 1].join(" and ");
-        let deep = "(".repeat(100_000);
-        let huge = format!("userName eq {}", "\\\"".repeat(100_000));
-        for text in [
-            "",
-            " ",
-            "userName",
-            "userName eq",
-            "userName eq a",
-            "userName eq \"a",
-            "userName eq \"a\\\"",
-            "userName eq \"\\x\"",
-            "userName eq \"\n\"",
-            "userName eq 1",
-            "userName eq true",
-            "userName eq null",
-            "userName pr",
-            "userName ne \"a\"",
-            "userName ew \"a\"",
-            "userName eq \"a\" or userName eq \"b\"",
-            "userName eq \"a\" and",
-            "userName eq \"a\" userName eq \"b\"",
-            "not (userName eq \"a\")",
-            "(userName eq \"a\")",
-            "userName eq \"a\")",
-            "eq \"a\"",
-            "\"a\" eq \"a\"",
-            &many,
-            &deep,
-            &huge,
-        ] {
-            let error = Filter::parse(text).err().unwrap_or_else(|| panic!("taken: {text}"));
-            let ScimError::Refused { scim_type, .. } = error else { panic!("{error:?}") };
-            assert_eq!(scim_type, Some(ScimType::InvalidFilter), "{text}");
-        }
-        parsed(&vec![r#"userName eq "a""#; MOST].join(" and "));
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2_000))]
-
-        #[test]
-        fn nothing_panics(text in "(\\PC|\\\\|\"|\u{0}| |and|eq|co|sw|userName|\\(|é)*") {
-            let _ = Filter::parse(&text);
-        }
-
-        #[test]
-        fn every_string_comes_through(value in "(\\PC|[\\\\\"\n\u{0}])*") {
-            let text = format!("userName sw {}", serde_json::to_string(&value).unwrap());
-            prop_assert_eq!(parsed(&text), vec![one("userName", Operator::StartsWith, &value)]);
-        }
-    }
-}
+mod tests;

@@ -1,14 +1,10 @@
-//! Schemas of SCIM requests and responses, from the table of a user's attributes.
+//! Schemas of SCIM requests and responses, from the tables of attributes.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use super::filter::{self, Operator};
 use super::query::PAGE;
-use super::schema::{
-    Attribute, COMMON, DEPARTMENT, ENTERPRISE, Kind, LONGEST, MOST_VALUES, PATCH, SEARCH, USER,
-    USER_ATTRIBUTES,
-};
+use super::schema::{Attribute, COMMON, GROUPS, Kind, PATCH, ResourceSchema, SEARCH, USERS};
 use super::{patch, projection};
 
 /// The schema, or null, which counts as absent.
@@ -34,8 +30,8 @@ fn schemas(urn: &str) -> Value {
 /// The schema of an attribute in requests.
 fn read(attribute: &Attribute) -> Value {
     let one = match attribute.kind {
-        Kind::Text => json!({
-            "type": "string", "maxLength": LONGEST,
+        Kind::Text | Kind::Reference(_) | Kind::DateTime => json!({
+            "type": "string", "maxLength": attribute.longest,
             "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$",
         }),
         Kind::Boolean => json!({ "anyOf": [
@@ -44,9 +40,14 @@ fn read(attribute: &Attribute) -> Value {
         ] }),
         Kind::Complex(members) => json!({ "type": "object", "properties": readable(members) }),
     };
+    // The id of a member or of a manager, as text.
+    let one = match attribute.value() {
+        Some(value) => json!({ "anyOf": [one, read(value)] }),
+        None => one,
+    };
     let all = match (attribute.is_multi_valued, attribute.is_required) {
         (true, _) => json!({ "anyOf": [
-            { "type": "array", "maxItems": MOST_VALUES, "items": or_null(one.clone()) },
+            { "type": "array", "maxItems": attribute.most, "items": or_null(one.clone()) },
             or_null(one),
         ] }),
         (false, false) => or_null(one),
@@ -61,22 +62,24 @@ fn read(attribute: &Attribute) -> Value {
 
 /// The schemas of the writable attributes in requests, by name.
 fn readable(attributes: &[Attribute]) -> Map<String, Value> {
-    let written = attributes.iter().filter(|attribute| !attribute.is_read_only);
+    let written = attributes.iter().filter(|attribute| !attribute.is_read_only());
     written.map(|attribute| (attribute.name.to_owned(), read(attribute))).collect()
 }
 
 /// The schemas of all writable attributes in requests, including the schema extension.
-fn writable() -> Map<String, Value> {
-    let mut properties = readable(USER_ATTRIBUTES);
-    let department = properties.get(DEPARTMENT).cloned();
-    properties.insert(ENTERPRISE.into(), json!({ "properties": { DEPARTMENT: department } }));
+fn writable(schema: &ResourceSchema) -> Map<String, Value> {
+    let mut properties = readable(schema.attributes);
+    if let Some(extension) = schema.extension {
+        let members = readable(extension.members());
+        properties.insert(extension.name.into(), json!({ "properties": members }));
+    }
     properties
 }
 
 /// The schema of an attribute in responses.
 fn answered(attribute: &Attribute) -> Value {
     let one = match attribute.kind {
-        Kind::Text => json!({ "type": "string" }),
+        Kind::Text | Kind::Reference(_) | Kind::DateTime => json!({ "type": "string" }),
         Kind::Boolean => json!({ "type": "boolean" }),
         Kind::Complex(members) => json!({ "type": "object", "properties": answerable(members) }),
     };
@@ -93,30 +96,88 @@ fn answerable(attributes: &[Attribute]) -> Map<String, Value> {
 #[derive(JsonSchema)]
 pub struct UserRequest(#[schemars(schema_with = "user_request")] ());
 
-fn user_request(_: &mut SchemaGenerator) -> Schema {
-    let mut properties = readable(COMMON);
-    properties.extend(writable());
-    properties.insert("schemas".into(), schemas(USER));
-    let required = USER_ATTRIBUTES.iter().filter(|attribute| attribute.is_required);
-    let required: Vec<&str> = ["schemas"].into_iter().chain(required.map(|one| one.name)).collect();
-    json_schema!({ "type": "object", "properties": properties, "required": required })
-}
+/// A group in requests. Null and an empty array count as absent.
+#[derive(JsonSchema)]
+pub struct GroupRequest(#[schemars(schema_with = "group_request")] ());
 
 /// A user. Attributes without a value are absent, and so are those that were not asked for.
 #[derive(JsonSchema)]
 pub struct UserResource(#[schemars(schema_with = "user_resource")] ());
 
+/// A group. Attributes without a value are absent, and so are those that were not asked for.
+#[derive(JsonSchema)]
+pub struct GroupResource(#[schemars(schema_with = "group_resource")] ());
+
+/// A user or a group.
+#[derive(JsonSchema)]
+pub struct AnyResource(#[schemars(schema_with = "any_resource")] ());
+
+/// Changes of a user.
+#[derive(JsonSchema)]
+pub struct UserPatchRequest(#[schemars(schema_with = "user_patch")] ());
+
+/// Changes of a group.
+#[derive(JsonSchema)]
+pub struct GroupPatchRequest(#[schemars(schema_with = "group_patch")] ());
+
+fn user_request(_: &mut SchemaGenerator) -> Schema {
+    request(&USERS)
+}
+
+fn group_request(_: &mut SchemaGenerator) -> Schema {
+    request(&GROUPS)
+}
+
 fn user_resource(_: &mut SchemaGenerator) -> Schema {
+    resource(&USERS)
+}
+
+fn group_resource(_: &mut SchemaGenerator) -> Schema {
+    resource(&GROUPS)
+}
+
+fn any_resource(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "anyOf": [
+        generator.subschema_for::<UserResource>(), generator.subschema_for::<GroupResource>(),
+    ] })
+}
+
+fn user_patch(_: &mut SchemaGenerator) -> Schema {
+    patch_request(&USERS)
+}
+
+fn group_patch(_: &mut SchemaGenerator) -> Schema {
+    patch_request(&GROUPS)
+}
+
+fn request(schema: &ResourceSchema) -> Schema {
+    let mut properties = readable(COMMON);
+    properties.extend(writable(schema));
+    properties.insert("schemas".into(), schemas(schema.urn));
+    let required = schema.attributes.iter().filter(|attribute| attribute.is_required);
+    let required: Vec<&str> = ["schemas"].into_iter().chain(required.map(|one| one.name)).collect();
+    json_schema!({ "type": "object", "properties": properties, "required": required })
+}
+
+fn resource(schema: &ResourceSchema) -> Schema {
     let mut properties = answerable(COMMON);
-    properties.extend(answerable(USER_ATTRIBUTES));
-    properties.insert("schemas".into(), json!({ "const": [USER] }));
+    properties.extend(answerable(schema.attributes));
+    let mut urns = vec![schema.urn];
+    if let Some(extension) = schema.extension {
+        properties.insert(extension.name.into(), answered(extension));
+        urns.push(extension.name);
+    }
+    properties.insert(
+        "schemas".into(),
+        json!({ "type": "array", "minItems": 1, "items": { "enum": urns } }),
+    );
     properties.insert("id".into(), json!({ "type": "string", "format": "uuid" }));
     properties.insert(
         "meta".into(),
         json!({
             "type": "object",
             "properties": {
-                "resourceType": { "const": "User" },
+                "resourceType": { "const": schema.name },
                 "created": { "type": "string", "format": "date-time" },
                 "lastModified": { "type": "string", "format": "date-time" },
                 "location": { "type": "string", "format": "uri" },
@@ -141,7 +202,7 @@ fn search_request(_: &mut SchemaGenerator) -> Schema {
         "type": "object",
         "properties": {
             "schemas": schemas(SEARCH),
-            "filter": { "type": ["string", "null"], "pattern": filter_pattern() },
+            "filter": { "type": ["string", "null"] },
             "startIndex": saying("Starts at 1; lower values count as 1.", number.clone()),
             "count": saying(&format!("More than {PAGE} counts as {PAGE}."), number),
             "attributes": names,
@@ -155,41 +216,33 @@ fn search_request(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Changes of a user.
-#[derive(JsonSchema)]
-pub struct PatchRequest(#[schemars(schema_with = "patch_request")] ());
-
-fn patch_request(generator: &mut SchemaGenerator) -> Schema {
+fn patch_request(schema: &ResourceSchema) -> Schema {
     json_schema!({
         "type": "object",
         "properties": {
             "schemas": schemas(PATCH),
             "Operations": {
                 "type": "array", "minItems": 1, "maxItems": patch::MOST,
-                "items": generator.subschema_for::<PatchOperation>(),
+                "items": saying("One change; `op` in any case.", patch_operation(schema)),
             },
         },
         "required": ["schemas", "Operations"],
     })
 }
 
-/// One change; `op` in any case.
-#[derive(JsonSchema)]
-pub struct PatchOperation(#[schemars(schema_with = "patch_operation")] ());
-
-fn patch_operation(_: &mut SchemaGenerator) -> Schema {
+fn patch_operation(schema: &ResourceSchema) -> Value {
     let path = json!({ "type": "string", "minLength": 1 });
     let gives = format!("^(?:{}|{})$", any_case("add"), any_case("replace"));
     let gives = json!({ "type": "string", "pattern": gives });
     let takes = format!("^{}$", any_case("remove"));
-    json_schema!({
+    json!({
         "type": "object",
         "anyOf": [
             {
                 "description": "Attributes are added or replaced.",
                 "properties": {
                     "op": gives, "path": { "type": "null" },
-                    "value": { "type": "object", "properties": writable() },
+                    "value": { "type": "object", "properties": writable(schema) },
                 },
                 "required": ["op", "value"],
             },
@@ -199,11 +252,8 @@ fn patch_operation(_: &mut SchemaGenerator) -> Schema {
                 "required": ["op", "path", "value"],
             },
             {
-                "description": "Removes the attribute at the path.",
-                "properties": {
-                    "op": { "type": "string", "pattern": takes },
-                    "path": path, "value": { "type": "null" },
-                },
+                "description": "Removes the attribute at the path, or the values that it has.",
+                "properties": { "op": { "type": "string", "pattern": takes }, "path": path },
                 "required": ["op", "path"],
             },
         ],
@@ -217,21 +267,4 @@ fn any_case(word: &str) -> String {
         false => c.to_string(),
     });
     letters.collect()
-}
-
-/// The pattern of a supported filter.
-pub(super) fn filter_pattern() -> String {
-    const GAP: &str = "[ +]*";
-    const STRING: &str = concat!(
-        r#""(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|"#,
-        r#"u(?:[0-9abcefABCEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2})))*""#
-    );
-    let urn = any_case(USER).replace('.', r"\.");
-    let operators = Operator::ALL.map(|(name, _)| any_case(name)).join("|");
-    let comparison = format!(
-        "{GAP}(?:{urn}:)?{}[ +]{GAP}(?:{operators}){GAP}{STRING}{GAP}",
-        any_case("userName")
-    );
-    let and = any_case("and");
-    format!("^{comparison}(?:{and}[ +]{comparison}){{0,{}}}$", filter::MOST - 1)
 }

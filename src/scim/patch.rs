@@ -1,9 +1,13 @@
-//! PATCH (RFC 7644 section 3.5.2): adds, replaces or removes attributes of a user.
+//! PATCH (RFC 7644 section 3.5.2): adds, replaces or removes attributes of a resource.
+
+use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::filter::Filter;
-use super::schema::{self, Attribute, Attributes, Kind, PATCH, invalid};
+use super::filter::{Filter, Literal, Scope};
+use super::schema::{
+    self, Attribute, Attributes, DEPARTMENT, ENTERPRISE, Located, PATCH, ResourceSchema, invalid,
+};
 use crate::gateway::scim::{ScimError, ScimType};
 use kit::words::beginning;
 
@@ -16,14 +20,17 @@ const MOST_WRITTEN: usize = 256 << 10;
 
 /// Operations, to be done in their order.
 #[derive(Debug)]
-pub struct Patch(Vec<Operation>);
+pub struct Patch {
+    schema: &'static ResourceSchema,
+    operations: Vec<Operation>,
+}
 
 #[derive(Debug)]
 struct Operation {
     act: Act,
-    /// Empty: the user itself.
+    /// Empty: the resource itself.
     path: Vec<Step>,
-    /// None for a removal.
+    /// Null for a removal of the whole attribute.
     value: Value,
 }
 
@@ -43,7 +50,7 @@ struct Step {
 
 impl Patch {
     /// Parses the body of a request. Errors in values show when it is [applied](Self::apply).
-    pub fn read(mut body: Attributes) -> Result<Self, ScimError> {
+    pub fn read(mut body: Attributes, schema: &'static ResourceSchema) -> Result<Self, ScimError> {
         schema::check_schemas(&body, PATCH)?;
         let name = body.keys().find(|name| name.eq_ignore_ascii_case("Operations")).cloned();
         let operations = name.and_then(|name| body.remove(&name));
@@ -53,14 +60,17 @@ impl Patch {
         if operations.is_empty() || operations.len() > MOST {
             return Err(syntax(format!("Operations: expected 1 to {MOST} operations")));
         }
-        operations.into_iter().map(Operation::read).collect::<Result<_, _>>().map(Self)
+        let operations = operations.into_iter().map(|one| Operation::read(one, schema));
+        let operations = operations.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        Ok(Self { schema, operations })
     }
 
-    /// Changes the attributes of a user. All or nothing is the caller's: after an error they are
+    /// Changes the attributes of a resource. All or nothing is the caller's: after an error they are
     /// somewhere between.
-    pub fn apply(self, user: &mut Attributes) -> Result<(), ScimError> {
+    pub fn apply(self, resource: &mut Attributes) -> Result<(), ScimError> {
         let mut room = MOST_WRITTEN;
-        self.0.into_iter().try_for_each(|operation| operation.apply(user, &mut room))
+        let Self { schema, operations } = self;
+        operations.into_iter().try_for_each(|one| one.apply(schema, resource, &mut room))
     }
 }
 
@@ -95,7 +105,8 @@ impl Write<'_> {
 }
 
 impl Operation {
-    fn read(value: Value) -> Result<Self, ScimError> {
+    /// None if the path is of a schema that Longshore does not have.
+    fn read(value: Value, schema: &'static ResourceSchema) -> Result<Option<Self>, ScimError> {
         let Value::Object(operation) = value else {
             return Err(syntax("Operations: expected objects"));
         };
@@ -107,50 +118,69 @@ impl Operation {
             Some("remove") => Act::Remove,
             _ => return Err(syntax("op: expected add, replace or remove")),
         };
-        let schema = member("path").and_then(Value::as_str).filter(|path| schema::is_schema(path));
+        // Of a schema: the same as attributes of the resource under its URN.
+        let urn = member("path").and_then(Value::as_str).filter(|path| schema.is_schema(path));
+        let urn = urn.filter(|urn| act != Act::Remove || urn.eq_ignore_ascii_case(schema.urn));
         let path = match member("path") {
-            _ if schema.is_some() => Vec::new(),
+            _ if urn.is_some() => Vec::new(),
             None => Vec::new(),
-            Some(Value::String(path)) => read_path(path)?,
+            Some(Value::String(path)) => match read_path(path, schema) {
+                Err(PathError::Foreign) => return Ok(None),
+                path => path?,
+            },
             Some(_) => return Err(bad_path("expected a string")),
         };
         let value = schema::member(&operation, "value").cloned();
-        // Of a schema: the same as attributes of the user under its URN.
-        let value = match schema {
-            Some(schema) if act != Act::Remove => value.map(|value| json!({ schema: value })),
-            _ => value,
+        let value = match urn {
+            Some(urn) => value.map(|value| json!({ urn: value })),
+            None => value,
         };
+        let selects_values =
+            path.last().is_some_and(|last| last.attribute.is_multi_valued && last.filter.is_none());
         match (act, &value) {
             (Act::Remove, _) if path.is_empty() => {
                 Err(ScimError::bad(ScimType::NoTarget, "path: is required for remove"))
             }
-            (Act::Remove, Some(value)) if !value.is_null() => Err(syntax(
-                "value: not allowed for remove; select values with a filter in the \
-                            path",
+            (Act::Remove, Some(value)) if !value.is_null() && !selects_values => Err(syntax(
+                "value: not allowed for remove, unless the path is an attribute with many values",
             )),
             (Act::Add | Act::Replace, None) => Err(invalid("value", "is missing")),
-            _ => Ok(Self { act, path, value: value.unwrap_or_default() }),
+            _ => Ok(Some(Self { act, path, value: value.unwrap_or_default() })),
         }
     }
 
-    fn apply(self, user: &mut Attributes, room: &mut usize) -> Result<(), ScimError> {
+    fn apply(
+        self,
+        schema: &'static ResourceSchema,
+        resource: &mut Attributes,
+        room: &mut usize,
+    ) -> Result<(), ScimError> {
         match self.path.as_slice() {
             [] => {
                 let Value::Object(value) = self.value else {
                     return Err(invalid("value", "expected an object, because path is missing"));
                 };
                 // Null is a value here: it removes the value that it replaces.
-                for (name, value) in schema::without_extensions(value) {
-                    match read_path(&name) {
-                        Ok(path) => write(self.act, &value, &path, user, room)?,
+                for (name, value) in schema.flat(value) {
+                    match read_path(&name, schema) {
+                        Ok(path) => write(self.act, &value, &path, resource, room)?,
                         // As in every other body.
-                        Err(PathError::Unknown(_) | PathError::ReadOnly(_)) => {}
+                        Err(
+                            PathError::Unknown(_) | PathError::ReadOnly(_) | PathError::Foreign,
+                        ) => {}
                         Err(PathError::Refused(error)) => return Err(error),
                     }
                 }
                 Ok(())
             }
-            path => write(self.act, &self.value, path, user, room),
+            path => {
+                if self.act == Act::Remove
+                    && matches!(path, [only] if only.attribute.name == ENTERPRISE)
+                {
+                    resource.remove(DEPARTMENT);
+                }
+                write(self.act, &self.value, path, resource, room)
+            }
         }
     }
 }
@@ -159,11 +189,11 @@ fn write(
     act: Act,
     value: &Value,
     path: &[Step],
-    user: &mut Attributes,
+    resource: &mut Attributes,
     room: &mut usize,
 ) -> Result<(), ScimError> {
     let bytes = value.to_string().len();
-    walk(&mut Write { act, value, bytes, room }, path, user)
+    walk(&mut Write { act, value, bytes, room }, path, resource)
 }
 
 /// Follows a path, and applies the change at its end.
@@ -183,11 +213,25 @@ fn walk(write: &mut Write<'_>, path: &[Step], object: &mut Attributes) -> Result
             None => Ok(()),
         };
     }
+    let is_meant = |value: &Value| filter.as_ref().is_none_or(|filter| filter.holds(value));
+    let is_there = |object: &Attributes| {
+        object.get(name).and_then(Value::as_array).is_some_and(|all| all.iter().any(is_meant))
+    };
+    if act != Act::Remove
+        && !is_there(object)
+        && let Some(new) = filter.as_ref().and_then(|filter| value_of(filter, attribute))
+    {
+        write.take_room()?;
+        let values = object.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+        if let Some(values) = values.as_array_mut() {
+            values.push(new);
+            schema::check_count(values.len(), attribute.most, name)?;
+        }
+    }
     let values = match object.get_mut(name) {
         Some(Value::Array(values)) => values.as_mut_slice(),
         _ => &mut [],
     };
-    let is_meant = |value: &Value| filter.as_ref().is_none_or(|filter| holds(filter, value));
     let meant: Vec<usize> = (0..values.len()).filter(|at| is_meant(&values[*at])).collect();
     if meant.is_empty() && act != Act::Remove {
         let what = format!("path: no value of {name} matches the filter");
@@ -201,7 +245,7 @@ fn walk(write: &mut Write<'_>, path: &[Step], object: &mut Attributes) -> Result
             for at in meant {
                 write.take_room()?;
                 match act {
-                    Act::Add => merge(act, &mut values[at], new.clone(), name)?,
+                    Act::Add => merge(act, &mut values[at], new.clone(), attribute)?,
                     Act::Replace | Act::Remove => values[at].clone_from(&new),
                 }
             }
@@ -215,6 +259,22 @@ fn walk(write: &mut Write<'_>, path: &[Step], object: &mut Attributes) -> Result
         }
     }
     Ok(())
+}
+
+/// The new value that a filter such as `type eq "work"` describes. Identity providers set
+/// `emails[type eq "work"].value` of users without such an email.
+fn value_of(filter: &Filter, attribute: &Attribute) -> Option<Value> {
+    // Each of these says what it is: an address has a type and no value.
+    attribute.value().or_else(|| schema::find(attribute.members(), "type"))?;
+    let members = filter.equalities()?.into_iter().map(|comparison| {
+        let value = match &comparison.value {
+            Literal::Text(text) => Value::from(text.clone()),
+            Literal::Boolean(value) => Value::from(*value),
+            Literal::Null => return None,
+        };
+        Some((comparison.path.first()?.name.to_owned(), value))
+    });
+    members.collect::<Option<Attributes>>().map(Value::from)
 }
 
 /// Of one value of an attribute that has many.
@@ -236,6 +296,14 @@ fn set(
     value: Value,
 ) -> Result<(), ScimError> {
     let name = attribute.name;
+    if act == Act::Remove && !value.is_null() {
+        let Some(Value::Array(removed)) = schema::read(attribute, value, name)? else {
+            return Ok(());
+        };
+        let removed: HashSet<String> = removed.iter().map(identity).collect();
+        remove_values(object, name, |value| removed.contains(&identity(value)));
+        return Ok(());
+    }
     let new = if act == Act::Remove { None } else { schema::read(attribute, value, name)? };
     let Some(new) = new else {
         if attribute.is_required {
@@ -248,7 +316,7 @@ fn set(
         return Ok(());
     };
     match object.get_mut(name) {
-        Some(is) => merge(act, is, new, name),
+        Some(is) => merge(act, is, new, attribute),
         None => {
             object.insert(name.to_owned(), new);
             Ok(())
@@ -256,12 +324,22 @@ fn set(
     }
 }
 
+/// What a value of many is removed by: its `value`, or all of it.
+fn identity(value: &Value) -> String {
+    value.get("value").unwrap_or(value).to_string()
+}
+
 /// Appends those values that are not there yet.
-fn add_values(values: &mut Vec<Value>, new: Vec<Value>, name: &str) -> Result<(), ScimError> {
+fn add_values(
+    values: &mut Vec<Value>,
+    new: Vec<Value>,
+    attribute: &Attribute,
+) -> Result<(), ScimError> {
+    let mut there: HashSet<String> = values.iter().map(Value::to_string).collect();
     for value in new {
-        if !values.contains(&value) {
+        if there.insert(value.to_string()) {
             values.push(value);
-            schema::check_count(values.len(), name)?;
+            schema::check_count(values.len(), attribute.most, attribute.name)?;
         }
     }
     Ok(())
@@ -269,30 +347,24 @@ fn add_values(values: &mut Vec<Value>, new: Vec<Value>, name: &str) -> Result<()
 
 /// Merges a new value into an existing one: objects field by field, and, when adding to a list, its
 /// new elements.
-fn merge(act: Act, is: &mut Value, new: Value, name: &str) -> Result<(), ScimError> {
+fn merge(act: Act, is: &mut Value, new: Value, attribute: &Attribute) -> Result<(), ScimError> {
     match (is, new) {
         (Value::Object(is), Value::Object(new)) => {
             for (name, value) in new {
-                match is.get_mut(&name) {
-                    Some(is) => merge(act, is, value, &name)?,
-                    None => {
+                match (is.get_mut(&name), schema::find(attribute.members(), &name)) {
+                    (Some(is), Some(member)) => merge(act, is, value, member)?,
+                    _ => {
                         is.insert(name, value);
                     }
                 }
             }
         }
-        (Value::Array(is), Value::Array(new)) if act == Act::Add => add_values(is, new, name)?,
+        (Value::Array(is), Value::Array(new)) if act == Act::Add => {
+            add_values(is, new, attribute)?;
+        }
         (is, new) => *is = new,
     }
     Ok(())
-}
-
-/// Whether a filter holds for one value: an object, or a text, which is its `value`.
-fn holds(filter: &Filter, value: &Value) -> bool {
-    filter.holds(|name| match value {
-        Value::Object(object) => schema::member(object, name).and_then(Value::as_str),
-        value => value.as_str().filter(|_| name.eq_ignore_ascii_case("value")),
-    })
 }
 
 /// Why a path cannot be followed.
@@ -301,6 +373,8 @@ enum PathError {
     Unknown(String),
     /// The attribute of this name is read-only.
     ReadOnly(&'static str),
+    /// The schema of the path is unknown.
+    Foreign,
     Refused(ScimError),
 }
 
@@ -314,6 +388,7 @@ impl From<PathError> for ScimError {
     fn from(error: PathError) -> Self {
         match error {
             PathError::Unknown(name) => no_attribute(&name),
+            PathError::Foreign => bad_path("unknown schema"),
             PathError::ReadOnly(name) => {
                 Self::bad(ScimType::Mutability, format!("{name}: is read-only"))
             }
@@ -323,37 +398,38 @@ impl From<PathError> for ScimError {
 }
 
 /// Reads a path such as `permissions.appGroup[appGroupName eq "acme"].team`.
-fn read_path(text: &str) -> Result<Vec<Step>, PathError> {
-    let mut rest = schema::without_urn(text.trim());
-    // The URN of another schema has dots of its own.
-    if rest.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("urn:")) {
-        return Err(PathError::Unknown(rest.to_owned()));
-    }
-    let mut path: Vec<Step> = Vec::new();
+fn read_path(text: &str, schema: &'static ResourceSchema) -> Result<Vec<Step>, PathError> {
+    let text = text.trim();
+    let Some(Located { extension, attribute, mut rest }) = schema.locate(text) else {
+        return Err(match schema.is_foreign(text) {
+            true => PathError::Foreign,
+            false => PathError::Unknown(text.to_owned()),
+        });
+    };
+    let mut path: Vec<Step> =
+        extension.into_iter().map(|attribute| Step { attribute, filter: None }).collect();
+    let Some(mut attribute) = attribute else { return Ok(path) };
     loop {
-        let end = rest.find(['.', '[']).unwrap_or(rest.len());
-        let (name, after) = rest.split_at(end);
-        let attribute = match path.last() {
-            None => schema::of_user(name),
-            Some(Step { attribute, .. }) => schema::find(attribute.members(), name),
-        };
-        let attribute = attribute.ok_or_else(|| PathError::Unknown(name.to_owned()))?;
-        if attribute.is_read_only {
+        if attribute.is_read_only() {
             return Err(PathError::ReadOnly(attribute.name));
         }
-        let (filter, after) = read_filter(attribute, after)?;
+        let (filter, after) = read_filter(attribute, rest)?;
         path.push(Step { attribute, filter });
-        match after.strip_prefix('.') {
-            Some(after) => rest = after,
+        let inside = match after.strip_prefix('.') {
+            Some(inside) => inside,
             None if after.is_empty() => return Ok(path),
             None => return Err(bad_path("expected a dot after a filter").into()),
-        }
+        };
+        let (name, after) = inside.split_at(inside.find(['.', '[']).unwrap_or(inside.len()));
+        let next = schema::find(attribute.members(), name);
+        attribute = next.ok_or_else(|| PathError::Unknown(name.to_owned()))?;
+        rest = after;
     }
 }
 
 /// The filter in brackets at the start of a text, if any, and the rest.
 fn read_filter<'a>(
-    attribute: &Attribute,
+    attribute: &'static Attribute,
     text: &'a str,
 ) -> Result<(Option<Filter>, &'a str), ScimError> {
     let Some(inside) = text.strip_prefix('[') else { return Ok((None, text)) };
@@ -361,15 +437,8 @@ fn read_filter<'a>(
     if !attribute.is_multi_valued {
         return Err(bad_path(format!("{} has only one value", attribute.name)));
     }
-    let filter = Filter::parse(&inside[..end])?;
-    let is_known = |name: &str| match attribute.kind {
-        Kind::Complex(members) => schema::find(members, name).is_some(),
-        Kind::Text | Kind::Boolean => name.eq_ignore_ascii_case("value"),
-    };
-    match filter.0.iter().find(|comparison| !is_known(&comparison.attribute)) {
-        Some(unknown) => Err(no_attribute(&unknown.attribute)),
-        None => Ok((Some(filter), &inside[end + 1..])),
-    }
+    let filter = Filter::parse(&inside[..end], Scope::ValueOf(attribute))?;
+    Ok((Some(filter), &inside[end + 1..]))
 }
 
 /// Where the bracket is that ends a filter: outside of its strings.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::schema::{Attributes, invalid, without_urn};
+use super::schema::{Attributes, DEPARTMENT, ENTERPRISE, Located, ResourceSchema, invalid};
 use crate::gateway::scim::{ScimError, ScimType};
 
 /// Attributes that are always returned.
@@ -27,15 +27,31 @@ pub enum Projection {
 impl Projection {
     /// Of names such as `userName` and `name.givenName`; the two lists exclude each other.
     /// Names that nothing has are no error; more than [`MOST`] are.
-    pub fn new(only: &[String], without: &[String]) -> Result<Self, ScimError> {
+    pub fn new(
+        only: &[String],
+        without: &[String],
+        schema: &'static ResourceSchema,
+    ) -> Result<Self, ScimError> {
         match (only, without) {
             ([], []) => Ok(Self::All),
-            (only, []) => Ok(Self::Only(paths("attributes", only)?)),
-            ([], without) => Ok(Self::Without(paths("excludedAttributes", without)?)),
+            (only, []) => Ok(Self::Only(paths("attributes", only, schema)?)),
+            ([], without) => Ok(Self::Without(paths("excludedAttributes", without, schema)?)),
             _ => Err(ScimError::bad(
                 ScimType::InvalidValue,
                 "use attributes or excludedAttributes, not both",
             )),
+        }
+    }
+
+    /// Whether a resource is shown with the attribute, or with a part of it.
+    pub fn shows(&self, name: &str) -> bool {
+        let is_it = |first: &String| first.eq_ignore_ascii_case(name);
+        match self {
+            Self::All => true,
+            Self::Only(paths) => paths.iter().any(|path| path.first().is_some_and(is_it)),
+            Self::Without(paths) => {
+                !paths.iter().any(|path| matches!(&path[..], [only] if is_it(only)))
+            }
         }
     }
 
@@ -60,15 +76,34 @@ impl Projection {
 }
 
 /// The paths that a list names, each once.
-fn paths(list: &str, names: &[String]) -> Result<BTreeSet<Path>, ScimError> {
+fn paths(
+    list: &str,
+    names: &[String],
+    schema: &'static ResourceSchema,
+) -> Result<BTreeSet<Path>, ScimError> {
     if names.len() > MOST {
         return Err(invalid(list, &format!("at most {MOST} names are allowed")));
     }
-    let path = |name: &String| {
-        let name = without_urn(name.trim()).to_ascii_lowercase();
-        name.split('.').map(str::to_owned).collect()
-    };
-    Ok(names.iter().map(path).collect())
+    let mut paths = BTreeSet::new();
+    for name in names {
+        let name = name.trim();
+        let located = schema.locate(name);
+        let is_department = located.as_ref().is_some_and(|located| {
+            located.attribute.is_some_and(|attribute| attribute.name == DEPARTMENT)
+        });
+        if is_department {
+            // One value in two places.
+            paths.insert([ENTERPRISE, DEPARTMENT].map(str::to_ascii_lowercase).into());
+        }
+        paths.insert(match located {
+            Some(Located { extension, attribute, rest }) => {
+                let names = extension.into_iter().chain(attribute).map(|one| one.name);
+                names.chain(rest.split('.').skip(1)).map(str::to_ascii_lowercase).collect()
+            }
+            None => name.split('.').map(str::to_ascii_lowercase).collect(),
+        });
+    }
+    Ok(paths)
 }
 
 fn keep(object: &mut Attributes, paths: &[&[String]]) {
@@ -110,6 +145,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::scim::schema::USERS;
 
     fn projected(only: &[&str], without: &[&str]) -> Value {
         let names =
@@ -119,7 +155,7 @@ mod tests {
             "name": { "givenName": "g", "familyName": "f" },
             "permissions": { "appGroup": [{ "appGroupId": "x", "team": [{ "teamId": "t" }] }] },
         });
-        let projection = Projection::new(&names(only), &names(without)).unwrap();
+        let projection = Projection::new(&names(only), &names(without), &USERS).unwrap();
         projection.apply(user.as_object_mut().unwrap());
         user
     }
@@ -164,16 +200,16 @@ mod tests {
                 "permissions": { "appGroup": [{ "team": [{ "teamId": "t" }] }] },
             })
         );
-        assert!(Projection::new(&["a".into()], &["b".into()]).is_err());
+        assert!(Projection::new(&["a".into()], &["b".into()], &USERS).is_err());
     }
 
     #[test]
     fn a_list_has_a_bound_and_each_name_counts_once() {
         let many = |number: usize| vec!["name".to_owned(); number];
         for (only, without) in [(many(MOST + 1), many(0)), (many(0), many(MOST + 1))] {
-            assert!(Projection::new(&only, &without).is_err());
+            assert!(Projection::new(&only, &without, &USERS).is_err());
         }
-        let projection = Projection::new(&many(MOST), &[]).unwrap();
+        let projection = Projection::new(&many(MOST), &[], &USERS).unwrap();
         assert!(matches!(projection, Projection::Only(paths) if paths.len() == 1));
     }
 }

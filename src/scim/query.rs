@@ -3,12 +3,12 @@
 use serde_json::Value;
 use url::form_urlencoded;
 
-use super::filter::{Filter, refused};
+use super::filter::{Filter, Scope, refused};
 use super::projection::Projection;
-use super::schema::{self, Attributes, SEARCH, invalid};
+use super::schema::{self, Attributes, ResourceSchema, SEARCH, invalid};
 use crate::gateway::scim::ScimError;
 
-/// The most users of one page.
+/// The most resources of one page.
 pub const PAGE: i64 = 100;
 
 #[derive(Clone, Debug)]
@@ -16,13 +16,13 @@ pub struct Query {
     pub filter: Filter,
     /// Where the page begins, from 1.
     pub start_index: i64,
-    /// Users at most.
+    /// Resources at most.
     pub count: i64,
     pub projection: Projection,
 }
 
 /// The supported parameters. Sorting is not among them: it is documented as unsupported, and
-/// clients that request it get users in the order of their creation.
+/// clients that request it get resources in the order of their creation.
 #[derive(Default)]
 struct Raw {
     filter: Option<String>,
@@ -34,7 +34,7 @@ struct Raw {
 
 impl Query {
     /// Of the part of an address behind the question mark.
-    pub fn of_address(query: &str) -> Result<Self, ScimError> {
+    pub fn of_address(query: &str, schema: &'static ResourceSchema) -> Result<Self, ScimError> {
         // A plus is kept: in a URL without form encoding it is a plus, and a filter reads it as a
         // space where it cannot be one.
         let query = query.replace('+', "%2B");
@@ -54,11 +54,11 @@ impl Query {
                 _ => {}
             }
         }
-        raw.checked()
+        raw.checked(schema)
     }
 
     /// Of the body of `/.search` (RFC 7644 section 3.4.3).
-    pub fn of_body(body: &Attributes) -> Result<Self, ScimError> {
+    pub fn of_body(body: &Attributes, schema: &'static ResourceSchema) -> Result<Self, ScimError> {
         schema::check_schemas(body, SEARCH)?;
         let number = |name: &str| match schema::member(body, name) {
             None | Some(Value::Null) => Ok(None),
@@ -91,30 +91,26 @@ impl Query {
             attributes: names("attributes")?,
             excluded_attributes: names("excludedAttributes")?,
         }
-        .checked()
+        .checked(schema)
     }
 }
 
 impl Raw {
-    fn checked(self) -> Result<Query, ScimError> {
+    fn checked(self, schema: &'static ResourceSchema) -> Result<Query, ScimError> {
         let number = |name: &str, text: Option<String>, default: i64| match text {
             None => Ok(default),
             Some(text) => text.parse().map_err(|_| invalid(name, "expected a whole number")),
         };
         let filter = match self.filter {
             None => Filter::default(),
-            Some(text) => Filter::parse(&text)?,
+            Some(text) => Filter::parse(&text, Scope::Resource(schema))?,
         };
-        if filter.0.iter().any(|comparison| !comparison.attribute.eq_ignore_ascii_case("userName"))
-        {
-            return Err(refused("only userName can be used in a filter"));
-        }
         Ok(Query {
             filter,
             // Values below the minimum count as the minimum.
             start_index: number("startIndex", self.start_index, 1)?.max(1),
             count: number("count", self.count, PAGE)?.clamp(0, PAGE),
-            projection: Projection::new(&self.attributes, &self.excluded_attributes)?,
+            projection: Projection::new(&self.attributes, &self.excluded_attributes, schema)?,
         })
     }
 }
@@ -122,6 +118,7 @@ impl Raw {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scim::schema::USERS;
 
     #[test]
     fn an_address_is_read_however_it_was_written() {
@@ -129,8 +126,9 @@ mod tests {
             "filter=userName%20eq%20%22a+b@c.d%22&count=7&startIndex=3",
             "filter=userName+eq+%22a%2Bb%40c.d%22&count=7&startIndex=3&sortBy=userName",
         ] {
-            let query = Query::of_address(address).unwrap();
-            assert_eq!(query.filter.0[0].value, "a+b@c.d", "{address}");
+            let query = Query::of_address(address, &USERS).unwrap();
+            let filter = query.filter.to_string();
+            assert_eq!(filter, "userName eq \"a+b@c.d\"", "{address}");
             assert_eq!((query.start_index, query.count), (3, 7));
         }
     }
@@ -139,7 +137,7 @@ mod tests {
     fn whole_numbers_of_a_body_are_read_however_they_are_written() {
         let read = |number: Value| {
             let body = serde_json::json!({ "schemas": [SEARCH], "startIndex": number });
-            Query::of_body(body.as_object().unwrap()).map(|query| query.start_index).ok()
+            Query::of_body(body.as_object().unwrap(), &USERS).map(|query| query.start_index).ok()
         };
         for (number, expected) in
             [("7", 7), ("7.0", 7), ("7e0", 7), ("-0.0", 1), ("1e300", i64::MAX), ("-1e300", 1)]
@@ -158,7 +156,7 @@ mod tests {
             ("startIndex=-5&count=-1", (1, 0)),
             ("startIndex=0&count=1000000", (1, PAGE)),
         ] {
-            let query = Query::of_address(address).unwrap();
+            let query = Query::of_address(address, &USERS).unwrap();
             assert_eq!((query.start_index, query.count), expected, "{address}");
         }
         for address in [
@@ -169,7 +167,7 @@ mod tests {
             "count=",
             "count=99999999999999999999",
         ] {
-            assert!(Query::of_address(address).is_err(), "{address}");
+            assert!(Query::of_address(address, &USERS).is_err(), "{address}");
         }
     }
 }

@@ -1,16 +1,24 @@
-//! The stored and the returned form of a user.
+//! The stored and the returned form of resources, and of users.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use uuid::{Builder, Uuid};
 
-use super::rows::StoredUser;
-use super::schema::{self, APP_GROUP_ID, APP_GROUP_NAME, Attributes, USER, invalid};
+use super::group::UserGroup;
+use super::schema::{
+    self, Attributes, DEPARTMENT, ENTERPRISE, ResourceSchema, USER, USERS, invalid,
+};
+use super::{members, rows};
 use crate::gateway::ApiError;
 use crate::gateway::scim::PATH;
 use crate::gateway::scim::ScimError;
+use crate::workspaces;
 use kit::clock::format_time;
+use store::{StoreError, Tx};
+
+pub use super::permissions::{Permissions, Team, UserAppGroup};
 
 /// The most bytes of a user, as JSON.
 const LARGEST: usize = 64 << 10;
@@ -19,8 +27,127 @@ const LARGEST: usize = 64 << 10;
 /// sign-in.
 pub const NEVER: &str = "Thursday, January 1, 1970 12:00:00 AM";
 
-/// What of a user is written: by the calls, or by the company document of the workspace file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A kind of resources, as it is stored.
+pub trait Resource:
+    Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + Sized + 'static
+{
+    const SCHEMA: &'static ResourceSchema;
+    /// The table of its rows; all have the same columns.
+    const TABLE: &'static str;
+    /// Attributes that depend on other tables.
+    const LINKS: &'static [&'static str];
+
+    /// The name that no two have, in any case.
+    fn name(&self) -> &str;
+
+    /// Its attributes, as of a body that was read.
+    fn attributes(&self) -> Result<Attributes, ScimError>;
+
+    /// Adds the attributes that clients only read; `base` is what public addresses begin with.
+    fn show(&self, attributes: &mut Attributes, base: &str);
+
+    /// Loads what is in other tables.
+    fn complete(
+        tx: &mut Tx,
+        found: &mut [Stored<Self>],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// A new resource, or the new form of one.
+    fn read(
+        tx: &mut Tx,
+        written: Written,
+        former: Option<&Stored<Self>>,
+    ) -> impl Future<Output = Result<Self, ScimError>> + Send;
+
+    /// The stored resource that a new one becomes, if it exists already.
+    fn adopted(
+        &self,
+        tx: &mut Tx,
+    ) -> impl Future<Output = Result<Option<Stored<Self>>, ScimError>> + Send;
+
+    /// Writes what is in other tables.
+    fn link(
+        tx: &mut Tx,
+        stored: &Stored<Self>,
+        former: Option<&Self>,
+        now: i64,
+    ) -> impl Future<Output = Result<(), ScimError>> + Send;
+
+    /// Counts up the versions of the resources that show this one, before its row is locked for
+    /// its deletion.
+    fn unlink(
+        tx: &mut Tx,
+        id: Uuid,
+        now: i64,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Deletes what is in other tables.
+    fn deleted(
+        tx: &mut Tx,
+        stored: Stored<Self>,
+        now: i64,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// As it is stored.
+    fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("texts, lists and booleans are JSON")
+    }
+
+    /// What it is found by: names are the same regardless of case.
+    fn key(&self) -> String {
+        folded(self.name())
+    }
+}
+
+/// A stored resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored<R> {
+    pub id: Uuid,
+    pub value: R,
+    /// The [key](Resource::key) with which the company document declares the resource, whatever
+    /// the name is now; none for others.
+    pub declared_key: Option<String>,
+    /// Counted up by each change.
+    pub version: i64,
+    /// Milliseconds since the Unix epoch, as everywhere here.
+    pub created_at: i64,
+    pub modified_at: i64,
+}
+
+/// What a request writes.
+#[derive(Debug)]
+pub struct Written {
+    pub attributes: Attributes,
+    /// The user's own `department` where the extension has another one.
+    pub department: Option<String>,
+    /// Whether it replaces the resource as it was shown, with the permissions of groups.
+    pub replaces: bool,
+}
+
+impl Written {
+    /// Of a body with the whole resource.
+    pub fn of_body(body: Attributes, schema: &'static ResourceSchema) -> Result<Self, ScimError> {
+        schema::check_schemas(&body, schema.urn)?;
+        let department = schema::member(&body, DEPARTMENT).and_then(Value::as_str);
+        let department = department.map(str::to_owned);
+        let mut attributes = schema.read(body)?;
+        if schema == &USERS {
+            attributes.entry("active").or_insert(true.into());
+        }
+        let differs = |text: &String| {
+            schema::member(&attributes, DEPARTMENT).and_then(Value::as_str) != Some(text)
+        };
+        Ok(Self { department: department.filter(differs), attributes, replaces: true })
+    }
+
+    /// Of a resource as it is to be.
+    pub fn of_resource(resource: &impl Resource) -> Result<Self, ScimError> {
+        Ok(Self { attributes: resource.attributes()?, department: None, replaces: false })
+    }
+}
+
+/// What of a user is written: by requests, or by the company document of the workspace file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct User {
     pub user_name: String,
@@ -35,44 +162,23 @@ pub struct User {
     pub department: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Permissions>,
+    /// The other attributes of the schema, and its extension.
+    #[serde(flatten)]
+    pub others: Attributes,
+    #[serde(skip)]
+    pub groups: Vec<UserGroup>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Name {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub family_name: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Permissions {
-    pub company_permissions: Vec<String>,
-    pub app_group: Vec<UserAppGroup>,
-}
-
-/// What a user may do in an app group. Of id and name a client gives one or both; kept are both.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct UserAppGroup {
-    pub app_group_id: String,
-    pub app_group_name: String,
-    pub app_group_permissions: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub team: Vec<Team>,
-}
-
-/// A team is known here by what clients call it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Team {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub team_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub team_name: Option<String>,
-    pub team_permissions: Vec<String>,
+    /// Such as `formatted`.
+    #[serde(flatten)]
+    pub others: Attributes,
 }
 
 /// An existing app group: a workspace.
@@ -94,10 +200,17 @@ impl AppGroup {
         let id = Builder::from_custom_bytes(bytes).into_uuid();
         Self { id: id.to_string(), name: workspace.to_owned() }
     }
+
+    /// The app groups that there are.
+    pub(super) async fn all(tx: &mut Tx) -> Result<Vec<Self>, StoreError> {
+        let workspaces = workspaces::list(tx).await?;
+        Ok(workspaces.iter().map(|workspace| Self::of(&workspace.name)).collect())
+    }
 }
 
 impl User {
-    /// Of attributes as [`schema::read_user`] leaves them; its app groups are among `there_are`.
+    /// Of attributes as [`ResourceSchema::read`] leaves them; its app groups are among
+    /// `there_are`.
     pub fn of(attributes: Attributes, there_are: &[AppGroup]) -> Result<Self, ScimError> {
         if attributes.get("userName").and_then(Value::as_str).is_none_or(str::is_empty) {
             return Err(invalid("userName", "is missing"));
@@ -105,7 +218,7 @@ impl User {
         let mut user: Self = serde_json::from_value(attributes.into())
             .map_err(|error| ApiError::Internal(format!("stored attributes: {error}")))?;
         if let Some(permissions) = &mut user.permissions {
-            settle(&mut permissions.app_group, there_are)?;
+            permissions.settle(there_are)?;
         }
         if user.to_json().len() > LARGEST {
             return Err(invalid("permissions", "a user can have at most 64 KiB in total"));
@@ -113,22 +226,103 @@ impl User {
         Ok(user)
     }
 
-    /// Its attributes, as of a body that was read.
-    pub fn attributes(&self) -> Result<Attributes, ScimError> {
+    /// What the user's groups grant.
+    fn granted(&self) -> Permissions {
+        let mut granted = Permissions::default();
+        self.groups.iter().flat_map(|group| &group.permissions).for_each(|one| granted.add(one));
+        granted
+    }
+}
+
+impl Resource for User {
+    const SCHEMA: &'static ResourceSchema = &USERS;
+    const TABLE: &'static str = "dashboard_users";
+    const LINKS: &'static [&'static str] = &["groups", "permissions"];
+
+    fn name(&self) -> &str {
+        &self.user_name
+    }
+
+    fn attributes(&self) -> Result<Attributes, ScimError> {
         match serde_json::to_value(self) {
-            Ok(Value::Object(attributes)) => Ok(schema::read_user(attributes)?),
+            Ok(Value::Object(attributes)) => USERS.read(attributes),
             other => Err(ApiError::Internal(format!("a user is not an object: {other:?}")).into()),
         }
     }
 
-    /// As it is stored.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("texts, lists and booleans are JSON")
+    fn show(&self, attributes: &mut Attributes, base: &str) {
+        let granted = self.granted();
+        // Clients read the lists of permissions without checking that they exist.
+        if self.permissions.is_some() || granted != Permissions::default() {
+            let mut all = self.permissions.clone().unwrap_or_default();
+            all.add(&granted);
+            attributes.insert("permissions".into(), json!(all));
+        }
+        if let Some(department) = &self.department {
+            let extension = attributes.entry(ENTERPRISE).or_insert_with(|| json!({}));
+            if let Some(extension) = extension.as_object_mut() {
+                extension.insert(DEPARTMENT.into(), department.clone().into());
+            }
+        }
+        if attributes.contains_key(ENTERPRISE) {
+            attributes.insert("schemas".into(), json!([USER, ENTERPRISE]));
+        }
+        attributes.insert("lastSignInAt".into(), NEVER.into());
+        if !self.groups.is_empty() {
+            let groups: Vec<Value> = self.groups.iter().map(|group| group.shown(base)).collect();
+            attributes.insert("groups".into(), groups.into());
+        }
     }
 
-    /// What the user is found by: names are the same regardless of case.
-    pub fn key(&self) -> String {
-        folded(&self.user_name)
+    async fn complete(tx: &mut Tx, found: &mut [Stored<Self>]) -> Result<(), StoreError> {
+        let ids: Vec<Uuid> = found.iter().map(|user| user.id).collect();
+        let mut groups = members::groups_of(tx, &ids).await?;
+        for user in found {
+            user.value.groups = groups.remove(&user.id).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    async fn read(
+        tx: &mut Tx,
+        written: Written,
+        former: Option<&Stored<Self>>,
+    ) -> Result<Self, ScimError> {
+        let mut user = Self::of(written.attributes, &AppGroup::all(tx).await?)?;
+        let Some(Stored { value: former, .. }) = former else { return Ok(user) };
+        user.groups.clone_from(&former.groups);
+        // Of two departments in one body, the one that differs from the former is the change.
+        if written.department.is_some() && user.department == former.department {
+            user.department = written.department;
+        }
+        let granted = user.granted();
+        if written.replaces
+            && let Some(mut permissions) = user.permissions.take()
+        {
+            let own = former.permissions.clone().unwrap_or_default();
+            permissions.subtract(&granted, &own);
+            let is_granted = granted != Permissions::default()
+                && former.permissions.is_none()
+                && permissions == Permissions::default();
+            user.permissions = (!is_granted).then_some(permissions);
+        }
+        Ok(user)
+    }
+
+    async fn adopted(&self, _: &mut Tx) -> Result<Option<Stored<Self>>, ScimError> {
+        Ok(None)
+    }
+
+    async fn link(_: &mut Tx, _: &Stored<Self>, _: Option<&Self>, _: i64) -> Result<(), ScimError> {
+        Ok(())
+    }
+
+    async fn unlink(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
+        members::touch_groups_of(tx, id, now).await
+    }
+
+    async fn deleted(tx: &mut Tx, stored: Stored<Self>, _: i64) -> Result<(), StoreError> {
+        rows::remove_members(tx, "user_id", stored.id).await
     }
 }
 
@@ -138,38 +332,9 @@ pub fn folded(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// Sets the id and the name of each app group from its workspace.
-fn settle(groups: &mut [UserAppGroup], there_are: &[AppGroup]) -> Result<(), ScimError> {
-    for at in 0..groups.len() {
-        let (before, rest) = groups.split_at_mut(at);
-        let group = &mut rest[0];
-        let meant = there_are.iter().find(|is| {
-            let is_id = group.app_group_id.eq_ignore_ascii_case(&is.id);
-            let is_name = group.app_group_name == is.name;
-            (is_id || group.app_group_id.is_empty())
-                && (is_name || group.app_group_name.is_empty())
-                && (is_id || is_name)
-        });
-        let Some(meant) = meant else {
-            let what = format!("no app group matches this {APP_GROUP_ID} and {APP_GROUP_NAME}");
-            return Err(invalid("permissions.appGroup", &what));
-        };
-        if before.iter().any(|other| other.app_group_id == meant.id) {
-            return Err(invalid("permissions.appGroup", "duplicate app group"));
-        }
-        group.app_group_id.clone_from(&meant.id);
-        group.app_group_name.clone_from(&meant.name);
-        if group.team.iter().any(|team| team.team_id.is_none() && team.team_name.is_none()) {
-            let what = "a team needs a teamId or a teamName";
-            return Err(invalid("permissions.appGroup.team", what));
-        }
-    }
-    Ok(())
-}
-
-/// Where a user is found; `base` is what public addresses begin with.
-pub fn location(base: &str, id: Uuid) -> String {
-    format!("{base}{PATH}/Users/{id}")
+/// Where a resource is found; `base` is what public addresses begin with.
+pub fn location(base: &str, schema: &ResourceSchema, id: Uuid) -> String {
+    format!("{base}{PATH}{}/{id}", schema.endpoint)
 }
 
 /// The entity tag of a version.
@@ -177,25 +342,23 @@ pub fn etag(version: i64) -> String {
     format!("W/\"{version}\"")
 }
 
-/// A user as it is returned.
-pub fn shown(stored: &StoredUser, base: &str) -> Result<Attributes, ScimError> {
-    let mut attributes = stored.user.attributes()?;
-    // Clients read these without checking that they exist.
-    if let Some(permissions) = &stored.user.permissions {
-        attributes.insert("permissions".into(), json!(permissions));
+impl<R: Resource> Stored<R> {
+    /// As it is returned.
+    pub fn shown(&self, base: &str) -> Result<Attributes, ScimError> {
+        let mut attributes = self.value.attributes()?;
+        attributes.insert("schemas".into(), json!([R::SCHEMA.urn]));
+        attributes.insert("id".into(), self.id.to_string().into());
+        self.value.show(&mut attributes, base);
+        attributes.insert(
+            "meta".into(),
+            json!({
+                "resourceType": R::SCHEMA.name,
+                "created": format_time(self.created_at),
+                "lastModified": format_time(self.modified_at),
+                "location": location(base, R::SCHEMA, self.id),
+                "version": etag(self.version),
+            }),
+        );
+        Ok(attributes)
     }
-    attributes.insert("schemas".into(), json!([USER]));
-    attributes.insert("id".into(), stored.id.to_string().into());
-    attributes.insert("lastSignInAt".into(), NEVER.into());
-    attributes.insert(
-        "meta".into(),
-        json!({
-            "resourceType": "User",
-            "created": format_time(stored.created_at),
-            "lastModified": format_time(stored.modified_at),
-            "location": location(base, stored.id),
-            "version": etag(stored.version),
-        }),
-    );
-    Ok(attributes)
 }

@@ -1,11 +1,16 @@
-//! What a user has: the one table that bodies are read by, and that is published.
+//! What resources have: the tables that bodies are read by, and that are published.
+
+mod attributes;
 
 use serde_json::{Map, Value};
 
 use crate::gateway::scim::{ScimError, ScimType};
 
+pub use attributes::{APP_GROUP_ID, APP_GROUP_NAME, COMMON, GROUPS, USERS};
+
 pub const USER: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
-/// The schema in which RFC 7643 has [`DEPARTMENT`]: clients write it there, too.
+pub const GROUP: &str = "urn:ietf:params:scim:schemas:core:2.0:Group";
+/// The extension of users. Its [`DEPARTMENT`] is the same value as the user's own attribute.
 pub const ENTERPRISE: &str = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
 pub const DEPARTMENT: &str = "department";
 pub const PATCH: &str = "urn:ietf:params:scim:api:messages:2.0:PatchOp";
@@ -15,32 +20,77 @@ pub const LIST: &str = "urn:ietf:params:scim:api:messages:2.0:ListResponse";
 /// The longest text, in characters.
 pub const LONGEST: usize = 255;
 
+/// The longest text with a URL or an address.
+const LONGEST_URL: usize = 2_048;
+
 /// The most values that an attribute may have.
 pub const MOST_VALUES: usize = 500;
 
+/// The most members of a group.
+pub const MOST_MEMBERS: usize = 10_000;
+
 pub type Attributes = Map<String, Value>;
 
+/// A kind of resources (RFC 7643 section 6).
+#[derive(Debug)]
+pub struct ResourceSchema {
+    /// Such as `User`.
+    pub name: &'static str,
+    pub urn: &'static str,
+    /// Such as `/Users`.
+    pub endpoint: &'static str,
+    pub description: &'static str,
+    pub attributes: &'static [Attribute],
+    /// The attributes of a schema extension, under its URN.
+    pub extension: Option<&'static Attribute>,
+    /// The required attribute that no two resources share, in any case.
+    pub key: &'static str,
+}
+
+impl PartialEq for ResourceSchema {
+    fn eq(&self, other: &Self) -> bool {
+        self.urn == other.urn
+    }
+}
+
 /// One attribute, as RFC 7643 section 7 describes them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute {
     pub name: &'static str,
     pub description: &'static str,
     pub kind: Kind,
     pub is_multi_valued: bool,
     pub is_required: bool,
-    pub is_read_only: bool,
+    pub mutability: Mutability,
     /// No two users have the same.
     pub is_unique: bool,
     /// Whether upper and lower case are different.
     pub is_case_exact: bool,
     pub is_published: bool,
+    /// The most characters of a text.
+    pub longest: usize,
+    /// The most values.
+    pub most: usize,
+    /// The values that it has here.
+    pub canonical: &'static [&'static str],
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
+    /// A URL, or the address of one of these kinds of resources.
+    Reference(&'static [&'static str]),
+    DateTime,
     Boolean,
     Complex(&'static [Attribute]),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutability {
+    ReadWrite,
+    /// Set with the value that it is a part of, and not changed later.
+    Immutable,
+    ReadOnly,
 }
 
 impl Attribute {
@@ -51,15 +101,36 @@ impl Attribute {
             kind,
             is_multi_valued: false,
             is_required: false,
-            is_read_only: false,
+            mutability: Mutability::ReadWrite,
             is_unique: false,
             is_case_exact: true,
             is_published: true,
+            longest: LONGEST,
+            most: MOST_VALUES,
+            canonical: &[],
         }
     }
 
     const fn text(name: &'static str, description: &'static str) -> Self {
         Self::new(name, Kind::Text, description)
+    }
+
+    /// A text that is compared in any case.
+    const fn label(name: &'static str, description: &'static str) -> Self {
+        Self { is_case_exact: false, ..Self::text(name, description) }
+    }
+
+    const fn url(name: &'static str, description: &'static str) -> Self {
+        let kind = Kind::Reference(&["external"]);
+        Self { longest: LONGEST_URL, ..Self::new(name, kind, description) }
+    }
+
+    const fn complex(
+        name: &'static str,
+        members: &'static [Attribute],
+        description: &'static str,
+    ) -> Self {
+        Self::new(name, Kind::Complex(members), description)
     }
 
     const fn multi_valued(self) -> Self {
@@ -71,7 +142,11 @@ impl Attribute {
     }
 
     const fn read_only(self) -> Self {
-        Self { is_read_only: true, ..self }
+        Self { mutability: Mutability::ReadOnly, ..self }
+    }
+
+    const fn immutable(self) -> Self {
+        Self { mutability: Mutability::Immutable, ..self }
     }
 
     const fn unique_in_any_case(self) -> Self {
@@ -82,113 +157,145 @@ impl Attribute {
         Self { is_published: false, ..self }
     }
 
+    pub fn is_read_only(&self) -> bool {
+        self.mutability == Mutability::ReadOnly
+    }
+
+    pub fn is_text(&self) -> bool {
+        matches!(self.kind, Kind::Text | Kind::Reference(_))
+    }
+
     /// Its sub-attributes; none if it is not complex.
     pub fn members(&self) -> &'static [Attribute] {
         match self.kind {
             Kind::Complex(members) => members,
-            Kind::Text | Kind::Boolean => &[],
+            Kind::Text | Kind::Reference(_) | Kind::DateTime | Kind::Boolean => &[],
         }
+    }
+
+    /// The sub-attribute that stands for the whole value, such as the address of an email.
+    pub fn value(&self) -> Option<&'static Attribute> {
+        find(self.members(), "value")
     }
 }
 
-const NAME: &[Attribute] = &[
-    Attribute::text("givenName", "The given name."),
-    Attribute::text("familyName", "The family name."),
-];
+impl ResourceSchema {
+    /// Another resource has the same [key](Self::key).
+    pub fn taken(&self) -> ScimError {
+        ScimError::taken(self.key, &self.name.to_ascii_lowercase())
+    }
 
-const TEAM: &[Attribute] = &[
-    Attribute::text("teamId", "The team's identifier; this or the name is required."),
-    Attribute::text("teamName", "The name of the team."),
-    Attribute::text("teamPermissions", "The user's permissions in the team.").multi_valued(),
-];
+    /// No resource has the id.
+    pub fn unknown(&self) -> ScimError {
+        ScimError::unknown(&self.name.to_ascii_lowercase())
+    }
 
-/// The members whose values are the workspaces of the installation.
-pub const APP_GROUP_ID: &str = "appGroupId";
-pub const APP_GROUP_NAME: &str = "appGroupName";
+    /// The attribute at the start of a path, in any case, with its extension if it has one, and
+    /// the rest of the path. Without an attribute, the path is the extension itself.
+    pub fn locate<'a>(&'static self, path: &'a str) -> Option<Located<'a>> {
+        let own = after_urn(path, self.urn);
+        let extended = self.extension.and_then(|one| Some((one, after_urn(path, one.name)?)));
+        if let Some((extension, inside)) = extended {
+            if inside.is_empty() {
+                return Some(Located { extension: Some(extension), attribute: None, rest: "" });
+            }
+            let (name, rest) = first_name(inside);
+            // The same value as the attribute of the user.
+            if !name.eq_ignore_ascii_case(DEPARTMENT) {
+                let attribute = Some(find(extension.members(), name)?);
+                return Some(Located { extension: Some(extension), attribute, rest });
+            }
+            return Some(Located { extension: None, attribute: self.find(name), rest });
+        }
+        let (name, rest) = first_name(own.filter(|rest| !rest.is_empty()).unwrap_or(path));
+        let attribute = Some(self.find(name)?);
+        Some(Located { extension: None, attribute, rest })
+    }
 
-const APP_GROUP: &[Attribute] = &[
-    Attribute::text(APP_GROUP_ID, "The app group's identifier; this or the name is required."),
-    Attribute::text(APP_GROUP_NAME, "The name of the app group."),
-    Attribute::text("appGroupPermissions", "The user's permissions in the app group.")
-        .multi_valued(),
-    // Deeper than a schema can describe (RFC 7643 section 2.3.8 has no complex attributes inside of
-    // others), and than clients that read schemas accept.
-    Attribute::new("team", Kind::Complex(TEAM), "The user's teams in the app group.")
-        .multi_valued()
-        .unpublished(),
-];
+    fn find(&self, name: &str) -> Option<&'static Attribute> {
+        find(self.attributes, name).or_else(|| find(COMMON, name))
+    }
 
-const PERMISSIONS: &[Attribute] = &[
-    Attribute::text("companyPermissions", "The user's permissions in the whole company.")
-        .multi_valued(),
-    Attribute::new("appGroup", Kind::Complex(APP_GROUP), "The user's permissions in app groups.")
-        .multi_valued(),
-];
+    /// Whether a path is of a schema that is not one of the resource.
+    pub fn is_foreign(&self, path: &str) -> bool {
+        let is_urn = path.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("urn:"));
+        is_urn && after_urn(path, self.urn).is_none()
+    }
 
-/// What a user has.
-pub const USER_ATTRIBUTES: &[Attribute] = &[
-    Attribute::text("userName", "The email address that the user signs in with.")
-        .required()
-        .unique_in_any_case(),
-    Attribute::new("name", Kind::Complex(NAME), "The parts of the user's name."),
-    Attribute::new(
-        "active",
-        Kind::Boolean,
-        "Whether the user may sign in; true by default for a new user.",
-    ),
-    Attribute::text(DEPARTMENT, "The user's department."),
-    Attribute::text("lastSignInAt", "Time of the user's last sign-in, in UTC.").read_only(),
-    Attribute::new("permissions", Kind::Complex(PERMISSIONS), "The user's permissions."),
-];
+    /// Whether a path is one of the schemas alone.
+    pub fn is_schema(&self, path: &str) -> bool {
+        path.eq_ignore_ascii_case(self.urn)
+            || self.extension.is_some_and(|one| path.eq_ignore_ascii_case(one.name))
+    }
 
-/// What every resource has, and no schema lists (RFC 7643 section 3.1).
-pub const COMMON: &[Attribute] = &[
-    Attribute::new("schemas", Kind::Text, "").multi_valued().read_only(),
-    Attribute::text("id", "").read_only(),
-    Attribute::text("externalId", ""),
-    Attribute::new("meta", Kind::Complex(&[]), "").read_only(),
-];
+    /// The attributes of an object where those under a schema, such as
+    /// `{"urn:…:User": {"department": "CRM"}}`, have its URN before their names.
+    pub fn flat(&self, object: Attributes) -> Attributes {
+        let mut flat = Attributes::new();
+        for (name, value) in object {
+            match value {
+                Value::Object(members) if self.is_schema(&name) => {
+                    flat.extend(
+                        members.into_iter().map(|(own, value)| (format!("{name}:{own}"), value)),
+                    );
+                }
+                value => drop(flat.insert(name, value)),
+            }
+        }
+        flat
+    }
 
-/// The attribute of a resource that is called so, in any case.
-pub fn of_user(name: &str) -> Option<&'static Attribute> {
-    find(USER_ATTRIBUTES, name).or_else(|| find(COMMON, name))
+    /// The members of a body that a client may write and that have a value, under the names and
+    /// with the types of the table. Unknown and read-only ones are left out; null and an empty
+    /// array are no value (RFC 7643 section 2.5).
+    pub fn read(&'static self, body: Attributes) -> Result<Attributes, ScimError> {
+        let mut attributes = Attributes::new();
+        for (name, value) in self.flat(body) {
+            let Some(Located { extension, attribute: Some(attribute), rest: "" }) =
+                self.locate(&name)
+            else {
+                continue;
+            };
+            if attribute.is_read_only() {
+                continue;
+            }
+            let Some(value) = read(attribute, value, attribute.name)? else { continue };
+            let within = match extension {
+                None => Some(&mut attributes),
+                Some(extension) => attributes
+                    .entry(extension.name)
+                    .or_insert_with(|| Attributes::new().into())
+                    .as_object_mut(),
+            };
+            within.map(|within| within.insert(attribute.name.to_owned(), value));
+        }
+        Ok(attributes)
+    }
+}
+
+/// A path, resolved as far as its first attribute.
+pub struct Located<'a> {
+    pub extension: Option<&'static Attribute>,
+    pub attribute: Option<&'static Attribute>,
+    /// Such as `.givenName` or `[type eq "work"].value`.
+    pub rest: &'a str,
+}
+
+/// What follows a URN and its colon; empty for the URN alone.
+fn after_urn<'a>(path: &'a str, urn: &str) -> Option<&'a str> {
+    let (start, rest) = path.split_at_checked(urn.len())?;
+    if !start.eq_ignore_ascii_case(urn) {
+        return None;
+    }
+    if rest.is_empty() { Some("") } else { rest.strip_prefix(':') }
+}
+
+fn first_name(path: &str) -> (&str, &str) {
+    path.split_at(path.find(['.', '[']).unwrap_or(path.len()))
 }
 
 pub fn find(attributes: &'static [Attribute], name: &str) -> Option<&'static Attribute> {
     attributes.iter().find(|attribute| attribute.name.eq_ignore_ascii_case(name))
-}
-
-/// A name without the schema before it, of a path such as
-/// `urn:ietf:params:scim:schemas:core:2.0:User:name.givenName`.
-pub fn without_urn(path: &str) -> &str {
-    let behind = |urn: &str| {
-        let (start, rest) = path.split_at_checked(urn.len())?;
-        start.eq_ignore_ascii_case(urn).then_some(rest.strip_prefix(':')?)
-    };
-    let is_read = |name: &&str| name.eq_ignore_ascii_case(DEPARTMENT);
-    behind(USER).or_else(|| behind(ENTERPRISE).filter(is_read)).unwrap_or(path)
-}
-
-/// Whether a name or a path is a schema whose attributes are read.
-pub fn is_schema(path: &str) -> bool {
-    path.eq_ignore_ascii_case(USER) || path.eq_ignore_ascii_case(ENTERPRISE)
-}
-
-/// The attributes of an object where those under a schema, such as
-/// `{"urn:…:User": {"department": "CRM"}}`, have its URN before their names.
-pub fn without_extensions(object: Attributes) -> Attributes {
-    let mut flat = Attributes::new();
-    for (name, value) in object {
-        match value {
-            Value::Object(members) if is_schema(&name) => {
-                flat.extend(
-                    members.into_iter().map(|(own, value)| (format!("{name}:{own}"), value)),
-                );
-            }
-            value => drop(flat.insert(name, value)),
-        }
-    }
-    flat
 }
 
 /// Rejects a body without the required schema URN.
@@ -206,27 +313,17 @@ pub fn member<'a>(body: &'a Attributes, name: &str) -> Option<&'a Value> {
     body.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
 
-/// The members of a body that a client may write and that have a value, under the names and with
-/// the types of the table. Unknown and read-only ones are left out; null and an empty array are
-/// no value (RFC 7643 section 2.5).
-pub fn read_user(body: Attributes) -> Result<Attributes, ScimError> {
-    read_object(|name| of_user(without_urn(name)), without_extensions(body), "")
-}
-
 fn read_object(
-    find: impl Fn(&str) -> Option<&'static Attribute>,
+    members: &'static [Attribute],
     object: Attributes,
     path: &str,
 ) -> Result<Attributes, ScimError> {
     let mut attributes = Attributes::new();
     for (name, value) in object {
-        let Some(attribute) = find(&name).filter(|attribute| !attribute.is_read_only) else {
+        let Some(attribute) = find(members, &name).filter(|one| !one.is_read_only()) else {
             continue;
         };
-        let path = match path {
-            "" => attribute.name.to_owned(),
-            path => format!("{path}.{}", attribute.name),
-        };
+        let path = format!("{path}.{}", attribute.name);
         if let Some(value) = read(attribute, value, &path)? {
             attributes.insert(attribute.name.to_owned(), value);
         }
@@ -245,24 +342,28 @@ pub fn read(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
         // One value where several may be is what some clients send.
         value => vec![value],
     };
-    check_count(values.len(), path)?;
+    check_count(values.len(), attribute.most, path)?;
     let values = values.into_iter().map(|value| read_one(attribute, value, path));
     let values: Vec<Value> = values.filter_map(Result::transpose).collect::<Result<_, _>>()?;
     Ok((!values.is_empty()).then_some(Value::Array(values)))
 }
 
-pub fn check_count(values: usize, path: &str) -> Result<(), ScimError> {
-    if values <= MOST_VALUES {
+pub fn check_count(values: usize, most: usize, path: &str) -> Result<(), ScimError> {
+    if values <= most {
         return Ok(());
     }
-    Err(invalid(path, &format!("at most {MOST_VALUES} values are allowed")))
+    Err(invalid(path, &format!("at most {most} values are allowed")))
 }
 
 fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Value>, ScimError> {
     match (attribute.kind, value) {
         (_, Value::Null) => Ok(None),
-        (Kind::Text, Value::String(text)) => check_text(&text, path).map(|()| Some(text.into())),
-        (Kind::Text, _) => Err(invalid(path, "expected a string")),
+        (Kind::Text | Kind::Reference(_) | Kind::DateTime, Value::String(text)) => {
+            check_text(&text, attribute.longest, path).map(|()| Some(text.into()))
+        }
+        (Kind::Text | Kind::Reference(_) | Kind::DateTime, _) => {
+            Err(invalid(path, "expected a string"))
+        }
         (Kind::Boolean, Value::Bool(value)) => Ok(Some(value.into())),
         // As some clients send it.
         (Kind::Boolean, Value::String(text)) => match text.to_ascii_lowercase().as_str() {
@@ -272,16 +373,21 @@ fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
         },
         (Kind::Boolean, _) => Err(invalid(path, "expected true or false")),
         (Kind::Complex(members), Value::Object(object)) => {
-            let object = read_object(|name| find(members, name), object, path)?;
+            let object = read_object(members, object, path)?;
             Ok((!object.is_empty()).then_some(object.into()))
+        }
+        // Such as the id of a manager, as some clients send it.
+        (Kind::Complex(_), Value::String(text)) if attribute.value().is_some() => {
+            let object = Attributes::from_iter([("value".to_owned(), Value::String(text))]);
+            read_one(attribute, object.into(), path)
         }
         (Kind::Complex(_), _) => Err(invalid(path, "expected an object")),
     }
 }
 
-fn check_text(text: &str, path: &str) -> Result<(), ScimError> {
-    if text.chars().count() > LONGEST {
-        return Err(invalid(path, &format!("at most {LONGEST} characters are allowed")));
+fn check_text(text: &str, longest: usize, path: &str) -> Result<(), ScimError> {
+    if text.chars().count() > longest {
+        return Err(invalid(path, &format!("at most {longest} characters are allowed")));
     }
     if text.contains(char::is_control) {
         return Err(invalid(path, "control characters are not allowed"));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use uuid::Uuid;
 
-use super::rows;
+use super::rows::tokens as rows;
 use crate::app::App;
 use crate::credentials::{self, Credential, FindError, Hash, hash, random_secret};
 use crate::workspaces::keys::{self, KeyError};
@@ -16,7 +16,7 @@ use kit::clock::Clock;
 use kit::retry::Retry;
 use store::{StoreError, Tx};
 
-pub use super::rows::{allow_token as allow, tokens as list};
+pub use super::rows::tokens::{tokens as list, update_token as update};
 
 /// A token that is known and not revoked.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub struct TokenMatch {
     pub id: Uuid,
     /// Networks that it may be used from; empty: everywhere.
     pub allow: Vec<IpNet>,
+    /// Whether requests about resources need `X-Request-Origin`.
+    pub requires_origin: bool,
 }
 
 impl Credential for TokenMatch {
@@ -61,6 +63,8 @@ pub async fn read_list(app: &App) -> Result<(), FindError> {
 pub struct NewToken<'a> {
     pub name: &'a str,
     pub allow: &'a [IpNet],
+    /// Whether requests need `X-Request-Origin`, which some identity providers do not send.
+    pub requires_origin: bool,
     /// Whether the company document declares it; the others `apply` leaves alone.
     pub declared: bool,
 }
@@ -72,6 +76,7 @@ pub struct TokenInfo {
     pub name: String,
     pub(super) hash: Vec<u8>,
     pub allow: Vec<IpNet>,
+    pub requires_origin: bool,
     pub declared: bool,
     /// Milliseconds since the Unix epoch, as the others.
     pub created_at: i64,

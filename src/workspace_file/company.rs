@@ -7,12 +7,13 @@ use secrecy::ExposeSecret as _;
 
 use crate::app::App;
 use crate::config::network::networks;
-use crate::scim::resource::User;
+use crate::scim;
+use crate::scim::group::{self, Group};
+use crate::scim::resource::{Name, Resource as _, Stored, User, folded};
 use crate::scim::tokens::{self, NewToken, TokenInfo};
-use crate::scim::{self, NewUser, StoredUser};
 use crate::workspace_file::apply::Applied;
 use crate::workspace_file::change::Options;
-use crate::workspace_file::document::company::{Company, DashboardUser, Token};
+use crate::workspace_file::document::company::{Company, DashboardUser, PermissionSet, Token};
 use crate::workspace_file::error::ApplyError;
 use crate::workspace_file::plan::{Declared, Entry, Item, Plan, Steps, Target};
 use crate::workspaces::list;
@@ -37,12 +38,14 @@ pub async fn apply_company(
     // Locked until the transaction ends.
     settings::lock(&mut tx, NAME).await?;
     // Nor do requests change the users that it compares.
-    scim::lock_declared(&mut tx).await?;
+    scim::lock_declared::<Group>(&mut tx).await?;
+    scim::lock_declared::<User>(&mut tx).await?;
     let plan = CompanyPlan::make(&mut tx, company, options).await?;
     settings::put(&mut tx, NAME, &company.name).await?;
     let (now, prune) = (app.clock.now_ms(), options.prune);
     let mut to = Target { tx: &mut tx, app, workspace: 0, now, prune };
     plan.tokens.carry_out(&mut to).await?;
+    plan.sets.carry_out(&mut to).await?;
     plan.users.carry_out(&mut to).await?;
     tx.commit().await?;
     Ok(plan.finished(company))
@@ -51,6 +54,7 @@ pub async fn apply_company(
 struct CompanyPlan {
     plan: Plan,
     tokens: Steps<Token>,
+    sets: Steps<PermissionSet>,
     users: Steps<DeclaredUser>,
 }
 
@@ -74,12 +78,14 @@ impl CompanyPlan {
             return Err(ApplyError::TokenNotDeclared(other.name));
         }
         let tokens = plan.compare(&company.scim_tokens, &declared)?;
+        check_workspaces(tx, company).await?;
+        let sets = plan.compare(&company.permission_sets, &scim::list_declared(tx).await?)?;
         let users: Vec<DeclaredUser> =
             company.dashboard_users.iter().map(DashboardUser::user).map(DeclaredUser).collect();
         let stored = identified(&users, scim::list_declared(tx).await?);
-        check_users(tx, company, &users, &stored, options).await?;
+        check_users(tx, &users, &stored, options).await?;
         let users = plan.compare(&users, &stored)?;
-        Ok(Self { plan, tokens, users })
+        Ok(Self { plan, tokens, sets, users })
     }
 
     fn finished(self, company: &Company) -> Applied {
@@ -114,7 +120,14 @@ impl Declared for Token {
         if !is.has_secret(self.secret.expose_secret()) {
             return Ok(Some("new secret; the previous one is revoked".into()));
         }
-        Ok((is.allow != self.allow).then(|| format!("from {}", networks(&self.allow))))
+        let mut changes = Vec::new();
+        if is.allow != self.allow {
+            changes.push(format!("from {}", networks(&self.allow)));
+        }
+        if is.requires_origin != self.require_origin {
+            changes.push(format!("require_origin {}", self.require_origin));
+        }
+        Ok((!changes.is_empty()).then(|| changes.join(", ")))
     }
 
     /// A secret can move to another name.
@@ -126,11 +139,12 @@ impl Declared for Token {
     }
 
     async fn put(&self, is: Option<&TokenInfo>, to: &mut Target<'_>) -> Result<(), ApplyError> {
-        let Self { name, secret, allow } = self;
+        let Self { name, secret, allow, require_origin: requires_origin } = self;
+        let requires_origin = *requires_origin;
         if let Some(is) = is.filter(|is| is.has_secret(secret.expose_secret())) {
-            return Ok(tokens::allow(to.tx, is.id, allow).await?);
+            return Ok(tokens::update(to.tx, is.id, allow, requires_origin).await?);
         }
-        let token = NewToken { name, allow, declared: true };
+        let token = NewToken { name, allow, requires_origin, declared: true };
         tokens::create_with_secret(to.tx, &to.app.clock, token, secret.expose_secret())
             .await
             .map_err(|error| ApplyError::Token { name: name.clone(), error })?;
@@ -145,17 +159,60 @@ impl Declared for Token {
     }
 }
 
+impl Item for PermissionSet {
+    fn entry(&self) -> Entry {
+        Entry::new(&folded(&self.name), format!("permission_set {}", self.name), String::new())
+    }
+}
+
+impl Item for Stored<Group> {
+    fn entry(&self) -> Entry {
+        let name = &self.value.display_name;
+        Entry::new(&self.value.key(), format!("permission_set {name}"), String::new())
+    }
+}
+
+impl Declared for PermissionSet {
+    type Stored = Stored<Group>;
+
+    fn difference(&self, is: &Self::Stored, _: &mut Plan) -> Result<Option<String>, ApplyError> {
+        let fields = [
+            ("name", is.value.display_name != self.name),
+            ("permissions", is.value.permissions.as_ref() != Some(&self.permissions.granted())),
+        ];
+        let differing = fields.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name);
+        let differing: Vec<&str> = differing.collect();
+        Ok((!differing.is_empty()).then(|| differing.join(", ")))
+    }
+
+    async fn put(&self, _: Option<&Self::Stored>, to: &mut Target<'_>) -> Result<(), ApplyError> {
+        Ok(group::declare(to.tx, &self.name, self.permissions.granted(), to.now).await?)
+    }
+
+    async fn delete(is: &Self::Stored, to: &mut Target<'_>) -> Result<(), ApplyError> {
+        Ok(group::undeclare(to.tx, &is.value.key(), to.now).await?)
+    }
+}
+
 /// A user as the file declares it.
 #[derive(Clone)]
 struct DeclaredUser(User);
 
 impl DeclaredUser {
     /// The new stored user.
-    fn after(&self, is: &StoredUser) -> StoredUser {
-        // Not in the file.
-        let (external_id, active) = (is.user.external_id.clone(), is.user.active);
-        let user = User { external_id, active, ..self.0.clone() };
-        StoredUser { user, declared_key: Some(self.0.key()), ..is.clone() }
+    fn after(&self, is: &Stored<User>) -> Stored<User> {
+        // The rest is not in the file.
+        let new = self.0.clone();
+        let others = is.value.name.as_ref().map(|name| name.others.clone()).unwrap_or_default();
+        let name = Name { others, ..new.name.unwrap_or_default() };
+        let value = User {
+            user_name: new.user_name,
+            name: (name != Name::default()).then_some(name),
+            department: new.department,
+            permissions: new.permissions,
+            ..is.value.clone()
+        };
+        Stored { value, declared_key: Some(self.0.key()), ..is.clone() }
     }
 }
 
@@ -163,7 +220,7 @@ impl DeclaredUser {
 #[derive(Clone)]
 struct IdentifiedUser {
     key: String,
-    is: StoredUser,
+    is: Stored<User>,
 }
 
 impl Item for DeclaredUser {
@@ -174,7 +231,7 @@ impl Item for DeclaredUser {
 
 impl Item for IdentifiedUser {
     fn entry(&self) -> Entry {
-        Entry::new(&self.key, format!("dashboard_user {}", self.is.user.user_name), String::new())
+        Entry::new(&self.key, format!("dashboard_user {}", self.is.value.user_name), String::new())
     }
 }
 
@@ -189,10 +246,10 @@ impl Declared for DeclaredUser {
         let (is, new) = (&stored.is, self.after(&stored.is));
         let fields = [
             ("name in the file", is.declared_key != new.declared_key),
-            ("user_name", is.user.user_name != new.user.user_name),
-            ("name", is.user.name != new.user.name),
-            ("department", is.user.department != new.user.department),
-            ("permissions", is.user.permissions != new.user.permissions),
+            ("user_name", is.value.user_name != new.value.user_name),
+            ("name", is.value.name != new.value.name),
+            ("department", is.value.department != new.value.department),
+            ("permissions", is.value.permissions != new.value.permissions),
         ];
         let differing = fields.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name);
         Ok((*is != new).then(|| differing.collect::<Vec<_>>().join(", ")))
@@ -200,7 +257,7 @@ impl Declared for DeclaredUser {
 
     /// Two users can change names with each other.
     async fn give_up(&self, stored: &Self::Stored, to: &mut Target<'_>) -> Result<(), ApplyError> {
-        if stored.is.user.key() != self.0.key() {
+        if stored.is.value.key() != self.0.key() {
             scim::free_name(to.tx, stored.is.id).await?;
         }
         Ok(())
@@ -213,11 +270,11 @@ impl Declared for DeclaredUser {
     ) -> Result<(), ApplyError> {
         match stored {
             None => {
-                scim::insert(to.tx, NewUser { user: &self.0, declared: true }, to.now).await?;
+                scim::insert(to.tx, &self.0, true, to.now).await?;
             }
             Some(stored) => {
                 let after = self.after(&stored.is);
-                let user = after.user.clone();
+                let user = after.value.clone();
                 scim::update(to.tx, after, user, to.now).await?;
             }
         }
@@ -225,7 +282,8 @@ impl Declared for DeclaredUser {
     }
 
     async fn delete(stored: &Self::Stored, to: &mut Target<'_>) -> Result<(), ApplyError> {
-        Ok(scim::delete(to.tx, stored.is.id).await?)
+        User::unlink(to.tx, stored.is.id, to.now).await?;
+        Ok(scim::delete(to.tx, stored.is.clone(), to.now).await?)
     }
 }
 
@@ -234,7 +292,7 @@ impl Declared for DeclaredUser {
 /// The key is the name with which a user was declared, even after a change over SCIM. A name that
 /// was never declared identifies its current user, so that the file can follow such a change. All
 /// others were removed from the file.
-fn identified(declared: &[DeclaredUser], stored: Vec<StoredUser>) -> Vec<IdentifiedUser> {
+fn identified(declared: &[DeclaredUser], stored: Vec<Stored<User>>) -> Vec<IdentifiedUser> {
     let names: HashSet<String> = declared.iter().map(DeclaredUser::key).collect();
     let (known, others): (Vec<_>, Vec<_>) = stored
         .into_iter()
@@ -244,7 +302,7 @@ fn identified(declared: &[DeclaredUser], stored: Vec<StoredUser>) -> Vec<Identif
         .map(|is| IdentifiedUser { key: is.declared_key.clone().unwrap_or_default(), is })
         .collect();
     for is in others {
-        let key = is.user.key();
+        let key = is.value.key();
         let is_free = !identified.iter().any(|other| other.key == key);
         // A name has no control characters.
         let key = if is_free && names.contains(&key) { key } else { format!("\n{}", is.id) };
@@ -253,29 +311,35 @@ fn identified(declared: &[DeclaredUser], stored: Vec<StoredUser>) -> Vec<Identif
     identified
 }
 
-/// Refuses users of workspaces that do not exist, and names that others have and keep.
+/// Refuses permissions in workspaces that do not exist.
+async fn check_workspaces(tx: &mut Tx, company: &Company) -> Result<(), ApplyError> {
+    let workspaces = list(tx).await?;
+    let is_workspace = |name: &String| {
+        company.same_file.contains(name) || workspaces.iter().any(|is| is.name == *name)
+    };
+    let users = company.dashboard_users.iter();
+    let users = users.map(|user| (format!("dashboard_user {}", user.user_name), &user.permissions));
+    let sets = company.permission_sets.iter();
+    let sets = sets.map(|set| (format!("permission_set {}", set.name), &set.permissions));
+    for (what, permissions) in users.chain(sets) {
+        let mut names = permissions.workspaces.iter().map(|one| &one.workspace);
+        if let Some(unknown) = names.find(|name| !is_workspace(name)) {
+            return Err(ApplyError::NoWorkspace { what, workspace: unknown.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses names that others have and keep.
 async fn check_users(
     tx: &mut Tx,
-    company: &Company,
     users: &[DeclaredUser],
     stored: &[IdentifiedUser],
     options: Options,
 ) -> Result<(), ApplyError> {
-    let workspaces = list(tx).await?;
     for DeclaredUser(new) in users {
-        let groups = new.permissions.iter().flat_map(|permissions| &permissions.app_group);
-        let mut names = groups.map(|group| &group.app_group_name);
-        let is_workspace = |name: &String| {
-            company.same_file.contains(name) || workspaces.iter().any(|is| is.name == *name)
-        };
-        if let Some(unknown) = names.find(|name| !is_workspace(name)) {
-            return Err(ApplyError::NoWorkspace {
-                user: new.user_name.clone(),
-                workspace: unknown.clone(),
-            });
-        }
         let key = new.key();
-        let has_name = |other: &&IdentifiedUser| other.is.user.key() == key;
+        let has_name = |other: &&IdentifiedUser| other.is.value.key() == key;
         let is_free = stored.iter().find(has_name).is_some_and(|other| {
             let is_gone = !users.iter().any(|new| new.key() == other.key);
             if is_gone { options.prune } else { true }

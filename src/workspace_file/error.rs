@@ -37,8 +37,8 @@ pub enum ApplyError {
          over SCIM first, or remove it from the file"
     )]
     UserNotDeclared(String),
-    #[error("dashboard_user {user}: unknown workspace {workspace}")]
-    NoWorkspace { user: String, workspace: String },
+    #[error("{what}: unknown workspace {workspace}")]
+    NoWorkspace { what: String, workspace: String },
     #[error("storage.{kind}: {error}")]
     Probe { kind: &'static str, error: ObjectError },
     #[error(transparent)]

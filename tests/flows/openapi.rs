@@ -769,51 +769,12 @@ async fn scim(world: &World, seen: &mut Seen) {
             },
         })
     };
-    let users = || world.scim(Method::POST, "/Users");
-    let made = users().json(&user("ann@acme.example")).header("idempotency-key", "a");
-    let made = seen.see(made, 201).await;
-    seen.see(users().json(&user("ann@acme.example")), 409).await;
-    seen.see(users().json(&user("b@acme.example")).header("idempotency-key", "a"), 422).await;
-    let bob = seen.see(users().json(&user("bob@acme.example")), 201).await;
-    let at = |user: &Answer| format!("/Users/{}", user.body["id"].as_str().unwrap());
-    let (ann, bob, nobody) = (at(&made), at(&bob), format!("/Users/{UNKNOWN}"));
-    seen.see(get("/Users?count=1&filter=userName%20sw%20%22a%22"), 200).await;
-    for wrong in ["filter=x", "count=1&count=1", "attributes=id&excludedAttributes=id"] {
-        seen.see(get(&format!("/Users?{wrong}")), 400).await;
-    }
-    seen.see(get(&format!("{ann}?attributes=meta.location")), 200).await;
-    seen.see(get(&ann).header("if-none-match", "*"), 304).await;
-    seen.see(get(&nobody), 404).await;
-    seen.see(world.keyed(Method::GET, &format!("/scim/v2{ann}")), 400).await;
-    let patch = json!({
-        "schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"],
-        "Operations": [{ "op": "replace", "path": "userName", "value": "bob@acme.example" }],
-    });
-    let mut good = patch.clone();
-    good["Operations"][0]["value"] = "ann2@acme.example".into();
-    for (method, body, good) in [
-        (Method::PUT, user("bob@acme.example"), user("ann@acme.example")),
-        (Method::PATCH, patch, good),
-    ] {
-        let change = |path: &str| world.scim(method.clone(), path);
-        seen.see(change(&ann).json(&good), 200).await;
-        seen.see(change(&ann).json(&body), 409).await;
-        seen.see(change(&ann).json(&json!({})), 400).await;
-        seen.see(change(&nobody).json(&good), 404).await;
-        seen.see(change(&ann).json(&good).header("if-match", "\"0\""), 412).await;
-        if method == Method::PATCH {
-            seen.see(change(&ann).json(&good).header("idempotency-key", "p"), 200).await;
-            seen.see(change(&ann).json(&body).header("idempotency-key", "p"), 422).await;
-        }
-    }
-    let delete = |path: &str| world.scim(Method::DELETE, path);
-    seen.see(world.keyed(Method::DELETE, &format!("/scim/v2{bob}")), 400).await;
-    seen.see(delete(&bob).header("if-match", "\"0\""), 412).await;
-    seen.see(delete(&bob), 204).await;
-    seen.see(delete(&bob), 404).await;
+    let group = |name: &str| json!({ "schemas": ["urn:ietf:params:scim:schemas:core:2.0:Group"], "displayName": name });
+    scim_resources(world, seen, "/Users", "userName", user).await;
+    scim_resources(world, seen, "/Groups", "displayName", group).await;
     let search =
         json!({ "schemas": ["urn:ietf:params:scim:api:messages:2.0:SearchRequest"], "count": 1.0 });
-    for path in ["/.search", "/Users/.search"] {
+    for path in ["/.search", "/Users/.search", "/Groups/.search"] {
         seen.see(world.scim(Method::POST, path).json(&search), 200).await;
     }
     for path in ["/ServiceProviderConfig", "/ResourceTypes", "/ResourceTypes/User", "/Schemas"] {
@@ -824,4 +785,70 @@ async fn scim(world: &World, seen: &mut Seen) {
         seen.see(get(&format!("{list}?filter=x")), 403).await;
         seen.see(get(&format!("{list}/none")), 404).await;
     }
+}
+
+/// The requests about one kind of resources; `key` is the attribute with their names.
+async fn scim_resources(
+    world: &World,
+    seen: &mut Seen,
+    endpoint: &str,
+    key: &str,
+    one: impl Fn(&str) -> Value,
+) {
+    let get = |path: &str| world.scim(Method::GET, path);
+    let create = || world.scim(Method::POST, endpoint);
+    let made =
+        create().json(&one("ann@acme.example")).header("idempotency-key", format!("a{endpoint}"));
+    let made = seen.see(made, 201).await;
+    seen.see(create().json(&one("ann@acme.example")), 409).await;
+    seen.see(
+        create().json(&one("b@acme.example")).header("idempotency-key", format!("a{endpoint}")),
+        422,
+    )
+    .await;
+    let bob = seen.see(create().json(&one("bob@acme.example")), 201).await;
+    let at = |one: &Answer| format!("{endpoint}/{}", one.body["id"].as_str().unwrap());
+    let (ann, bob, nobody) = (at(&made), at(&bob), format!("{endpoint}/{UNKNOWN}"));
+    seen.see(get(&format!("{endpoint}?count=1&filter={key}%20sw%20%22a%22")), 200).await;
+    for wrong in ["filter=x", "count=1&count=1", "attributes=id&excludedAttributes=id"] {
+        seen.see(get(&format!("{endpoint}?{wrong}")), 400).await;
+    }
+    seen.see(get(&format!("{ann}?attributes=meta.location")), 200).await;
+    seen.see(get(&ann).header("if-none-match", "*"), 304).await;
+    seen.see(get(&nobody), 404).await;
+    seen.see(world.keyed(Method::GET, &format!("/scim/v2{ann}")), 400).await;
+    let patch = json!({
+        "schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"],
+        "Operations": [{ "op": "replace", "path": key, "value": "bob@acme.example" }],
+    });
+    let mut good = patch.clone();
+    good["Operations"][0]["value"] = "ann2@acme.example".into();
+    for (method, body, good) in [
+        (Method::PUT, one("bob@acme.example"), one("ann@acme.example")),
+        (Method::PATCH, patch, good),
+    ] {
+        let change = |path: &str| world.scim(method.clone(), path);
+        seen.see(change(&ann).json(&good), 200).await;
+        seen.see(change(&ann).json(&body), 409).await;
+        seen.see(change(&ann).json(&json!({})), 400).await;
+        seen.see(change(&nobody).json(&good), 404).await;
+        seen.see(change(&ann).json(&good).header("if-match", "\"0\""), 412).await;
+        if method == Method::PATCH {
+            seen.see(
+                change(&ann).json(&good).header("idempotency-key", format!("p{endpoint}")),
+                200,
+            )
+            .await;
+            seen.see(
+                change(&ann).json(&body).header("idempotency-key", format!("p{endpoint}")),
+                422,
+            )
+            .await;
+        }
+    }
+    let delete = |path: &str| world.scim(Method::DELETE, path);
+    seen.see(world.keyed(Method::DELETE, &format!("/scim/v2{bob}")), 400).await;
+    seen.see(delete(&bob).header("if-match", "\"0\""), 412).await;
+    seen.see(delete(&bob), 204).await;
+    seen.see(delete(&bob), 404).await;
 }

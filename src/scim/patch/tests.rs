@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::scim::schema::USERS;
 
 const ACME: &str = "0b0a";
 
@@ -26,8 +27,8 @@ fn user() -> Value {
 fn patched(operations: Value) -> Result<Value, ScimError> {
     let body = json!({ "schemas": [PATCH], "Operations": operations });
     let (Value::Object(body), Value::Object(mut user)) = (body, user()) else { panic!() };
-    Patch::read(body)?.apply(&mut user)?;
-    schema::read_user(user).map(Value::from)
+    Patch::read(body, &USERS)?.apply(&mut user)?;
+    USERS.read(user).map(Value::from)
 }
 
 /// The user after one operation, which leaves all but `changed` as it was.
@@ -81,13 +82,13 @@ fn single_values_are_set_and_taken_away() {
             let by_path = json!({ "op": op, "path": path, "value": "CRM" });
             becomes(by_path, "/department", crm.clone());
             becomes(json!({ "op": op, "value": { path: "CRM" } }), "/department", crm.clone());
-            let members = json!({ "department": "CRM", "manager": "x" });
+            let members = json!({ "department": "CRM", "other": "x" });
             let by_schema = json!({ "op": op, "path": schema, "value": members });
             becomes(by_schema, "/department", crm.clone());
             becomes(json!({ "op": op, "value": { schema: members } }), "/department", crm);
         }
         becomes(
-            json!({ "op": op, "value": { "name.givenName": "Bo", "name.middleName": "x" } }),
+            json!({ "op": op, "value": { "name.givenName": "Bo", "name.other": "x" } }),
             "/name/givenName",
             json!("Bo"),
         );
@@ -213,10 +214,7 @@ fn what_is_wrong_is_told_by_its_kind() {
     for (operation, expected) in [
         (json!(1), InvalidSyntax),
         (json!({ "op": "move", "path": "name" }), InvalidSyntax),
-        (
-            json!({ "op": "remove", "path": "permissions.companyPermissions", "value": ["a"] }),
-            InvalidSyntax,
-        ),
+        (json!({ "op": "remove", "path": "department", "value": "CRM" }), InvalidSyntax),
         (json!({ "op": "remove" }), NoTarget),
         (
             json!({ "op": "add", "path": "permissions.appGroup[appGroupName eq \"x\"].team", "value": [] }),
@@ -233,24 +231,20 @@ fn what_is_wrong_is_told_by_its_kind() {
         (json!({ "op": "add", "path": "lastSignInAt", "value": "x" }), Mutability),
         (json!({ "op": "add", "path": 7, "value": "x" }), InvalidPath),
         (json!({ "op": "add", "path": "", "value": "x" }), InvalidPath),
-        (json!({ "op": "add", "path": "nickName", "value": "x" }), InvalidPath),
-        (json!({ "op": "add", "path": "name.middleName", "value": "x" }), InvalidPath),
+        (json!({ "op": "add", "path": "nobody", "value": "x" }), InvalidPath),
+        (json!({ "op": "add", "path": "name.other", "value": "x" }), InvalidPath),
         (json!({ "op": "add", "path": "name..givenName", "value": "x" }), InvalidPath),
-        (
-            json!({ "op": "add", "path": "urn:x:schemas:acme:2.0:User:name", "value": "x" }),
-            InvalidPath,
-        ),
         (
             json!({ "op": "add", "path": format!("{}:userName.x", schema::USER), "value": "x" }),
             InvalidPath,
         ),
         (json!({ "op": "add", "value": { "name[givenName eq \"Ann\"]": "x" } }), InvalidPath),
-        (json!({ "op": "remove", "path": schema::ENTERPRISE }), NoTarget),
+        (json!({ "op": "remove", "path": schema::USER }), NoTarget),
         (json!({ "op": "add", "path": "department.x", "value": "x" }), InvalidPath),
         (json!({ "op": "add", "path": "name[givenName eq \"Ann\"]", "value": "x" }), InvalidPath),
         (
             json!({ "op": "add", "path": "permissions.appGroup[x eq \"y\"]", "value": "x" }),
-            InvalidPath,
+            InvalidFilter,
         ),
         (
             json!({ "op": "add", "path": "permissions.appGroup[appGroupId eq \"y\"", "value": "x" }),
@@ -261,7 +255,7 @@ fn what_is_wrong_is_told_by_its_kind() {
             InvalidPath,
         ),
         (
-            json!({ "op": "add", "path": "permissions.appGroup[appGroupId pr]", "value": "x" }),
+            json!({ "op": "add", "path": "permissions.appGroup[appGroupId is]", "value": "x" }),
             InvalidFilter,
         ),
         (json!({ "op": "add", "path": "department" }), InvalidValue),
@@ -292,7 +286,60 @@ fn what_is_wrong_is_told_by_its_kind() {
     let Value::Object(body) = json!({ "Operations": [{ "op": "remove", "path": "name" }] }) else {
         panic!()
     };
-    assert!(Patch::read(body).is_err(), "it does not say what it is");
+    assert!(Patch::read(body, &USERS).is_err(), "it does not say what it is");
+}
+
+#[test]
+fn identity_providers_write_their_forms() {
+    let work = json!([{ "type": "work", "value": "a@acme.example" }]);
+    for op in ["Add", "Replace"] {
+        becomes(
+            json!({ "op": op, "path": "emails[type eq \"work\"].value", "value": "a@acme.example" }),
+            "/emails",
+            work.clone(),
+        );
+        becomes(
+            json!({ "op": op, "value": {
+                "emails[type eq \"work\"].value": "a@acme.example", "id": "x", "nobody": "x",
+            } }),
+            "/emails",
+            work.clone(),
+        );
+        becomes(
+            json!({ "op": op, "path": "roles[primary eq \"True\"].value", "value": "admin" }),
+            "/roles",
+            json!([{ "primary": true, "value": "admin" }]),
+        );
+        let extension = format!("/{}", schema::ENTERPRISE);
+        let manager = format!("{}:manager", schema::ENTERPRISE);
+        becomes(
+            json!({ "op": op, "path": manager, "value": "7" }),
+            &extension,
+            json!({ "manager": { "value": "7" } }),
+        );
+        becomes(
+            json!({ "op": op, "value": { format!("{manager}.displayName"): "Bo" } }),
+            &extension,
+            json!({ "manager": { "displayName": "Bo" } }),
+        );
+        // Attributes of schemas that Longshore does not have.
+        for foreign in ["urn:x:schemas:acme:2.0:User:name", "urn:x:acme"] {
+            becomes(json!({ "op": op, "path": foreign, "value": "x" }), "/none", Value::Null);
+        }
+    }
+    becomes(
+        json!({ "op": "Remove", "path": "permissions.companyPermissions", "value": ["a", "z"] }),
+        "/permissions/companyPermissions",
+        json!(["b"]),
+    );
+    becomes(json!({ "op": "remove", "path": schema::ENTERPRISE }), "/none", Value::Null);
+    let two = json!([
+        { "op": "add", "path": "emails", "value": [{ "value": "a", "type": "x" }, { "value": "b" }] },
+        { "op": "replace", "path": "emails[value eq \"A\"].type", "value": "work" },
+        { "op": "remove", "path": "emails", "value": [{ "value": "b" }] },
+        { "op": "replace", "path": "emails[type eq \"work\"].value", "value": "c" },
+    ]);
+    assert_eq!(patched(two).unwrap()["emails"], json!([{ "value": "c", "type": "work" }]));
 }
 
 proptest! {

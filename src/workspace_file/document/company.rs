@@ -22,6 +22,10 @@ pub struct Company {
     /// Users of the dashboard, in addition to those created over SCIM.
     #[serde(default)]
     pub(crate) dashboard_users: Vec<DashboardUser>,
+    /// What the members of groups may do. If there are any, identity providers can only create
+    /// groups with the name of one.
+    #[serde(default)]
+    pub(crate) permission_sets: Vec<PermissionSet>,
     /// The workspaces that the same file declares.
     #[serde(skip)]
     pub(crate) same_file: Vec<String>,
@@ -42,6 +46,14 @@ pub(crate) struct Token {
     #[serde(default, deserialize_with = "list::<Network, _>")]
     #[schemars(with = "Vec<String>")]
     pub allow: Vec<IpNet>,
+    /// Whether requests about users and groups need the header `X-Request-Origin`. Okta and
+    /// Microsoft Entra do not send it.
+    #[serde(default = "yes")]
+    pub require_origin: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A user of the dashboard.
@@ -61,8 +73,19 @@ pub(crate) struct DashboardUser {
     pub permissions: Permissions,
 }
 
+/// A permission set, which is a group of SCIM.
+#[derive(Clone, Deserialize, JsonSchema)]
+pub(crate) struct PermissionSet {
+    /// The `displayName` of the group; no two sets have the same, in upper or lower case.
+    #[serde(deserialize_with = "one::<Name, _>")]
+    pub name: String,
+    /// What the members of the group may do.
+    #[serde(default)]
+    pub permissions: Permissions,
+}
+
 /// What a user may do.
-#[derive(Default, Deserialize, JsonSchema)]
+#[derive(Clone, Default, Deserialize, JsonSchema)]
 pub(crate) struct Permissions {
     /// In all of the company.
     #[serde(default, deserialize_with = "list::<Name, _>")]
@@ -73,7 +96,7 @@ pub(crate) struct Permissions {
 }
 
 /// What a user may do in a workspace.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 pub(crate) struct WorkspacePermissions {
     /// The name of an existing workspace, or of one in the same file.
     #[serde(deserialize_with = "one::<WorkspaceName, _>")]
@@ -85,7 +108,7 @@ pub(crate) struct WorkspacePermissions {
 }
 
 /// A team: its id, its name or both, and what the user may do in it.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 pub(crate) struct Team {
     #[serde(default, deserialize_with = "optional::<Name, _>")]
     pub id: Option<String>,
@@ -100,17 +123,29 @@ impl DashboardUser {
     pub(crate) fn user(&self) -> User {
         let (given_name, family_name) = (self.given_name.clone(), self.family_name.clone());
         let has_name = given_name.is_some() || family_name.is_some();
-        let permissions = resource::Permissions {
-            company_permissions: self.permissions.company.clone(),
-            app_group: self.permissions.workspaces.iter().map(app_group).collect(),
-        };
+        let permissions = self.permissions.granted();
         User {
             user_name: self.user_name.clone(),
             external_id: None,
-            name: has_name.then_some(resource::Name { given_name, family_name }),
+            name: has_name.then_some(resource::Name {
+                given_name,
+                family_name,
+                ..resource::Name::default()
+            }),
             active: Some(true),
             department: self.department.clone(),
             permissions: Some(permissions).filter(|all| *all != resource::Permissions::default()),
+            ..User::default()
+        }
+    }
+}
+
+impl Permissions {
+    /// As SCIM has them.
+    pub(crate) fn granted(&self) -> resource::Permissions {
+        resource::Permissions {
+            company_permissions: self.company.clone(),
+            app_group: self.workspaces.iter().map(app_group).collect(),
         }
     }
 }

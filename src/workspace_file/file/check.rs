@@ -14,7 +14,7 @@ use crate::catalogs::MAX_FIELDS;
 use crate::messages::personalization::NAMES;
 use crate::scim::resource::folded;
 use crate::tracking::is_field;
-use crate::workspace_file::document::company::Company;
+use crate::workspace_file::document::company::{Company, Permissions};
 use crate::workspace_file::document::{Declaration, DeclaredCampaign, Place, Storage};
 use crate::workspace_file::values::Currency;
 use crate::workspaces::Budget;
@@ -326,16 +326,26 @@ pub(super) fn company(is: &Company, document: &mut Document<'_>) {
     credentials(document, "scim_tokens", tokens);
     let names = is.dashboard_users.iter().map(|user| folded(&user.user_name));
     document.distinct(&steps!["dashboard_users"], "user_name", names);
+    let names = is.permission_sets.iter().map(|set| folded(&set.name));
+    document.distinct(&steps!["permission_sets"], "name", names);
     for (i, user) in is.dashboard_users.iter().enumerate() {
-        let workspaces = &user.permissions.workspaces;
         let path = steps!["dashboard_users", i, "permissions", "workspaces"];
-        document.distinct(&path, "workspace", workspaces.iter().map(|one| &one.workspace));
-        for (w, workspace) in workspaces.iter().enumerate() {
-            for (t, team) in workspace.teams.iter().enumerate() {
-                if team.id.is_none() && team.name.is_none() {
-                    let path = [&path[..], &steps![w, "teams", t, "id"]].concat();
-                    document.refuse(&path, "a team needs an id or a name");
-                }
+        permissions(&user.permissions, &path, document);
+    }
+    for (i, set) in is.permission_sets.iter().enumerate() {
+        let path = steps!["permission_sets", i, "permissions", "workspaces"];
+        permissions(&set.permissions, &path, document);
+    }
+}
+
+/// The permissions in the workspaces at a path.
+fn permissions(is: &Permissions, path: &[String], document: &mut Document<'_>) {
+    document.distinct(path, "workspace", is.workspaces.iter().map(|one| &one.workspace));
+    for (w, workspace) in is.workspaces.iter().enumerate() {
+        for (t, team) in workspace.teams.iter().enumerate() {
+            if team.id.is_none() && team.name.is_none() {
+                let path = [path, &steps![w, "teams", t, "id"]].concat();
+                document.refuse(&path, "a team needs an id or a name");
             }
         }
     }

@@ -8,8 +8,8 @@ use futures::future::join_all;
 use longshore::app::App;
 use longshore::gateway::idempotency::{self, Answer, IdempotencyKey};
 use longshore::gateway::{ApiError, COMPANY};
+use longshore::scim;
 use longshore::scim::resource::User;
-use longshore::scim::{self, NewUser};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
 
@@ -26,14 +26,7 @@ on_both_stores!(
 );
 
 fn user(name: &str) -> User {
-    User {
-        user_name: name.into(),
-        external_id: None,
-        name: None,
-        active: Some(true),
-        department: None,
-        permissions: None,
-    }
+    User { user_name: name.into(), active: Some(true), ..User::default() }
 }
 
 /// Makes a user and answers its id, which is another one each time; then fails if it shall.
@@ -47,7 +40,7 @@ async fn make(
     let user = user(&format!("u{}", MADE.fetch_add(1, Ordering::SeqCst)));
     idempotency::transact(app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
-            let stored = scim::insert(tx, NewUser { user: &user, declared: false }, 0).await?;
+            let stored = scim::insert(tx, &user, false, 0).await?;
             // Others come meanwhile.
             tokio::time::sleep(Duration::from_millis(20)).await;
             if fails {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use longshore::app::App;
+use longshore::scim::group::Group;
 use longshore::scim::resource::User;
 use longshore::scim::tokens::{self, NewToken};
 use longshore::workspace_file::apply::{self, Applied};
@@ -23,6 +24,7 @@ on_both_stores!(World =>
     the_file_can_follow_a_name_changed_over_scim,
     what_was_made_otherwise_is_left_alone,
     workspaces_of_permissions_are_there,
+    permission_sets_are_groups,
     the_commands_say_what_they_did,
 );
 
@@ -76,7 +78,7 @@ impl World {
 
     async fn users(&self) -> Vec<String> {
         let mut tx = self.app.store.snapshot().await.unwrap();
-        let users = scim::list_declared(&mut tx).await.unwrap();
+        let users = scim::list_declared::<User>(&mut tx).await.unwrap();
         users.into_iter().map(|user| format!("{user:?}")).collect()
     }
 
@@ -91,9 +93,9 @@ impl World {
     /// What a call over SCIM does that gives a declared user another name.
     async fn rename(&self, name: &str, new_name: &str) {
         let mut tx = self.app.store.write().await.unwrap();
-        let users = scim::list_declared(&mut tx).await.unwrap();
-        let is = users.into_iter().find(|is| is.user.user_name == name).expect(name);
-        let user = User { user_name: new_name.into(), ..is.user.clone() };
+        let users = scim::list_declared::<User>(&mut tx).await.unwrap();
+        let is = users.into_iter().find(|is| is.value.user_name == name).expect(name);
+        let user = User { user_name: new_name.into(), ..is.value.clone() };
         scim::update(&mut tx, is, user, 0).await.unwrap();
         tx.commit().await.unwrap();
     }
@@ -101,14 +103,14 @@ impl World {
     /// The declared users: id and name.
     async fn names(&self) -> Vec<(Uuid, String)> {
         let mut tx = self.app.store.snapshot().await.unwrap();
-        let users = scim::list_declared(&mut tx).await.unwrap();
-        users.into_iter().map(|is| (is.id, is.user.user_name)).collect()
+        let users = scim::list_declared::<User>(&mut tx).await.unwrap();
+        users.into_iter().map(|is| (is.id, is.value.user_name)).collect()
     }
 
     /// A user that is not declared.
     async fn make(&self, user: &User) {
         let mut tx = self.app.store.write().await.unwrap();
-        scim::insert(&mut tx, scim::NewUser { user, declared: false }, 0).await.unwrap();
+        scim::insert(&mut tx, user, false, 0).await.unwrap();
         tx.commit().await.unwrap();
     }
 }
@@ -120,10 +122,8 @@ fn user(name: &str) -> User {
     User {
         user_name: name.into(),
         external_id: Some("7".into()),
-        name: None,
         active: Some(false),
-        department: None,
-        permissions: None,
+        ..User::default()
     }
 }
 
@@ -255,7 +255,7 @@ async fn what_was_made_otherwise_is_left_alone(world: World) {
     let cy = user("cy@acme.example");
     world.make(&cy).await;
     let mut tx = world.app.store.write().await.unwrap();
-    let by_hand = NewToken { name: "by hand", allow: &[], declared: false };
+    let by_hand = NewToken { name: "by hand", allow: &[], requires_origin: true, declared: false };
     tokens::create(&mut tx, &world.app.clock, by_hand).await.unwrap();
     tx.commit().await.unwrap();
     world.apply(FILE, PRUNE).await.unwrap();
@@ -273,7 +273,7 @@ async fn what_was_made_otherwise_is_left_alone(world: World) {
 
     // Of a declared user, what the file says nothing of.
     let mut tx = world.app.store.write().await.unwrap();
-    let bo = scim::list_declared(&mut tx).await.unwrap().remove(1);
+    let bo = scim::list_declared::<User>(&mut tx).await.unwrap().remove(1);
     scim::update(&mut tx, bo, user("bo@acme.example"), 0).await.unwrap();
     tx.commit().await.unwrap();
     assert!(world.changes(FILE, PLAIN).await.is_empty());
@@ -285,6 +285,34 @@ async fn workspaces_of_permissions_are_there(world: World) {
     assert_eq!(error, "dashboard_user ann@acme.example: unknown workspace acme");
     world.apply(FILE, PLAIN).await.unwrap();
     assert!(world.changes(alone, PLAIN).await.is_empty());
+}
+
+async fn permission_sets_are_groups(world: World) {
+    let one = FILE.replace(
+        "dashboard_users:",
+        "permission_sets: [{name: Marketing, permissions: {company: [send]}}]\ndashboard_users:",
+    );
+    let changes = world.changes(&one, PLAIN).await;
+    assert!(changes.contains(&"+ permission_set Marketing".to_owned()), "{changes:?}");
+    assert!(world.changes(&one, PLAIN).await.is_empty());
+    let more = one.replace("company: [send]", "company: [send, see]");
+    assert_eq!(world.changes(&more, PLAIN).await, ["~ permission_set Marketing (permissions)"]);
+    let renamed = one.replace("name: Marketing", "name: MARKETING");
+    let changes = world.changes(&renamed, PLAIN).await;
+    assert_eq!(changes, ["~ permission_set MARKETING (name, permissions)"]);
+    let unknown = one.replace("company: [send]", "workspaces: [{workspace: none}]");
+    let error = world.apply(&unknown, PLAIN).await.err().unwrap();
+    assert_eq!(error, "permission_set Marketing: unknown workspace none");
+    let twice = one.replace("permission_sets: [", "permission_sets: [{name: marketing}, ");
+    assert!(world.apply(&twice, PLAIN).await.is_err(), "two of one name");
+    let groups = async || {
+        let mut tx = world.app.store.snapshot().await.unwrap();
+        scim::list_declared::<Group>(&mut tx).await.unwrap().len()
+    };
+    assert!(world.changes(FILE, PLAIN).await.is_empty());
+    assert_eq!(groups().await, 1);
+    assert_eq!(world.changes(FILE, PRUNE).await, ["- permission_set MARKETING"]);
+    assert_eq!(groups().await, 0);
 }
 
 async fn the_commands_say_what_they_did(world: World) {
@@ -304,11 +332,16 @@ async fn the_commands_say_what_they_did(world: World) {
     let text = run(&["apply", path]).await;
     assert!(text.contains("Acme Inc.:\n  + company") && !text.contains(SECRET), "{text}");
     assert!(run(&["apply", path]).await.contains("Acme Inc.:\n  = no changes"));
+    let okta = run(&["scim-token", "create", "--name", "okta", "--without-origin"]).await;
+    assert!(run(&["scim-token", "list", "--json"]).await.contains(r#""requires_origin":false"#));
+    assert!(run(&["scim-token", "list"]).await.contains("origin       not required"));
+    assert_eq!(run(&["scim-token", "revoke", "okta"]).await, "revoked okta\n");
+    assert!(okta.starts_with("lss_"), "{okta}");
     let secret = run(&["scim-token", "create", "--name", "cli", "--allow", "10.1.2.3/8"]).await;
     assert!(secret.starts_with("lss_"), "{secret}");
     world.comes_to(true, secret.trim()).await;
     let text = run(&["scim-token", "list", "--json"]).await;
-    assert_eq!(text.lines().count(), 2, "{text}");
+    assert_eq!(text.lines().count(), 3, "{text}");
     assert!(!text.contains(secret.trim()) && !text.contains(SECRET));
     assert!(text.contains(r#""allow":["10.0.0.0/8"]"#), "{text}");
     let text = run(&["scim-token", "list"]).await;

@@ -1,8 +1,11 @@
-"""Runs every check of scim2-tester against a service: conformance.py ADDRESS, with the token in
-SCIM_TOKEN. Prints what failed, then how many checks came to what, as JSON. Ends with 0 only when
-nothing failed and nothing was left out."""
+"""Runs every check of scim2-tester and of scim-sanity against a service: conformance.py ADDRESS, with
+the token in SCIM_TOKEN. Sends X-Request-Origin unless --without-origin follows. Prints what failed,
+then how many checks of each tool came to what, as JSON. Ends with 0 only when nothing failed and
+nothing was left out but resources that are no standard."""
 
 import collections
+import contextlib
+import io
 import json
 import os
 import sys
@@ -10,18 +13,56 @@ import sys
 from httpx2 import Client
 from scim2_client.engines.httpx2 import SyncSCIMClient
 from scim2_tester import Status, check_server
+from scim_sanity.http_client import SCIMClient
+from scim_sanity.probe.runner import run_probe
 
 address = sys.argv[1]
-headers = {
-    "Authorization": f"Bearer {os.environ['SCIM_TOKEN']}",
-    "X-Request-Origin": "conformance",
-}
-with Client(base_url=address, headers=headers, timeout=60) as client:
-    results = check_server(SyncSCIMClient(client))
+token = os.environ["SCIM_TOKEN"]
+origin = {} if "--without-origin" in sys.argv[2:] else {"X-Request-Origin": "conformance"}
 
-good = {Status.SUCCESS, Status.COMPLIANT, Status.ACCEPTABLE}
-bad = [result for result in results if result.status not in good]
-for result in bad:
-    print(result.status.name, result.title, result.reason, result.data, sep=" | ")
-print(json.dumps(collections.Counter(result.status.name for result in results)))
-sys.exit(bool(bad) or not results)
+
+def tester():
+    """The status of each check of scim2-tester, and the failures."""
+    headers = {"Authorization": f"Bearer {token}"} | origin
+    with Client(base_url=address, headers=headers, timeout=60) as client:
+        results = check_server(SyncSCIMClient(client))
+    good = {Status.SUCCESS, Status.COMPLIANT, Status.ACCEPTABLE}
+    bad = [
+        (result.status.name, result.title, result.reason, result.data)
+        for result in results
+        if result.status not in good
+    ]
+    return [result.status.name for result in results], bad
+
+
+def sanity():
+    """The same of scim-sanity, which has no option for a header."""
+    build = SCIMClient._build_headers
+    SCIMClient._build_headers = lambda self, *args, **more: build(self, *args, **more) | origin
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        run_probe(address, token=token, json_output=True, accept_side_effects=True, timeout=60)
+    results = json.loads(out.getvalue())["results"]
+    # Drafts that Longshore does not have.
+    results = [
+        result
+        for result in results
+        if not (result["status"] == "skip" and "Agent" in result["name"] + result["phase"])
+    ]
+    bad = [
+        (result["status"], result["phase"], result["name"], result["message"])
+        for result in results
+        if result["status"] != "pass"
+    ]
+    return [result["status"] for result in results], bad
+
+
+counts, failed = {}, False
+for name, run in [("scim2-tester", tester), ("scim-sanity", sanity)]:
+    statuses, bad = run()
+    for one in bad:
+        print(name, *one, sep=" | ")
+    counts[name] = collections.Counter(statuses)
+    failed = failed or bool(bad) or not statuses
+print(json.dumps(counts))
+sys.exit(failed)

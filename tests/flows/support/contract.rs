@@ -90,7 +90,10 @@ impl Contract {
             // The only parameter with slashes.
             let rest = parts.last() == Some(&"{path}") && given.len() >= parts.len();
             (rest || parts.len() == given.len())
-                && parts.iter().zip(&given).all(|(part, one)| part.starts_with('{') || part == one)
+                && parts
+                    .iter()
+                    .zip(&given)
+                    .all(|(part, one)| (part.starts_with('{') && !one.is_empty()) || part == one)
         };
         let paths = self.document["paths"].as_object().expect("paths").keys();
         let paths = paths.map(String::as_str).filter(|template| fits(template));

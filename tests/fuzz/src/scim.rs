@@ -7,11 +7,11 @@ use serde_json::json;
 use super::{Accepted, body, check_reason, check_refusal, text};
 use longshore::gateway::scim::ScimError;
 use longshore::scim::api;
-use longshore::scim::filter::{Filter, Operator};
+use longshore::scim::filter::{Filter, Scope};
 use longshore::scim::patch::Patch;
 use longshore::scim::query::{PAGE, Query};
-use longshore::scim::resource::{AppGroup, User};
-use longshore::scim::schema::{self, Attributes};
+use longshore::scim::resource::{AppGroup, Resource as _, User, Written};
+use longshore::scim::schema::{self, Attributes, USERS};
 
 /// The existing app groups.
 static GROUPS: LazyLock<[AppGroup; 2]> = LazyLock::new(|| ["acme", "beta"].map(AppGroup::of));
@@ -36,18 +36,21 @@ static ANN: LazyLock<Attributes> = LazyLock::new(|| {
 /// The body that creates or replaces a user.
 pub fn user(bytes: &[u8]) -> Option<Accepted> {
     let body = body(bytes)?;
-    let read = api::user_attributes(&body).and_then(|attributes| User::of(attributes, &*GROUPS));
+    let read = api::attributes(&body)
+        .and_then(|body| Written::of_body(body, &USERS))
+        .and_then(|written| User::of(written.attributes, &*GROUPS));
     check_user(read)
 }
 
 /// The body that changes one.
 pub fn patch(bytes: &[u8]) -> Option<Accepted> {
     let body = body(bytes)?;
-    let patched = api::attributes(&body).and_then(Patch::read).and_then(|patch| {
-        let mut ann = ANN.clone();
-        patch.apply(&mut ann)?;
-        User::of(schema::read_user(ann)?, &*GROUPS)
-    });
+    let patched =
+        api::attributes(&body).and_then(|body| Patch::read(body, &USERS)).and_then(|patch| {
+            let mut ann = ANN.clone();
+            patch.apply(&mut ann)?;
+            User::of(USERS.read(ann)?, &*GROUPS)
+        });
     check_user(patched)
 }
 
@@ -56,9 +59,9 @@ pub fn query(bytes: &[u8]) -> Option<Accepted> {
     let text = text(bytes)?;
     let read = match body(bytes) {
         Some(body) if text.starts_with('{') => {
-            api::attributes(&body).and_then(|members| Query::of_body(&members))
+            api::attributes(&body).and_then(|members| Query::of_body(&members, &USERS))
         }
-        _ => Query::of_address(text),
+        _ => Query::of_address(text, &USERS),
     };
     let query = read.map_err(check_error).ok()?;
     assert!(query.start_index >= 1 && (0..=PAGE).contains(&query.count), "{query:?}");
@@ -83,19 +86,12 @@ fn check_user(read: Result<User, ScimError>) -> Option<Accepted> {
 
 /// A filter in the standard's notation is read as the same.
 fn check_filter(filter: &Filter) {
-    let comparison = |comparison: &longshore::scim::filter::Comparison| {
-        let operator = match comparison.operator {
-            Operator::Equals => "eq",
-            Operator::Contains => "co",
-            Operator::StartsWith => "sw",
-        };
-        format!("{} {operator} {}", comparison.attribute, json!(comparison.value))
-    };
-    let comparisons: Vec<_> = filter.0.iter().map(comparison).collect();
-    if !comparisons.is_empty() {
-        let again = Filter::parse(&comparisons.join(" and "));
+    let text = filter.to_string();
+    if !text.is_empty() {
+        let again = Filter::parse(&text, Scope::Resource(&USERS));
         assert_eq!(&again.expect("a filter is read"), filter);
     }
+    let _ = filter.holds(&ANN.clone().into());
 }
 
 fn check_error(error: ScimError) {
