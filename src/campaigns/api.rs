@@ -29,7 +29,8 @@ const PAGE: i64 = 100;
 /// The last page that is queried: no page before it can be empty.
 const LAST_PAGE: i64 = i64::MAX / PAGE / 2;
 
-const TAG: Tag = Tag { name: "Campaigns", about: "Campaigns that the workspace file declares." };
+pub(super) const TAG: Tag =
+    Tag { name: "Campaigns", about: "Campaigns that the workspace file declares." };
 
 /// The routes of campaigns and Canvases.
 pub fn routes() -> Routes {

@@ -26,7 +26,6 @@ const SEGMENT: &str = "segments.details";
 /// Segments on a page.
 const PAGE: usize = 100;
 
-const CAMPAIGNS_TAG: Tag = Tag { name: "Campaigns", about: "What the workspace file declares." };
 const SEGMENTS_TAG: Tag = Tag { name: "Segments", about: "What the workspace file declares." };
 
 /// Of the examples.
@@ -49,7 +48,7 @@ fn id(query: Option<&str>, name: &str) -> Result<Option<Uuid>, String> {
 // Campaigns ----------------------------------------------------------------------------------
 
 fn describe() -> Operation {
-    Operation::new(Method::GET, "getCampaign", CAMPAIGNS_TAG, "Get a campaign")
+    Operation::new(Method::GET, "getCampaign", super::api::TAG, "Get a campaign")
         .by(Access::Key(DETAILS))
         .in_query("campaign_id", "The campaign; required.", json!({ "type": "string" }))
         .answers::<Details>(StatusCode::OK, "The campaign.")

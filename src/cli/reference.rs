@@ -11,21 +11,32 @@ use serde_json::{Map, Value};
 
 use super::CommandResult;
 use crate::config::{Config, variable};
-use crate::gateway::Code;
+use crate::gateway::{Code, openapi};
 use crate::telemetry::metrics::{GROUPS, Group};
 use crate::workspace_file::document::json_schema;
 
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The output folder
-    folder: PathBuf,
+    #[arg(required_unless_present = "openapi")]
+    folder: Option<PathBuf>,
+
+    /// Print the OpenAPI document of this version instead, with default settings
+    #[arg(long, value_parser = ["3.0", "3.1"], conflicts_with = "folder")]
+    openapi: Option<String>,
 }
 
 pub fn run(arguments: &Arguments) -> CommandResult {
-    for (name, text) in pages() {
-        std::fs::write(arguments.folder.join(name), text)?;
+    match &arguments.openapi.as_deref() {
+        None => {}
+        Some("3.0") => println!("{}", openapi::plain(&api::DOCUMENT)),
+        Some(_) => println!("{}", *api::DOCUMENT),
     }
-    for entry in std::fs::read_dir(arguments.folder.join("api"))? {
+    let Some(folder) = &arguments.folder else { return Ok(()) };
+    for (name, text) in pages() {
+        std::fs::write(folder.join(name), text)?;
+    }
+    for entry in std::fs::read_dir(folder.join("api"))? {
         let path = entry?.path();
         let page = std::fs::read_to_string(&path)?;
         let page = api::renewed(&page).map_err(|error| format!("{}: {error}", path.display()))?;

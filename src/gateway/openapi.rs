@@ -1,5 +1,5 @@
-//! The API as OpenAPI 3.1, generated and served: `GET /openapi.json` for programs, `GET /docs` for
-//! people.
+//! The API as OpenAPI, generated and served: `GET /openapi.json` (3.1) for validators and tests,
+//! `GET /openapi-3.0.json` for code generators, `GET /docs` for people.
 //!
 //! Each route is declared together with the description of its methods ([`Routes::route`]), so the
 //! document is complete. Its content comes from the code that checks requests: limits are the same
@@ -10,6 +10,7 @@ mod access;
 mod document;
 mod operation;
 mod page;
+mod plain;
 mod samples;
 mod webhook;
 
@@ -22,6 +23,7 @@ use serde_json::Value;
 
 pub use access::Access;
 pub use operation::{Operation, Tag};
+pub use plain::plain;
 pub use webhook::{SENT_TO_OTHERS, Webhook};
 
 use crate::app::App;
@@ -101,13 +103,19 @@ fn own_routes(document: &Value) -> Routes {
     };
     let nothing = HeaderValue::from_static("default-src 'none'");
     let json = Static::new("application/json", document.to_string());
+    let plain = Static::new("application/json", plain(document).to_string());
     let html = Static::new("text/html; charset=utf-8", page::html());
     let script = Static::compressed("text/javascript; charset=utf-8", page::SCRIPT_GZIP);
     Routes::new()
         .route(
             "/openapi.json",
-            serve(json, CONTENT_SECURITY_POLICY, nothing),
+            serve(json, CONTENT_SECURITY_POLICY, nothing.clone()),
             [document_operation()],
+        )
+        .route(
+            "/openapi-3.0.json",
+            serve(plain, CONTENT_SECURITY_POLICY, nothing),
+            [plain_operation()],
         )
         .route("/docs", serve(html, CONTENT_SECURITY_POLICY, page::policy()), [page_operation()])
         .route(
@@ -123,11 +131,16 @@ impl From<Routes> for Router<App> {
     }
 }
 
-/// A document as the OpenAPI Specification 3.1 has it.
+/// A document as the OpenAPI Specification has it.
 #[derive(JsonSchema)]
 #[schemars(with = "Value", extend(
     "type" = "object",
-    "properties" = { "openapi": { "type": "string", "pattern": r"^3\.1\.[0-9]+$" } },
+    "properties" = {
+        "openapi": { "type": "string", "pattern": r"^3\.[01]\.[0-9]+$" },
+        "info": { "type": "object" },
+        "paths": { "type": "object" },
+        "components": { "type": "object" },
+    },
     "required" = ["openapi", "info", "paths", "components"],
     "additionalProperties" = true,
 ))]
@@ -141,6 +154,15 @@ struct Page;
 fn document_operation() -> Operation {
     Operation::new(Method::GET, "openapi", TAG, "This document")
         .about("The API as OpenAPI 3.1, generated from the code.")
+        .answers::<OpenApi>(StatusCode::OK, "The document.")
+}
+
+fn plain_operation() -> Operation {
+    Operation::new(Method::GET, "openapi30", TAG, "This document, for code generators")
+        .about(
+            "The API as OpenAPI 3.0. It has the same operations, fields and types, without the \
+             conditions and patterns that only validators use, and without outgoing requests.",
+        )
         .answers::<OpenApi>(StatusCode::OK, "The document.")
 }
 

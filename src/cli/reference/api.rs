@@ -30,7 +30,8 @@ const DEPTH: usize = 3;
 /// Values of an enumeration that a table shows.
 const VALUES: usize = 12;
 
-static DOCUMENT: LazyLock<Value> =
+/// The API's document, with default settings.
+pub static DOCUMENT: LazyLock<Value> =
     LazyLock::new(|| crate::cli::routes().document(&Config::default()));
 
 /// A page with its generated sections as the code has them now.

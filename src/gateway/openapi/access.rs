@@ -134,8 +134,8 @@ fn limit_in_words(limit: Limit) -> String {
     let requests = kit::words::count(limit.requests.into(), "request");
     match limit.seconds {
         60 => format!("{requests} a minute"),
-        3_600 => format!("{requests} requests per hour"),
+        3_600 => format!("{requests} an hour"),
         86_400 => format!("{requests} a day"),
-        seconds => format!("{requests} requests in {seconds} seconds"),
+        seconds => format!("{requests} in {seconds} seconds"),
     }
 }

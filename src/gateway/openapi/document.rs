@@ -229,6 +229,7 @@ impl Writer {
             "tags": [webhook.tag.name],
             "summary": webhook.summary,
             "description": webhook.about,
+            "security": [{ "Signature": [] }],
             "parameters": webhook::parameters(),
             "requestBody": { "required": true, "content": { "application/json": media } },
             "responses": answers,
@@ -430,6 +431,9 @@ fn as_answered(schema: &mut Schema) {
             kinds.retain(|kind| kind != "null");
             if let [kind] = kinds.as_slice() {
                 member["type"] = kind.clone();
+            }
+            if let Some(values) = member.get_mut("enum").and_then(Value::as_array_mut) {
+                values.retain(|value| !value.is_null());
             }
         } else if let Some(kinds) = member.get_mut("anyOf").and_then(Value::as_array_mut) {
             kinds.retain(|kind| *kind != null);

@@ -1,0 +1,2 @@
+# The JavaScript library of the family.
+node "$CASES/client.js" "$URL" "$KEY" "$NODE_PACKAGES"

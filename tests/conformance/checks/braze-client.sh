@@ -1,0 +1,2 @@
+# The Python library of the family.
+"$(scripts/python "$CASES/requirements.txt")" "$CASES/client.py" "$URL" "$KEY"
