@@ -10,8 +10,6 @@ use crate::support::process;
 async fn clients_of_the_family_pass() {
     let mut command = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/conformance"));
     command.env("LONGSHORE", env!("CARGO_BIN_EXE_longshore"));
-    // The template crate's own tests run it.
-    command.env("CONFORMANCE_SKIP", "python-liquid");
     let output = process::output(command).await;
     let (out, err) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
