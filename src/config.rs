@@ -73,6 +73,7 @@ pub struct Config {
     pub messages: Messages,
     pub transactional: Transactional,
     pub smtp: Smtp,
+    pub traces: Traces,
     /// Warnings for the operator about these settings. Not a setting.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -275,6 +276,23 @@ pub struct Messages {
     pub late_minutes: u64,
 }
 
+/// Traces for OpenTelemetry.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Traces {
+    /// Address of a collector that receives OTLP over HTTP, such as `http://collector:4318`. Spans
+    /// go to `/v1/traces` below it. Without it, there are no traces.
+    #[schemars(with = "Option<String>")]
+    pub url: Option<Url>,
+    /// Headers of requests to the collector: `name=value`, separated by commas.
+    #[serde(skip_serializing)]
+    #[schemars(with = "Option<String>")]
+    pub headers: Option<SecretString>,
+    /// Share of requests that are traced, 0 to 1. A caller that sends `traceparent` decides for its
+    /// own requests.
+    pub share: f64,
+}
+
 /// Connections to relays.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -391,6 +409,7 @@ impl Default for Config {
                 keep_days: 30,
                 late_minutes: 60,
             },
+            traces: Traces { url: None, headers: None, share: 1.0 },
             smtp: Smtp {
                 connections: 16,
                 connect_seconds: 10,

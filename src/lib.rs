@@ -26,6 +26,7 @@
 //! | module | is about |
 //! |---|---|
 //! | [`config`] | every setting, with its unit and default; checked at start |
+//! | [`traces`] | follows a request's trace into its work, and sends spans to a collector |
 //! | [`topics`], [`kinds`] | the topics of the log; the kinds of work that workers claim |
 //! | [`app`] | the context of every part: settings, connections, and state between requests |
 //! | [`credentials`] | cache of API keys and SCIM tokens, which outlasts outages of the database |
@@ -80,6 +81,7 @@ pub mod shutdown;
 pub mod sms;
 pub mod telemetry;
 pub mod topics;
+pub mod traces;
 pub mod tracking;
 pub mod transactional;
 pub mod users;

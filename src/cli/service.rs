@@ -19,7 +19,7 @@ use crate::telemetry::process::Process;
 use crate::worker::{self, Role, WorkerError};
 use crate::{
     campaigns, catalogs, exports, gateway, messages, schedules, scim, shutdown, sms, telemetry,
-    tracking, workspaces,
+    traces, tracking, workspaces,
 };
 use crate::{inbound, transactional};
 use kit::retry::{self, Retry as _};
@@ -31,7 +31,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Time from the end of the drain to the end of the process, for stopped work to return and
 /// connections to close. With the default drain, the process ends before the 30 seconds of most
 /// supervisors.
-const AFTER_DRAIN: Duration = Duration::from_secs(4);
+pub const AFTER_DRAIN: Duration = Duration::from_secs(4);
 
 /// Every route of the API.
 pub fn routes() -> Routes {
@@ -149,6 +149,7 @@ impl Service {
         self.app.store.close().await;
         self.app.reserved.store.close().await;
         self.ops.abort();
+        traces::flush().await;
         tracing::info!("stopped");
     }
 }

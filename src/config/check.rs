@@ -1,10 +1,29 @@
 //! Checks the settings; returns all errors together.
 
+use std::collections::HashMap;
+
+use axum::http::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
 
-use super::{Config, Mode};
+use super::{Config, Mode, Traces};
 use kit::secrets::SecretKey;
 use objects::settings as objects;
+
+impl Traces {
+    /// The headers of requests to the collector; nothing if they are invalid.
+    pub fn header_map(&self) -> Option<HashMap<String, String>> {
+        let text = self.headers.as_ref().map_or("", |headers| headers.expose_secret());
+        let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+        let read = pairs.map(|pair| {
+            let (name, value) = pair.split_once('=')?;
+            let (name, value) = (name.trim(), value.trim());
+            let is_valid = HeaderName::from_bytes(name.as_bytes()).is_ok()
+                && HeaderValue::from_str(value).is_ok();
+            is_valid.then(|| (name.to_owned(), value.to_owned()))
+        });
+        read.collect()
+    }
+}
 
 impl Config {
     /// The errors of these settings for `mode`.
@@ -183,6 +202,15 @@ impl Config {
             !(1..=525_600).contains(&messages.late_minutes),
             "messages.late_minutes: 1 to 525,600",
         );
+        refuse(
+            self.traces.url.as_ref().is_some_and(|url| !matches!(url.scheme(), "http" | "https")),
+            "traces.url (LONGSHORE_TRACES_URL): must begin with http:// or https://",
+        );
+        refuse(
+            self.traces.header_map().is_none(),
+            "traces.headers (LONGSHORE_TRACES_HEADERS): expected name=value, separated by commas",
+        );
+        refuse(!(0.0..=1.0).contains(&self.traces.share), "traces.share: 0 to 1");
         refuse(self.smtp.connections == 0, "smtp.connections: at least 1");
         refuse(self.smtp.connect_seconds == 0, "smtp.connect_seconds: at least 1");
         refuse(self.smtp.timeout_seconds == 0, "smtp.timeout_seconds: at least 1");
@@ -259,6 +287,19 @@ mod tests {
             assert!(text.contains(part), "{part} is missing in: {text}");
         }
         assert!(!text.contains("hidden"));
+    }
+
+    #[test]
+    fn headers_for_the_collector_are_pairs() {
+        let problems_of = |name, value| problems(Mode::Command, &[(name, value)]);
+        let headers = "LONGSHORE_TRACES_HEADERS";
+        assert_eq!(problems_of(headers, "Authorization=Basic YWI=, X-Scope = acme"), "");
+        for bad in ["hidden", "a b=hidden", "a=hidden\n"] {
+            let text = problems_of(headers, bad);
+            assert!(text.contains(headers) && !text.contains("hidden"), "{text}");
+        }
+        assert!(problems_of("LONGSHORE_TRACES_URL", "file:///x").contains("LONGSHORE_TRACES_URL"));
+        assert!(problems_of("LONGSHORE_TRACES__SHARE", "1.5").contains("traces.share"));
     }
 
     #[test]

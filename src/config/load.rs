@@ -32,6 +32,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("LONGSHORE_DATABASE_URL", "database.url"),
     ("LONGSHORE_LOG_URL", "log.url"),
     ("LONGSHORE_OBJECTS_URL", "objects.url"),
+    ("LONGSHORE_TRACES_URL", "traces.url"),
+    ("LONGSHORE_TRACES_HEADERS", "traces.headers"),
     ("LONGSHORE_LISTEN", "gateway.listen"),
     ("LONGSHORE_OPS_LISTEN", "ops.listen"),
 ];
@@ -45,7 +47,8 @@ const BESIDE_PREFIXES: &[&str] = &["LONGSHORE_TEST_", "LONGSHORE_SERVICES_"];
 const LISTS: &[&str] = &["allow_private", "trusted_proxies"];
 
 /// Settings that no error may show, in addition to the properties of librdkafka.
-const SECRETS: &[&str] = &["secret_key", "secret_key_old", "database.url", "objects.url"];
+const SECRETS: &[&str] =
+    &["secret_key", "secret_key_old", "database.url", "objects.url", "traces.headers"];
 
 impl Config {
     /// Reads the file (`file`, or `longshore.toml` if it exists), overridden by the environment,
@@ -58,14 +61,19 @@ impl Config {
         let mut given = Given::default();
         given.read_file(file);
         given.read_environment(environment);
-        let mut config = given.settings();
-        config.warnings.extend(of_services(&given.of_services));
-        let mut problems = given.problems;
-        problems.extend(config.problems(mode));
-        if problems.is_empty() { Ok(config) } else { Err(ConfigError { problems }) }
+        given.checked(mode)
+    }
+
+    /// The same from the environment alone, such as a container's.
+    pub fn from_environment(
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        mode: Mode,
+    ) -> Result<Self, ConfigError> {
+        let mut given = Given::default();
+        given.read_environment(environment);
+        given.checked(mode)
     }
 }
-
 /// Parses addresses and networks; the error names each invalid text.
 pub(super) fn networks<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<IpNet>, D::Error> {
     let (mut networks, mut bad) = (Vec::new(), Vec::new());
@@ -124,6 +132,15 @@ impl Given {
                 }
             }
         }
+    }
+
+    /// The settings, or all errors.
+    fn checked(mut self, mode: Mode) -> Result<Config, ConfigError> {
+        let mut config = self.settings();
+        config.warnings.extend(of_services(&self.of_services));
+        let mut problems = self.problems;
+        problems.extend(config.problems(mode));
+        if problems.is_empty() { Ok(config) } else { Err(ConfigError { problems }) }
     }
 
     /// The readable settings, with defaults for the others.
@@ -302,7 +319,9 @@ fn shape(setting: &str, kind: &Kind) -> &'static str {
         "public_url" => "a URL, such as https://longshore.example.com",
         "log_format" => "text or json",
         "data" | "database.url" | "log.url" | "log.topic_prefix" | "objects.url" | "secret_key"
-        | "secret_key_old" => "a text",
+        | "secret_key_old" | "traces.headers" => "a text",
+        "traces.url" => "a URL, such as http://collector:4318",
+        "traces.share" => "a number from 0 to 1",
         _ if LISTS.contains(&setting) => "a list of networks",
         _ if setting.starts_with("log.kafka.") => {
             "a string in quotes (a name with dots needs quotes, too)"

@@ -31,6 +31,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::kinds;
 use crate::outbound::{Failure, Sender, check_kept, shown, signature};
+use crate::traces;
 use crate::workspaces::settings::{self, Settings, SigningSecrets};
 use kit::clock::{Clock, from_ms, hours, millis};
 use kit::fail_point;
@@ -272,12 +273,16 @@ pub async fn run(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(
     };
     let span = tracing::info_span!(
         "delivery",
-        request_id = delivery.request_id,
+        request_id = tracing::field::Empty,
         delivery = %delivery.id,
         kind = delivery.kind,
         attempt = claim.attempt,
     );
-    attempt(app, claim, stop, &delivery).instrument(span).await
+    let work = async {
+        traces::follow(&delivery.request_id);
+        attempt(app, claim, stop, &delivery).await
+    };
+    work.instrument(span).await
 }
 
 async fn attempt(

@@ -39,6 +39,7 @@ use self::shared::Shared;
 use super::wait_for_log;
 use crate::app::App;
 use crate::config::Config;
+use crate::traces;
 use kit::retry::Retry;
 use log::offsets::{self, Place};
 use log::{Ack, Batch, Consumer, Limits, Message, Standing, Standings, Topic};
@@ -209,6 +210,8 @@ impl<H: Handler> Runner<H> {
             from = batch.place.next,
             messages = batch.messages.len(),
         );
+        let request_ids = batch.messages.iter().map(|message| message.request_id.as_str());
+        traces::link(&span, request_ids);
         let work = see_through(self.shared.clone(), batch, ack);
         self.tasks.spawn(work.instrument(span));
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::ToSpan as _;
 use uuid::Uuid;
 
+use super::telemetry;
 use super::{ExportError, Failure, Job, Plan, rows, state};
 use crate::app::App;
 use crate::kinds;
@@ -40,7 +41,7 @@ async fn begin(app: &App, claim: &Claim) -> Result<Option<Job>, ExportError> {
     }
     tx.commit().await?;
     if let Some(job) = &job {
-        tracing::Span::current().record("request_id", &job.request_id);
+        telemetry::note_request(job);
     }
     Ok(job)
 }

@@ -9,6 +9,7 @@ use super::callback::{self, Callback};
 use super::{ExportError, Failure, Job, State, part_rows, rows, telemetry};
 use crate::app::App;
 use crate::kinds;
+use crate::traces;
 use store::claims::{self, Claim, ClaimError};
 use store::{StoreError, Tx};
 
@@ -89,7 +90,7 @@ async fn after_failure(
     tracing::error!(
         export = %job.id,
         object_prefix = job.object_prefix,
-        request_id = job.request_id,
+        request_id = traces::bare(&job.request_id),
         cause = failure.cause.name(),
         detail = failure.detail,
         "the export failed: {}", failure.message

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Job, State};
+use crate::traces;
 
 /// A stage of a part: its time, and the bytes of its output.
 pub(super) fn stage(name: &'static str, time: Duration, bytes: u64) {
@@ -13,7 +14,7 @@ pub(super) fn stage(name: &'static str, time: Duration, bytes: u64) {
 
 /// Adds the request id to every log line of the claim's work.
 pub(super) fn note_request(job: &Job) {
-    tracing::Span::current().record("request_id", &job.request_id);
+    traces::follow(&job.request_id);
 }
 
 /// A job that ended: its state, its cause, and its time since the request. Counted before the

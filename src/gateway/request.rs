@@ -20,6 +20,7 @@ use super::memory::Budgets;
 use super::scim;
 use super::{ApiError, Connection, body, coding, turned_away};
 use crate::app::App;
+use crate::traces;
 use kit::panics;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -27,7 +28,7 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The longest request id that is accepted from a client.
 const LONGEST_ID: usize = 128;
 
-/// The request's id: the client's, or a generated one.
+/// The request's id: the client's, or a generated one; and its trace ([`traces`]).
 #[derive(Clone, Debug)]
 pub struct RequestId(pub String);
 
@@ -105,7 +106,8 @@ async fn answer(
             .in_scope(|| call.answered(Instant::now(), ApiError::Overloaded.into_response()));
     };
     let tasks = request.extensions_mut().remove::<TaskTracker>().unwrap_or_default();
-    request.extensions_mut().insert(RequestId(call.id.clone()));
+    let carried = traces::begin(&span, request.headers(), &call.id);
+    request.extensions_mut().insert(RequestId(carried));
     request.extensions_mut().insert(app.clone());
     let takes_gzip = coding::takes_gzip(request.headers());
     let run = async move {
@@ -144,6 +146,7 @@ impl Call {
     }
 
     fn record(self, status: u16, seconds: f64) {
+        traces::note_status(status);
         // Fields of the line: those of a span are written into its text one by one.
         tracing::info!(status, latency_ms = (seconds * 1e3).round() as u64, "answered");
         let labels = [

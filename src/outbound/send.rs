@@ -16,6 +16,7 @@ use crate::app::Kept;
 use crate::config::Config;
 use crate::outbound::address::{Refused, Resolver};
 use crate::outbound::signature::Signed;
+use crate::traces;
 use kit::clock::Clock;
 
 const USER_AGENT: &str = concat!("longshore/", env!("CARGO_PKG_VERSION"));
@@ -119,7 +120,8 @@ impl Kept for Sender {
 impl Sender {
     /// POSTs `body` to `url`, which was checked; returns the status if it is 2xx.
     pub async fn post(&self, url: Url, signed: Signed, body: String) -> Result<u16, Failure> {
-        let headers = signed.headers();
+        let mut headers = signed.headers();
+        traces::inject(&mut headers);
         let request = Request { method: Method::POST, url, headers, body, timeout: None };
         let answered = self.request(request, &Clock::system(), READ_BYTES).await;
         match answered {

@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::messages::Timing;
 use crate::messages::dispatch;
 use crate::messages::waves::{self, Progress, Step};
+use crate::traces;
 use kit::clock::{format_time, hours, millis};
 use kit::retry::{self, Retry};
 use store::claims::{self, Claim, ClaimError};
@@ -96,6 +97,7 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<Told>, 
         claims::finish(tx, claim).await?;
         return Ok(None);
     }
+    traces::follow(&schedule.request_id);
     let now = claims::now(tx).await?;
     let progress = Progress { reached: schedule.reached_at, missed: schedule.missed_at };
     let late_ms = millis(Duration::from_secs(60 * app.config.messages.late_minutes));
@@ -170,7 +172,8 @@ async fn send(tx: &mut Tx, schedule: &Schedule, step: &Step, now: i64) -> Result
 
 impl Told {
     fn tell(self) {
-        let Self { id: schedule, request_id, missed, .. } = self;
+        let Self { id: schedule, missed, .. } = self;
+        let request_id = traces::bare(&self.request_id);
         if let Some(due) = self.begun {
             let outcome = if self.is_first { "begun" } else { "wave" };
             metrics::counter!("longshore_schedules_fired_total", "outcome" => outcome).increment(1);

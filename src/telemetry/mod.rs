@@ -12,9 +12,13 @@ use std::io::IsTerminal as _;
 use std::panic::PanicHookInfo;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::Layer as _;
 use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::{Config, LogFormat};
+use crate::traces;
 use kit::retry::Retry;
 
 /// The default of `RUST_LOG`: everything from `info` on, and only warnings of verbose crates.
@@ -28,6 +32,8 @@ pub enum TelemetryError {
     Filter(#[from] tracing_subscriber::filter::ParseError),
     #[error("cannot record metrics: {0}")]
     Metrics(#[from] metrics_exporter_prometheus::BuildError),
+    #[error(transparent)]
+    Traces(#[from] traces::TracesError),
     #[error("cannot write log lines: {0}")]
     Lines(#[from] std::io::Error),
 }
@@ -44,17 +50,19 @@ pub fn init_tracing(config: &Config) -> Result<(), TelemetryError> {
     };
     let filter = EnvFilter::try_new(filter)?;
     let writer = lines::start()?;
-    let lines = fmt().with_env_filter(filter).with_writer(move || writer);
+    let lines = fmt::layer().with_writer(move || writer);
     let terminal = std::io::stderr().is_terminal();
     let format = config.log_format.unwrap_or(match terminal {
         true => LogFormat::Text,
         false => LogFormat::Json,
     });
     // It fails where tracing was begun before.
-    let begun = match format {
-        LogFormat::Text => lines.with_ansi(terminal).try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).try_init(),
+    let lines = match format {
+        LogFormat::Text => lines.with_ansi(terminal).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
     };
+    let traces = traces::layer(&config.traces)?;
+    let begun = tracing_subscriber::registry().with(traces).with(lines).with(filter).try_init();
     if begun.is_ok() {
         std::panic::set_hook(Box::new(log_panic));
     }

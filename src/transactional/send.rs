@@ -25,6 +25,7 @@ use crate::messages::personalization::{Origin, Scope};
 use crate::messages::recipient::User;
 use crate::messages::{MessageId, Outcome, Outgoing, channels};
 use crate::outbound::kept;
+use crate::traces;
 use crate::tracking::apply::{ApplyError, Ingest};
 use crate::tracking::at_once::{self, Applied};
 use crate::users::Recipient;
@@ -165,6 +166,7 @@ impl Lane {
             end_claim(tx, claim).await?;
             return Ok(None);
         };
+        traces::follow(&email.request_id);
         let (applied, refused) = match &email.attributes {
             Some(attributes) => self.apply(&mut tx, attributes).await?,
             None => (None, None),

@@ -4,6 +4,7 @@
 mod dashboards;
 mod expressions;
 mod prometheus;
+mod traces;
 mod world;
 
 use std::collections::{BTreeMap, BTreeSet};

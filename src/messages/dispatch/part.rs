@@ -23,6 +23,7 @@ use super::state::{Counts, RowState, State};
 use super::{Engine, ending, rows, telemetry};
 use crate::app::App;
 use crate::kinds;
+use crate::traces;
 use kit::fail_point;
 use kit::retry::{self, Retry as _, Tries};
 use store::Tx;
@@ -91,7 +92,7 @@ async fn load(app: &App, claim: &Claim) -> Result<Option<Walk>, DispatchError> {
         return Ok(None);
     };
     let Some(dispatch) = rows::load(&mut tx, part.dispatch_id).await? else { return Ok(None) };
-    tracing::Span::current().record("request_id", &dispatch.order.request_id);
+    traces::follow(&dispatch.order.request_id);
     if dispatch.state != State::Running {
         return Ok(None);
     }

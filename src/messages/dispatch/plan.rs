@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::kinds;
 use crate::messages::dispatch::state::State;
 use crate::messages::order::Wave;
+use crate::traces;
 use crate::users::scan::{self, Cuts};
 use crate::users::{Position, SLICES};
 use kit::fail_point;
@@ -32,7 +33,7 @@ pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
         return Ok(tx.commit().await?);
     };
     let order = &dispatch.order;
-    tracing::Span::current().record("request_id", &order.request_id);
+    traces::follow(&order.request_id);
     job::check(&mut tx, order).await?;
     let segment = match dispatch.segment {
         Some(fixed) => Some(fixed),

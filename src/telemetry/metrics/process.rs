@@ -31,6 +31,11 @@ const METRICS: &[Metric] = &[
         &[],
         "Total number of log lines dropped because standard error was not read or failed",
     ),
+    counter(
+        "longshore_spans_dropped_total",
+        &[],
+        "Total number of spans dropped because the collector of traces.url was down or slow",
+    ),
     gauge(
         "longshore_compute_jobs",
         &["state"],

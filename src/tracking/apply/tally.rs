@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::super::Kind;
 use super::products::Listed;
+use crate::traces;
 
 kit::named! {
     /// Why an object came to nothing.
@@ -117,7 +118,7 @@ impl Tally {
             tracing::warn!(
                 changes = self.misfits,
                 %user,
-                request_id,
+                request_id = request_id.as_deref().map(traces::bare),
                 "changes of custom attributes ignored: they do not match the type of the stored \
                  values"
             );
