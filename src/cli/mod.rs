@@ -5,6 +5,7 @@ mod apply;
 mod campaigns;
 mod cards;
 mod catalogs;
+mod config;
 mod console_log;
 mod control_group;
 mod dead_letters;
@@ -33,6 +34,7 @@ mod template;
 mod users;
 mod worker;
 
+pub use config::process::IMAGE;
 pub use service::routes;
 
 use std::ffi::OsString;
@@ -130,6 +132,8 @@ enum Command {
     Demo(demo::Arguments),
     /// Test each configured connection, and show how to fix errors
     Doctor(doctor::Arguments),
+    /// Check settings and manifests before they are applied
+    Config(config::Arguments),
     /// Check whether the process on this machine is ready
     Health(health::Arguments),
     /// Write the generated pages of the documentation
@@ -299,6 +303,7 @@ async fn run(arguments: Arguments) -> ExitCode {
             Command::Log(arguments) => log::run(config, arguments).await,
             Command::Demo(arguments) => demo::run(config, arguments).await,
             Command::Doctor(arguments) => doctor::run(config, arguments).await,
+            Command::Config(arguments) => config::run(arguments),
             Command::Health(arguments) => health::run(config, arguments).await,
             Command::Reference(arguments) => reference::run(&arguments),
         }

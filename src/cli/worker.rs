@@ -16,8 +16,14 @@ pub struct Arguments {
     roles: Vec<Role>,
 }
 
+impl Arguments {
+    pub fn roles(&self) -> &[Role] {
+        if self.roles.is_empty() { &Role::ALL } else { &self.roles }
+    }
+}
+
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
-    let roles = if arguments.roles.is_empty() { &Role::ALL } else { &*arguments.roles };
+    let roles = arguments.roles();
     let service = Service::start(config, Process::worker(roles)).await?;
     let mut worked = Ok(());
     if service.is_set_up().await? {

@@ -1,6 +1,7 @@
 //! What is deployed by: the image, the fleet on one machine, the manifests of Kubernetes. Read
 //! as the tools of each read them, and held against what the program itself takes.
 
+mod check;
 mod image;
 mod kubernetes;
 mod manifests;

@@ -1,0 +1,89 @@
+//! `longshore config check`: manifests for Kubernetes, checked before they are applied.
+
+mod manifests;
+pub mod process;
+mod rules;
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use self::manifests::Manifests;
+use super::{CommandResult, Error};
+
+/// Check settings and manifests before they are applied
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Check manifests for Kubernetes, and print each problem
+    ///
+    /// Reads manifests as `kubectl kustomize` or `kubectl get -o yaml` print them. Checks the
+    /// settings of each process as the process itself does, and what would stop it or its rollout:
+    /// references to Secrets and ConfigMaps, ports of probes and Services, roles without a worker,
+    /// memory limits, the time to stop, disruption budgets, scalers, and the Ingress. Connects to
+    /// nothing. Exits with 0 only if there is no problem.
+    #[command(after_help = "Example:
+  kubectl kustomize deploy/kubernetes/overlays/production |
+    longshore config check --kubernetes - --secrets longshore,longshore-tls")]
+    Check {
+        /// Manifests: a file, a folder of .yaml files, or - for standard input
+        #[arg(long, value_name = "FILE|DIR")]
+        kubernetes: PathBuf,
+        /// Secrets that exist in the cluster and are not among the manifests
+        #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+        secrets: Vec<String>,
+    },
+}
+
+pub fn run(Arguments { command }: Arguments) -> CommandResult {
+    let Command::Check { kubernetes, secrets } = command;
+    let mut manifests = Manifests::new(secrets);
+    for (name, text) in read(&kubernetes)? {
+        manifests.add(&text).map_err(|error| format!("{name}: {error}"))?;
+    }
+    let problems = rules::check(&manifests);
+    problems.iter().for_each(|problem| println!("{problem}"));
+    match problems.len() {
+        0 => {
+            let objects = manifests.all.len();
+            println!("Checked {objects} objects: no problems.");
+            Ok(())
+        }
+        1 => Err("1 problem".into()),
+        count => Err(format!("{count} problems").into()),
+    }
+}
+
+/// The texts, each with the name of its file.
+fn read(path: &Path) -> CommandResult<Vec<(String, String)>> {
+    let name = path.display().to_string();
+    if name == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text)?;
+        return Ok(vec![("standard input".into(), text)]);
+    }
+    if !path.is_dir() {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
+        return Ok(vec![(name, text)]);
+    }
+    if path.join("kustomization.yaml").exists() {
+        let hint = format!("kubectl kustomize {name} | longshore config check --kubernetes -");
+        return Err(format!("{name} is a kustomization, not its result. Run: {hint}").into());
+    }
+    let mut texts = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let file = entry?.path();
+        if file.extension().is_some_and(|end| end == "yaml" || end == "yml") {
+            let name = file.display().to_string();
+            let text =
+                std::fs::read_to_string(&file).map_err(|error| format!("{name}: {error}"))?;
+            texts.push((name, text));
+        }
+    }
+    texts.sort();
+    if texts.is_empty() { Err(Error::from(format!("{name}: no .yaml files"))) } else { Ok(texts) }
+}
