@@ -62,6 +62,11 @@ pub trait Work: Send + Sync + 'static {
     /// The status of the response, once all is durable.
     const STATUS: StatusCode;
 
+    /// Whether a repeat has the same messages. Where they depend on more than the body, this is
+    /// false: then the messages of a repeat that are new are appended too. For messages that may
+    /// each be applied more than once.
+    const IS_ALWAYS_SAME: bool = true;
+
     /// Parses a body without side effects: the same body with the same receipt gives the same
     /// messages and response. Each message chooses its partition; its key is the place of its id.
     fn read(
@@ -205,7 +210,7 @@ impl<W: Work> Call<W> {
         self.compute(body, move |work, body| {
             let (answer, messages) = work.read(body, received)?;
             let body_hash = Sha256::digest(body.as_bytes()).into();
-            let messages_hash = hash(&messages);
+            let messages_hash = if W::IS_ALWAYS_SAME { hash(&messages) } else { hash(&[]) };
             Ok(Read { answer, messages, body_hash, messages_hash })
         })
         .await
@@ -250,7 +255,11 @@ impl<W: Work> Call<W> {
     ) -> Result<Response, ApiError> {
         fail_point!("idempotency::claimed");
         for (number, message) in messages.iter_mut().enumerate() {
-            message.key = message_ids::numbered(claim.id, number).as_bytes().to_vec();
+            let id = match W::IS_ALWAYS_SAME {
+                true => message_ids::numbered(claim.id, number),
+                false => id_of_content(claim.id, message),
+            };
+            message.key = id.as_bytes().to_vec();
         }
         claims.check(lease)?;
         if let Err(error) = self.app.log.append(messages).await {
@@ -285,6 +294,17 @@ fn hash(messages: &[NewMessage]) -> [u8; 32] {
         hash.update(&message.payload);
     }
     hash.finalize().into()
+}
+
+/// The id of a message that a repeat may or may not have: each other content has another one.
+fn id_of_content(claim: Uuid, message: &NewMessage) -> Uuid {
+    let digest = Sha256::new()
+        .chain_update(claim)
+        .chain_update(hash(std::slice::from_ref(message)))
+        .finalize();
+    let mut id = [0; 16];
+    id.copy_from_slice(&digest[..16]);
+    Uuid::from_bytes(id)
 }
 
 /// Deletes claims whose keys have expired, regularly until `stop`.

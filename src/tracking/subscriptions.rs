@@ -2,15 +2,19 @@
 //! `/email/status`. What they change goes through the log as attributes do.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use axum::routing::{get, post};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use url::form_urlencoded;
 use uuid::Uuid;
@@ -28,7 +32,7 @@ use crate::users::identifier;
 use crate::users::profile::{Field, check};
 use crate::users::recipient::Recipient;
 use crate::users::rows::{self, For, Kind, StoredUser};
-use crate::workspaces::settings;
+use crate::workspaces::settings::{self, Settings};
 use log::NewMessage;
 use store::{StoreError, Tx};
 
@@ -50,21 +54,47 @@ pub(super) fn routes() -> Routes {
         .route("/email/status", gateway::protected(EMAIL, post(email)), [describe_email()])
 }
 
-/// One, or an array of them.
-#[derive(Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "must be a string or an array of strings")]
-#[schemars(inline)]
-enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
+/// One, or an array of `LEAST` to [`MOST`].
+struct OneOrMany<const LEAST: usize>(Vec<String>);
+
+impl<'de, const LEAST: usize> Deserialize<'de> for OneOrMany<LEAST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrManyVisitor<const LEAST: usize>;
+
+        impl<'de, const LEAST: usize> Visitor<'de> for OneOrManyVisitor<LEAST> {
+            type Value = OneOrMany<LEAST>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or an array of strings")
+            }
+
+            fn visit_str<E: de::Error>(self, one: &str) -> Result<Self::Value, E> {
+                Ok(OneOrMany(vec![one.to_owned()]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, many: A) -> Result<Self::Value, A::Error> {
+                let List(many) =
+                    List::<String, LEAST, MOST>::deserialize(SeqAccessDeserializer::new(many))?;
+                Ok(OneOrMany(many))
+            }
+        }
+
+        deserializer.deserialize_any(OneOrManyVisitor)
+    }
 }
 
-impl OneOrMany {
-    fn all(self) -> Vec<String> {
-        match self {
-            Self::One(one) => vec![one],
-            Self::Many(many) => many,
-        }
+impl<const LEAST: usize> JsonSchema for OneOrMany<LEAST> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "OneOrMany".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let many = generator.subschema_for::<List<String, LEAST, MOST>>();
+        json_schema!({ "anyOf": [{ "type": "string" }, many] })
     }
 }
 
@@ -137,9 +167,9 @@ async fn status(
 ) -> Result<axum::Json<States>, ApiError> {
     let (group, ids, emails) =
         asked(query.as_deref().unwrap_or_default()).map_err(ApiError::invalid_field)?;
-    let group = check_group(&app, caller.workspace.id, &group).await?.to_string();
-    let mut tx = app.calls.snapshot().await?;
     let workspace = caller.workspace.id;
+    let group = check_group(&*settings::of(&app, workspace).await?, &group)?.to_string();
+    let mut tx = app.calls.snapshot().await?;
     let texts: Vec<&str> = ids.iter().map(String::as_str).collect();
     let known = rows::find_identifiers(&mut tx, workspace, Kind::ExternalId, &texts).await?;
     let owners: Vec<Uuid> = known.iter().map(|known| known.service_id).collect();
@@ -151,11 +181,13 @@ async fn status(
         status.insert(id, state_of(user, &group));
     }
     for email in emails {
-        let users = with_email(&mut tx, workspace, &email, For::Reading).await?;
+        let users = with_email(&mut tx, workspace, &email).await?;
         let latest = users
             .iter()
             .max_by_key(|user| (user.external_id.is_some(), user.attributes_at, user.service_id));
-        status.insert(email, state_of(latest, &group));
+        let latest: Vec<Uuid> = latest.iter().map(|user| user.service_id).collect();
+        let latest = rows::find_users(&mut tx, workspace, &latest, For::Reading).await?.pop();
+        status.insert(email, state_of(latest.as_ref(), &group));
     }
     Ok(axum::Json(States { message: SuccessText::Success, status }))
 }
@@ -169,23 +201,21 @@ fn state_of(user: Option<&StoredUser>, group: &str) -> &'static str {
     }
 }
 
-/// Users with an email.
+/// Users with an email, without their documents: there may be many.
 async fn with_email(
     tx: &mut Tx,
     workspace: i32,
     email: &str,
-    purpose: For,
 ) -> Result<Vec<StoredUser>, StoreError> {
     let email = email.to_lowercase();
     let hinted = rows::find_emails(tx, workspace, &[&email]).await?;
-    let mut users = rows::find_users(tx, workspace, &hinted, purpose).await?;
+    let mut users = rows::find_users(tx, workspace, &hinted, For::Telling).await?;
     users.retain(|user| user.email.as_ref() == Some(&email));
     Ok(users)
 }
 
 /// The group of that id, which the workspace must declare.
-async fn check_group(app: &App, workspace: i32, id: &str) -> Result<Uuid, ApiError> {
-    let settings = settings::of(app, workspace).await?;
+fn check_group(settings: &Settings, id: &str) -> Result<Uuid, ApiError> {
     let id = Uuid::try_parse(id).ok();
     let id = id.filter(|id| settings.subscription_groups.iter().any(|group| group.id == *id));
     id.ok_or_else(|| {
@@ -207,8 +237,8 @@ enum Call {
 struct SetOne {
     subscription_group_id: String,
     subscription_state: GroupState,
-    external_id: Option<OneOrMany>,
-    email: Option<OneOrMany>,
+    external_id: Option<OneOrMany<0>>,
+    email: Option<OneOrMany<0>>,
 }
 
 /// The same of several groups.
@@ -223,8 +253,8 @@ struct SetMany {
 struct GroupUsers {
     subscription_group_id: String,
     subscription_state: GroupState,
-    external_ids: Option<Vec<String>>,
-    emails: Option<Vec<String>>,
+    external_ids: Option<List<String, 0, MOST>>,
+    emails: Option<List<String, 0, MOST>>,
 }
 
 impl From<SetOne> for GroupUsers {
@@ -232,8 +262,8 @@ impl From<SetOne> for GroupUsers {
         Self {
             subscription_group_id: one.subscription_group_id,
             subscription_state: one.subscription_state,
-            external_ids: one.external_id.map(OneOrMany::all),
-            emails: one.email.map(OneOrMany::all),
+            external_ids: one.external_id.map(|OneOrMany(all)| List(all)),
+            emails: one.email.map(|OneOrMany(all)| List(all)),
         }
     }
 }
@@ -280,34 +310,70 @@ async fn set(
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<Response, ApiError> {
-    let members = body.object_beside(&app)?;
-    let groups = match call {
-        Call::One => vec![fields::read::<SetOne>(&members)?.into()],
-        Call::Many => fields::read::<SetMany>(&members)?.subscription_groups.0,
-    };
-    let mut objects = Vec::new();
-    for GroupUsers { subscription_group_id, subscription_state, external_ids, emails } in groups {
-        let group = check_group(&app, caller.workspace.id, &subscription_group_id).await?;
-        let ids = external_ids.unwrap_or_default().into_iter().map(|id| {
-            let id = Identifier::try_from(id);
-            let id = id.map_err(|why| ApiError::invalid_field(format!("external_id {why}")))?;
-            Ok(identifier::Identifier::ExternalId(id.0.into()))
-        });
-        let mut users = ids.collect::<Result<Vec<_>, ApiError>>()?;
-        if users.is_empty() {
-            let by_email = emails.unwrap_or_default().into_iter().map(by_email);
-            users = by_email.collect::<Result<_, _>>()?;
+    let settings = settings::of(&app, caller.workspace.id).await?;
+    let work = Set { sender: Sender::of(&app, caller), settings, call };
+    idempotency::append(app, key, body, work).await
+}
+
+/// A call that sets states in groups.
+struct Set {
+    sender: Sender,
+    settings: Arc<Settings>,
+    call: Call,
+}
+
+impl Set {
+    fn objects(&self, body: &JsonText) -> Result<Vec<Object<'static>>, ApiError> {
+        let members = body.object()?;
+        let groups = match self.call {
+            Call::One => vec![fields::read::<SetOne>(&members)?.into()],
+            Call::Many => fields::read::<SetMany>(&members)?.subscription_groups.0,
+        };
+        let (mut objects, mut all) = (Vec::new(), HashSet::new());
+        for GroupUsers { subscription_group_id, subscription_state, external_ids, emails } in groups
+        {
+            let group = check_group(&self.settings, &subscription_group_id)?;
+            let ids = external_ids.unwrap_or_default().0.into_iter().map(|id| {
+                let id = Identifier::try_from(id);
+                let id = id.map_err(|why| ApiError::invalid_field(format!("external_id {why}")))?;
+                Ok(identifier::Identifier::ExternalId(id.0.into()))
+            });
+            let mut users = ids.collect::<Result<Vec<_>, ApiError>>()?;
+            if users.is_empty() {
+                let by_email = emails.unwrap_or_default().0.into_iter().map(by_email);
+                users = by_email.collect::<Result<_, _>>()?;
+            }
+            if users.is_empty() {
+                return Err(missing("external_id or email"));
+            }
+            all.extend(users.iter().map(identifier::Identifier::key));
+            if all.len() > MOST {
+                let text = format!("subscription_groups must have at most {MOST} users together");
+                return Err(ApiError::invalid_field(text));
+            }
+            for user in users {
+                let state = json_text(subscription_state.json())?;
+                let entry = (Cow::Owned(group.to_string()), state);
+                objects.push(attributes(user, Entries::default(), Entries(vec![entry])));
+            }
         }
-        if users.is_empty() {
-            return Err(missing("external_id or email"));
-        }
-        let state = || json_text(subscription_state.json());
-        for user in users {
-            let entry = (Cow::Owned(group.to_string()), state()?);
-            objects.push(attributes(user, Entries::default(), Entries(vec![entry])));
-        }
+        Ok(objects)
     }
-    accept(app, caller, key, body, objects).await
+}
+
+impl idempotency::Work for Set {
+    type Answer = Success;
+    const STATUS: StatusCode = StatusCode::CREATED;
+
+    fn read(
+        &self,
+        body: &JsonText,
+        received: Received,
+    ) -> Result<(Success, Vec<NewMessage>), ApiError> {
+        Ok((Success::default(), self.sender.messages(self.objects(body)?, received)?))
+    }
+
+    fn taken(&self, _: &Success) {}
 }
 
 fn missing(name: &str) -> ApiError {
@@ -346,7 +412,7 @@ fn attributes(
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "EmailStatusRequest")]
 struct EmailStatus {
-    email: OneOrMany,
+    email: OneOrMany<1>,
     subscription_state: EmailState,
 }
 
@@ -364,7 +430,8 @@ fn describe_email() -> Operation {
         .by(Access::Key(EMAIL))
         .about(
             "Of all users with the address who are known when the call is answered; at most 50 \
-             addresses. Answered once it is durable; it is applied soon after.",
+             addresses. Answered once it is durable; it is applied soon after, in order with what \
+             is tracked by the users' external ids.",
         )
         .repeatable()
         .takes::<EmailStatus>(
@@ -386,18 +453,18 @@ async fn email(
         EmailState::Subscribed => "\"subscribed\"",
         EmailState::Unsubscribed => "\"unsubscribed\"",
     };
-    let emails = email.all();
-    if !(1..=MOST).contains(&emails.len()) {
-        return Err(ApiError::invalid_field(format!("email must have 1 to {MOST} elements")));
-    }
+    let OneOrMany(emails) = email;
     let mut objects = Vec::new();
     let mut tx = app.calls.snapshot().await?;
     for email in emails {
         let by_email = by_email(email.clone())?;
-        let users = with_email(&mut tx, caller.workspace.id, &email, For::Telling).await?;
+        let users = with_email(&mut tx, caller.workspace.id, &email).await?;
         let mut named: Vec<identifier::Identifier<'static>> = users
             .into_iter()
-            .map(|user| identifier::Identifier::ServiceId(user.service_id))
+            .map(|user| match user.external_id {
+                Some(id) => identifier::Identifier::ExternalId(id.into()),
+                None => identifier::Identifier::ServiceId(user.service_id),
+            })
             .collect();
         if named.is_empty() {
             named.push(by_email);
@@ -408,37 +475,49 @@ async fn email(
         }
     }
     drop(tx);
-    accept(app, caller, key, body, objects).await
-}
-
-/// Has changes appended, and answers once they are durable.
-async fn accept(
-    app: App,
-    caller: Caller,
-    key: Option<IdempotencyKey>,
-    body: JsonText,
-    objects: Vec<Object<'static>>,
-) -> Result<Response, ApiError> {
-    let work = Work { caller, partitions: app.config.log.partitions, objects };
+    let work = SetEmails { sender: Sender::of(&app, caller), objects };
     idempotency::append(app, key, body, work).await
 }
 
-struct Work {
-    caller: Caller,
-    /// Of the log.
-    partitions: u32,
+/// A call that sets the state of addresses, with the users who have them.
+struct SetEmails {
+    sender: Sender,
     objects: Vec<Object<'static>>,
 }
 
-impl idempotency::Work for Work {
+impl idempotency::Work for SetEmails {
     type Answer = Success;
     const STATUS: StatusCode = StatusCode::CREATED;
+    // Another user may have the address when the call is repeated. To set a state twice is harmless.
+    const IS_ALWAYS_SAME: bool = false;
 
     fn read(
         &self,
         _: &JsonText,
         received: Received,
     ) -> Result<(Success, Vec<NewMessage>), ApiError> {
+        Ok((Success::default(), self.sender.messages(self.objects.clone(), received)?))
+    }
+
+    fn taken(&self, _: &Success) {}
+}
+
+/// Who calls, and over how many partitions the log spreads what is called for.
+struct Sender {
+    caller: Caller,
+    partitions: u32,
+}
+
+impl Sender {
+    fn of(app: &App, caller: Caller) -> Self {
+        Self { caller, partitions: app.config.log.partitions }
+    }
+
+    fn messages(
+        &self,
+        objects: Vec<Object<'_>>,
+        received: Received,
+    ) -> Result<Vec<NewMessage>, ApiError> {
         let request = Request {
             workspace: self.caller.workspace.id,
             received_at: received.at,
@@ -446,10 +525,7 @@ impl idempotency::Work for Work {
             request_id: self.caller.request_id.clone(),
             alias: None,
         };
-        let messages = messages(self.objects.clone(), &request)
-            .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))?;
-        Ok((Success::default(), messages))
+        messages(objects, &request)
+            .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))
     }
-
-    fn taken(&self, _: &Success) {}
 }

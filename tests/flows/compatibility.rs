@@ -4,6 +4,7 @@
 mod catalogs;
 mod identities;
 mod sending;
+mod subscriptions;
 
 use longshore::workspaces::keys::PERMISSIONS;
 use serde_json::{Value, json};

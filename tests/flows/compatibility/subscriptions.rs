@@ -1,0 +1,116 @@
+//! Calls that set subscriptions: their bounds, their order with tracking, and their repeats.
+
+use std::time::Duration;
+
+use longshore::workspaces::keys::PERMISSIONS;
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::Connection as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+
+use super::{GROUP, World, refuses};
+use crate::support::WorkspaceFile;
+use crate::support::api::{Answer, answer};
+use crate::support::eventually;
+use crate::support::tracked::take_all;
+
+impl World {
+    async fn repeatable(&self, path: &str, key: &str, body: &Value) -> Answer {
+        let request = self.api.request(Method::POST, path).header("idempotency-key", key);
+        answer(request.json(body)).await
+    }
+}
+
+fn group(ids: std::ops::Range<usize>) -> Value {
+    let ids: Vec<String> = ids.map(|n| format!("user{n}")).collect();
+    json!({
+        "subscription_group_id": GROUP, "subscription_state": "subscribed", "external_ids": ids,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_sets_the_subscriptions_of_fifty_users_at_most() {
+    let world = World::start(&[]).await;
+    let many = |groups: Value| json!({ "subscription_groups": groups });
+    const MANY: &str = "/v2/subscription/status/set";
+    world.done(MANY, many(json!([group(0..50)]))).await;
+    world.done(MANY, many(json!([group(0..50), group(0..50)]))).await;
+    world.refused(MANY, many(json!([group(0..51)])), 400, "invalid-field").await;
+    world.refused(MANY, many(json!([group(0..26), group(26..51)])), 400, "invalid-field").await;
+    let one = |name: &str, count: usize| {
+        let users: Vec<String> = (0..count).map(|n| format!("u{n}@example.com")).collect();
+        let mut body = json!({ "subscription_group_id": GROUP });
+        body["subscription_state"] = json!("subscribed");
+        body[name] = json!(users);
+        body
+    };
+    for name in ["external_id", "email"] {
+        world.done("/subscription/status/set", one(name, 50)).await;
+        world.refused("/subscription/status/set", one(name, 51), 400, "invalid-field").await;
+    }
+    world.done("/email/status", one("email", 50)).await;
+    world.refused("/email/status", one("email", 51), 400, "invalid-field").await;
+    world.refused("/email/status", one("email", 0), 400, "invalid-field").await;
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_email_status_follows_what_is_tracked_by_external_id() {
+    let world = World::start(&[]).await;
+    let ann = json!([{ "external_id": "ann", "email": "a@example.com" }]);
+    world.track(ann).await;
+    world.fleet.applied().await;
+    let body = json!({ "email": "a@example.com", "subscription_state": "unsubscribed" });
+    world.done("/email/status", body).await;
+    let log = world.fleet.log().await;
+    let messages = take_all(&log, |messages| messages.len() >= 2).await;
+    log.close().await;
+    assert_eq!(messages[0].partition, messages[1].partition, "{messages:?}");
+    assert_eq!(world.user("ann").await["email_subscribe"], "unsubscribed");
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_email_status_can_be_repeated_when_more_users_have_the_address() {
+    let world = World::start(&[]).await;
+    let user = |id: &str| json!([{ "external_id": id, "email": "a@example.com" }]);
+    world.track(user("ann")).await;
+    world.fleet.applied().await;
+    let body = json!({ "email": "a@example.com", "subscription_state": "unsubscribed" });
+    let set = async || world.repeatable("/email/status", "k", &body).await;
+    assert_eq!(set().await.status, 201);
+    world.track(user("bob")).await;
+    world.fleet.applied().await;
+    // As if the gateway had ended before it responded.
+    let file = world.fleet.database_url();
+    let file = file.strip_prefix("sqlite://").unwrap_or(&file);
+    let file = SqliteConnectOptions::new().filename(file).busy_timeout(Duration::from_secs(20));
+    let mut file = SqliteConnection::connect_with(&file).await.unwrap();
+    let unfinished = "UPDATE idempotency_claims SET status = NULL, answer = NULL, leased_until = 0";
+    sqlx::query(unfinished).execute(&mut file).await.unwrap();
+    file.close().await.unwrap();
+    let repeated = set().await;
+    assert_eq!(repeated.status, 201, "{repeated:?}");
+    for id in ["ann", "bob"] {
+        assert_eq!(world.user(id).await["email_subscribe"], "unsubscribed", "{id}");
+    }
+    world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_gets_the_first_response_when_the_group_is_gone() {
+    let world = World::start(&[]).await;
+    let body = json!({ "subscription_groups": [group(0..1)] });
+    let set = async |key: &str| world.repeatable("/v2/subscription/status/set", key, &body).await;
+    assert_eq!(set("first").await.status, 201);
+    let other = json!([{ "id": super::SEGMENT, "channel": "sms", "from": "+15550100" }]);
+    let mut file = WorkspaceFile::new("acme").permitted(PERMISSIONS);
+    file.key = world.api.key().to_owned();
+    let file = file.with("subscription_groups", other);
+    let path = world.fleet.write_file("other.yaml", file.document().as_bytes());
+    world.fleet.run(&["apply", "--prune", path.to_str().unwrap()]).await;
+    eventually("the group is gone", async || set("second").await.status == 400).await;
+    refuses(&set("second").await, 400, "invalid-field");
+    assert_eq!(set("first").await.status, 201);
+    world.fleet.close().await;
+}
