@@ -20,8 +20,8 @@ use crate::gateway::idempotency::{self, Answer};
 use crate::gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields, parameter,
 };
-use store::Tx;
 use store::documents::parsed;
+use store::{StoreError, Tx};
 
 const LIST: &str = "catalogs.get";
 const CREATE: &str = "catalogs.create";
@@ -210,7 +210,12 @@ async fn create(
                 let text = format!("A workspace has at most {MOST_CATALOGS} catalogs");
                 return Err(ApiError::Invalid(text));
             }
-            rows::insert(tx, workspace, &name, &fields, now).await?;
+            let inserted = rows::insert(tx, workspace, &name, &fields, now).await;
+            // Another request creates it at the same time.
+            if inserted.as_ref().is_err_and(StoreError::is_unique_violation) {
+                return Err(ApiError::Conflict(TAKEN.into()));
+            }
+            inserted?;
             tracing::info!(catalog = name, "catalog created");
             Answer::of(StatusCode::CREATED, &Success::default())
         })

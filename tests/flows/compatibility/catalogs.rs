@@ -1,10 +1,14 @@
 //! Catalogs and items, made, read and removed by calls.
 
+use longshore::workspaces::keys::PERMISSIONS;
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection};
 
 use super::{World, refuses};
 use crate::support::api::{Answer, answer};
+use crate::support::fleet::{Backend, Fleet};
+use crate::support::{WorkspaceFile, eventually};
 
 impl World {
     async fn call(&self, method: Method, path: &str, body: Value) -> Answer {
@@ -92,4 +96,30 @@ async fn one_item_is_edited_by_its_path() {
     edit(Method::DELETE, Value::Null, 202).await;
     assert!(world.items().await.is_empty());
     world.fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_catalogs_of_one_name_that_are_created_together_one_is_refused() {
+    let fleet = Fleet::start(Backend::Fleet(1), &[]).await;
+    let file = WorkspaceFile::new("acme").permitted(PERMISSIONS);
+    let api = fleet.apply(&[file]).await.remove(0);
+    let mut other = PgConnection::connect(&fleet.database_url()).await.unwrap();
+    sqlx::query("BEGIN").execute(&mut other).await.unwrap();
+    let insert = "INSERT INTO catalogs (workspace_id, name, fields, created_at)
+                  SELECT id, 'cafes', '[]', 0 FROM workspaces";
+    sqlx::query(insert).execute(&mut other).await.unwrap();
+    let creating = tokio::spawn(answer(api.request(Method::POST, "/catalogs").json(&cafes())));
+    let looking = PgConnection::connect(&fleet.database_url()).await.unwrap();
+    let looking = tokio::sync::Mutex::new(looking);
+    eventually("the request waits for the other transaction", async || {
+        let sql = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let waiting: i64 =
+            sqlx::query_scalar(sql).fetch_one(&mut *looking.lock().await).await.unwrap();
+        waiting > 0
+    })
+    .await;
+    sqlx::query("COMMIT").execute(&mut other).await.unwrap();
+    refuses(&creating.await.unwrap(), 409, "conflict");
+    fleet.close().await;
 }
