@@ -102,7 +102,8 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             };
             let settings = settings::of(&app, workspace_id).await?;
             let template = read(&file, &names(&settings))?;
-            let external = External { app: &app, workspace_id, settings: &settings };
+            let external =
+                External { app: &app, workspace_id, settings: &settings, is_urgent: false };
             let mut warnings = Vec::new();
             let shown = preview(&external, Draft::Text(&template), &subject, &mut warnings).await;
             warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));

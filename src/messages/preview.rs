@@ -249,7 +249,7 @@ async fn handle(
         api_trigger_properties: properties(api_trigger_properties),
         canvas_entry_properties: properties(canvas_entry_properties),
     };
-    let external = External { app: &app, workspace_id, settings: &settings };
+    let external = External { app: &app, workspace_id, settings: &settings, is_urgent: false };
     let (mut previews, mut warnings) = (Vec::new(), Vec::new());
     let text = text.as_ref().map(Draft::Text);
     for draft in text.into_iter().chain(content.messages().iter().map(Draft::Message)) {

@@ -307,7 +307,8 @@ impl Lane {
                 ..Scope::of(&recipient.profile, now)
             })
         };
-        let external = External { app: &self.app, workspace_id: email.workspace_id, settings };
+        let (app, workspace_id) = (&self.app, email.workspace_id);
+        let external = External { app, workspace_id, settings, is_urgent: true };
         let rendered = external.render(None, &mut Vec::new(), render).await;
         rendered.map_err(|unrendered| match unrendered {
             Unrendered::Stopped(Stop::Aborted(reason)) => End::aborted(reason),

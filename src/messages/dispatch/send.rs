@@ -135,7 +135,7 @@ async fn complete(
     (needs, now): (Request, i64),
 ) -> Result<Rendered, Settled> {
     let workspace_id = job.order.workspace_id;
-    let external = External { app, workspace_id, settings: &job.settings };
+    let external = External { app, workspace_id, settings: &job.settings, is_urgent: false };
     let render = |answers: &Answers| render_one(job, user, due, now, answers);
     let rendered = external.render(Some(needs), &mut Vec::new(), render).await;
     rendered.map_err(|unrendered| match unrendered {

@@ -1,6 +1,7 @@
 //! `connected_content`: HTTP requests to the servers that the workspace file allows. They go where
 //! webhooks may go ([`outbound`]), follow no redirect, and are bounded in time, size, number and
-//! rate. A server that fails again and again is left alone for a while.
+//! rate. A server that fails again and again is left alone for a while. Requests of transactional
+//! emails go first, and wait for no others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// Bytes of a response.
 const MAX_RESPONSE: usize = 1 << 20;
 
-/// Requests of a workspace that a process makes at once.
+/// Requests of a workspace that a process makes at once, urgent ones and others.
 const AT_ONCE: usize = 32;
 
 /// Failures of a server, one after the other, after which it is left alone, and for how long.
@@ -51,7 +52,9 @@ const STATUS: &str = "__http_status__";
 /// What this process has read, and how the servers are.
 #[derive(Default)]
 struct Fetches {
-    cache: Cache<(i32, ContentRequest), Fetched>,
+    /// By workspace, and whether it is urgent: who asks for the same thing waits for who asked
+    /// first.
+    cache: Cache<(i32, bool, ContentRequest), Fetched>,
     workspaces: Mutex<HashMap<i32, Arc<Workspace>>>,
 }
 
@@ -90,8 +93,11 @@ impl From<Failure> for Fetched {
 /// What one workspace's requests share.
 struct Workspace {
     places: Semaphore,
+    urgent_places: Semaphore,
     /// When the next request may be made.
     next: Mutex<Instant>,
+    /// The one that waits for that, of those that are not urgent.
+    first: tokio::sync::Mutex<()>,
     servers: Mutex<HashMap<String, Server>>,
 }
 
@@ -105,21 +111,36 @@ impl Workspace {
     fn new() -> Self {
         Self {
             places: Semaphore::new(AT_ONCE),
+            urgent_places: Semaphore::new(AT_ONCE),
             next: Mutex::new(Instant::now()),
+            first: tokio::sync::Mutex::default(),
             servers: Mutex::default(),
         }
     }
 
-    /// Waits until a request may be made.
-    async fn turn(&self, requests_per_second: u32) {
+    /// Waits until a request may be made. Only an urgent one takes its turn before it has come, so
+    /// that it waits for urgent ones alone.
+    async fn turn(&self, requests_per_second: u32, is_urgent: bool) {
         let interval = Duration::from_secs(1) / requests_per_second.max(1);
-        let at = {
-            let mut next = self.next.lock();
-            let at = (*next).max(Instant::now());
-            *next = at + interval;
-            at
+        let _first = match is_urgent {
+            true => None,
+            false => Some(self.first.lock().await),
         };
-        tokio::time::sleep_until(at.into()).await;
+        loop {
+            let (at, is_taken) = {
+                let (mut next, now) = (self.next.lock(), Instant::now());
+                let at = (*next).max(now);
+                let is_taken = is_urgent || at == now;
+                if is_taken {
+                    *next = at + interval;
+                }
+                (at, is_taken)
+            };
+            tokio::time::sleep_until(at.into()).await;
+            if is_taken {
+                return;
+            }
+        }
     }
 
     /// How long a server is left alone yet.
@@ -194,6 +215,7 @@ async fn fetched(external: &External<'_>, request: &ContentRequest) -> Result<Fe
             (None, Answer::Json(_)) => Some(fetched.size()),
             (None, Answer::Nothing) => Some(0),
         };
+        let bytes = bytes.map(|bytes| bytes + size_of(request));
         let outcome = if fetched.failure.is_some() { "failed" } else { "answered" };
         metrics::counter!("longshore_connected_content_requests_total", "outcome" => outcome)
             .increment(1);
@@ -204,9 +226,18 @@ async fn fetched(external: &External<'_>, request: &ContentRequest) -> Result<Fe
         None => read.await.0,
         Some(seconds) => {
             let age = Duration::from_secs(seconds.into());
-            fetches.cache.get((external.workspace_id, request.clone()), age, read).await
+            let key = (external.workspace_id, external.is_urgent, request.clone());
+            fetches.cache.get(key, age, read).await
         }
     })
+}
+
+/// Bytes of memory that a request takes as the key of what is kept, about.
+fn size_of(request: &ContentRequest) -> usize {
+    let headers = request.headers.iter().map(|(name, value)| name.len() + value.len());
+    let texts = [&request.content_type, &request.credential].into_iter().flatten();
+    let more = texts.map(|text| text.len()).chain(headers).sum::<usize>();
+    request.url.len() + request.body.len() + more
 }
 
 impl Fetched {
@@ -304,13 +335,14 @@ async fn fetch(
         workspaces.entry(external.workspace_id).or_insert_with(new).clone()
     };
     let server = outbound::shown(request.url.as_str());
-    // The semaphore is never closed.
-    let _place = workspace.places.acquire().await;
+    // The semaphores are never closed.
+    let places = if external.is_urgent { &workspace.urgent_places } else { &workspace.places };
+    let _place = places.acquire().await;
     if let Some(rest) = workspace.left_alone(&server) {
         let text = "the server has failed too often and is left alone";
         return Failure::passing(text, Some(rest)).into();
     }
-    workspace.turn(allowed.requests_per_second).await;
+    workspace.turn(allowed.requests_per_second, external.is_urgent).await;
     let app = external.app;
     match app.kept::<Sender>().request(request, &app.clock, MAX_RESPONSE).await {
         Ok(answered) => {
@@ -356,4 +388,28 @@ fn read(answered: &Answered, passes: bool) -> Fetched {
         Err(_) => Answer::Text(String::from_utf8_lossy(&answered.body).into_owned()),
     };
     Fetched { answer: Arc::new(answer), failure: refused }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_urgent_request_goes_before_those_that_wait() {
+        let workspace = Workspace::new();
+        let turn = |is_urgent| workspace.turn(20, is_urgent);
+        turn(false).await;
+        let (done, urgent) = (std::cell::Cell::new(0), std::cell::Cell::new(None));
+        let others = (0..10).map(|_| async {
+            turn(false).await;
+            done.set(done.get() + 1);
+        });
+        let late = async {
+            tokio::task::yield_now().await;
+            turn(true).await;
+            urgent.set(Some(done.get()));
+        };
+        tokio::join!(futures::future::join_all(others), late);
+        assert_eq!((urgent.get(), done.get()), (Some(0), 10));
+    }
 }

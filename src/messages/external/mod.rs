@@ -53,6 +53,8 @@ pub struct External<'a> {
     pub app: &'a App,
     pub workspace_id: i32,
     pub settings: &'a Settings,
+    /// Whether its requests wait for no others: transactional emails.
+    pub is_urgent: bool,
 }
 
 impl External<'_> {
