@@ -2,13 +2,16 @@
 
 pub mod in_log;
 
+use std::fmt::Display;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::messages::Timing;
-use store::text_enum;
+use store::documents::parsed_up_to;
+use store::{StoreError, text_enum};
 
 /// An order to send. It is JSON in the log and in its dispatch's row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +38,29 @@ pub struct Order {
     /// In the log it is next to the order.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request_id: String,
+}
+
+/// The newest version of an order that this program writes and reads. An order has the oldest one
+/// that can say what is in it.
+const VERSION: u32 = 2;
+
+impl Order {
+    /// JSON with its version, for the log and for rows.
+    pub fn to_json(&self) -> String {
+        #[derive(Serialize)]
+        struct Versioned<'a> {
+            v: u32,
+            #[serde(flatten)]
+            order: &'a Order,
+        }
+        let v = if self.trigger_properties.is_some() { VERSION } else { 1 };
+        serde_json::to_string(&Versioned { v, order: self }).expect("an order is JSON")
+    }
+
+    /// The order in a column.
+    pub fn from_row(column: &str, row: impl Display, text: &str) -> Result<Self, StoreError> {
+        parsed_up_to(VERSION, column, row, text)
+    }
 }
 
 text_enum! {

@@ -114,6 +114,6 @@ fn broadcast_of(schedule: &Schedule) -> Result<Option<Uuid>, StoreError> {
         let target: request::Target = parsed("schedules.request", schedule.id, &schedule.request)?;
         return Ok(target.is_broadcast().then_some(canvas));
     }
-    let order: Order = parsed("schedules.request", schedule.id, &schedule.request)?;
+    let order = Order::from_row("schedules.request", schedule.id, &schedule.request)?;
     Ok(order.campaign_id.filter(|_| order.target.users.is_empty()))
 }

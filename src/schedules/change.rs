@@ -25,7 +25,6 @@ use crate::messages::request;
 use crate::messages::when::{PAST, ScheduleObject};
 use crate::workspaces::settings;
 use store::claims;
-use store::documents::parsed;
 use store::{StoreError, Tx};
 
 const SENT: &str = "The schedule has already been sent";
@@ -155,7 +154,7 @@ impl Of {
 }
 
 fn order(schedule: &Schedule) -> Result<Order, StoreError> {
-    parsed("schedules.request", schedule.id, &schedule.request)
+    Order::from_row("schedules.request", schedule.id, &schedule.request)
 }
 
 pub(super) fn no_canvas() -> ApiError {
@@ -354,7 +353,7 @@ async fn update(
             }
             if let Some(messages) = messages {
                 let order = Order { messages, ..order(&schedule)? };
-                schedule.request = super::messages::to_json(&order)?;
+                schedule.request = order.to_json();
             }
             let when = when.unwrap_or(schedule.when());
             if when.is_past(now) {

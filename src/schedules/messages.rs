@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::Serialize;
 use uuid::Uuid;
 
 use crate::app::App;
@@ -70,7 +69,7 @@ pub(super) async fn schedule(
                 dispatch_id: order.dispatch_id,
                 canvas_id: None,
                 when,
-                request: to_json(&order)?,
+                request: order.to_json(),
                 request_id,
                 created_at: now,
             };
@@ -87,9 +86,4 @@ pub(super) async fn schedule(
         count(Kind::Schedule);
     }
     Ok(answer)
-}
-
-pub(super) fn to_json(value: &impl Serialize) -> Result<String, ApiError> {
-    serde_json::to_string(value)
-        .map_err(|error| ApiError::Internal(format!("cannot write the request: {error}")))
 }

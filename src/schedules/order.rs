@@ -16,7 +16,7 @@ pub(super) async fn of(tx: &mut Tx, schedule: &Schedule, now: i64) -> Result<Ord
     match schedule.canvas_id {
         Some(canvas) => of_canvas(tx, schedule, canvas, now).await,
         None => {
-            let order: Order = parsed("schedules.request", schedule.id, &schedule.request)?;
+            let order = Order::from_row("schedules.request", schedule.id, &schedule.request)?;
             let Schedule { dispatch_id, workspace_id, .. } = *schedule;
             Ok(Order { dispatch_id, workspace_id, accepted_at: now, ..order })
         }

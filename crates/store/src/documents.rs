@@ -19,7 +19,8 @@
 //!
 //! | documents | how they are read |
 //! |---|---|
-//! | `workspaces.*`, `api_keys.*`, `scim_tokens.allow`, `control_groups.slices`, `apps.activity_types`, `campaigns.tags` and `content`, `segments.audience`, `catalogs.fields`, `catalog_selections.definition`, `dashboard_users.doc`, `schedules.request`, `export_jobs.fields` and `plan`, `dispatches.order_json` and `segment`, `dispatch_waves.wave`, `dispatch_parts.wave` and `named`, `transactional_emails.recipient` | [`parsed`] |
+//! | `workspaces.*`, `api_keys.*`, `scim_tokens.allow`, `control_groups.slices`, `apps.activity_types`, `campaigns.tags` and `content`, `segments.audience`, `catalogs.fields`, `catalog_selections.definition`, `dashboard_users.doc`, `export_jobs.fields` and `plan`, `dispatches.segment`, `dispatch_waves.wave`, `dispatch_parts.wave` and `named`, `transactional_emails.recipient` | [`parsed`] |
+//! | `dispatches.order_json`, `schedules.request` | [`parsed_up_to`] |
 //! | `storages.config`, `channels.config` | the same, once they are unsealed |
 //! | `activity.body` | its first byte is the version (`users::activity`) |
 //! | `users.doc`, `catalog_items.doc`, `transactional_emails.trigger_properties` | fields are those of users and callers; unknown ones stay |
@@ -33,7 +34,7 @@ use serde::Deserialize;
 
 use super::StoreError;
 
-/// The version of all documents that this program writes and reads.
+/// The version of the documents that this program writes and reads; of orders also later ones.
 pub const VERSION: u32 = 1;
 
 /// Reads a column that holds JSON.
@@ -42,12 +43,24 @@ pub fn parsed<'a, T: Deserialize<'a>>(
     row: impl Display,
     text: &'a str,
 ) -> Result<T, StoreError> {
+    parsed_up_to(VERSION, column, row, text)
+}
+
+/// The same of a column that may have later versions, up to `newest`.
+pub fn parsed_up_to<'a, T: Deserialize<'a>>(
+    newest: u32,
+    column: &str,
+    row: impl Display,
+    text: &'a str,
+) -> Result<T, StoreError> {
     match version_of(text) {
-        VERSION => serde_json::from_str(text).map_err(|error| {
-            let text = format!("{column} of {row}: {error}");
-            let is_newer = is_unknown_word(&error);
-            if is_newer { StoreError::Newer(text) } else { StoreError::Corrupt(text) }
-        }),
+        version if (VERSION..=newest).contains(&version) => {
+            serde_json::from_str(text).map_err(|error| {
+                let text = format!("{column} of {row}: {error}");
+                let is_newer = is_unknown_word(&error);
+                if is_newer { StoreError::Newer(text) } else { StoreError::Corrupt(text) }
+            })
+        }
         other => Err(StoreError::Newer(format!("{column} of {row} has version {other}"))),
     }
 }

@@ -13,7 +13,7 @@ use store::{StoreError, Tx, execute, on};
 pub(super) async fn insert(tx: &mut Tx, order: &Order, is_whole: bool) -> Result<bool, StoreError> {
     let users = Vec::new();
     let target = Target { users, ..order.target.clone() };
-    let written = to_json(&Order { target, ..order.clone() });
+    let written = Order { target, ..order.clone() }.to_json();
     let state = match order.target.users.is_empty() {
         true => State::Planning,
         false => State::Running,
@@ -130,7 +130,7 @@ pub(super) async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<Dispatch>, Stor
     )
     .bind(id).fetch_optional(c).await?);
     row.map(|(order, state, segment, youngest)| {
-        let order = parsed("dispatches.order_json", id, &order)?;
+        let order = Order::from_row("dispatches.order_json", id, &order)?;
         Ok(Dispatch { order, state, segment, youngest })
     })
     .transpose()

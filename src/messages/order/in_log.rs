@@ -1,30 +1,17 @@
 //! An order in the log: a repeat of the request gives the same bytes, so the request's id, which
 //! differs, is next to it.
 
-use serde::Serialize;
-
-use super::Order;
+use super::{Order, VERSION};
 use crate::gateway::ApiError;
 use crate::topics;
 use log::{MAX_MESSAGE_BYTES, Message, NewMessage, PayloadError, partition_of, payload};
-
-/// The newest version that this program writes and reads. An order has the oldest one that can say
-/// what is in it.
-const VERSION: u32 = 2;
 
 /// Room for a message's data next to its payload.
 const BESIDE: usize = 1 << 10;
 
 /// The payload of a message of [`topics::MESSAGES`].
 pub(crate) fn encode(order: &Order) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Versioned<'a> {
-        v: u32,
-        #[serde(flatten)]
-        order: &'a Order,
-    }
-    let v = if order.trigger_properties.is_some() { VERSION } else { 1 };
-    serde_json::to_vec(&Versioned { v, order }).expect("an order is JSON")
+    order.to_json().into_bytes()
 }
 
 /// Reads what [`encode`] wrote.
@@ -59,6 +46,7 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
+    use kit::retry;
     use serde_json::{Map, json};
     use uuid::Uuid;
 
@@ -111,6 +99,23 @@ mod tests {
         for damaged in ["", "{}", "[]"] {
             assert!(Order::from_log(&message(damaged.into())).is_err(), "{damaged}");
         }
+    }
+
+    #[test]
+    fn an_earlier_program_leaves_an_order_that_it_would_change() {
+        let read = |order: &Order| Order::from_row("t.c", 7, &order.to_json()).unwrap();
+        let earlier = |order: &Order| {
+            let text = order.to_json();
+            store::documents::parsed::<Order>("t.c", 7, &text)
+        };
+        let plain = order("b");
+        assert_eq!((read(&plain), earlier(&plain).unwrap()), (plain.clone(), plain.clone()));
+        let properties = Map::from_iter([("a".to_owned(), json!(1))]);
+        let newer = Order { trigger_properties: Some(properties), ..plain };
+        assert_eq!(read(&newer), newer);
+        assert!(retry::Retry::needs_newer(&earlier(&newer).unwrap_err()));
+        let newest = newer.to_json().replacen("\"v\":2", "\"v\":3", 1);
+        assert!(Order::from_row("t.c", 7, &newest).is_err());
     }
 
     #[test]
