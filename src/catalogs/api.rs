@@ -364,7 +364,7 @@ impl idempotency::Work for Work {
         match (&self.catalog, check::items(items, fields)) {
             (Some(catalog), Ok(items)) => {
                 let answer = Answer { message: SuccessText::Success, items: items.len() };
-                Ok((answer, self.messages(catalog.id, items, received.at)?))
+                Ok((answer, self.messages(catalog, items, received.at)?))
             }
             (_, checked) => Err(self.refuse(checked.err().unwrap_or_default())),
         }
@@ -420,17 +420,25 @@ impl Work {
     /// One message for each partition of the items.
     fn messages(
         &self,
-        catalog: i32,
+        catalog: &Catalog,
         items: Vec<Item<'_>>,
         received_at: i64,
     ) -> Result<Vec<NewMessage>, ApiError> {
         let mut by_partition: BTreeMap<i32, Vec<Item<'_>>> = BTreeMap::new();
         for item in items {
-            by_partition.entry(self.partition(catalog, &item.id)).or_default().push(item);
+            by_partition.entry(self.partition(catalog.id, &item.id)).or_default().push(item);
         }
         let message = |(partition, items)| {
             let (v, action) = (self.action.version(), self.action);
-            let edit = Edit { v, workspace: self.workspace, catalog, received_at, action, items };
+            let edit = Edit {
+                v,
+                workspace: self.workspace,
+                catalog: catalog.id,
+                name: Some(catalog.name.as_str().into()),
+                received_at,
+                action,
+                items,
+            };
             let payload = serde_json::to_vec(&edit)
                 .map_err(|error| ApiError::Internal(format!("cannot write a message: {error}")))?;
             Ok(NewMessage {

@@ -111,12 +111,7 @@ impl Handler for ApplyEdits {
 
     async fn apply(&self, tx: &mut Tx, prepared: &Self::Prepared<'_>) -> Result<Tally, ApplyError> {
         let Prepared(edits) = prepared;
-        let mut ids: Vec<i32> = edits.iter().map(|(edit, _)| edit.catalog).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let catalogs = rows::share(tx, &ids).await?;
-        let catalogs: BTreeMap<i32, Catalog> =
-            catalogs.into_iter().map(|catalog| (catalog.id, catalog)).collect();
+        let catalogs = Catalogs::share(tx, edits).await?;
         let mut room = if count(edits) == 1 { Room::endless() } else { Room::new(MOST_BYTES) };
         let stored = rows::find_items(tx, &wanted(edits, &catalogs), &mut room).await?;
         let now = self.clock.now_ms();
@@ -151,19 +146,62 @@ fn count(edits: &[(Edit<'_>, &str)]) -> usize {
     edits.iter().map(|(edit, _)| edit.items.len()).sum()
 }
 
-/// The catalog of an edit, if it still exists in the workspace.
-fn catalog_of<'c>(edit: &Edit<'_>, catalogs: &'c BTreeMap<i32, Catalog>) -> Option<&'c Catalog> {
-    catalogs.get(&edit.catalog).filter(|catalog| catalog.workspace == edit.workspace)
+/// The catalogs of edits, locked against other declarations.
+#[derive(Default)]
+struct Catalogs {
+    by_id: BTreeMap<i32, Catalog>,
+    /// Those created since under the name of one that is gone: id and time of creation.
+    by_name: BTreeMap<(i32, String), (i32, i64)>,
+}
+
+impl Catalogs {
+    async fn share(tx: &mut Tx, edits: &[(Edit<'_>, &str)]) -> Result<Self, StoreError> {
+        let mut catalogs = Self::default();
+        catalogs.add(tx, edits.iter().map(|(edit, _)| edit.catalog).collect()).await?;
+        let mut gone: BTreeMap<i32, Vec<&str>> = BTreeMap::new();
+        for (edit, _) in edits {
+            if let Some(name) = edit.name.as_deref().filter(|_| catalogs.by_own_id(edit).is_none())
+            {
+                gone.entry(edit.workspace).or_default().push(name);
+            }
+        }
+        for (workspace, names) in gone {
+            let named = rows::named(tx, workspace, &names).await?;
+            catalogs.add(tx, named.iter().map(|(id, ..)| *id).collect()).await?;
+            let named = named.into_iter().map(|(id, name, at)| ((workspace, name), (id, at)));
+            catalogs.by_name.extend(named);
+        }
+        Ok(catalogs)
+    }
+
+    async fn add(&mut self, tx: &mut Tx, mut ids: Vec<i32>) -> Result<(), StoreError> {
+        ids.sort_unstable();
+        ids.dedup();
+        let shared = rows::share(tx, &ids).await?;
+        self.by_id.extend(shared.into_iter().map(|catalog| (catalog.id, catalog)));
+        Ok(())
+    }
+
+    fn by_own_id(&self, edit: &Edit<'_>) -> Option<&Catalog> {
+        self.by_id.get(&edit.catalog).filter(|catalog| catalog.workspace == edit.workspace)
+    }
+
+    /// The catalog of an edit, if it still exists in the workspace. Otherwise one that had the name
+    /// when the edit was accepted: for some seconds a gateway knows the former one instead.
+    fn of(&self, edit: &Edit<'_>) -> Option<&Catalog> {
+        self.by_own_id(edit).or_else(|| {
+            let name = edit.name.as_deref()?.to_owned();
+            let (id, created_at) = self.by_name.get(&(edit.workspace, name))?;
+            self.by_id.get(id).filter(|_| *created_at <= edit.received_at)
+        })
+    }
 }
 
 /// The items of the edits, each once, in the order of their keys; none for a deleted catalog.
-fn wanted<'p>(
-    edits: &'p [(Edit<'_>, &str)],
-    catalogs: &BTreeMap<i32, Catalog>,
-) -> Vec<(i32, &'p str)> {
-    let edits = edits.iter().filter(|(edit, _)| catalog_of(edit, catalogs).is_some());
+fn wanted<'p>(edits: &'p [(Edit<'_>, &str)], catalogs: &Catalogs) -> Vec<(i32, &'p str)> {
+    let edits = edits.iter().filter_map(|(edit, _)| Some((catalogs.of(edit)?.id, edit)));
     let mut wanted: Vec<(i32, &str)> = edits
-        .flat_map(|(edit, _)| edit.items.iter().map(|item| (edit.catalog, item.id.as_ref())))
+        .flat_map(|(id, edit)| edit.items.iter().map(move |item| (id, item.id.as_ref())))
         .collect();
     wanted.sort_unstable();
     wanted.dedup();
@@ -209,7 +247,7 @@ impl<'a> Open<'a> {
 /// Merges edits, in order, into the existing items.
 fn merge(
     edits: &[(Edit<'_>, &str)],
-    catalogs: &BTreeMap<i32, Catalog>,
+    catalogs: &Catalogs,
     stored: &[StoredItem],
     now: i64,
 ) -> Result<Outcome, ApplyError> {
@@ -224,13 +262,13 @@ fn merge(
         .collect::<Result<HashMap<_, _>, ApplyError>>()?;
     let mut outcome = Outcome::default();
     for (edit, request_id) in edits {
-        let Some(catalog) = catalog_of(edit, catalogs) else {
+        let Some(catalog) = catalogs.of(edit) else {
             outcome.tally.unknown += edit.items.len() as u64;
             continue;
         };
         let mut unknown = Vec::new();
         for item in &edit.items {
-            let open = items.entry((edit.catalog, item.id.as_ref())).or_default();
+            let open = items.entry((catalog.id, item.id.as_ref())).or_default();
             if !open.edit(edit.action, fitting(&item.values, &catalog.fields)) {
                 unknown.push(item.id.as_ref());
             }
@@ -239,7 +277,7 @@ fn merge(
         outcome.tally.applied += applied as u64;
         outcome.tally.unknown += unknown.len() as u64;
         outcome.records.push(EditRow {
-            catalog_id: edit.catalog,
+            catalog_id: catalog.id,
             request_id: (*request_id).to_owned(),
             received_at: edit.received_at,
             applied: applied as i32,

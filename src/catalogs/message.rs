@@ -4,12 +4,13 @@
 //! A message is an [`Edit`] as compact JSON:
 //!
 //! ```json
-//! {"v":1,"workspace":7,"catalog":3,"received_at":1624899763032,
+//! {"v":1,"workspace":7,"catalog":3,"name":"restaurants","received_at":1624899763032,
 //!  "items":[{"id":"restaurant1","values":{"City":"Oslo","Rating":4.5,"Closed_at":null}}]}
 //! ```
 //!
 //! A null removes a value; absent fields do not change. The catalog is its number in the store: a
-//! catalog that is deleted and declared again has another one.
+//! catalog that is deleted and declared again has another one. A gateway may still know the former
+//! number then, so that the name finds the catalog.
 
 use std::borrow::Cow;
 
@@ -34,6 +35,9 @@ pub struct Edit<'a> {
     pub v: u32,
     pub workspace: i32,
     pub catalog: i32,
+    /// Of the catalog; former versions did not write it.
+    #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Cow<'a, str>>,
     /// When the gateway accepted the request, in milliseconds since the epoch.
     pub received_at: i64,
     /// Other than `update` of version 2.

@@ -101,6 +101,27 @@ pub async fn share(tx: &mut Tx, ids: &[i32]) -> Result<Vec<Catalog>, StoreError>
     rows.into_iter().map(catalog).collect()
 }
 
+/// The catalogs of a workspace with these names, each with when it was created.
+pub async fn named(
+    tx: &mut Tx,
+    workspace: i32,
+    names: &[&str],
+) -> Result<Vec<(i32, String, i64)>, StoreError> {
+    Ok(match tx {
+        Tx::Postgres(tx) => {
+            let sql = "SELECT id, name, created_at FROM catalogs
+                       WHERE workspace_id = $1 AND name = ANY($2)";
+            sqlx::query_as(sql).bind(workspace).bind(names).fetch_all(&mut **tx).await?
+        }
+        Tx::Sqlite(tx) => {
+            let sql = "SELECT id, name, created_at FROM catalogs
+                       WHERE workspace_id = $1
+                         AND name IN (SELECT wanted.value FROM json_each($2) AS wanted)";
+            sqlx::query_as(sql).bind(workspace).bind(to_json(names)?).fetch_all(&mut **tx).await?
+        }
+    })
+}
+
 /// Takes locks one after the other. SQLite has one writer at a time, and needs no locks.
 async fn take_locks(tx: &mut Tx, sql: &'static str, ids: &[i32]) -> Result<(), StoreError> {
     if let Tx::Postgres(tx) = tx {
@@ -133,14 +154,9 @@ pub async fn set_fields(tx: &mut Tx, id: i32, fields: &[Field]) -> Result<(), St
     Ok(())
 }
 
-/// Deletes a catalog with its items. The records of its edits, possibly millions, are deleted
-/// later.
+/// Deletes a catalog. Its items and the records of its edits, possibly millions, are deleted later.
 pub async fn delete(tx: &mut Tx, id: i32) -> Result<(), StoreError> {
-    for sql in
-        ["DELETE FROM catalog_items WHERE catalog_id = $1", "DELETE FROM catalogs WHERE id = $1"]
-    {
-        execute!(&mut *tx, sqlx::query(sql).bind(id));
-    }
+    execute!(tx, sqlx::query("DELETE FROM catalogs WHERE id = $1").bind(id));
     Ok(())
 }
 
@@ -409,6 +425,22 @@ pub async fn edited(tx: &mut Tx) -> Result<Vec<i32>, StoreError> {
     )
     .fetch_all(c).await?))
 }
+
+/// The ids of the catalogs with items, likewise.
+pub async fn filled(tx: &mut Tx) -> Result<Vec<i32>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "WITH RECURSIVE filled (id) AS (
+             SELECT min(catalog_id) FROM catalog_items
+             UNION ALL
+             SELECT (SELECT min(catalog_id) FROM catalog_items WHERE catalog_id > filled.id)
+             FROM filled WHERE filled.id IS NOT NULL)
+         SELECT id FROM filled WHERE id IS NOT NULL",
+    )
+    .fetch_all(c).await?))
+}
+
+/// Items of a catalog.
+pub const ITEMS: OldRows = old_rows!("catalog_items", "catalog_id = $1", 10_000);
 
 /// Records of a catalog's edits that were received before a time.
 pub const OLD_EDITS: OldRows =

@@ -35,6 +35,8 @@ on_both_stores!(World =>
     edits_are_merged_in_their_order,
     what_is_not_there_is_recorded_and_not_made,
     a_catalog_that_comes_back_is_another,
+    an_edit_of_a_former_catalog_is_applied_to_the_one_of_its_name,
+    items_of_a_deleted_catalog_go_with_the_next_pass,
     edits_of_one_item_at_once_all_count,
     what_became_of_edits_is_forgotten,
     definitions_count_while_the_store_is_away,
@@ -324,6 +326,39 @@ async fn a_catalog_that_comes_back_is_another(world: World) {
     sweep::sweep(&world.app, &CancellationToken::new()).await.unwrap();
     assert_eq!(world.records(before).await, []);
     assert_eq!(world.records(after).await.len(), 1);
+}
+
+async fn an_edit_of_a_former_catalog_is_applied_to_the_one_of_its_name(world: World) {
+    let before = world.restaurants(&["a"]).await.catalog.id;
+    world.declare(json!([]), &[], true).await.unwrap();
+    let after = world.restaurants(&["a"]).await.catalog.id;
+    let now = world.app.clock.now_ms();
+    let message = |city: &str, received_at: i64| {
+        let edit = json!({
+            "v": 1, "workspace": 1, "catalog": before, "name": "restaurants",
+            "received_at": received_at, "items": [{ "id": "a", "values": { "City": city } }],
+        });
+        Message { payload: edit.to_string().into_bytes(), ..world.message(before, &json!([])) }
+    };
+    // The second was accepted before there was another catalog.
+    world.apply(&[message("Nara", now), message("Rome", 5)]).await;
+    assert_eq!(world.items().await, [json!({ "id": "a", "City": "Nara" })]);
+    assert_eq!(world.records(after).await, [(1, 0, "[]".to_owned())]);
+    assert_eq!(world.records(before).await, []);
+}
+
+async fn items_of_a_deleted_catalog_go_with_the_next_pass(world: World) {
+    let before = world.restaurants(&["a", "b"]).await.catalog.id;
+    world.declare(json!([]), &[], true).await.unwrap();
+    world.restaurants(&["c"]).await;
+    let left = async || {
+        let mut tx = world.app.store.snapshot().await.unwrap();
+        rows::items_after(&mut tx, before, "", 1_000).await.unwrap().len()
+    };
+    assert_eq!(left().await, 2, "a large catalog is not deleted in one transaction");
+    sweep::sweep(&world.app, &CancellationToken::new()).await.unwrap();
+    assert_eq!(left().await, 0);
+    assert_eq!(world.items().await, [json!({ "id": "c", "City": "Oslo" })]);
 }
 
 async fn edits_of_one_item_at_once_all_count(world: World) {
