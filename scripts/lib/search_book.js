@@ -1,4 +1,4 @@
-// Asks the search index of a built book what an operator asks, as the book's own search does:
+// Searches a built book with an operator's queries, as the book's own search does:
 // the right page must be among the first three.
 //
 //     node search_book.js BOOK

@@ -28,7 +28,7 @@ const PAGE: usize = 100;
 
 const SEGMENTS_TAG: Tag = Tag { name: "Segments", about: "What the workspace file declares." };
 
-/// Of the examples.
+/// ID in the examples.
 const EXAMPLE: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
 
 pub(super) fn routes() -> Routes {
@@ -38,7 +38,7 @@ pub(super) fn routes() -> Routes {
         .route("/segments/details", gateway::protected(SEGMENT, get(segment)), [describe_one()])
 }
 
-/// The id that a query must have. What is no UUID is nothing's id.
+/// The required id of a query; none if it is not a UUID, because then nothing can match.
 fn id(query: Option<&str>, name: &str) -> Result<Option<Uuid>, String> {
     let id = parameter(query.unwrap_or_default(), name, "an id", |text| Some(text.to_owned()))?;
     let id = id.ok_or_else(|| format!("{name} is required"))?;
@@ -61,7 +61,7 @@ fn describe() -> Operation {
             "conversion_behaviors": [],
         }))
         .refuses_some([id(None, "campaign_id")], "campaign_id is missing")
-        .refuses(&no_campaign(), "The workspace has no such campaign")
+        .refuses(&no_campaign(), "The campaign does not exist")
 }
 
 fn no_campaign() -> ApiError {
@@ -77,12 +77,12 @@ struct Details {
     #[serde(serialize_with = "serialize_time")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     created_at: i64,
-    /// When what the file declares of it last changed.
+    /// When its declaration last changed.
     #[serde(serialize_with = "serialize_time")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     updated_at: i64,
     archived: bool,
-    /// Never.
+    /// Always false.
     draft: bool,
     /// Neither archived nor paused.
     enabled: bool,
@@ -95,7 +95,7 @@ struct Details {
     tags: Vec<String>,
     /// Always empty.
     teams: [&'static str; 0],
-    /// By `message_variation_id`, or by channel where a message has none.
+    /// Keyed by `message_variation_id`, or by channel for messages without one.
     messages: BTreeMap<String, Message>,
     /// Always empty.
     conversion_behaviors: [&'static str; 0],
@@ -163,22 +163,25 @@ async fn details(
 fn describe_list() -> Operation {
     Operation::new(Method::GET, "listSegments", SEGMENTS_TAG, "List segments")
         .by(Access::Key(SEGMENTS))
-        .about("By name.")
+        .about("Sorted by name.")
         .in_query(
             "page",
-            &format!("Which {PAGE} segments; past the end the list is empty."),
+            &format!(
+                "Number of the page of {PAGE} segments, from 0. The list is empty after the \
+                      last page."
+            ),
             json!({ "type": "integer", "minimum": 0, "default": 0 }),
         )
         .in_query(
             "sort_direction",
-            "`desc`: exactly the reverse.",
+            "`asc` sorts by name; `desc` is the reverse order.",
             json!({ "enum": ["asc", "desc"], "default": "asc" }),
         )
         .answers::<SegmentPage>(StatusCode::OK, "A page.")
         .such_as(json!({ "message": "success", "segments": [{
             "id": EXAMPLE, "name": "Gold", "analytics_tracking_enabled": false, "tags": [],
         }] }))
-        .refuses_some([page("page=-1")], "A parameter is wrong, or is there twice")
+        .refuses_some([page("page=-1")], "A parameter is invalid or repeated")
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -193,7 +196,7 @@ struct SegmentPage {
 struct SegmentEntry {
     id: Uuid,
     name: String,
-    /// Never.
+    /// Always false.
     analytics_tracking_enabled: bool,
     /// Always empty.
     tags: [&'static str; 0],
@@ -242,7 +245,7 @@ fn describe_one() -> Operation {
             "text_description": "{\"custom_attribute\":{}}", "tags": [], "teams": [],
         }))
         .refuses_some([id(None, "segment_id")], "segment_id is missing")
-        .refuses(&no_segment(), "The workspace has no such segment")
+        .refuses(&no_segment(), "The segment does not exist")
 }
 
 /// A segment as it is declared.

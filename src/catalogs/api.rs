@@ -80,8 +80,8 @@ const EDITS: [EditCalls; 4] = [
         of_many: ("editItems", "catalogs.update_items"),
         of_one: ("editItem", "catalogs.update_item"),
         summary: "Edit catalog items",
-        about: "A field that is not sent keeps its value; null removes the value. An item that does \
-                not exist is not created.",
+        about: "A field that is not sent keeps its value; null removes the value. An item that \
+                does not exist is not created.",
     },
     EditCalls {
         method: Method::POST,
@@ -184,7 +184,7 @@ impl EditCalls {
 /// The parameters of a path, in its order.
 pub(super) type Names = Result<Path<Vec<(String, String)>>, PathRejection>;
 
-/// The names of a catalog and of an item; what is not UTF-8 is nothing's name.
+/// The catalog's and the item's name from the path. A path that is not UTF-8 matches nothing.
 pub(super) fn names(path: Names) -> (String, Option<String>) {
     let mut names = path.map(|Path(names)| names).unwrap_or_default().into_iter();
     let name = names.next().map(|(_, name)| name).unwrap_or_default();
@@ -403,8 +403,11 @@ impl Work {
                 let [fields] = json::parse::<[&RawValue; 1]>(items.get()).ok()?;
                 json::members(fields.get(), json::MOST_MEMBERS).ok()
             });
-            let why =
-                || self.refuse(Faults::no_items("items must be an array of one object".into()));
+            let why = || {
+                self.refuse(Faults::no_items(
+                    "items must be an array with exactly one object".into(),
+                ))
+            };
             for (name, value) in fields.ok_or_else(why)?.0 {
                 item.push(',');
                 json::push_string(&mut item, &name);

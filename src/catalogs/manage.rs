@@ -1,4 +1,4 @@
-//! Calls that list, create and delete catalogs, and that read items.
+//! Requests that list, create and delete catalogs, and read items.
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
@@ -59,7 +59,7 @@ pub(super) fn item_route() -> MethodRouter<App> {
 fn describe_list() -> Operation {
     Operation::new(Method::GET, "listCatalogs", TAG, "List catalogs")
         .by(Access::Key(LIST))
-        .about("By name, with how many items each has.")
+        .about("Sorted by name, with the number of items of each.")
         .answers::<Listed>(StatusCode::OK, "The catalogs.")
         .such_as(json!({ "message": "success", "catalogs": [{
             "name": "restaurants", "description": "", "num_items": 2,
@@ -81,7 +81,7 @@ struct Entry {
     /// Always empty.
     description: &'static str,
     num_items: i64,
-    /// The id, and what items have next to it.
+    /// The id, then the other fields of the catalog's items.
     fields: Vec<Field>,
 }
 
@@ -111,7 +111,7 @@ struct Create {
 struct NewCatalog {
     #[schemars(regex(pattern = plain_name()))]
     name: String,
-    /// The id, a string, then what items have next to it.
+    /// The first field must be `id`, a string; then the other fields of the catalog's items.
     fields: List<NewField, 1, { MAX_FIELDS + 1 }>,
 }
 
@@ -146,9 +146,9 @@ fn describe_create() -> Operation {
     Operation::new(Method::POST, "createCatalog", TAG, "Create a catalog")
         .by(Access::Key(CREATE))
         .about(
-            "One by one, next to those that the workspace file declares. Other gateways know it \
-             after five seconds at most. `longshore apply --prune` removes what the file does not \
-             declare.",
+            "Creates one catalog, in addition to those that the workspace file declares. Other \
+             gateways know it within five seconds. `longshore apply --prune` deletes catalogs \
+             that the file does not declare.",
         )
         .repeatable()
         .takes::<Create>(
@@ -158,21 +158,21 @@ fn describe_create() -> Operation {
                 { "name": "Rating", "type": "number" },
             ] }] }),
         )
-        .answers_success(StatusCode::CREATED, "It exists.")
-        .refuses(&ApiError::Conflict(TAKEN.into()), "The workspace has a catalog of that name")
+        .answers_success(StatusCode::CREATED, "The catalog is created.")
+        .refuses(&ApiError::Conflict(TAKEN.into()), "A catalog with this name already exists")
 }
 
-const TAKEN: &str = "A catalog with this name exists already";
+const TAKEN: &str = "A catalog with this name already exists";
 
 impl NewCatalog {
-    /// The fields next to the id. The error says what is wrong.
+    /// The name, and the fields except `id`.
     fn checked(self) -> Result<(String, Vec<Field>), String> {
         if !is_plain_name(&self.name) {
             return Err("catalogs[0].name: expected 1 to 250 letters, digits, - and _".into());
         }
         let mut all = self.fields.0.into_iter().map(|NewField(field)| field);
         if all.next().is_none_or(|first| first.name != ID || first.kind != Type::String) {
-            return Err("catalogs[0].fields[0] must be id, a string".into());
+            return Err("catalogs[0].fields[0] must have the name id and the type string".into());
         }
         let all: Vec<Field> = all.collect();
         for (place, field) in all.iter().enumerate() {
@@ -228,11 +228,11 @@ async fn create(
 fn describe_delete() -> Operation {
     with_name(Operation::new(Method::DELETE, "deleteCatalog", TAG, "Delete a catalog"), DELETE)
         .about(
-            "With its items. One that the workspace file declares is created again by the next \
-             `longshore apply`.",
+            "Deletes the catalog and its items. If the workspace file declares it, it is created \
+             again by the next `longshore apply`.",
         )
-        .answers_success(StatusCode::ACCEPTED, "It is gone.")
-        .refuses(&no_catalog("cafes"), "The workspace has no catalog of that name")
+        .answers_success(StatusCode::ACCEPTED, "The catalog is deleted.")
+        .refuses(&no_catalog("cafes"), "The catalog does not exist")
         .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
 }
 
@@ -274,13 +274,21 @@ struct Items {
 pub(super) fn describe_items() -> Operation {
     with_name(Operation::new(Method::GET, "listItems", TAG, "List items of a catalog"), GET_ITEMS)
         .about(format!(
-            "By id, {PAGE} a page. While more follow, `Link` has the address of the next page."
+            "Sorted by id, {PAGE} per page. If there are more items, `Link` has the URL of the \
+             next page."
         ))
-        .in_query("cursor", "Where the page begins: from a `Link`.", json!({ "type": "string" }))
+        .in_query(
+            "cursor",
+            "Start of the page, from the `Link` header of the previous response.",
+            json!({ "type": "string" }),
+        )
         .answers::<Items>(StatusCode::OK, "A page.")
         .such_as(json!({ "message": "success", "items": [{ "id": "r1", "City": "Oslo" }] }))
-        .refuses(&ApiError::invalid_field("cursor must be of a Link"), "The cursor is wrong")
-        .refuses(&no_catalog("cafes"), "The workspace has no catalog of that name")
+        .refuses(
+            &ApiError::invalid_field("cursor must be from a Link header"),
+            "The cursor is invalid",
+        )
+        .refuses(&no_catalog("cafes"), "The catalog does not exist")
         .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
 }
 
@@ -293,8 +301,8 @@ pub(super) fn describe_item() -> Operation {
         )
         .answers::<Items>(StatusCode::OK, "The item, alone in `items`.")
         .such_as(json!({ "message": "success", "items": [{ "id": "r1", "City": "Oslo" }] }))
-        .refuses(&no_catalog("cafes"), "The workspace has no catalog of that name")
-        .refuses(&no_item("r2"), "The catalog has no such item")
+        .refuses(&no_catalog("cafes"), "The catalog does not exist")
+        .refuses(&no_item("r2"), "The item does not exist")
         .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
 }
 
@@ -304,9 +312,10 @@ async fn items(
     path: Names,
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
-    let cursor = parameter(query.as_deref().unwrap_or_default(), "cursor", "of a Link", |text| {
-        is_plain_name(text).then(|| text.to_owned())
-    });
+    let cursor =
+        parameter(query.as_deref().unwrap_or_default(), "cursor", "from a Link header", |text| {
+            is_plain_name(text).then(|| text.to_owned())
+        });
     let after = cursor.map_err(ApiError::invalid_field)?.unwrap_or_default();
     let mut tx = app.calls.snapshot().await?;
     let catalog = find(&mut tx, caller.workspace.id, &names(path).0).await?;

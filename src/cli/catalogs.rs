@@ -49,7 +49,7 @@ enum Command {
         id: Option<String>,
         #[command(flatten)]
         workspace: WorkspaceArgument,
-        /// Print a single item in one line, too
+        /// Print each item on one line, even a single item
         #[arg(long)]
         json: bool,
     },

@@ -38,7 +38,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         let record: Value = serde_json::from_str(&found.record)?;
         let text = |name: &str| record[name].as_str().unwrap_or("-").to_owned();
         println!(
-            "{}  {}  {:<9} segment {}  request {}  {} users looked at, {} sent",
+            "{}  {}  {:<9} segment {}  request {}  {} users checked, {} messages sent",
             format_seconds(found.at),
             found.dispatch_id.simple(),
             text("call"),

@@ -130,7 +130,10 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
     }
     match failed {
         0 => Ok(()),
-        _ => Err(format!("{failed} of {} were not cancelled", arguments.ids.len()).into()),
+        _ => {
+            Err(format!("{failed} of {} dispatches could not be cancelled", arguments.ids.len())
+                .into())
+        }
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Create a key and print its secret, only this time
+    /// Create a key and print its secret, which is not shown again
     #[command(after_help = "\
 Example:
   $ longshore key create --workspace acme --name integrator \\

@@ -112,7 +112,7 @@ enum Command {
     Dispatches(dispatches::Arguments),
     /// Show the developer console's records of sends to segments
     ConsoleLog(console_log::Arguments),
-    /// Show the messages of a user, with their outcome
+    /// Show a user's messages and their outcomes
     Messages(messages::Arguments),
     /// Show the content cards of a user
     Cards(cards::Arguments),

@@ -27,7 +27,7 @@ pub enum Code {
     Forbidden,
     /// The path or the resource does not exist. A retry does not help.
     NotFound,
-    /// The path has no such method. A retry does not help.
+    /// The path does not support this method. A retry does not help.
     MethodNotAllowed,
     /// The body was not received in time. A retry can help.
     RequestTimeout,

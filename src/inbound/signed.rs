@@ -68,7 +68,7 @@ pub async fn read(
         Err(
             ApiError::Invalid(_) | ApiError::Field(..) | ApiError::TooLarge | ApiError::TooSlow,
         ) => {
-            return Err(refused(Some(workspace), "cannot read its body"));
+            return Err(refused(Some(workspace), "cannot read the request's body"));
         }
         body => body?,
     };

@@ -76,8 +76,7 @@ fn describe_send() -> Operation {
             }),
         )
         .answers::<Sent>(StatusCode::CREATED, "The request is durable.");
-    refuses_messages(operation)
-        .refuses(&ApiError::TooLarge, "The request is too large as it is stored")
+    refuses_messages(operation).refuses(&ApiError::TooLarge, "The request is too large to store")
 }
 
 fn describe_trigger() -> Operation {
@@ -89,14 +88,14 @@ fn describe_trigger() -> Operation {
         )
         .repeatable()
         .takes::<TriggerRequest>(
-            "To a user who is named",
+            "To listed users",
             json!({
                 "campaign_id": CAMPAIGN, "trigger_properties": { "seats": 2 },
                 "recipients": [{ "external_user_id": "ann" }],
             }),
         )
-        .answers::<Sent>(StatusCode::CREATED, "It is durable.");
-    refuses_messages(operation).refuses(&ApiError::TooLarge, "Written again, it has too many bytes")
+        .answers::<Sent>(StatusCode::CREATED, "The request is accepted and durable.");
+    refuses_messages(operation).refuses(&ApiError::TooLarge, "The request is too large to store")
 }
 
 pub(crate) fn describe_schedule() -> Operation {

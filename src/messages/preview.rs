@@ -156,8 +156,8 @@ pub fn routes() -> Routes {
         "message": "success", "previews": [{ "rendered": "Hi Ann, use SPRING" }],
     }))
     .refuses_in::<Errors<'_, MessageProblem>>(StatusCode::BAD_REQUEST)
-    .refuses(&refused, "A template is wrong")
-    .refuses(&ApiError::invalid_field(UNKNOWN_USER), "There is no such user");
+    .refuses(&refused, "A template is invalid")
+    .refuses(&ApiError::invalid_field(UNKNOWN_USER), "The user does not exist");
     Routes::new().route("/templates/preview", route, [operation])
 }
 

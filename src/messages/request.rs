@@ -38,7 +38,8 @@ const USERS: [&str; 3] = ["external_user_ids", "user_aliases", "recipients"];
 
 pub const NO_MESSAGE: &str = "No message to send";
 pub const INVALID_CAMPAIGN: &str = "Invalid Campaign ID";
-pub const ARCHIVED_CAMPAIGN: &str = "The campaign is archived. Unarchive the campaign in order for trigger requests to take effect.";
+pub const ARCHIVED_CAMPAIGN: &str = "The campaign is archived. Unarchive the campaign in order \
+    for trigger requests to take effect.";
 pub const PAUSED_CAMPAIGN: &str =
     "The campaign is paused. Resume the campaign in order for trigger requests to take effect.";
 pub const UNKNOWN_SEGMENT: &str = "segment_id does not match a segment in this workspace";
@@ -480,7 +481,7 @@ fn users(
 ) -> Result<Vec<Named>, ApiError> {
     if recipients.len() + ids.len() + aliases.len() > MOST_USERS {
         let all = format!("{}, {} and {}", USERS[0], USERS[1], USERS[2]);
-        let text = format!("{all} must have at most {MOST_USERS} users together");
+        let text = format!("{all} must have at most {MOST_USERS} users in total");
         return Err(ApiError::invalid_field(text));
     }
     let mut all = Vec::new();

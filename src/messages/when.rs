@@ -44,9 +44,9 @@ pub struct When {
 pub(crate) struct ScheduleObject {
     #[schemars(with = "Time")]
     time: String,
-    /// The time is read without its zone, and meant in each user's own, or in the workspace's if
-    /// they have none. Users in a zone where it was past by an hour or more already are sent
-    /// nothing.
+    /// The zone of the time is ignored: it is local to each user's time zone, or the workspace's if
+    /// a user has none. Users for whom it was already past by an hour or more get
+    /// no message.
     #[schemars(extend("default" = false))]
     in_local_time: Option<bool>,
     /// The same, at the hour of that day in which the user was most often active, of the hours

@@ -23,27 +23,31 @@ use store::documents::parsed;
 
 const PERMISSION: &str = "messages.schedule_broadcasts";
 
-/// Schedules that are looked at.
+/// Maximum number of schedules that are read.
 const MOST: i64 = 1_000;
 
-const TAG: Tag = Tag { name: "Schedules", about: "Sends that wait for their time." };
+const TAG: Tag = Tag { name: "Schedules", about: "Scheduled sends." };
 
 pub(super) fn routes() -> Routes {
     let id = "listScheduledBroadcasts";
     let operation = Operation::new(Method::GET, id, TAG, "List scheduled broadcasts")
         .by(Access::Key(PERMISSION))
         .about(format!(
-            "Campaigns and Canvases that wait to be sent to users who are not named, the next \
-             first; of the next {MOST} schedules of the workspace."
+            "Lists campaigns and Canvases that are scheduled for a segment or audience, the next \
+             one first. Only the workspace's next {MOST} schedules are searched."
         ))
-        .in_query("end_time", "Only those until this time; required.", schema_of::<Time>())
+        .in_query(
+            "end_time",
+            "Return only broadcasts up to this time; required.",
+            schema_of::<Time>(),
+        )
         .answers::<Listed>(StatusCode::OK, "The broadcasts.")
         .such_as(json!({ "message": "success", "scheduled_broadcasts": [{
             "name": "Welcome", "id": "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60", "type": "Campaign",
             "tags": ["onboarding"], "next_send_time": "2026-11-21T08:00:00.000Z",
             "schedule_type": "local_time_zones",
         }] }))
-        .refuses_some([read("")], "end_time is missing or wrong");
+        .refuses_some([read("")], "end_time is missing or invalid");
     let route = gateway::protected(PERMISSION, get(list));
     Routes::new().route("/messages/scheduled_broadcasts", route, [operation])
 }
@@ -59,13 +63,13 @@ struct Listed {
 #[schemars(rename = "ScheduledBroadcast")]
 struct Broadcast {
     name: String,
-    /// Of the campaign or the Canvas.
+    /// ID of the campaign or the Canvas.
     id: Uuid,
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["Campaign", "Canvas"]))]
     kind: &'static str,
     tags: Vec<String>,
-    /// Of a time on the wall, as if in UTC.
+    /// A local time is shown as if it were in UTC.
     #[serde(serialize_with = "serialize_time")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     next_send_time: i64,

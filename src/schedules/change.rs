@@ -1,4 +1,4 @@
-//! Calls that cancel and change what is scheduled: of messages, of campaigns and of Canvases.
+//! Requests that cancel and change schedules of messages, campaigns and Canvases.
 
 use axum::Extension;
 use axum::extract::State;
@@ -29,13 +29,13 @@ use store::{StoreError, Tx};
 
 const SENT: &str = "The schedule has already been sent";
 
-const TAG: Tag = Tag { name: "Schedules", about: "Sends that wait for their time." };
+const TAG: Tag = Tag { name: "Schedules", about: "Scheduled sends." };
 
-/// Of the examples.
+/// IDs in the examples.
 const OWNER: &str = "0b0a6c8e-6d0c-4f39-9d0b-6f0f6f9a2c11";
 const SCHEDULE: &str = "019a9f3e-7c11-7d22-8e33-9f44a055b166";
 
-/// What has schedules, and its calls.
+/// The kinds of schedules, each with its operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Messages,
@@ -43,7 +43,7 @@ enum Of {
     Canvas,
 }
 
-/// An id of an operation, its path and its permission.
+/// An operation's id, path and permission.
 type Call = (&'static str, &'static str, &'static str);
 
 impl Of {
@@ -85,7 +85,7 @@ impl Of {
         }
     }
 
-    /// A body with what names the schedule.
+    /// An example body that identifies a schedule.
     fn example(self) -> Map<String, Value> {
         let owner = match self {
             Self::Messages => None,
@@ -107,8 +107,8 @@ impl Of {
 
     fn refuses(self, operation: Operation) -> Operation {
         let operation = operation
-            .refuses(&self.none(), "There is no such schedule")
-            .refuses(&ApiError::Invalid(SENT.into()), "It was sent");
+            .refuses(&self.none(), "The schedule does not exist")
+            .refuses(&ApiError::Invalid(SENT.into()), "The schedule has already been sent");
         match self {
             Self::Canvas => operation.refuses(&no_canvas(), "The workspace has no such Canvas"),
             _ => operation,
@@ -125,7 +125,7 @@ impl Of {
         }
     }
 
-    /// The schedule that a body names, locked.
+    /// Finds and locks the schedule that a body identifies.
     async fn find(self, tx: &mut Tx, workspace: i32, named: &Named) -> Result<Schedule, ApiError> {
         let owner = match self {
             Self::Messages => None,
@@ -163,7 +163,7 @@ pub(super) fn no_canvas() -> ApiError {
 
 // Bodies -------------------------------------------------------------------------------------
 
-/// The bodies of one call for each that has schedules.
+/// The request bodies of an operation, one for each kind of schedule.
 trait Takes {
     type OfMessages: JsonSchema;
     type OfCampaign: JsonSchema;
@@ -186,16 +186,16 @@ impl Takes for Updates {
     type OfCanvas = OfCanvas<NewTime>;
 }
 
-/// Which schedule.
+/// Identifies a schedule.
 #[derive(JsonSchema)]
 #[schemars(rename = "ScheduleNamed")]
 #[expect(dead_code, reason = "described only")]
 struct OfMessages {
-    /// As the schedule was answered.
+    /// From the response that created the schedule.
     schedule_id: String,
 }
 
-/// A schedule, and when it is sent instead.
+/// A schedule, and its new time.
 #[derive(JsonSchema)]
 #[schemars(rename = "ScheduleTime")]
 #[expect(dead_code, reason = "described only")]
@@ -205,7 +205,7 @@ struct NewTime {
     schedule: ScheduleObject,
 }
 
-/// A schedule, and what of it is another now.
+/// A schedule, and its new time or messages.
 #[derive(JsonSchema)]
 #[schemars(rename = "ScheduleUpdate")]
 #[expect(dead_code, reason = "described only")]
@@ -216,7 +216,7 @@ struct Update {
     messages: Option<Messages>,
 }
 
-/// The same of a campaign.
+/// The same for a campaign's schedule.
 #[derive(JsonSchema)]
 #[schemars(rename = "{T}OfCampaign", bound = "T: JsonSchema")]
 #[expect(dead_code, reason = "described only")]
@@ -236,7 +236,7 @@ struct OfCanvas<T> {
     rest: T,
 }
 
-/// What names a schedule.
+/// The fields that identify a schedule.
 #[derive(Deserialize)]
 pub struct Named {
     canvas_id: Option<String>,
@@ -262,7 +262,7 @@ impl Named {
     }
 }
 
-/// What may be changed.
+/// The fields that can change.
 #[derive(Deserialize)]
 struct Changes {
     schedule: Option<When>,
@@ -277,25 +277,26 @@ pub(super) fn routes() -> Routes {
         let operation = Operation::new(Method::POST, id, TAG, "Cancel a schedule")
             .by(Access::Key(permission))
             .about(
-                "Cancelling again gives the same answer. Of what is being sent, the part that is \
-                 not sent yet is kept back as far as that can be done.",
+                "A repeated cancellation returns the same response. If the schedule is being sent, \
+                 messages that are not sent yet are cancelled on a best-effort basis.",
             )
             .repeatable();
         let operation = of.takes::<Deletions>(operation, "A schedule", json!({}));
-        let operation = operation.answers_success(StatusCode::CREATED, "It is cancelled.");
+        let operation =
+            operation.answers_success(StatusCode::CREATED, "The schedule is cancelled.");
         let route = gateway::protected(permission, post(delete).layer(Extension(of)));
         let routes = routes.route(path, route, [of.refuses(operation)]);
 
         let (id, path, permission) = of.update();
         let operation = Operation::new(Method::POST, id, TAG, "Change a schedule")
             .by(Access::Key(permission))
-            .about("Only one whose sending has not begun can be changed.")
+            .about("Fails if the schedule has already been sent, or is being sent.")
             .repeatable();
         let schedule = json!({ "schedule": { "time": "2127-01-01T09:00:00Z" } });
         let operation = of
-            .takes::<Updates>(operation, "Another time", schedule)
-            .answers_success(StatusCode::CREATED, "It is changed.")
-            .refuses(&ApiError::Invalid(PAST.into()), "The time is past");
+            .takes::<Updates>(operation, "A new time", schedule)
+            .answers_success(StatusCode::CREATED, "The schedule is changed.")
+            .refuses(&ApiError::Invalid(PAST.into()), "The time is in the past");
         let route = gateway::protected(permission, post(update).layer(Extension(of)));
         routes.route(path, route, [of.refuses(operation)])
     })

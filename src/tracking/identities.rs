@@ -1,5 +1,5 @@
-//! Calls that change who users are: `/users/delete`, `/users/identify`, `/users/merge`,
-//! `/users/alias/…` and `/users/external_ids/…`. Each is a type that reads itself and lists its
+//! Requests that change users' identities: `/users/delete`, `/users/identify`, `/users/merge`,
+//! `/users/alias/…` and `/users/external_ids/…`. Each is a type that returns its
 //! changes, which go through the log like tracked objects.
 
 use std::marker::PhantomData;
@@ -29,18 +29,18 @@ use log::NewMessage;
 
 const TAG: Tag = Tag {
     name: "Identities",
-    about: "Who users are: aliases, external ids, merging and deleting.",
+    about: "Change users' identities: add aliases, rename external ids, merge and delete.",
 };
 
-/// Entries of one call.
+/// Maximum number of entries of a request.
 const MOST: usize = 50;
 
 /// Part of the description of all these calls.
-const ABOUT: &str = "At most 50 entries. The response comes once they are stored; they take effect soon \
-     afterwards. A change takes effect after everything received before it of the users that it \
-     names, by the same identifiers. If a change needs the result of another one, such as merging \
-     a user who is being renamed, send it when that one has taken effect. An entry that names no \
-     user changes nothing.";
+const ABOUT: &str = "At most 50 entries. The response is sent once the changes are durable. They \
+     are applied soon after. A change is applied after all data received before it for the users \
+     that it names, by the same identifiers. If a change needs the result of another one, such as \
+     merging a user who is being renamed, send it after that one was applied. An entry that names \
+     no user changes nothing.";
 
 /// The routes of identities.
 pub(super) fn routes() -> Routes {
@@ -60,13 +60,13 @@ trait Body: DeserializeOwned + JsonSchema + Send + Sync + 'static {
     const PERMISSION: &'static str;
     const ID: &'static str;
     const SUMMARY: &'static str;
-    /// In addition to what is said of all.
+    /// In addition to the shared description.
     const ABOUT: &'static str;
     const STATUS: StatusCode = StatusCode::CREATED;
 
     fn example() -> Value;
 
-    /// The answer, and the changes. The error says what is wrong with the fields together.
+    /// The response, and the changes. The error describes fields that conflict with each other.
     fn changes(self) -> Result<(Self::Answer, Vec<Identity<'static>>), String>;
 }
 
@@ -127,7 +127,7 @@ impl<B: Body> idempotency::Work for Work<B> {
             changes.into_iter().flat_map(Identity::copies).map(Object::Identity).collect(),
             &request,
         )
-        .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))?;
+        .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))?;
         Ok((answer, messages))
     }
 
@@ -149,10 +149,10 @@ fn by_alias(alias: formats::UserAlias) -> identifier::Identifier<'static> {
 
 // Deleting -------------------------------------------------------------------------------
 
-/// Also by the name that the workspace has for `service_id`, with an `s`.
+/// The workspace's alias of `service_id` with an `s` is accepted, too.
 const SERVICE_IDS: &str = "service_ids";
 
-/// Users to delete, at most 50 by all three together.
+/// Users to delete: at most 50 in total.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "DeleteUsersRequest")]
 struct DeleteUsers {
@@ -164,7 +164,7 @@ struct DeleteUsers {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "UsersDeleted")]
 struct Deleted {
-    /// How many were named.
+    /// Number of users in the request, including users that do not exist.
     deleted: usize,
     message: SuccessText,
 }
@@ -175,8 +175,8 @@ impl Body for DeleteUsers {
     const PERMISSION: &'static str = "users.delete";
     const ID: &'static str = "deleteUsers";
     const SUMMARY: &'static str = "Delete users";
-    const ABOUT: &'static str = "Removes each user with all data. What was received before cannot create the user again; \
-         what is received later can.";
+    const ABOUT: &'static str = "Deletes each user and all of their data. Data received before \
+         the request cannot create the user again; data received later can.";
 
     fn example() -> Value {
         json!({ "external_ids": ["ann", "bob"] })
@@ -191,7 +191,7 @@ impl Body for DeleteUsers {
         let all: Vec<_> = ids.chain(aliases).chain(own).map(erase).collect();
         if !(1..=MOST).contains(&all.len()) {
             return Err(format!(
-                "external_ids, user_aliases and {SERVICE_IDS} must have 1 to {MOST} users together"
+                "external_ids, user_aliases and {SERVICE_IDS} must have 1 to {MOST} users in total"
             ));
         }
         Ok((Deleted { deleted: all.len(), message: SuccessText::Success }, all))
@@ -200,8 +200,8 @@ impl Body for DeleteUsers {
 
 // Identifying and merging -------------------------------------------------------------------
 
-/// Users who are known by an alias or an email alone, and the external ids that they get. At most
-/// 50 in all.
+/// Users who have only an alias or an email, and the external ids to give them. At most
+/// 50 in total.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "IdentifyUsersRequest")]
 struct IdentifyUsers {
@@ -226,7 +226,7 @@ struct AliasToIdentify {
     user_alias: formats::UserAlias,
 }
 
-/// A user by an email: of those who have it and no external id, the one who was written last.
+/// A user by email. If several users without an external id have the email, the most recently
 #[derive(Deserialize, JsonSchema)]
 struct EmailToIdentify {
     external_id: Identifier,
@@ -268,9 +268,9 @@ impl Body for IdentifyUsers {
     const PERMISSION: &'static str = "users.identify";
     const ID: &'static str = "identifyUsers";
     const SUMMARY: &'static str = "Give users external ids";
-    const ABOUT: &'static str = "A user who is known by an alias or an email alone gets the external id. If another user \
-         has it, the first becomes a part of that one as by `POST /users/merge`, unless both have \
-         an alias of the same label.";
+    const ABOUT: &'static str = "Gives the external id to a user who has only an alias or an \
+         email. If another user already has it, the first user is merged into that user, as by \
+         `POST /users/merge`, unless both have an alias with the same label.";
 
     fn example() -> Value {
         let alias = json!({ "alias_name": "c-17", "alias_label": "crm" });
@@ -289,14 +289,14 @@ impl Body for IdentifyUsers {
             .collect();
         if !(1..=MOST).contains(&all.len()) {
             return Err(format!(
-                "aliases_to_identify and emails_to_identify must have 1 to {MOST} users together"
+                "aliases_to_identify and emails_to_identify must have 1 to {MOST} users in total"
             ));
         }
         processed(all)
     }
 }
 
-/// Users who become parts of others.
+/// Users to merge.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "MergeUsersRequest")]
 struct MergeUsers {
@@ -305,19 +305,19 @@ struct MergeUsers {
 
 #[derive(Deserialize, JsonSchema)]
 struct Merge {
-    /// The user who goes.
+    /// The user to merge and remove.
     identifier_to_merge: Named,
-    /// The user who stays.
+    /// The user to keep.
     identifier_to_keep: Named,
 }
 
-/// A user, by exactly one of two names.
+/// A user, identified by exactly one of `external_id` and `user_alias`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(try_from = "NamedFields")]
 #[schemars(with = "NamedFields", inline)]
 struct Named(identifier::Identifier<'static>);
 
-/// A user, by exactly one of two names.
+/// A user, identified by exactly one of `external_id` and `user_alias`.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NamedUser", transform = exactly_one(&["external_id", "user_alias"]))]
 struct NamedFields {
@@ -332,7 +332,7 @@ impl TryFrom<NamedFields> for Named {
         match (external_id, user_alias) {
             (Some(id), None) => Ok(Self(by_id(id))),
             (None, Some(alias)) => Ok(Self(by_alias(alias))),
-            _ => Err("must have one of external_id and user_alias".to_owned()),
+            _ => Err("must have exactly one of external_id and user_alias".to_owned()),
         }
     }
 }
@@ -343,8 +343,9 @@ impl Body for MergeUsers {
     const PERMISSION: &'static str = "users.merge";
     const ID: &'static str = "mergeUsers";
     const SUMMARY: &'static str = "Merge users";
-    const ABOUT: &'static str = "The user who stays gets the fields and custom attributes that only the other one has, \
-         the aliases, and the sums of events, purchases and revenue. The other user is removed.";
+    const ABOUT: &'static str = "The user to keep gets the fields and custom attributes that only \
+         the other user has, the other user's aliases, and the combined events, purchases and \
+         revenue. The other user is removed.";
     const STATUS: StatusCode = StatusCode::ACCEPTED;
 
     fn example() -> Value {
@@ -373,7 +374,7 @@ struct NewAliases {
     user_aliases: List<NewAlias, 1, MOST>,
 }
 
-/// An alias; without an external id a user is created who is known by the alias alone.
+/// An alias. Without an external id, a user who has only this alias is created.
 #[derive(Deserialize, JsonSchema)]
 struct NewAlias {
     external_id: Option<Identifier>,
@@ -388,7 +389,7 @@ impl Body for NewAliases {
     const ID: &'static str = "addAliases";
     const SUMMARY: &'static str = "Add aliases";
     const ABOUT: &'static str =
-        "An alias that is another user's, or a second one of the same label, is not added.";
+        "An alias is not added if another user has it, or if the user has one with the same label.";
 
     fn example() -> Value {
         json!({ "user_aliases": [
@@ -428,7 +429,8 @@ impl Body for UpdateAliases {
     const PERMISSION: &'static str = "users.alias.update";
     const ID: &'static str = "updateAliases";
     const SUMMARY: &'static str = "Rename aliases";
-    const ABOUT: &'static str = "A name that another user has under the label is not given.";
+    const ABOUT: &'static str =
+        "An alias is not renamed if another user has the new name under the same label.";
 
     fn example() -> Value {
         json!({ "alias_updates": [
@@ -468,7 +470,7 @@ struct Renamed {
     message: SuccessText,
     /// The new ids of the entries that were accepted.
     external_ids: Vec<String>,
-    /// What is wrong with others, after their places.
+    /// The errors of rejected entries, each with the index of its entry.
     rename_errors: Vec<(usize, String)>,
 }
 
@@ -478,9 +480,9 @@ impl Body for RenameIds {
     const PERMISSION: &'static str = "users.external_ids.rename";
     const ID: &'static str = "renameExternalIds";
     const SUMMARY: &'static str = "Rename external ids";
-    const ABOUT: &'static str = "The user is found by both ids until `POST /users/external_ids/remove` removes the former \
-         one. A user who has several is renamed by the present one, and a new id that another \
-         user has is not given.";
+    const ABOUT: &'static str = "Both ids identify the user until `POST \
+         /users/external_ids/remove` removes the former one. To rename a user with several ids, \
+         use the current one. An id that another user has is not assigned.";
 
     fn example() -> Value {
         json!({ "external_id_renames": [
@@ -493,7 +495,7 @@ impl Body for RenameIds {
         for (place, rename) in self.external_id_renames.0.into_iter().enumerate() {
             let RenameId { current_external_id: current, new_external_id: new } = rename;
             if current == new {
-                let text = "current_external_id and new_external_id must not be the same";
+                let text = "current_external_id and new_external_id must be different";
                 rename_errors.push((place, text.to_owned()));
                 continue;
             }
@@ -518,7 +520,7 @@ struct Removed {
     message: SuccessText,
     /// The ids that were accepted.
     removed_ids: Vec<String>,
-    /// What is wrong with others, after their places.
+    /// The errors of rejected entries, each with the index of its entry.
     removal_errors: Vec<(usize, String)>,
 }
 
@@ -528,7 +530,7 @@ impl Body for RemoveIds {
     const PERMISSION: &'static str = "users.external_ids.remove";
     const ID: &'static str = "removeExternalIds";
     const SUMMARY: &'static str = "Remove former external ids";
-    const ABOUT: &'static str = "An id that is a user's present one is not removed.";
+    const ABOUT: &'static str = "A user's current external id is not removed.";
 
     fn example() -> Value {
         json!({ "external_ids": ["ann"] })

@@ -176,7 +176,7 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
 
 fn messages(taken: Vec<Taken<'_>>, request: &Request) -> Result<Vec<NewMessage>, ApiError> {
     partitions::messages(taken, request)
-        .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))
+        .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))
 }
 
 fn report(kind: Kind, index: usize, problems: Vec<Problem>, errors: &mut Vec<LeftOut>) {

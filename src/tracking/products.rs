@@ -24,15 +24,18 @@ const TAG: Tag = Tag { name: "Purchases", about: "What users bought." };
 pub(super) fn routes() -> Routes {
     let operation = Operation::new(Method::GET, "listProducts", TAG, "List product ids")
         .by(Access::Key(PERMISSION))
-        .about("The first 5,000 that were bought in the workspace, by name.")
+        .about("Lists the first 5,000 products that were bought in the workspace, sorted by name.")
         .in_query(
             "page",
-            &format!("Which {PAGE} products; past the end the list is empty."),
+            &format!(
+                "Number of the page of {PAGE} products, from 0. The list is empty after the \
+                      last page."
+            ),
             json!({ "type": "integer", "minimum": 0, "default": 0 }),
         )
         .answers::<Products>(StatusCode::OK, "A page.")
         .such_as(json!({ "message": "success", "products": ["shoes", "tea"] }))
-        .refuses_some([read("page=-1")], "A parameter is wrong, or is there twice");
+        .refuses_some([read("page=-1")], "A parameter is invalid or repeated");
     let route = gateway::protected(PERMISSION, get(list));
     Routes::new().route("/purchases/product_list", route, [operation])
 }

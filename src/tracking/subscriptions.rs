@@ -1,5 +1,5 @@
-//! Calls that say what users subscribe to: `/subscription/status/get` and `…/set`, and
-//! `/email/status`. What they change goes through the log as attributes do.
+//! Requests that read and set users' subscriptions: `/subscription/status/get` and `…/set`, and
+//! `/email/status`. Their changes go through the log, like attributes.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -40,10 +40,10 @@ const GET: &str = "subscription.status.get";
 const SET: &str = "subscription.status.set";
 const EMAIL: &str = "email.status";
 
-/// Users of one call.
+/// Maximum number of users of a request.
 const MOST: usize = 50;
 
-const TAG: Tag = Tag { name: "Subscriptions", about: "What users subscribe to." };
+const TAG: Tag = Tag { name: "Subscriptions", about: "Users' subscriptions." };
 
 pub(super) fn routes() -> Routes {
     let set = |call: Call| gateway::protected(SET, post(set).layer(Extension(call)));
@@ -98,7 +98,7 @@ impl<const LEAST: usize> JsonSchema for OneOrMany<LEAST> {
     }
 }
 
-/// Whether users get what is sent in a group.
+/// Whether users get the messages of a subscription group.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -122,13 +122,17 @@ fn describe_get() -> Operation {
     Operation::new(Method::GET, "getSubscription", TAG, "Get users' state in a subscription group")
         .by(Access::Key(GET))
         .about(format!(
-            "Of users by `external_id` or `email`, at most {MOST}; a parameter may be repeated, and \
-             be written with `[]`. `Unknown` is the state of a user who has none, or who does not \
-             exist."
+            "Returns the states of at most {MOST} users, by `external_id` or `email`. To list \
+             several users, repeat a parameter, with or without `[]`. `Unknown`: the user has no \
+             state, or does not exist."
         ))
-        .in_query("subscription_group_id", "The group; required.", json!({ "type": "string" }))
-        .in_query("external_id", "A user.", json!({ "type": "string" }))
-        .in_query("email", "A user.", json!({ "type": "string" }))
+        .in_query(
+            "subscription_group_id",
+            "The subscription group; required.",
+            json!({ "type": "string" }),
+        )
+        .in_query("external_id", "The user's external id.", json!({ "type": "string" }))
+        .in_query("email", "The user's email address.", json!({ "type": "string" }))
         .answers::<States>(StatusCode::OK, "The states, by external id or email.")
         .such_as(json!({ "message": "success", "status": { "ann": "Subscribed" } }))
         .refuses_some([asked("")], "A parameter is missing")
@@ -142,7 +146,7 @@ struct States {
     status: BTreeMap<String, &'static str>,
 }
 
-/// What a query asks for: the group, external ids and emails.
+/// Parses a query into the group, external ids and emails.
 fn asked(query: &str) -> Result<(String, Vec<String>, Vec<String>), String> {
     let all = |name: &str| -> Vec<String> {
         form_urlencoded::parse(query.as_bytes())
@@ -156,7 +160,7 @@ fn asked(query: &str) -> Result<(String, Vec<String>, Vec<String>), String> {
     match ids.len() + emails.len() {
         0 => Err("external_id or email is required".to_owned()),
         1..=MOST => Ok((group, ids, emails)),
-        _ => Err(format!("external_id and email must have at most {MOST} users together")),
+        _ => Err(format!("external_id and email must have at most {MOST} users in total")),
     }
 }
 
@@ -214,7 +218,7 @@ async fn with_email(
     Ok(users)
 }
 
-/// The group of that id, which the workspace must declare.
+/// Parses the id of a group; the workspace must declare it.
 fn check_group(settings: &Settings, id: &str) -> Result<Uuid, ApiError> {
     let id = Uuid::try_parse(id).ok();
     let id = id.filter(|id| settings.subscription_groups.iter().any(|group| group.id == *id));
@@ -224,14 +228,14 @@ fn check_group(settings: &Settings, id: &str) -> Result<Uuid, ApiError> {
     })
 }
 
-/// Which of the two forms of the call it is.
+/// Which of the two forms a request has.
 #[derive(Clone, Copy)]
 enum Call {
     One,
     Many,
 }
 
-/// A group, and who is what in it from now on: users by `external_id`, or else by `email`.
+/// The new state of users in a subscription group. `email` is ignored if there is an `external_id`.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "SetSubscriptionRequest")]
 struct SetOne {
@@ -241,14 +245,14 @@ struct SetOne {
     email: Option<OneOrMany<0>>,
 }
 
-/// The same of several groups.
+/// The new states of users in several subscription groups.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "SetSubscriptionsRequest")]
 struct SetMany {
     subscription_groups: List<GroupUsers, 1, MOST>,
 }
 
-/// A group, and who is what in it from now on: users by `external_ids`, or else by `emails`.
+/// The new state of users in a subscription group. `emails` is ignored if there are `external_ids`.
 #[derive(Deserialize, JsonSchema)]
 struct GroupUsers {
     subscription_group_id: String,
@@ -268,9 +272,9 @@ impl From<SetOne> for GroupUsers {
     }
 }
 
-const SET_ABOUT: &str = "At most 50 users. Answered once it is durable; it is applied soon after, \
-                         in order with what is tracked by the same identifier. Users who do not \
-                         exist are skipped, and other groups stay as they are.";
+const SET_ABOUT: &str = "At most 50 users. The response is sent once the change is durable. It is \
+                         applied soon after, in order with data tracked by the same identifier. \
+                         Users who do not exist are skipped. Other groups do not change.";
 
 fn describe_set() -> Operation {
     Operation::new(Method::POST, "setSubscription", TAG, "Set users' state in a subscription group")
@@ -284,7 +288,7 @@ fn describe_set() -> Operation {
                 "subscription_state": "subscribed", "external_id": ["ann"],
             }),
         )
-        .answers_success(StatusCode::CREATED, "It is durable.")
+        .answers_success(StatusCode::CREATED, "The change is accepted and durable.")
 }
 
 fn describe_set_many() -> Operation {
@@ -300,7 +304,7 @@ fn describe_set_many() -> Operation {
                 "subscription_state": "unsubscribed", "external_ids": ["ann"],
             }] }),
         )
-        .answers_success(StatusCode::CREATED, "It is durable.")
+        .answers_success(StatusCode::CREATED, "The change is accepted and durable.")
 }
 
 async fn set(
@@ -348,7 +352,7 @@ impl Set {
             }
             all.extend(users.iter().map(identifier::Identifier::key));
             if all.len() > MOST {
-                let text = format!("subscription_groups must have at most {MOST} users together");
+                let text = format!("subscription_groups must have at most {MOST} users in total");
                 return Err(ApiError::invalid_field(text));
             }
             for user in users {
@@ -408,7 +412,7 @@ fn attributes(
 
 // Emails -------------------------------------------------------------------------------------
 
-/// Addresses, and what whoever has them subscribes to from now on.
+/// Email addresses, and the new email subscription of their users.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "EmailStatusRequest")]
 struct EmailStatus {
@@ -429,16 +433,16 @@ fn describe_email() -> Operation {
     Operation::new(Method::POST, "setEmailStatus", TAG, "Set users' email subscription")
         .by(Access::Key(EMAIL))
         .about(
-            "Of all users with the address who are known when the call is answered; at most 50 \
-             addresses. Answered once it is durable; it is applied soon after, in order with what \
-             is tracked by the users' external ids.",
+            "Changes all users who have the address when the request is accepted. At most 50 \
+             addresses. The response is sent once the change is durable. It is applied soon after, \
+             in order with data tracked by the users' external ids.",
         )
         .repeatable()
         .takes::<EmailStatus>(
             "An address",
             json!({ "email": "ann@example.com", "subscription_state": "unsubscribed" }),
         )
-        .answers_success(StatusCode::CREATED, "It is durable.")
+        .answers_success(StatusCode::CREATED, "The change is accepted and durable.")
 }
 
 async fn email(
@@ -488,7 +492,8 @@ struct SetEmails {
 impl idempotency::Work for SetEmails {
     type Answer = Success;
     const STATUS: StatusCode = StatusCode::CREATED;
-    // Another user may have the address when the call is repeated. To set a state twice is harmless.
+    // Another user may have the address when the request is repeated. Setting a state twice is
+    // harmless.
     const IS_ALWAYS_SAME: bool = false;
 
     fn read(
@@ -526,6 +531,6 @@ impl Sender {
             alias: None,
         };
         messages(objects, &request)
-            .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))
+            .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))
     }
 }

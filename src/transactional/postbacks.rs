@@ -14,7 +14,7 @@ use crate::gateway::openapi::{SENT_TO_OTHERS, Webhook};
 use crate::workspaces::settings::Settings;
 use store::{StoreError, Tx};
 
-/// A state that a transactional email has come to.
+/// A new state of a transactional email.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "StatusPostback")]
 pub struct Postback<'a> {
@@ -70,7 +70,7 @@ struct Metadata<'a> {
 }
 
 impl<'a> Postback<'a> {
-    /// Of an email that comes to a state at a time, for a reason where it has one.
+    /// Creates the postback for an email's new state, with its time and optional reason.
     pub fn new(email: &'a Email, state: State, at: i64, reason: Option<&'a str>) -> Self {
         let mut metadata = Metadata {
             external_send_id: email.external_send_id.as_deref(),
@@ -106,7 +106,8 @@ pub(super) fn describe() -> Webhook {
     let sent = json!({
         "dispatch_id": "0192f1d0c3a47b0e8f5a3c9d2e1b0a96", "status": "sent",
         "metadata": {
-            "external_send_id": "order-17", "campaign_api_id": "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60",
+            "external_send_id": "order-17",
+            "campaign_api_id": "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60",
             "received_at": "2026-11-21T08:58:41.000+00:00",
             "enqueued_at": "2026-11-21T08:58:41.003+00:00",
             "executed_at": "2026-11-21T08:58:41.021+00:00",

@@ -18,7 +18,7 @@ pub struct Shown {
     /// Distinguishes it from other dispatches.
     pub kind: &'static str,
     pub state: State,
-    /// When it came to its state.
+    /// When the email changed to its state.
     #[serde(serialize_with = "serialize_time")]
     pub state_at: i64,
     pub reason: Option<String>,
@@ -36,7 +36,7 @@ pub struct Shown {
     pub request_id: String,
 }
 
-/// The email that a dispatch_id is of.
+/// The email with this dispatch_id.
 pub async fn shown(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Shown>, StoreError> {
     let Some(email) = rows::by_id(tx, dispatch_id).await? else { return Ok(None) };
     let workspace = workspaces::by_id(tx, email.workspace_id).await?;

@@ -376,7 +376,7 @@ pub(crate) struct Providers {
     pub push: Option<SignedAddress>,
     pub sms: Option<SignedAddress>,
     pub whats_app: Option<SignedAddress>,
-    /// What the providers' reports are signed with, in one of the forms of `secret`.
+    /// Secret that signs the providers' reports, in the same format as `secret`.
     #[serde(default, deserialize_with = "rules::secret::<SigningSecret, _>")]
     #[schemars(with = "Option<String>")]
     pub feedback_secret: Option<Secret>,
@@ -408,7 +408,7 @@ pub(crate) struct S3 {
     /// The address of a compatible service; Amazon's own when absent.
     #[serde(default, deserialize_with = "optional::<Endpoint, _>")]
     pub endpoint: Option<String>,
-    /// Whether the bucket's name goes into the path and not into the host name.
+    /// Whether the bucket's name is in the path of URLs instead of the host name.
     #[serde(default)]
     pub path_style: bool,
 }

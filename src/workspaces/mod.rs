@@ -170,7 +170,7 @@ pub(crate) fn differing<T: Serialize>(is: &T, new: &T) -> String {
 /// Why a command cannot determine its workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
-    #[error("no workspace is called {name}; there are: {there_are}")]
+    #[error("workspace {name} does not exist; the workspaces are: {there_are}")]
     Unknown { name: String, there_are: String },
     #[error("there is no workspace yet: declare one in a file and run `longshore apply FILE`")]
     None,

@@ -60,7 +60,9 @@ impl Relay {
         let login = login(&url)?;
         let tls = match (url.scheme(), url.query().unwrap_or_default()) {
             ("smtps", "" | "tls=required") => Tls::Wrapped,
-            ("smtps", "tls=none") => return Err("smtps is TLS: without it, write smtp".into()),
+            ("smtps", "tls=none") => {
+                return Err("smtps always uses TLS: use smtp with tls=none".into());
+            }
             ("smtp", "tls=none") => Tls::None,
             ("smtp", "tls=required") => Tls::Required,
             ("smtp", "") if login.is_some() => Tls::Required,

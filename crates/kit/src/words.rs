@@ -23,7 +23,7 @@ pub fn check_short(text: &str) -> Result<(), String> {
 pub fn check_identifier(text: &str) -> Result<(), String> {
     check_short(text)?;
     if text.chars().any(char::is_control) {
-        return Err("has a control character".to_owned());
+        return Err("contains a control character".to_owned());
     }
     if text.is_empty() { Err("is empty".to_owned()) } else { Ok(()) }
 }

@@ -202,7 +202,7 @@ impl Location {
         if let Some((name, _)) = pairs(url).into_iter().next() {
             return Err(unknown(&name, "none"));
         }
-        let wrong = || ObjectError::Settings("write a directory as file:///DIR".into());
+        let wrong = || ObjectError::Settings("a directory must be written as file:///DIR".into());
         url.to_file_path().map(Self::Files).map_err(|()| wrong())
     }
 

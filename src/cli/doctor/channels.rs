@@ -125,7 +125,7 @@ async fn try_relay(what: String, relay: Result<Relay, String>) -> Finding {
         true => Finding::ok(&what, format!("{place} accepts emails, {how}")),
         false => Finding::fail(
             &what,
-            format!("{place}: it closes the connection"),
+            format!("{place}: the relay closed the connection"),
             "check the relay's log",
         ),
     }

@@ -92,7 +92,7 @@ pub(super) fn parameters() -> Value {
         })
     };
     json!([
-        header(ID.to_string(), "The same in each attempt.".into()),
+        header(ID.to_string(), "Identifies the message; the same for each attempt.".into()),
         header(
             TIMESTAMP.to_string(),
             format!(

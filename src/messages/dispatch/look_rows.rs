@@ -14,7 +14,7 @@ pub const REASONS_OF: i64 = 10_000;
 /// Reasons that are notified of a channel's messages in one state.
 const MOST_REASONS: i64 = 3;
 
-/// Why messages of a dispatch came to a state, or wait.
+/// The reason for the state of messages of a dispatch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reason {
     pub channel: Channel,

@@ -62,7 +62,7 @@ pub(super) async fn add_statistics(
     Ok(())
 }
 
-/// What messages of a campaign's variation came to by a channel.
+/// Message counts of a campaign's variation, by outcome, for one channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Statistics {
     pub campaign_id: Uuid,
@@ -121,7 +121,7 @@ pub struct Listed {
     pub walked: i64,
     pub parts: i64,
     pub parts_left: i64,
-    /// Messages by what they came to.
+    /// Messages by outcome.
     pub sent: i64,
     pub unreachable: i64,
     pub aborted: i64,

@@ -1,4 +1,4 @@
-//! Answers that a process keeps for a while, each read once however many messages ask for it.
+//! A process's cache of external data. Concurrent requests for a value share one read.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
-/// What all answers may take together, about.
+/// Approximate maximum size of all cached values, in bytes.
 const MAX_BYTES: usize = 32 << 20;
 const MAX_ENTRIES: usize = 10_000;
 
@@ -33,8 +33,8 @@ impl<K, V> Default for Cache<K, V> {
 }
 
 impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
-    /// The value of a key, which `read` reads where it is not kept. It answers how many bytes the
-    /// value takes; without, it is not kept, and only who waits for it already gets it.
+    /// Returns the cached value of a key, or reads it with `read`, which also returns the value's
+    /// size in bytes. Without a size it is not cached: only callers that already wait get it.
     pub async fn get(&self, key: K, age: Duration, read: BoxFuture<'_, (V, Option<usize>)>) -> V {
         let (value, now) = (self.value(&key, age), Instant::now());
         let mut came = None;
@@ -80,7 +80,7 @@ impl<K: Clone + Eq + Hash, V> Entries<K, V> {
         }
     }
 
-    /// Counts a value's bytes, and makes room: for what ends soonest.
+    /// Counts a value's bytes, and evicts the entries that expire first if the cache is full.
     fn keep(&mut self, key: &K, bytes: usize, now: Instant) {
         let Some(entry) = self.by_key.get_mut(key) else { return };
         self.bytes = self.bytes - entry.bytes + bytes;

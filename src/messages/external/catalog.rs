@@ -14,14 +14,14 @@ use crate::catalogs::{ID, known, rows};
 use crate::workspaces::template_data::CatalogSelection;
 use store::{Room, StoreError};
 
-/// For how long items and selections are not read again.
+/// How long items and selections are cached.
 const ITEMS_AGE: Duration = Duration::from_secs(5);
 const SELECTION_AGE: Duration = Duration::from_secs(60);
 
-/// Bytes of the items that one request reads.
+/// Maximum bytes of the items of one request.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Items that a selection looks at.
+/// Maximum number of items that a selection scans.
 const MAX_SCANNED: usize = 100_000;
 
 /// Items that are read at once.
@@ -29,11 +29,11 @@ const PAGE: i64 = 500;
 
 type Found = Result<Arc<Answer>, Unrendered>;
 
-/// What this process has read.
+/// This process's cache of catalog reads.
 #[derive(Default)]
 struct Reads(Cache<(i32, Request), Found>);
 
-/// The items of some ids that there are, in their order.
+/// The existing items among `ids`, in the order of `ids`.
 pub async fn items(external: &External<'_>, catalog: &str, ids: &[String]) -> Found {
     let request = Request::Items { catalog: catalog.to_owned(), ids: ids.to_vec() };
     let read = async { kept(read_items(external, catalog, ids).await) }.boxed();
@@ -49,7 +49,7 @@ pub async fn selection(
     warnings: &mut Vec<String>,
 ) -> Found {
     let Some(selection) = external.settings.selection(catalog, name) else {
-        warnings.push(format!("the workspace has no selection {name} of a catalog {catalog}"));
+        warnings.push(format!("catalog {catalog} has no selection {name} in this workspace"));
         return Ok(Arc::new(Answer::Nothing));
     };
     let request = Request::Selection { catalog: catalog.to_owned(), name: name.to_owned() };
@@ -58,7 +58,7 @@ pub async fn selection(
     reads.0.get((external.workspace_id, request), SELECTION_AGE, read).await
 }
 
-/// An answer, and what it takes; what failed is not kept.
+/// A result and its size for the cache; failures have no size and are not cached.
 fn kept(read: Result<Vec<Map<String, Value>>, StoreError>) -> (Found, Option<usize>) {
     match read {
         Ok(items) => {
@@ -68,20 +68,20 @@ fn kept(read: Result<Vec<Map<String, Value>>, StoreError>) -> (Found, Option<usi
         }
         Err(StoreError::TooMuch) => {
             let text = format!(
-                "items of a catalog have more than {MAX_BYTES} bytes together, or a selection \
+                "the catalog items have more than {MAX_BYTES} bytes in total, or a selection \
                  reads more than {MAX_SCANNED} items"
             );
             (Err(Unrendered::Stopped(Stop::Failed(text))), None)
         }
         Err(error) => {
-            tracing::warn!(%error, "catalog unreadable for a template");
-            let reason = "the catalog could not be read".to_owned();
+            tracing::warn!(%error, "cannot read a catalog for a template");
+            let reason = "cannot read the catalog".to_owned();
             (Err(Unrendered::Later { reason, after: None, is_counted: false }), None)
         }
     }
 }
 
-/// Bytes that a value takes, about.
+/// Approximate size of a value in bytes.
 fn size(value: &Value) -> usize {
     const VALUE: usize = 64;
     match value {
@@ -124,7 +124,7 @@ fn read_item(item: rows::StoredItem) -> Result<Map<String, Value>, StoreError> {
     Ok(members)
 }
 
-/// Goes through the whole catalog in pages: no transaction lasts longer than one.
+/// Reads the whole catalog in pages, each in its own short transaction.
 async fn read_selection(
     external: &External<'_>,
     selection: &CatalogSelection,

@@ -1,7 +1,7 @@
-//! `connected_content`: HTTP requests to the servers that the workspace file allows. They go where
-//! webhooks may go ([`outbound`]), follow no redirect, and are bounded in time, size, number and
-//! rate. A server that fails again and again is left alone for a while. Requests of transactional
-//! emails go first, and wait for no others.
+//! `connected_content`: HTTP requests to the servers that the workspace file allows. The network
+//! rules are those of webhooks ([`outbound`]). Redirects are not followed; time, size, number and
+//! rate are limited. After repeated failures, requests to a server are paused (circuit breaker).
+//! Requests of transactional emails go first, and wait for no others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,32 +24,32 @@ use crate::outbound::{self, Answered, Sender, Unanswered};
 use crate::workspaces::Channel;
 use crate::workspaces::template_data::{ConnectedContent, ContentCredential};
 
-/// How long a server has, until its response is read.
+/// Time limit of a request, including reading the response.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Bytes of a response.
+/// Maximum bytes of a response.
 const MAX_RESPONSE: usize = 1 << 20;
 
 /// Requests of a workspace that a process makes at once, urgent ones and others.
 const AT_ONCE: usize = 32;
 
-/// Failures of a server, one after the other, after which it is left alone, and for how long.
+/// Consecutive failures after which requests to a server are paused, and for how long.
 const MAX_FAILURES: u32 = 20;
 const LEFT_ALONE: Duration = Duration::from_secs(60);
 
-/// Servers whose failures are remembered.
+/// Maximum number of servers whose failures are counted.
 const MAX_SERVERS: usize = 1_000;
 
-/// Bytes of memory that a byte of JSON takes at most, about.
+/// Approximate maximum bytes of memory per byte of JSON.
 const BYTES_OF_JSON: usize = 16;
 
 const JSON: &str = "application/json";
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// What templates read the status of a response as.
+/// The field in which templates find a response's status.
 const STATUS: &str = "__http_status__";
 
-/// What this process has read, and how the servers are.
+/// This process's cached responses, and the state of the servers.
 #[derive(Default)]
 struct Fetches {
     /// By workspace, and whether it is urgent: who asks for the same thing waits for who asked
@@ -58,7 +58,7 @@ struct Fetches {
     workspaces: Mutex<HashMap<i32, Arc<Workspace>>>,
 }
 
-/// What a request came to.
+/// The result of a request.
 #[derive(Clone)]
 struct Fetched {
     answer: Arc<Answer>,
@@ -90,7 +90,7 @@ impl From<Failure> for Fetched {
     }
 }
 
-/// What one workspace's requests share.
+/// State that all requests of a workspace share.
 struct Workspace {
     places: Semaphore,
     urgent_places: Semaphore,
@@ -118,8 +118,8 @@ impl Workspace {
         }
     }
 
-    /// Waits until a request may be made. Only an urgent one takes its turn before it has come, so
-    /// that it waits for urgent ones alone.
+    /// Waits until the rate limit allows another request. Only an urgent one takes its turn before
+    /// it has come, so that it waits for urgent ones alone.
     async fn turn(&self, requests_per_second: u32, is_urgent: bool) {
         let interval = Duration::from_secs(1) / requests_per_second.max(1);
         let _first = match is_urgent {
@@ -143,7 +143,7 @@ impl Workspace {
         }
     }
 
-    /// How long a server is left alone yet.
+    /// How long requests to a server are still paused.
     fn left_alone(&self, server: &str) -> Option<Duration> {
         let until = self.servers.lock().get(server)?.left_alone_until?;
         until.checked_duration_since(Instant::now())
@@ -161,13 +161,13 @@ impl Workspace {
         let noted = servers.entry(server.to_owned()).or_default();
         noted.failures += 1;
         if noted.failures >= MAX_FAILURES {
-            // After that, one more failure is enough.
+            // After the pause, one more failure starts it again.
             noted.left_alone_until = Some(Instant::now() + LEFT_ALONE);
         }
     }
 }
 
-/// What a request of a template comes to.
+/// Resolves a template's request.
 pub async fn answer(
     external: &External<'_>,
     request: &ContentRequest,
@@ -175,12 +175,12 @@ pub async fn answer(
 ) -> Result<Arc<Answer>, Unrendered> {
     let Fetched { answer, failure } = fetched(external, request).await?;
     let Some(Failure { text, passes, after }) = failure else { return Ok(answer) };
-    // Not the whole address: some take a path for a password.
+    // Not the whole URL: some paths contain a secret.
     let reason = format!("connected_content from {}: {text}", outbound::shown(&request.url));
     if passes && request.retries {
         return Err(Unrendered::Later { reason, after, is_counted: true });
     }
-    tracing::debug!(reason, "connected_content came to nothing");
+    tracing::debug!(reason, "connected_content request failed");
     warnings.push(reason);
     Ok(answer)
 }
@@ -192,7 +192,7 @@ async fn fetched(external: &External<'_>, request: &ContentRequest) -> Result<Fe
     };
     let credential = match &request.credential {
         None => None,
-        // Without it the server would answer something else.
+        // Without the credential, the server would return other content.
         Some(name) => match allowed.credential(name).filter(|known| known.is_for(&url)) {
             Some(credential) => Some(credential),
             None => {
@@ -241,7 +241,7 @@ fn size_of(request: &ContentRequest) -> usize {
 }
 
 impl Fetched {
-    /// Bytes of memory that a JSON answer takes, about.
+    /// Approximate memory size of a JSON response, in bytes.
     fn size(&self) -> usize {
         match &*self.answer {
             Answer::Json(value) => value.to_string().len() * BYTES_OF_JSON,
@@ -250,7 +250,7 @@ impl Fetched {
     }
 }
 
-/// Where a request goes, if it may.
+/// Checks that a request's URL is allowed.
 fn address<'a>(
     external: &External<'a>,
     request: &ContentRequest,
@@ -261,7 +261,7 @@ fn address<'a>(
         .map_err(|why| format!("the address {why}"))?;
     match allowed.allows(&url) {
         true => Ok((url, allowed)),
-        false => Err("connected_content.hosts does not have the host of the address".into()),
+        false => Err("the host of the address is not in connected_content.hosts".into()),
     }
 }
 
@@ -291,7 +291,7 @@ fn made(
         if headers.get(CONTENT_TYPE).is_some_and(is_json)
             && !body.trim_start().starts_with(['{', '['])
         {
-            // Written as a form, sent as JSON.
+            // The template has a form, but the content type is JSON.
             let form = url::form_urlencoded::parse(body.as_bytes());
             let fields = form.map(|(name, value)| (name.into_owned(), value.into_owned().into()));
             body = Value::Object(fields.collect::<Map<String, Value>>()).to_string();
@@ -339,7 +339,7 @@ async fn fetch(
     let places = if external.is_urgent { &workspace.urgent_places } else { &workspace.places };
     let _place = places.acquire().await;
     if let Some(rest) = workspace.left_alone(&server) {
-        let text = "the server has failed too often and is left alone";
+        let text = "the server failed too often; requests to it are paused";
         return Failure::passing(text, Some(rest)).into();
     }
     workspace.turn(allowed.requests_per_second, external.is_urgent).await;
@@ -360,7 +360,7 @@ async fn fetch(
     }
 }
 
-/// What a response is to a template. An object has the status in it, whatever that is.
+/// Converts a response for the template. An object always gets the status as a field.
 fn read(answered: &Answered, passes: bool) -> Fetched {
     let status = answered.status;
     let failure = |text: String| Failure { text, passes, after: answered.retry_after };
@@ -369,7 +369,7 @@ fn read(answered: &Answered, passes: bool) -> Fetched {
             format!("the response has more than {MAX_RESPONSE} bytes or did not end in time");
         return failure(text).into();
     }
-    let refused = || failure(format!("the server answered {}", status.as_u16()));
+    let refused = || failure(format!("the server responded with status {}", status.as_u16()));
     let refused = (!status.is_success()).then(refused);
     let says_json = answered.content_type.as_deref().is_some_and(|kind| {
         let kind = kind.split(';').next().unwrap_or_default().trim();

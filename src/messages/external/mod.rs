@@ -1,8 +1,8 @@
-//! Data that templates ask for by a tag: items of catalogs, and what servers answer.
+//! External data that template tags request: catalog items, and responses of servers.
 //!
-//! A rendering never waits. It stops at the first request that has no answer yet; the answer is
-//! read outside of any transaction and without a processor, and the message is rendered again with
-//! it, from the beginning. Each rendering has the bounds of one, and a message has no more than
+//! Rendering never waits. It stops at the first request without a response. The response is
+//! fetched outside of any transaction and compute slot. Then the message is rendered again with
+//! it, from the beginning. The limits apply to each rendering, and a message has at most
 //! [`MAX_REQUESTS`].
 
 mod cache;
@@ -18,13 +18,13 @@ use template::{Answer, Request, Stop};
 use crate::app::App;
 use crate::workspaces::settings::Settings;
 
-/// Requests of all templates of a message to a user.
+/// Maximum number of requests in all templates of a user's message.
 pub const MAX_REQUESTS: usize = 10;
 
-/// Attempts at a message whose `connected_content` has `:retry`.
+/// Maximum number of attempts to send a message whose `connected_content` has `:retry`.
 pub const MAX_ATTEMPTS: i32 = 5;
 
-/// What the requests of a message came to.
+/// The responses to a message's requests.
 #[derive(Clone, Debug, Default)]
 pub struct Answers(Vec<(Request, Arc<Answer>)>);
 
@@ -42,12 +42,12 @@ pub enum Unrendered {
     Later {
         reason: String,
         after: Option<Duration>,
-        /// Whether the template asked for that: then the message has [`MAX_ATTEMPTS`].
+        /// Whether the template requests retries: then the limit is [`MAX_ATTEMPTS`].
         is_counted: bool,
     },
 }
 
-/// Where templates read other data.
+/// Gives templates access to external data.
 #[derive(Clone, Copy)]
 pub struct External<'a> {
     pub app: &'a App,
@@ -58,8 +58,8 @@ pub struct External<'a> {
 }
 
 impl External<'_> {
-    /// Renders until nothing is asked for any more: first what `needs` says, if a rendering has
-    /// asked for that already. Notes what cannot be had in `warnings`.
+    /// Renders until no request is open. Starts with `needs`, if an earlier rendering
+    /// already stopped at it. Adds a warning for data that is not available.
     pub async fn render<T>(
         &self,
         needs: Option<Request>,
@@ -71,10 +71,10 @@ impl External<'_> {
             if let Some(request) = needs.take() {
                 if answers.0.len() == MAX_REQUESTS {
                     let text =
-                        format!("the template reads other data more than {MAX_REQUESTS} times");
+                        format!("the template reads external data more than {MAX_REQUESTS} times");
                     return Err(Unrendered::Stopped(Stop::Failed(text)));
                 }
-                // Boxed: what it reads with is large, and most messages read nothing.
+                // Boxed: the future is large, and most messages read no external data.
                 let answer = self.answer(&request, warnings).boxed().await?;
                 answers.0.push((request, answer));
             }

@@ -310,7 +310,7 @@ fn storage(storage: &Storage, document: &mut Document<'_>) {
             refuse("session_token", "requires access_key_id and secret_access_key");
         }
         if s3.region.is_none() && s3.endpoint.is_none() {
-            refuse("region", "is missing, such as eu-west-1");
+            refuse("region", "is required, for example eu-west-1");
         }
     }
     if let Some(azure) = &storage.azure

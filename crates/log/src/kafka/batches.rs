@@ -240,7 +240,7 @@ impl Poller {
             }
         }
         let fetched = if from.is_empty() { Ok(()) } else { self.member.fetch(&from) };
-        fetched.inspect_err(|error| tracing::error!(%error, "consuming anew")).is_ok()
+        fetched.inspect_err(|error| tracing::error!(%error, "restarting the consumer")).is_ok()
     }
 
     /// Reads a batch of each ready partition while there is room; returns whether there was any.
