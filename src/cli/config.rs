@@ -12,6 +12,8 @@ use super::{CommandResult, Error};
 
 /// Check settings and manifests before they are applied
 #[derive(clap::Args)]
+#[command(after_help = "Example:
+  longshore config check --kubernetes manifests.yaml")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -294,7 +294,7 @@ mod tests {
         let problems_of = |name, value| problems(Mode::Command, &[(name, value)]);
         let headers = "LONGSHORE_TRACES_HEADERS";
         assert_eq!(problems_of(headers, "Authorization=Basic YWI=, X-Scope = acme"), "");
-        for bad in ["hidden", "a b=hidden", "a=hidden\n"] {
+        for bad in ["hidden", "a b=hidden", "a=hidden\u{1}"] {
             let text = problems_of(headers, bad);
             assert!(text.contains(headers) && !text.contains("hidden"), "{text}");
         }
