@@ -45,7 +45,7 @@ pub(crate) struct ScheduleObject {
     #[schemars(with = "Time")]
     time: String,
     /// The zone of the time is ignored: it is local to each user's time zone, or the workspace's if
-    /// a user has none. Users for whom it was already past by an hour or more get
+    /// a user has none. Users whose time was already past by an hour or more get
     /// no message.
     #[schemars(extend("default" = false))]
     in_local_time: Option<bool>,

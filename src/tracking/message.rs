@@ -161,7 +161,7 @@ impl<'a> Identity<'a> {
         Self { user, change, is_second: false }
     }
 
-    /// The other user whom the change names.
+    /// The other user that the change names.
     pub fn other(&self) -> Option<Identifier<'a>> {
         match &self.change {
             IdentityChange::MergeInto(kept) => Some(kept.clone()),
@@ -180,7 +180,7 @@ impl<'a> Identity<'a> {
         self.other().filter(|_| self.is_second).unwrap_or_else(|| self.user.clone())
     }
 
-    /// The copies of the change, one for each user whom it names.
+    /// The copies of the change, one for each user that it names.
     pub fn copies(self) -> impl Iterator<Item = Self> {
         let second = self.other().map(|_| Self { is_second: true, ..self.clone() });
         std::iter::once(self).chain(second)

@@ -370,7 +370,7 @@ impl Identities<'_> {
         self.write(user, &profile).await
     }
 
-    /// Erases a user whom a change would have made the same as an erased one.
+    /// Erases a user that a change would have merged into an erased one.
     async fn erase_opened(&mut self, user: StoredUser, erased_at: i64) -> Outcome {
         let names = find::names("", Some(&user));
         name_locks::lock(self.tx, self.workspace, &names).await?;
