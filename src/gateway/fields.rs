@@ -55,7 +55,7 @@ pub fn names<'a, T: Deserialize<'a>>() -> &'static [&'static str] {
 fn join(path: &str, text: &str) -> String {
     let gap = match text.split(' ').next() {
         _ if path.is_empty() => "",
-        Some("is" | "has" | "must" | "may" | "names") => " ",
+        Some("is" | "has" | "contains" | "must" | "may" | "names") => " ",
         // The path continues within the value.
         _ if text.starts_with(['.', '[']) => "",
         _ => ": ",
@@ -302,7 +302,7 @@ mod tests {
             (json!({ "name": null }), Code::MissingField, "name is required"),
             (json!({ "name": 5 }), Code::InvalidField, "name must be a string"),
             (json!({ "name": "" }), Code::InvalidField, "name is empty"),
-            (json!({ "name": "a\n" }), Code::InvalidField, "name has a control character"),
+            (json!({ "name": "a\n" }), Code::InvalidField, "name contains a control character"),
             (json!({ "flag": 1 }), Code::InvalidField, "flag must be true or false"),
             (json!({ "times": {} }), Code::InvalidField, "times must be an array"),
             (json!({ "times": [] }), Code::InvalidField, "times must have 1 to 2 elements"),

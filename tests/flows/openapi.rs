@@ -503,7 +503,9 @@ async fn exports(world: &mut World, seen: &mut Seen) {
 
 async fn the_rest_of_workspaces(world: &World, seen: &mut Seen) {
     let api = &world.api;
-    seen.see(api.request(Method::GET, "/openapi.json"), 200).await;
+    for document in ["/openapi.json", "/openapi-3.0.json"] {
+        seen.see(api.request(Method::GET, document), 200).await;
+    }
     seen.see(api.request(Method::GET, "/docs"), 200).await;
     let script = CONTRACT.operations().find(|(path, _, _)| path.starts_with("/docs/"));
     seen.see(api.request(Method::GET, script.unwrap().0), 200).await;

@@ -11,7 +11,7 @@ use store::documents::is_unknown_word;
 pub enum PayloadError {
     /// A newer program appended it.
     #[error(
-        "a message in {} {what}, which this version does not support: it waits for an upgrade of \
+        "a message of {} {what}, which this version does not support: it waits for a newer \
          longshore",
         .topic.name()
     )]
@@ -100,8 +100,8 @@ mod tests {
             let error = read(payload).unwrap_err();
             assert_eq!(
                 error.to_string(),
-                "a message of messages has version 2, which this version does not support: it \
-                 waits for a newer longshore"
+                "a message of messages has version 2, which this version does not support: it waits \
+                 for a newer longshore"
             );
             assert!(error.can_retry() && error.needs_newer(), "it waits");
         }

@@ -142,7 +142,7 @@ fn what_is_wrong_is_said_by_its_member() {
     for (name, value, problem) in [
         ("external_id", "5", "external_id: expected a string"),
         ("external_id", r#""""#, "external_id: is empty"),
-        ("external_id", r#""a\u0007""#, "external_id: has a control character"),
+        ("external_id", r#""a\u0007""#, "external_id: contains a control character"),
         ("external_id", r#""a\u0000""#, "external_id: has a NUL character"),
         ("external_id", r#""\ud800""#, "external_id: "),
         ("external_id", &long, "external_id: has more than 255 characters"),

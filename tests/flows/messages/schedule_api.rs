@@ -123,7 +123,7 @@ async fn what_cannot_be_scheduled_is_refused(world: World) {
         (json!({ "broadcast": true }), "broadcast must not be true"),
         (
             json!({ "external_user_ids": vec!["a"; 30], "recipients": vec![json!({ "external_user_id": "b" }); 21] }),
-            "external_user_ids, user_aliases and recipients must have at most 50 users together",
+            "external_user_ids, user_aliases and recipients must have at most 50 users in total",
         ),
         (json!({ "segment_id": Uuid::new_v4() }), "segment_id does not match"),
         (json!({ "campaign_id": Uuid::new_v4() }), "Invalid Campaign ID"),

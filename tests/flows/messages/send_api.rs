@@ -281,7 +281,7 @@ async fn whom_nobody_can_mean_is_refused(world: World) {
                 "external_user_ids": vec!["ann"; 20], "user_aliases": vec![alias.clone(); 20],
                 "recipients": vec![recipient.clone(); 11],
             })),
-            "external_user_ids, user_aliases and recipients must have at most 50 users together",
+            "external_user_ids, user_aliases and recipients must have at most 50 users in total",
         ),
     ] {
         let said = world.calls.refusal(SEND, &asked, 400).await;
@@ -335,7 +335,7 @@ async fn members_that_are_wrong_are_refused_by_name(world: World) {
         (json!({ "external_user_ids": "ann" }), "external_user_ids must be an array"),
         (json!({ "external_user_ids": ["ann", 5] }), "external_user_ids[1] must be a string"),
         (json!({ "external_user_ids": [""] }), "external_user_ids[0] is empty"),
-        (json!({ "external_user_ids": ["a\u{0}"] }), "external_user_ids[0] has a control"),
+        (json!({ "external_user_ids": ["a\u{0}"] }), "external_user_ids[0] contains a control"),
         (json!({ "external_user_ids": ["é".repeat(256)] }), "external_user_ids[0] has more than"),
         (json!({ "user_aliases": {} }), "user_aliases must be an array"),
         (json!({ "user_aliases": ["n"] }), "user_aliases[0] must be an object"),
