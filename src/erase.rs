@@ -16,7 +16,7 @@ use store::{Store, StoreError, Tx};
 
 /// Erases a user with all data, in one transaction; returns the user's ids. The erasure is
 /// remembered for a while, because the log may still contain earlier requests, which must not
-/// create the user again. The same holds if no user has the id ([`FindError::NobodyYet`]): the user
+/// create the user again. The same holds if no user has the id ([`FindError::NotFoundYet`]): the user
 /// may exist only in the log.
 pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uuid, FindError> {
     let (mut tx, user) = loop {
@@ -38,7 +38,7 @@ pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uui
     }
     fail_point!("erase::written");
     tx.commit().await?;
-    user.map(|user| user.service_id).ok_or_else(|| FindError::NobodyYet(id.to_owned()))
+    user.map(|user| user.service_id).ok_or_else(|| FindError::NotFoundYet(id.to_owned()))
 }
 
 /// Removes what other domains have of a user whose profile is removed.

@@ -14,7 +14,7 @@ use crate::support::{Api, WorkspaceFile};
 const CAMPAIGN: &str = "6c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f01";
 
 /// How long the last emails may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub struct Transactional {
     server: MailServer,
@@ -79,7 +79,7 @@ impl Transactional {
                 let at = self.taken.lock().expect("no thread panics").get(&subject(place)).copied();
                 match at {
                     Some(at) => break at,
-                    None => assert!(since.elapsed() < PATIENCE, "{} is missing", subject(place)),
+                    None => assert!(since.elapsed() < TIMEOUT, "{} is missing", subject(place)),
                 }
                 tokio::time::sleep(Duration::from_millis(2)).await;
             };

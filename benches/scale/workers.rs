@@ -15,7 +15,7 @@ use crate::support::places::Place;
 use crate::support::{Api, WorkspaceFile};
 use crate::throttle::{TURNS, Throttle};
 
-const MOST: usize = 4;
+const MAX: usize = 4;
 
 /// Between looks at how far an export is.
 const LOOK: Duration = Duration::from_millis(20);
@@ -74,7 +74,7 @@ impl Workers {
             println!("run {run} of {runs}");
             for slow in [false, true] {
                 let mut alone = None;
-                for workers in 1..=MOST {
+                for workers in 1..=MAX {
                     self.have(workers).await;
                     let export = self.export(slow).await;
                     let first = alone.get_or_insert_with(|| {

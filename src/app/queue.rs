@@ -13,7 +13,7 @@ use store::{Store, StoreError, Tx};
 const PLACES: usize = 64;
 
 /// How long a request waits for a place; after that, the store is down or overloaded.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The queue of requests for the store. Cheap to clone.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ impl StoreQueue {
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         // The semaphore is never closed.
-        let place = timeout(PATIENCE, self.places.acquire()).await;
+        let place = timeout(TIMEOUT, self.places.acquire()).await;
         let Ok(Ok(_place)) = place else {
             metrics::counter!("longshore_http_refused_total", "reason" => "store").increment(1);
             return Err(StoreError::Silent);

@@ -55,13 +55,14 @@ impl JsonSchema for Audience {
 /// Each comparison with what it compares with.
 fn tests(comparisons: Comparisons) -> Vec<Value> {
     let test = |(comparison, kinds): &(super::test::Comparison, &[Kind])| {
-        let values: Vec<Value> = kinds.iter().map(|kind| value(*kind)).collect();
+        let value = match kinds {
+            [kind] => value(*kind),
+            _ => json!({ "anyOf": kinds.iter().map(|kind| value(*kind)).collect::<Vec<_>>() }),
+        };
         let has_none = kinds.contains(&Kind::None);
         let required = if has_none { vec!["comparison"] } else { vec!["comparison", "value"] };
         json!({
-            "properties": {
-                "comparison": { "const": comparison.name() }, "value": { "anyOf": values },
-            },
+            "properties": { "comparison": { "const": comparison.name() }, "value": value },
             "required": required,
         })
     };

@@ -159,10 +159,10 @@ fn describe_create() -> Operation {
             ] }] }),
         )
         .answers_success(StatusCode::CREATED, "The catalog is created.")
-        .refuses(&ApiError::Conflict(TAKEN.into()), "A catalog with this name already exists")
+        .refuses(&ApiError::Conflict(NAME_EXISTS.into()), "A catalog with this name already exists")
 }
 
-const TAKEN: &str = "A catalog with this name already exists";
+const NAME_EXISTS: &str = "A catalog with this name already exists";
 
 impl NewCatalog {
     /// The name, and the fields except `id`.
@@ -204,7 +204,7 @@ async fn create(
         Box::pin(async move {
             let there = rows::names(tx, workspace).await?;
             if there.iter().any(|(_, other)| *other == name) {
-                return Err(ApiError::Conflict(TAKEN.into()));
+                return Err(ApiError::Conflict(NAME_EXISTS.into()));
             }
             if there.len() >= MOST_CATALOGS {
                 let text = format!("A workspace has at most {MOST_CATALOGS} catalogs");
@@ -213,7 +213,7 @@ async fn create(
             let inserted = rows::insert(tx, workspace, &name, &fields, now).await;
             // Another request creates it at the same time.
             if inserted.as_ref().is_err_and(StoreError::is_unique_violation) {
-                return Err(ApiError::Conflict(TAKEN.into()));
+                return Err(ApiError::Conflict(NAME_EXISTS.into()));
             }
             inserted?;
             tracing::info!(catalog = name, "catalog created");

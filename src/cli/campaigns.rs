@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use uuid::Uuid;
 
-use super::{CommandResult, WorkspaceArgument};
+use super::{CommandResult, WorkspaceArgument, print};
 use crate::app::App;
 use crate::campaigns;
 use crate::config::Config;
@@ -58,27 +58,19 @@ async fn stats(app: &App, arguments: Stats) -> CommandResult {
             )
         })?;
     }
-    if !arguments.json {
-        println!(
-            "{:<36}  {:<36}  {:<13}  {:>9}  {:>9}  {:>7}  {:>11}  {:>7}  {:>7}  NAME",
-            "CAMPAIGN",
-            "VARIATION",
-            "CHANNEL",
-            "SENT",
-            "DELIVERED",
-            "BOUNCED",
-            "UNREACHABLE",
-            "ABORTED",
-            "FAILED"
-        );
-    }
-    for statistics in &found {
-        println!(
-            "{}",
-            if arguments.json { serde_json::to_string(statistics)? } else { line(statistics) }
-        );
-    }
-    Ok(())
+    let heading = format!(
+        "{:<36}  {:<36}  {:<13}  {:>9}  {:>9}  {:>7}  {:>11}  {:>7}  {:>7}  NAME",
+        "CAMPAIGN",
+        "VARIATION",
+        "CHANNEL",
+        "SENT",
+        "DELIVERED",
+        "BOUNCED",
+        "UNREACHABLE",
+        "ABORTED",
+        "FAILED"
+    );
+    print::rows(arguments.json, &heading, &found, line)
 }
 
 fn line(of: &Statistics) -> String {

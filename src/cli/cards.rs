@@ -1,6 +1,6 @@
 //! `longshore cards`: the content cards of a user.
 
-use super::{CommandResult, UserArgument};
+use super::{CommandResult, UserArgument, print};
 use crate::config::Config;
 use crate::messages::channels::cards::{self, Card};
 use kit::clock::format_seconds;
@@ -25,13 +25,8 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let now = claims::now(&mut tx).await?;
     let cards = cards::of_user(&mut tx, workspace, user, now).await?;
     tx.commit().await?;
-    if !arguments.json {
-        println!("{:<36}  {:<20}  {:<20}  TITLE", "ID", "CREATED", "EXPIRES");
-    }
-    for card in &cards {
-        println!("{}", if arguments.json { serde_json::to_string(card)? } else { line(card) });
-    }
-    Ok(())
+    let heading = format!("{:<36}  {:<20}  {:<20}  TITLE", "ID", "CREATED", "EXPIRES");
+    print::rows(arguments.json, &heading, &cards, line)
 }
 
 fn line(card: &Card) -> String {

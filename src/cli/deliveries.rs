@@ -2,11 +2,10 @@
 
 use uuid::Uuid;
 
-use super::{CommandResult, ListArguments};
+use super::{CommandResult, ListArguments, find_named, print};
 use crate::app::App;
 use crate::config::Config;
 use crate::deliveries::{self, Delivery, Filter, State};
-use crate::workspaces::only_or_named;
 use kit::clock::format_seconds;
 
 /// List, show and resend callbacks and status postbacks.
@@ -80,32 +79,20 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 async fn list(app: &App, arguments: List) -> CommandResult {
     let List { which: ListArguments { state, workspace, limit, json }, subject } = arguments;
     let mut tx = app.store.snapshot().await?;
-    if let Some(name) = &workspace {
-        only_or_named(&mut tx, Some(name)).await?;
-    }
+    find_named(&mut tx, workspace.as_deref()).await?;
     let found = deliveries::list(&mut tx, &Filter { state, workspace, subject, limit }).await?;
-    if !json {
-        println!(
-            "{:<36}  {:<9}  {:<20}  {:>5}  {:<6}  {:<12}  TO",
-            "ID", "STATE", "CREATED", "TRIES", "STATUS", "WORKSPACE"
-        );
-    }
-    for delivery in &found {
-        println!("{}", if json { serde_json::to_string(delivery)? } else { line(delivery) });
-    }
-    Ok(())
+    let heading = format!(
+        "{:<36}  {:<9}  {:<20}  {:>5}  {:<6}  {:<12}  TO",
+        "ID", "STATE", "CREATED", "TRIES", "STATUS", "WORKSPACE"
+    );
+    print::rows(json, &heading, &found, line)
 }
 
 async fn show(app: &App, arguments: Show) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let found = deliveries::by_id(&mut tx, arguments.id).await?;
     let delivery = found.ok_or(deliveries::DeliveryError::Unknown(arguments.id))?;
-    if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&delivery)?);
-    } else {
-        print!("{}", details(&delivery));
-    }
-    Ok(())
+    print::object(arguments.json, &delivery, details)
 }
 
 /// Resends all deliveries that it can, prints the errors of the others, and fails if there are any.
@@ -120,10 +107,7 @@ async fn resend(app: &App, arguments: Resend) -> CommandResult {
             }
         }
     }
-    match failed {
-        0 => Ok(()),
-        _ => Err(format!("{failed} of {} were not resent", arguments.ids.len()).into()),
-    }
+    print::all_done(failed, arguments.ids.len(), "were not resent")
 }
 
 fn line(delivery: &Delivery) -> String {
@@ -142,7 +126,7 @@ fn line(delivery: &Delivery) -> String {
 fn details(delivery: &Delivery) -> String {
     let optional = |ms: Option<i64>| ms.map_or("-".to_owned(), format_seconds);
     let status = delivery.last_status.map_or("-".to_owned(), |status| status.to_string());
-    [
+    print::fields([
         ("id", delivery.id.to_string()),
         ("webhook-id", delivery.message_id()),
         ("workspace", delivery.workspace.clone()),
@@ -159,9 +143,7 @@ fn details(delivery: &Delivery) -> String {
         ("last error", delivery.last_error.clone().unwrap_or_else(|| "-".into())),
         ("request id", delivery.request_id.clone()),
         ("body", delivery.body.clone()),
-    ]
-    .map(|(name, value)| format!("{name:<14} {value}\n"))
-    .concat()
+    ])
 }
 
 fn delivery_id(text: &str) -> Result<Uuid, String> {

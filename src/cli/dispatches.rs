@@ -3,13 +3,12 @@
 use clap::Subcommand;
 use uuid::Uuid;
 
-use super::{CommandResult, ListArguments};
+use super::{CommandResult, ListArguments, find_named, print};
 use crate::app::App;
 use crate::config::Config;
 use crate::messages::dispatch::state::State;
 use crate::messages::dispatch::{self, Listed, REASONS_OF, Reason};
 use crate::transactional::{self, Shown};
-use crate::workspaces::only_or_named;
 use kit::clock::format_seconds;
 
 /// Show sends: their progress and the outcome of their messages.
@@ -69,20 +68,13 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
     let ListArguments { state, workspace, limit, json } = arguments;
     let mut tx = app.store.snapshot().await?;
-    if let Some(name) = &workspace {
-        only_or_named(&mut tx, Some(name)).await?;
-    }
+    find_named(&mut tx, workspace.as_deref()).await?;
     let found = dispatch::list(&mut tx, workspace.as_deref(), state, limit).await?;
-    if !json {
-        println!(
-            "{:<32}  {:<9}  {:<13}  {:>17}  {:>9}  {:>7}  WORKSPACE",
-            "ID", "STATE", "KIND", "USERS", "SENT", "FAILED"
-        );
-    }
-    for listed in &found {
-        println!("{}", if json { serde_json::to_string(listed)? } else { line(listed) });
-    }
-    Ok(())
+    let heading = format!(
+        "{:<32}  {:<9}  {:<13}  {:>17}  {:>9}  {:>7}  WORKSPACE",
+        "ID", "STATE", "KIND", "USERS", "SENT", "FAILED"
+    );
+    print::rows(json, &heading, &found, line)
 }
 
 async fn show(app: &App, arguments: Show) -> CommandResult {
@@ -90,11 +82,7 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
     let Some(listed) = dispatch::one(&mut tx, arguments.id).await? else {
         let found = transactional::shown(&mut tx, arguments.id).await?;
         let email = found.ok_or_else(|| unknown(arguments.id))?;
-        match arguments.json {
-            true => println!("{}", serde_json::to_string_pretty(&email)?),
-            false => print!("{}", email_details(&email)),
-        }
-        return Ok(());
+        return print::object(arguments.json, &email, email_details);
     };
     let open = dispatch::open_messages(&mut tx, arguments.id).await?;
     let reasons = dispatch::reasons(&mut tx, arguments.id).await?;
@@ -128,13 +116,7 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
             eprintln!("longshore: {}", found.map_or_else(|| unknown(*id), ended));
         }
     }
-    match failed {
-        0 => Ok(()),
-        _ => {
-            Err(format!("{failed} of {} dispatches could not be cancelled", arguments.ids.len())
-                .into())
-        }
-    }
+    print::all_done(failed, arguments.ids.len(), "dispatches could not be cancelled")
 }
 
 fn unknown(id: Uuid) -> String {
@@ -184,7 +166,7 @@ fn or_none(text: Option<String>) -> String {
 }
 
 fn email_details(email: &Shown) -> String {
-    [
+    print::fields([
         ("id", email.id.simple().to_string()),
         ("workspace", or_none(email.workspace.clone())),
         ("kind", email.kind.to_owned()),
@@ -198,9 +180,7 @@ fn email_details(email: &Shown) -> String {
         ("sent", or_none(email.sent_at.map(format_seconds))),
         ("postback", or_none(email.postback_id.map(|id| id.to_string()))),
         ("request id", email.request_id.clone()),
-    ]
-    .map(|(name, value)| format!("{name:<12} {value}\n"))
-    .concat()
+    ])
 }
 
 pub(super) fn dispatch_id(text: &str) -> Result<Uuid, String> {
@@ -208,7 +188,7 @@ pub(super) fn dispatch_id(text: &str) -> Result<Uuid, String> {
 }
 
 fn details(listed: &Listed, open: i64) -> String {
-    [
+    print::fields([
         ("id", listed.id.simple().to_string()),
         ("workspace", or_none(listed.workspace.clone())),
         ("kind", listed.kind.name().to_owned()),
@@ -228,7 +208,5 @@ fn details(listed: &Listed, open: i64) -> String {
         ("started", or_none(listed.started_at.map(format_seconds))),
         ("finished", or_none(listed.finished_at.map(format_seconds))),
         ("request id", listed.request_id.clone()),
-    ]
-    .map(|(name, value)| format!("{name:<12} {value}\n"))
-    .concat()
+    ])
 }

@@ -21,7 +21,7 @@ use objects::{ObjectError, Objects, probe};
 use store::{StoreError, inspect};
 
 /// Time limit of a server.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How to fix a server that does not respond.
 const FIX_SILENT: &str = "check the address and the firewall";
@@ -54,20 +54,20 @@ struct Finding {
     /// Its state, or its error.
     text: String,
     /// How to fix it.
-    mend: Option<String>,
+    fix: Option<String>,
 }
 
 impl Finding {
     fn ok(what: &str, text: impl Display) -> Self {
-        Self { ok: true, what: what.into(), text: text.to_string(), mend: None }
+        Self { ok: true, what: what.into(), text: text.to_string(), fix: None }
     }
 
-    fn fail(what: &str, text: impl Display, mend: impl Display) -> Self {
+    fn fail(what: &str, text: impl Display, fix: impl Display) -> Self {
         Self {
             ok: false,
             what: what.into(),
             text: text.to_string(),
-            mend: Some(mend.to_string()).filter(|mend| !mend.is_empty()),
+            fix: Some(fix.to_string()).filter(|fix| !fix.is_empty()),
         }
     }
 
@@ -77,8 +77,8 @@ impl Finding {
             return Ok(());
         }
         let sign = if self.ok { "ok  " } else { "FAIL" };
-        let mend = self.mend.as_ref().map(|mend| format!(" — {mend}")).unwrap_or_default();
-        println!("{sign} {}: {}{mend}", self.what, self.text);
+        let fix = self.fix.as_ref().map(|fix| format!(" — {fix}")).unwrap_or_default();
+        println!("{sign} {}: {}{fix}", self.what, self.text);
         Ok(())
     }
 }
@@ -142,7 +142,7 @@ fn each_cause_once(findings: Vec<Finding>) -> Vec<Finding> {
     let mut causes: Vec<Finding> = Vec::new();
     for finding in findings {
         let same = causes.iter_mut().find(|cause| {
-            !finding.ok && !cause.ok && cause.text == finding.text && cause.mend == finding.mend
+            !finding.ok && !cause.ok && cause.text == finding.text && cause.fix == finding.fix
         });
         match same {
             Some(cause) if cause.what.split(", ").any(|what| what == finding.what) => {}
@@ -159,7 +159,7 @@ async fn bounded(
     what: &str,
     check: impl Future<Output = Vec<Finding>> + Send + 'static,
 ) -> Vec<Finding> {
-    match tokio::time::timeout(PATIENCE, tokio::spawn(check)).await {
+    match tokio::time::timeout(TIMEOUT, tokio::spawn(check)).await {
         Ok(Ok(findings)) => findings,
         Ok(Err(error)) => {
             vec![Finding::fail(what, format!("the check itself failed: {error}"), "")]
@@ -169,7 +169,7 @@ async fn bounded(
 }
 
 fn silent(what: &str) -> Finding {
-    let text = format!("no response within {} s", PATIENCE.as_secs());
+    let text = format!("no response within {} s", TIMEOUT.as_secs());
     Finding::fail(what, text, FIX_SILENT)
 }
 
@@ -178,7 +178,7 @@ async fn declared<T: Send + 'static>(
     read: impl Future<Output = Result<T, StorageError>> + Send + 'static,
 ) -> Result<T, StorageError> {
     let silent = || StorageError::from(StoreError::Silent);
-    match tokio::time::timeout(PATIENCE, tokio::spawn(read)).await {
+    match tokio::time::timeout(TIMEOUT, tokio::spawn(read)).await {
         Ok(Ok(declared)) => declared,
         Ok(Err(_)) | Err(_) => Err(silent()),
     }
@@ -201,18 +201,18 @@ fn data_directory(config: &Config) -> Finding {
     match written {
         Ok(()) => Finding::ok("data directory", format!("{directory} is writable")),
         Err(error) => {
-            let mend = match error.kind() {
+            let fix = match error.kind() {
                 ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some space on its disk",
                 _ => "allow this user to write to it, or set LONGSHORE_DATA",
             };
-            Finding::fail("data directory", format!("{directory}: {error}"), mend)
+            Finding::fail("data directory", format!("{directory}: {error}"), fix)
         }
     }
 }
 
 async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
     const WHAT: &str = "database";
-    const MEND: &str = "start it, create the missing database or role, or set \
+    const FIX: &str = "start it, create the missing database or role, or set \
                         LONGSHORE_DATABASE_URL";
     let (name, problems) = match inspect::reach(&config.database_url()).await {
         Ok(Some(server)) => {
@@ -224,11 +224,11 @@ async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
         Err(error) => {
             // A transaction pooler changes the connection between transactions.
             let is_pooled = error.to_string().contains("prepared statement");
-            let mend = match is_pooled {
+            let fix = match is_pooled {
                 true => "use the pooler in session mode, or connect to PostgreSQL directly",
-                false => MEND,
+                false => FIX,
             };
-            return vec![Finding::fail(WHAT, error, mend)];
+            return vec![Finding::fail(WHAT, error, fix)];
         }
     };
     let mut findings: Vec<Finding> =
@@ -268,10 +268,10 @@ async fn at_this_version(config: &Config, secrets: &SecretKey) -> Result<String,
 
 async fn log(config: Config) -> Vec<Finding> {
     const WHAT: &str = "log";
-    const MEND: &str = "start it, or set LONGSHORE_LOG_URL";
+    const FIX: &str = "start it, or set LONGSHORE_LOG_URL";
     let log = match crate::app::open_log(&config).await {
         Ok(log) => log,
-        Err(error) => return vec![Finding::fail(WHAT, error, MEND)],
+        Err(error) => return vec![Finding::fail(WHAT, error, FIX)],
     };
     let findings = match log.check().await {
         Ok(problems) if problems.is_empty() => {
@@ -281,7 +281,7 @@ async fn log(config: Config) -> Vec<Finding> {
         Ok(problems) => {
             problems.into_iter().map(|problem| Finding::fail(WHAT, problem, "")).collect()
         }
-        Err(error) => vec![Finding::fail(WHAT, error, MEND)],
+        Err(error) => vec![Finding::fail(WHAT, error, FIX)],
     };
     log.close().await;
     findings

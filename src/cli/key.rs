@@ -3,14 +3,12 @@
 use ipnet::IpNet;
 use serde_json::json;
 
-use super::{CommandResult, WorkspaceArgument};
+use super::{CommandResult, WorkspaceArgument, find_named, print};
 use crate::app::App;
 use crate::config::Config;
 use crate::config::network::network;
 use crate::config::network::networks;
 use crate::workspaces::keys::{self, KeyInfo, NewKey};
-use crate::workspaces::only_or_named;
-use kit::clock::from_ms;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -106,34 +104,18 @@ async fn create(app: &App, arguments: Create) -> CommandResult {
     };
     let secret = keys::create(&mut tx, &app.clock, key).await?;
     tx.commit().await?;
-    if arguments.json {
-        let name = arguments.name;
-        println!("{}", json!({"workspace": workspace.name, "name": name, "secret": secret}));
-    } else {
-        eprintln!("key {} of {}; its secret is shown only once:", arguments.name, workspace.name);
-        println!("{secret}");
-    }
+    let (name, workspace) = (arguments.name, workspace.name);
+    let object = json!({"workspace": workspace, "name": name, "secret": secret});
+    print::secret(arguments.json, &object, &format!("key {name} of {workspace}"), &secret);
     Ok(())
 }
 
 async fn list(app: &App, arguments: List) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
-    let workspace = match &arguments.workspace {
-        Some(name) => Some(only_or_named(&mut tx, Some(name)).await?.id),
-        None => None,
-    };
-    let keys = keys::list(&mut tx, workspace).await?;
+    let workspace = find_named(&mut tx, arguments.workspace.as_deref()).await?;
+    let keys = keys::list(&mut tx, workspace.map(|found| found.id)).await?;
     tx.commit().await?;
-    for key in &keys {
-        if arguments.json {
-            println!("{}", as_json(key));
-        } else {
-            print(key);
-        }
-    }
-    if keys.is_empty() && !arguments.json {
-        println!("No keys.");
-    }
+    print::credentials(arguments.json, &keys, "keys", as_json, as_text);
     Ok(())
 }
 
@@ -142,34 +124,25 @@ async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
     let workspace = arguments.workspace.find(&mut tx).await?;
     let key = keys::revoke(&mut tx, &app.clock, workspace.id, &arguments.key).await?;
     tx.commit().await?;
-    if arguments.json {
-        println!("{}", json!({"id": key.id, "name": key.name, "revoked": true}));
-    } else {
-        println!("revoked {} of {}", key.name, workspace.name);
-    }
-    if key.declared {
-        eprintln!(
-            "the workspace file declares it: remove it there, or the next apply creates it again"
-        );
-    }
+    let place = format!(" of {}", workspace.name);
+    print::revoked(arguments.json, key.id, &key.name, &place, key.declared);
     Ok(())
 }
 
-fn print(key: &KeyInfo) {
-    let time = |time: Option<i64>| time.map_or("never".into(), |ms| from_ms(ms).to_string());
-    println!("{} / {}{}", key.workspace, key.name, if key.declared { " (declared)" } else { "" });
-    println!("  id           {}", key.id);
-    println!("  permissions  {}", key.permissions.join(", "));
-    println!("  from         {}", networks(&key.allow));
-    println!("  created      {}", time(Some(key.created_at)));
-    println!("  last used    {}", time(key.last_used_at));
-    if key.revoked_at.is_some() {
-        println!("  revoked      {}", time(key.revoked_at));
-    }
+fn as_text(key: &KeyInfo) -> String {
+    let declared = if key.declared { " (declared)" } else { "" };
+    format!(
+        "{} / {}{declared}\n  id           {}\n  permissions  {}\n  from         {}\n{}",
+        key.workspace,
+        key.name,
+        key.id,
+        key.permissions.join(", "),
+        networks(&key.allow),
+        print::times(key.created_at, key.last_used_at, key.revoked_at),
+    )
 }
 
 fn as_json(key: &KeyInfo) -> serde_json::Value {
-    let time = |time: Option<i64>| time.map(|ms| from_ms(ms).to_string());
     json!({
         "id": key.id,
         "workspace": key.workspace,
@@ -177,8 +150,8 @@ fn as_json(key: &KeyInfo) -> serde_json::Value {
         "permissions": key.permissions,
         "allow": key.allow,
         "declared": key.declared,
-        "created_at": time(Some(key.created_at)),
-        "last_used_at": time(key.last_used_at),
-        "revoked_at": time(key.revoked_at),
+        "created_at": print::instant(Some(key.created_at)),
+        "last_used_at": print::instant(key.last_used_at),
+        "revoked_at": print::instant(key.revoked_at),
     })
 }

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::dispatches::dispatch_id;
-use super::{CommandResult, UserArgument};
+use super::{CommandResult, UserArgument, print};
 use crate::config::Config;
 use crate::messages::dispatch::{self, OfUser};
 use kit::clock::format_seconds;
@@ -35,16 +35,11 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let Arguments { dispatch, limit, json, .. } = arguments;
     let messages = dispatch::of_user(&mut tx, (workspace, user), dispatch, limit).await?;
     tx.commit().await?;
-    if !json {
-        println!(
-            "{:<32}  {:<13}  {:<11}  {:>5}  {:<20}  {:<20}  {:<20}  REASON",
-            "DISPATCH", "CHANNEL", "STATE", "TRIES", "CREATED", "NEXT TRY", "SENT"
-        );
-    }
-    for message in &messages {
-        println!("{}", if json { serde_json::to_string(message)? } else { line(message) });
-    }
-    Ok(())
+    let heading = format!(
+        "{:<32}  {:<13}  {:<11}  {:>5}  {:<20}  {:<20}  {:<20}  REASON",
+        "DISPATCH", "CHANNEL", "STATE", "TRIES", "CREATED", "NEXT TRY", "SENT"
+    );
+    print::rows(json, &heading, &messages, line)
 }
 
 fn line(message: &OfUser) -> String {

@@ -10,7 +10,7 @@ use kit::retry::Retry;
 use store::{StoreError, inspect};
 
 /// How long to wait for a database or a log that is starting.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(clap::Args)]
 #[command(
@@ -50,7 +50,7 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     let done = loop {
         match migrate(&config).await {
             Ok(done) => break done,
-            Err(error) if error.can_retry() && started.elapsed() < PATIENCE => {
+            Err(error) if error.can_retry() && started.elapsed() < TIMEOUT => {
                 eprintln!("longshore: {error}; retrying");
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }

@@ -2,6 +2,7 @@
 //! the work, and exits with 0 only if all of it was done.
 
 mod apply;
+mod backup;
 mod campaigns;
 mod cards;
 mod catalogs;
@@ -23,6 +24,7 @@ mod key;
 mod log;
 mod messages;
 mod migrate;
+mod print;
 mod progress;
 pub mod reference;
 mod schedules;
@@ -128,6 +130,8 @@ enum Command {
     DeadLetters(dead_letters::Arguments),
     /// Show and reset the groups' positions in the log
     Log(log::Arguments),
+    /// Record backups
+    Backup(backup::Arguments),
     /// Run an export from start to end on a temporary data directory
     Demo(demo::Arguments),
     /// Test each configured connection, and show how to fix errors
@@ -169,6 +173,14 @@ struct WorkspaceArgument {
 impl WorkspaceArgument {
     async fn find(&self, tx: &mut Tx) -> Result<Workspace, ChoiceError> {
         only_or_named(tx, self.workspace.as_deref()).await
+    }
+}
+
+/// The workspace with a name, if one is given.
+async fn find_named(tx: &mut Tx, name: Option<&str>) -> Result<Option<Workspace>, ChoiceError> {
+    match name {
+        Some(_) => only_or_named(tx, name).await.map(Some),
+        None => Ok(None),
     }
 }
 
@@ -301,6 +313,7 @@ async fn run(arguments: Arguments) -> ExitCode {
             Command::InvalidNumbers(arguments) => invalid_numbers::run(config, arguments).await,
             Command::DeadLetters(arguments) => dead_letters::run(config, arguments).await,
             Command::Log(arguments) => log::run(config, arguments).await,
+            Command::Backup(arguments) => backup::run(config, arguments).await,
             Command::Demo(arguments) => demo::run(config, arguments).await,
             Command::Doctor(arguments) => doctor::run(config, arguments).await,
             Command::Config(arguments) => config::run(arguments),

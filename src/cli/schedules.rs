@@ -2,12 +2,11 @@
 
 use uuid::Uuid;
 
-use super::{CommandResult, ListArguments};
+use super::{CommandResult, ListArguments, find_named, print};
 use crate::app::App;
 use crate::config::Config;
 use crate::messages::Timing;
 use crate::schedules::{self, Filter, Schedule, State};
-use crate::workspaces::only_or_named;
 use kit::clock::{format_seconds, format_time};
 
 /// List, show and cancel scheduled sends.
@@ -65,29 +64,17 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
     let ListArguments { state, workspace, limit, json } = arguments;
     let mut tx = app.store.snapshot().await?;
-    if let Some(name) = &workspace {
-        only_or_named(&mut tx, Some(name)).await?;
-    }
+    find_named(&mut tx, workspace.as_deref()).await?;
     let found = schedules::list(&mut tx, &Filter { state, workspace, limit }).await?;
-    if !json {
-        println!("{:<36}  {:<9}  {:<26}  {:<12}  OF", "ID", "STATE", "TIME", "WORKSPACE");
-    }
-    for schedule in &found {
-        println!("{}", if json { serde_json::to_string(schedule)? } else { line(schedule) });
-    }
-    Ok(())
+    let heading = format!("{:<36}  {:<9}  {:<26}  {:<12}  OF", "ID", "STATE", "TIME", "WORKSPACE");
+    print::rows(json, &heading, &found, line)
 }
 
 async fn show(app: &App, arguments: Show) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let found = schedules::by_id(&mut tx, arguments.id).await?;
     let schedule = found.ok_or_else(|| unknown(arguments.id))?;
-    if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&schedule)?);
-    } else {
-        print!("{}", details(&schedule));
-    }
-    Ok(())
+    print::object(arguments.json, &schedule, details)
 }
 
 /// Cancels all schedules that it can, prints the errors of the others, and fails if there are any.
@@ -107,10 +94,7 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
             }
         }
     }
-    match failed {
-        0 => Ok(()),
-        _ => Err(format!("{failed} of {} were not cancelled", arguments.ids.len()).into()),
-    }
+    print::all_done(failed, arguments.ids.len(), "were not cancelled")
 }
 
 fn unknown(id: Uuid) -> String {
@@ -129,7 +113,7 @@ fn line(schedule: &Schedule) -> String {
 }
 
 fn details(schedule: &Schedule) -> String {
-    [
+    print::fields([
         ("id", schedule.id.to_string()),
         ("dispatch id", schedule.dispatch_id.simple().to_string()),
         ("workspace", schedule.workspace.clone()),
@@ -144,9 +128,7 @@ fn details(schedule: &Schedule) -> String {
         ("error", schedule.error.clone().unwrap_or_else(|| "-".to_owned())),
         ("request id", schedule.request_id.clone()),
         ("request", schedule.request.clone()),
-    ]
-    .map(|(name, value)| format!("{name:<12} {value}\n"))
-    .concat()
+    ])
 }
 
 fn moment(ms: Option<i64>) -> String {
@@ -199,6 +181,7 @@ mod tests {
             timing,
             time: 1_624_899_763_032,
             created_at: 0,
+            timed_at: 0,
             sent_at: None,
             ended_at: None,
             reached_at: None,

@@ -3,13 +3,12 @@
 use ipnet::IpNet;
 use serde_json::json;
 
-use super::CommandResult;
+use super::{CommandResult, print};
 use crate::app::App;
 use crate::config::Config;
 use crate::config::network::network;
 use crate::config::network::networks;
 use crate::scim::tokens::{self, NewToken, TokenInfo};
-use kit::clock::from_ms;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -89,12 +88,9 @@ async fn create(app: &App, arguments: Create) -> CommandResult {
     };
     let secret = tokens::create(&mut tx, &app.clock, token).await?;
     tx.commit().await?;
-    if arguments.json {
-        println!("{}", json!({"name": arguments.name, "secret": secret}));
-    } else {
-        eprintln!("SCIM token {}; its secret is shown only once:", arguments.name);
-        println!("{secret}");
-    }
+    let name = arguments.name;
+    let object = json!({"name": name, "secret": secret});
+    print::secret(arguments.json, &object, &format!("SCIM token {name}"), &secret);
     Ok(())
 }
 
@@ -102,16 +98,7 @@ async fn list(app: &App, arguments: List) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let tokens = tokens::list(&mut tx).await?;
     tx.commit().await?;
-    for token in &tokens {
-        if arguments.json {
-            println!("{}", as_json(token));
-        } else {
-            print(token);
-        }
-    }
-    if tokens.is_empty() && !arguments.json {
-        println!("No SCIM tokens.");
-    }
+    print::credentials(arguments.json, &tokens, "SCIM tokens", as_json, as_text);
     Ok(())
 }
 
@@ -119,44 +106,31 @@ async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
     let mut tx = app.store.write().await?;
     let token = tokens::revoke(&mut tx, &app.clock, &arguments.token).await?;
     tx.commit().await?;
-    if arguments.json {
-        println!("{}", json!({"id": token.id, "name": token.name, "revoked": true}));
-    } else {
-        println!("revoked {}", token.name);
-    }
-    if token.declared {
-        eprintln!(
-            "the workspace file declares it: remove it there, or the next apply creates it again"
-        );
-    }
+    print::revoked(arguments.json, token.id, &token.name, "", token.declared);
     Ok(())
 }
 
-fn print(token: &TokenInfo) {
-    let time = |time: Option<i64>| time.map_or("never".into(), |ms| from_ms(ms).to_string());
-    println!("{}{}", token.name, if token.declared { " (declared)" } else { "" });
-    println!("  id           {}", token.id);
-    println!("  from         {}", networks(&token.allow));
-    if !token.requires_origin {
-        println!("  origin       not required");
-    }
-    println!("  created      {}", time(Some(token.created_at)));
-    println!("  last used    {}", time(token.last_used_at));
-    if token.revoked_at.is_some() {
-        println!("  revoked      {}", time(token.revoked_at));
-    }
+fn as_text(token: &TokenInfo) -> String {
+    let declared = if token.declared { " (declared)" } else { "" };
+    let origin = if token.requires_origin { "" } else { "  origin       not required\n" };
+    format!(
+        "{}{declared}\n  id           {}\n  from         {}\n{origin}{}",
+        token.name,
+        token.id,
+        networks(&token.allow),
+        print::times(token.created_at, token.last_used_at, token.revoked_at),
+    )
 }
 
 fn as_json(token: &TokenInfo) -> serde_json::Value {
-    let time = |time: Option<i64>| time.map(|ms| from_ms(ms).to_string());
     json!({
         "id": token.id,
         "name": token.name,
         "allow": token.allow,
         "requires_origin": token.requires_origin,
         "declared": token.declared,
-        "created_at": time(Some(token.created_at)),
-        "last_used_at": time(token.last_used_at),
-        "revoked_at": time(token.revoked_at),
+        "created_at": print::instant(Some(token.created_at)),
+        "last_used_at": print::instant(token.last_used_at),
+        "revoked_at": print::instant(token.revoked_at),
     })
 }

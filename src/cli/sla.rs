@@ -1,9 +1,8 @@
 //! `longshore sla`.
 
-use super::CommandResult;
+use super::{CommandResult, find_named, print};
 use crate::config::Config;
 use crate::transactional::sla::{self, Kept};
-use crate::workspaces::only_or_named;
 use kit::clock::from_ms;
 
 /// Show how many transactional emails the relay accepted within a minute, by campaign and hour,
@@ -27,29 +26,14 @@ pub struct Arguments {
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     let mut tx = app.store.snapshot().await?;
-    if let Some(name) = &arguments.workspace {
-        only_or_named(&mut tx, Some(name)).await?;
-    }
     let name = arguments.workspace.as_deref();
+    find_named(&mut tx, name).await?;
     let kept = sla::last_hours(&mut tx, name, arguments.hours).await?;
-    if !arguments.json {
-        println!(
-            "{:<12}  {:<36}  {:<16}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}",
-            "WORKSPACE",
-            "CAMPAIGN",
-            "HOUR",
-            "EMAILS",
-            "<1 MIN",
-            "SHARE",
-            "COVERED",
-            "SHARE",
-            "BEYOND"
-        );
-    }
-    for hour in &kept {
-        println!("{}", if arguments.json { serde_json::to_string(hour)? } else { line(hour) });
-    }
-    Ok(())
+    let heading = format!(
+        "{:<12}  {:<36}  {:<16}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}",
+        "WORKSPACE", "CAMPAIGN", "HOUR", "EMAILS", "<1 MIN", "SHARE", "COVERED", "SHARE", "BEYOND"
+    );
+    print::rows(arguments.json, &heading, &kept, line)
 }
 
 fn line(kept: &Kept) -> String {

@@ -115,10 +115,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 fn check(files: &[PathBuf], names: &Names<'_>) -> CommandResult {
     let errors = files.iter().filter_map(|file| read(file, names).err());
     let wrong = errors.map(|error| eprintln!("{error}")).count();
-    match wrong {
-        0 => Ok(()),
-        wrong => Err(format!("{wrong} of {} templates are invalid", files.len()).into()),
-    }
+    super::print::all_done(wrong, files.len(), "templates are invalid")
 }
 
 /// The template of a file; the error names the file, the line and the column.

@@ -1,6 +1,6 @@
 //! `longshore users`: shows or erases one user.
 
-use super::{CommandResult, WorkspaceArgument};
+use super::{CommandResult, WorkspaceArgument, print};
 use crate::app::App;
 use crate::config::Config;
 use crate::erase;
@@ -86,8 +86,5 @@ async fn delete(
     if json {
         println!("{}", serde_json::json!({"erased": erased, "failed": failed}));
     }
-    match failed.len() {
-        0 => Ok(()),
-        failed => Err(format!("{failed} of {} were not erased", ids.len()).into()),
-    }
+    print::all_done(failed.len(), ids.len(), "were not erased")
 }

@@ -40,7 +40,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 
 /// Other names that the environment may contain: those of commands, and (as prefixes) those of
 /// scripts and tests.
-const BESIDE: &[&str] = &["LONGSHORE_CONFIG", "LONGSHORE_KEY", "LONGSHORE_URL"];
+const OTHER_VARIABLES: &[&str] = &["LONGSHORE_CONFIG", "LONGSHORE_KEY", "LONGSHORE_URL"];
 const BESIDE_PREFIXES: &[&str] = &["LONGSHORE_TEST_", "LONGSHORE_SERVICES_"];
 
 /// Lists, which the environment writes with commas.
@@ -215,7 +215,7 @@ fn settings() -> impl Iterator<Item = String> {
 
 /// Every variable that is read, except librdkafka's properties.
 fn variables() -> impl Iterator<Item = String> {
-    let beside = BESIDE.iter().map(|name| (*name).to_owned());
+    let beside = OTHER_VARIABLES.iter().map(|name| (*name).to_owned());
     beside.chain(settings().map(|setting| variable(&setting)))
 }
 
@@ -258,7 +258,7 @@ fn of_services(names: &[String]) -> Option<String> {
 
 fn is_setting(name: &str) -> bool {
     name.starts_with("LONGSHORE_")
-        && !BESIDE.contains(&name)
+        && !OTHER_VARIABLES.contains(&name)
         && !BESIDE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 

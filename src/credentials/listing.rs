@@ -22,7 +22,7 @@ const WAITING: usize = 128;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Time limit of a read.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A list, read again when a caller has an unlisted key.
 pub struct Listing<T> {
@@ -84,7 +84,7 @@ impl<T: Send + Sync + 'static> Listing<T> {
             }
         }
         let began = Instant::now();
-        match answered(read, sleep(PATIENCE)).await {
+        match answered(read, sleep(TIMEOUT)).await {
             Ok(list) => {
                 let list = Arc::new(list);
                 *self.latest.lock() = Some(list.clone());

@@ -92,7 +92,7 @@ const CLOCK_OFF: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Time limit of a response from the store, before its connection counts as dead.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The maximum time that an attempt may hold a row: work that hangs must not hold it forever.
 const LONGEST_TRY: Duration = Duration::from_secs(2 * 60 * 60);
@@ -232,7 +232,7 @@ async fn take(
         claims::take(&store, kind, limit, options.per_job, options.lease, &avoided).await
     };
     let patience = async {
-        retry::wait(PATIENCE, shutdown).await;
+        retry::wait(TIMEOUT, shutdown).await;
         // A stopping worker still waits a little, to return its claimed rows.
         sleep(GRACE).await;
     };
@@ -310,7 +310,7 @@ impl<H: Handler> One<H> {
             tokio::spawn(async move { handler.handle(&claim, &token).await }.in_current_span());
         let hangs = async {
             stop.cancelled().await;
-            sleep(PATIENCE).await;
+            sleep(TIMEOUT).await;
         };
         let result = tokio::select! {
             result = work => result,
@@ -375,7 +375,7 @@ impl<H: Handler> One<H> {
     async fn is_clock_wrong(&self) -> bool {
         let store = self.store.clone();
         let asking = async move { claims::now(&mut store.snapshot().await?).await };
-        match answered(asking, sleep(PATIENCE)).await {
+        match answered(asking, sleep(TIMEOUT)).await {
             Ok(now) => (now - Timestamp::now().as_millisecond()).abs() > millis(CLOCK_OFF),
             Err(error) => {
                 tracing::warn!(%error, "cannot read the database's clock");
@@ -391,13 +391,13 @@ impl<H: Handler> One<H> {
         }
         let (store, claim) = (self.store.clone(), *claim);
         let leaving = async move { claims::leave(&store, &claim, LEFT_PAUSE).await };
-        answered(leaving, sleep(PATIENCE)).await
+        answered(leaving, sleep(TIMEOUT)).await
     }
 
     async fn hand_back(&self, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
         let (store, claim) = (self.store.clone(), *claim);
         let handing = async move { claims::hand_back(&store, &claim, delay).await };
-        answered(handing, sleep(PATIENCE)).await
+        answered(handing, sleep(TIMEOUT)).await
     }
 }
 

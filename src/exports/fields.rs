@@ -16,7 +16,7 @@ pub const TOTAL_REVENUE: &str = "total_revenue";
 /// The member that a workspace may have another name for.
 pub const SERVICE_ID: &str = "service_id";
 
-/// Before that other name, where a job keeps that it was asked for by it.
+/// Prefix of a stored field name that was requested by its alias.
 const ALIASED: &str = "service_id\u{1f}";
 
 /// Has a request that asks for `service_id` by the workspace's other name ask for it so that the

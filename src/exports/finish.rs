@@ -278,7 +278,7 @@ mod tests {
         write("ours", 5).await.unwrap();
         copy_once(&objects, &winner, &from, &to).await.unwrap();
         objects.delete(&from).await.unwrap();
-        // Whether the old name is missing or has another file, the moved one stays.
+        // The moved file stays, whether the old name is missing or has another file.
         copy_once(&objects, &winner, &from, &to).await.unwrap();
         write("theirs", 4).await.unwrap();
         copy_once(&objects, &winner, &from, &to).await.unwrap();

@@ -19,7 +19,7 @@ use store::claims;
 use store::{StoreError, Tx};
 
 /// How long a caller waits for the append of its message. The job is durable by then.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 fn message(job: &Job) -> NewMessage {
     let id = job.id.to_string().into_bytes();
@@ -60,7 +60,7 @@ pub(super) async fn announce(app: &App, job: &Job) {
         }
     };
     let append = tokio::spawn(append.in_current_span());
-    if tokio::time::timeout(PATIENCE, append).await.is_err() {
+    if tokio::time::timeout(TIMEOUT, append).await.is_err() {
         tracing::warn!("the log is slow; the export waits for its message");
     }
 }

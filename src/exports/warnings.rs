@@ -6,7 +6,7 @@ use super::{Format, Job};
 use kit::words::{beginning, nearest};
 
 /// Maximum number of unknown fields that are named.
-const MOST: usize = 20;
+const MAX: usize = 20;
 
 /// Characters of a name that are shown.
 const SHOWN: usize = 64;
@@ -15,7 +15,7 @@ const SHOWN: usize = 64;
 pub fn of_fields(body: &Map<String, Value>, known: &[&str]) -> Vec<String> {
     let unknown = || body.keys().map(String::as_str).filter(|name| !known.contains(name));
     let mut warnings: Vec<String> = unknown()
-        .take(MOST)
+        .take(MAX)
         .map(|name| {
             let shown = beginning(name, SHOWN);
             match nearest(name, known.iter().copied()) {
@@ -24,7 +24,7 @@ pub fn of_fields(body: &Map<String, Value>, known: &[&str]) -> Vec<String> {
             }
         })
         .collect();
-    let more = unknown().count().saturating_sub(MOST);
+    let more = unknown().count().saturating_sub(MAX);
     if more > 0 {
         warnings.push(format!("{more} more unknown fields, ignored"));
     }
@@ -57,8 +57,8 @@ mod tests {
         );
         let many: Vec<String> = (0..25).map(|n| format!("{n}{}", "é".repeat(1_000))).collect();
         let warnings = of_fields(&body(&many), KNOWN);
-        assert_eq!(warnings.len(), MOST + 1);
-        assert_eq!(warnings[MOST], "5 more unknown fields, ignored");
+        assert_eq!(warnings.len(), MAX + 1);
+        assert_eq!(warnings[MAX], "5 more unknown fields, ignored");
         assert!(warnings.iter().all(|warning| warning.chars().count() < 100), "{warnings:?}");
     }
 }

@@ -18,28 +18,28 @@ use kit::words::{self, MAX_TEXT};
 
 /// An array with a limited number of elements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct List<T, const LEAST: usize, const MOST: usize>(pub Vec<T>);
+pub struct List<T, const MIN: usize, const MAX: usize>(pub Vec<T>);
 
-impl<T, const LEAST: usize, const MOST: usize> Default for List<T, LEAST, MOST> {
+impl<T, const MIN: usize, const MAX: usize> Default for List<T, MIN, MAX> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<'de, T: Deserialize<'de>, const LEAST: usize, const MOST: usize> Deserialize<'de>
-    for List<T, LEAST, MOST>
+impl<'de, T: Deserialize<'de>, const MIN: usize, const MAX: usize> Deserialize<'de>
+    for List<T, MIN, MAX>
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_seq(ListVisitor(PhantomData))
     }
 }
 
-struct ListVisitor<T, const LEAST: usize, const MOST: usize>(PhantomData<T>);
+struct ListVisitor<T, const MIN: usize, const MAX: usize>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>, const LEAST: usize, const MOST: usize> Visitor<'de>
-    for ListVisitor<T, LEAST, MOST>
+impl<'de, T: Deserialize<'de>, const MIN: usize, const MAX: usize> Visitor<'de>
+    for ListVisitor<T, MIN, MAX>
 {
-    type Value = List<T, LEAST, MOST>;
+    type Value = List<T, MIN, MAX>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an array")
@@ -47,25 +47,25 @@ impl<'de, T: Deserialize<'de>, const LEAST: usize, const MOST: usize> Visitor<'d
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let wrong_length = || {
-            serde::de::Error::custom(match LEAST {
-                0 => format!("must have at most {MOST} elements"),
-                _ => format!("must have {LEAST} to {MOST} elements"),
+            serde::de::Error::custom(match MIN {
+                0 => format!("must have at most {MAX} elements"),
+                _ => format!("must have {MIN} to {MAX} elements"),
             })
         };
         // Checked before the elements are read, because there may be many.
-        if seq.size_hint().is_some_and(|count| count > MOST) {
+        if seq.size_hint().is_some_and(|count| count > MAX) {
             return Err(wrong_length());
         }
         let mut elements = Vec::new();
         while let Some(element) = seq.next_element()? {
             elements.push(element);
         }
-        let is_right = (LEAST..=MOST).contains(&elements.len());
+        let is_right = (MIN..=MAX).contains(&elements.len());
         if is_right { Ok(List(elements)) } else { Err(wrong_length()) }
     }
 }
 
-impl<T: JsonSchema, const LEAST: usize, const MOST: usize> JsonSchema for List<T, LEAST, MOST> {
+impl<T: JsonSchema, const MIN: usize, const MAX: usize> JsonSchema for List<T, MIN, MAX> {
     fn inline_schema() -> bool {
         true
     }
@@ -76,7 +76,7 @@ impl<T: JsonSchema, const LEAST: usize, const MOST: usize> JsonSchema for List<T
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let items = generator.subschema_for::<T>();
-        json_schema!({ "type": "array", "items": items, "minItems": LEAST, "maxItems": MOST })
+        json_schema!({ "type": "array", "items": items, "minItems": MIN, "maxItems": MAX })
     }
 }
 

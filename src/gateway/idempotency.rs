@@ -53,7 +53,7 @@ pub use header::{HEADER, IdempotencyKey, PATTERN};
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// Time limit of one deletion; a longer one continues in the background.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A request whose work is done by the messages that it appends to the log.
 pub trait Work: Send + Sync + 'static {
@@ -311,7 +311,7 @@ fn id_of_content(claim: Uuid, message: &NewMessage) -> Uuid {
 pub async fn sweep_old(app: App, stop: CancellationToken) {
     let pass = || {
         let (app, stop) = (app.clone(), stop.clone());
-        answered(async move { sweep(&app, &stop).await }, sleep(PATIENCE))
+        answered(async move { sweep(&app, &stop).await }, sleep(TIMEOUT))
     };
     retry::repeat(SWEEP_EVERY, &stop, "cannot delete old idempotency claims; retrying", pass).await;
 }

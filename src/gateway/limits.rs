@@ -34,7 +34,7 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 /// How long requests wait for the database before their gateway counts alone, and the pause before
 /// the next query.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// When a query counts as lost: then it is repeated, and may count the requests of that time twice.
 const LOST: Duration = Duration::from_secs(60);
@@ -215,7 +215,7 @@ impl Account {
     fn wanted(&self) -> Option<i64> {
         let spare = spare(self.limit);
         let is_wanted = match self.is_alone {
-            true => self.failed.is_none_or(|failed| failed.elapsed() >= PATIENCE),
+            true => self.failed.is_none_or(|failed| failed.elapsed() >= TIMEOUT),
             false if self.is_used_up() => false,
             false => self.left < self.waiting || (self.left <= spare && spare > 0),
         };
@@ -289,7 +289,7 @@ impl<'a> Place<'a> {
             let lease = tokio::spawn(async move { rows::lease(&store, key, wanted, now).await });
             let mut lease =
                 std::pin::pin!(lease.map(|done| done.unwrap_or(Err(StoreError::Silent))));
-            let counted = match timeout(PATIENCE, &mut lease).await {
+            let counted = match timeout(TIMEOUT, &mut lease).await {
                 Ok(counted) => counted,
                 Err(_) => {
                     place.settle(now, wanted, Err(StoreError::Silent));

@@ -343,7 +343,7 @@ mod tests {
         for (connection, _) in one.iter().chain([&two]) {
             connection.answered();
         }
-        // The first of workspace 1 has another request, then is the last that became idle.
+        // The first connection of workspace 1 sends another request: it became idle last.
         one[0].0.head_came();
         one[0].0.answered();
         let closed = || [0, 1, 2].map(|at: usize| one[at].1.when_idle.is_cancelled());

@@ -1,4 +1,4 @@
-//! The routes of reports and unsubscribing.
+//! The routes for status reports and unsubscribe links.
 
 use axum::extract::{Path, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};

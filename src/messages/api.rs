@@ -296,7 +296,7 @@ impl idempotency::Work for Send {
     type Answer = Sent;
     const STATUS: StatusCode = StatusCode::CREATED;
 
-    /// The same body comes to the same order as long as the workspace declares the same.
+    /// The same body gives the same order as long as the workspace's declaration does not change.
     fn read(&self, _: &JsonText, received: Received) -> Result<(Sent, Vec<NewMessage>), ApiError> {
         let wanted = self.wanted.as_ref().map_err(Clone::clone)?;
         let Caller { workspace, request_id, .. } = &self.caller;

@@ -13,7 +13,7 @@ use crate::workspaces::settings::Settings;
 
 type Members = Map<String, Value>;
 
-/// Names of a field that have another name in profiles.
+/// Template names of fields that have another name in profiles.
 const ALIASES: [(&str, &str); 6] = [
     ("user_id", "external_id"),
     ("email_address", "email"),
@@ -142,7 +142,7 @@ pub struct Scope<'a> {
     /// `{{campaign.${name}}}`, `{{canvas.${name}}}`
     pub origin: Option<&'a Origin>,
     pub unsubscribe: Option<Unsubscribe<'a>>,
-    /// What requests of templates came to; without, they come to nothing.
+    /// Responses to the templates' requests; without them, requests return nothing.
     pub answers: Option<&'a Answers>,
     /// Milliseconds since the epoch: what "now" is.
     pub now: i64,
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn every_field_of_a_profile_has_a_name() {
-        // What a user was called before is for nobody's eyes.
+        // Former external ids must not be shown to anyone.
         let named = |field: &Field| *field != Field::DeprecatedExternalIds;
         for field in Field::ALL.into_iter().filter(named) {
             assert!(NAMES.fields.contains(&field.name()), "{}", field.name());

@@ -73,7 +73,7 @@ pub fn check_address(text: &str, config: &Config) -> Result<Url, String> {
     check_within(text, &config.allow_private)
 }
 
-/// The same, where what may be reached although it is private is known by itself.
+/// The same, with an explicit list of allowed private networks.
 pub fn check_within(text: &str, allowed: &[IpNet]) -> Result<Url, String> {
     check_parts(short(text)?, allowed)
 }
@@ -199,7 +199,7 @@ impl Resolve for Resolver {
     }
 }
 
-/// Those of `found` that may be connected to; an error where it is none for that reason.
+/// The addresses that connections are allowed to; an error if all were excluded.
 fn reachable(
     found: impl Iterator<Item = SocketAddr>,
     allowed: &[IpNet],

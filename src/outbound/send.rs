@@ -25,6 +25,9 @@ const USER_AGENT: &str = concat!("longshore/", env!("CARGO_PKG_VERSION"));
 const READ_BYTES: usize = 4 << 10;
 const KEPT_CHARACTERS: usize = 500;
 
+/// The longest `Retry-After` that is respected: no server may hold up a message for days.
+const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
+
 /// How long an unused connection to a receiver is kept.
 const IDLE: Duration = Duration::from_secs(30);
 
@@ -199,12 +202,15 @@ fn is_refused(error: &(dyn Error + 'static)) -> bool {
 /// The delay of a `Retry-After`: a number of seconds, or a time.
 fn wait(value: &HeaderValue, clock: &Clock) -> Option<Duration> {
     let text = value.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let until = rfc2822::parse(text).ok()?.timestamp();
-    // A time that is past asks for nothing.
-    Some(Duration::try_from(until.duration_since(clock.now())).unwrap_or_default())
+    let asked = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        // A time that is past asks for nothing.
+        Err(_) => {
+            let until = rfc2822::parse(text).ok()?.timestamp();
+            Duration::try_from(until.duration_since(clock.now())).unwrap_or_default()
+        }
+    };
+    Some(asked.min(LONGEST_WAIT))
 }
 
 /// The first bytes of a body, and whether they are all; what cannot be read in time is left.
@@ -274,8 +280,9 @@ mod tests {
         let wait = |text: &'static str| wait(&HeaderValue::from_static(text), &clock);
         assert_eq!(wait(" 120 "), Some(Duration::from_secs(120)));
         assert_eq!(wait("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
-        let later = wait("Fri, 31 Dec 2100 23:59:59 GMT").unwrap();
-        assert!(later > Duration::from_secs(86_400 * 365));
+        for longer in ["Fri, 31 Dec 2100 23:59:59 GMT", "86400", "18446744073709551615"] {
+            assert_eq!(wait(longer), Some(LONGEST_WAIT), "{longer}");
+        }
         for none in ["", "-1", "soon", "1.5"] {
             assert_eq!(wait(none), None, "{none}");
         }

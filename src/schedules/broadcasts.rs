@@ -24,7 +24,7 @@ use store::documents::parsed;
 const PERMISSION: &str = "messages.schedule_broadcasts";
 
 /// Maximum number of schedules that are read.
-const MOST: i64 = 1_000;
+const MAX: i64 = 1_000;
 
 const TAG: Tag = Tag { name: "Schedules", about: "Scheduled sends." };
 
@@ -34,7 +34,7 @@ pub(super) fn routes() -> Routes {
         .by(Access::Key(PERMISSION))
         .about(format!(
             "Lists campaigns and Canvases that are scheduled for a segment or audience, the next \
-             one first. Only the workspace's next {MOST} schedules are searched."
+             one first. Only the workspace's next {MAX} schedules are searched."
         ))
         .in_query(
             "end_time",
@@ -90,7 +90,7 @@ async fn list(
 ) -> Result<axum::Json<Listed>, ApiError> {
     let until = read(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
     let mut tx = app.calls.snapshot().await?;
-    let pending = rows::pending(&mut tx, caller.workspace.id, until, MOST).await?;
+    let pending = rows::pending(&mut tx, caller.workspace.id, until, MAX).await?;
     let all = campaigns::stored(&mut tx, caller.workspace.id).await?;
     let mut scheduled_broadcasts = Vec::new();
     for schedule in pending {

@@ -27,7 +27,7 @@ use crate::workspaces::settings;
 use store::claims;
 use store::{StoreError, Tx};
 
-const SENT: &str = "The schedule has already been sent";
+const ALREADY_SENT: &str = "The schedule has already been sent";
 
 const TAG: Tag = Tag { name: "Schedules", about: "Scheduled sends." };
 
@@ -108,7 +108,7 @@ impl Of {
     fn refuses(self, operation: Operation) -> Operation {
         let operation = operation
             .refuses(&self.none(), "The schedule does not exist")
-            .refuses(&ApiError::Invalid(SENT.into()), "The schedule has already been sent");
+            .refuses(&ApiError::Invalid(ALREADY_SENT.into()), "The schedule has already been sent");
         match self {
             Self::Canvas => operation.refuses(&no_canvas(), "The workspace has no such Canvas"),
             _ => operation,
@@ -315,7 +315,7 @@ async fn delete(
         Box::pin(async move {
             let schedule = of.find(tx, caller.workspace.id, &named).await?;
             if cancel(tx, schedule.id, now).await? == Some(ScheduleState::Sent) {
-                return Err(ApiError::Invalid(SENT.into()));
+                return Err(ApiError::Invalid(ALREADY_SENT.into()));
             }
             tracing::info!(schedule = %schedule.id, "schedule cancelled");
             Answer::of(StatusCode::CREATED, &Success::default())
@@ -350,17 +350,18 @@ async fn update(
             let now = clock.moved(claims::now(tx).await?);
             let mut schedule = of.find(tx, caller.workspace.id, &named).await?;
             if schedule.state != ScheduleState::Pending || schedule.reached_at.is_some() {
-                return Err(ApiError::Invalid(SENT.into()));
+                return Err(ApiError::Invalid(ALREADY_SENT.into()));
             }
             if let Some(messages) = messages {
                 let order = Order { messages, ..order(&schedule)? };
                 schedule.request = order.to_json();
             }
+            let timed_at = if when.is_some() { now } else { schedule.timed_at };
             let when = when.unwrap_or(schedule.when());
             if when.is_past(now) {
                 return Err(ApiError::Invalid(PAST.into()));
             }
-            move_to(tx, &schedule, when).await?;
+            move_to(tx, &schedule, when, timed_at).await?;
             tracing::info!(schedule = %schedule.id, "schedule changed");
             Answer::of(StatusCode::CREATED, &Success::default())
         })

@@ -78,7 +78,7 @@ pub async fn fire(app: &App, claim: &Claim) -> Result<(), FireError> {
         let is_missed = told.is_missed;
         told.tell();
         if is_missed {
-            tell_missed(app).await;
+            log_missed(app).await;
         }
     }
     Ok(())
@@ -103,7 +103,7 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<Told>, 
     let late_ms = millis(Duration::from_secs(60 * app.config.messages.late_minutes));
     let step = app
         .cores
-        .compute_here(|| waves::step(schedule.when(), schedule.created_at, progress, now, late_ms));
+        .compute_here(|| waves::step(schedule.when(), schedule.timed_at, progress, now, late_ms));
     if !step.missed.is_empty()
         && let Err(error) = order::of(tx, &schedule, now).await
         && error.needs_newer()
@@ -134,8 +134,8 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<Told>, 
         // Offered again, so that the next wave has all its attempts.
         claims::offer_at(tx, claim.kind, claim.job, claim.item, next_at).await?;
     }
-    // Moments that had passed before it was scheduled do not count as missed.
-    let missed = step.missed.iter().filter(|moment| **moment >= schedule.created_at).count();
+    // Moments that had passed before its time was set do not count as missed.
+    let missed = step.missed.iter().filter(|moment| **moment >= schedule.timed_at).count();
     Ok(Some(Told {
         id: schedule.id,
         begun: step.wave.map(|wave| wave.at_ms),
@@ -227,19 +227,19 @@ pub async fn give_up(
         metrics::counter!("longshore_schedules_fired_total", "outcome" => "missed").increment(1);
         tracing::error!(schedule = %schedule.id, reason, "cannot send a schedule");
     }
-    tell_missed(app).await;
+    log_missed(app).await;
     Ok(())
 }
 
 /// Reports missed schedules at `/readyz` for a day, whichever worker missed them.
 pub async fn watch_missed(app: App, shutdown: CancellationToken) {
     while !shutdown.is_cancelled() {
-        tell_missed(&app).await;
+        log_missed(&app).await;
         retry::wait(LOOK_EVERY, &shutdown).await;
     }
 }
 
-async fn tell_missed(app: &App) {
+async fn log_missed(app: &App) {
     let lines = match missed(app).await {
         Ok(0) => Vec::new(),
         Ok(count) => vec![format!(

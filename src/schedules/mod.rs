@@ -60,6 +60,9 @@ pub struct Schedule {
     pub time: i64,
     #[serde(serialize_with = "serialize_time")]
     pub created_at: i64,
+    /// When its time was set.
+    #[serde(skip)]
+    pub timed_at: i64,
     /// When sending began.
     #[serde(serialize_with = "serialize_optional_time")]
     pub sent_at: Option<i64>,
@@ -82,7 +85,7 @@ pub struct Schedule {
 from_row! {
     Schedule {
         id, workspace_id, workspace, dispatch_id, canvas_id, state, timing, time, created_at,
-        sent_at, ended_at, reached_at, missed_at, error, request_id, request,
+        timed_at, sent_at, ended_at, reached_at, missed_at, error, request_id, request,
     }
 }
 
@@ -136,13 +139,15 @@ pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<State>, St
     Ok(Some(State::Cancelled))
 }
 
-/// Has a schedule that is locked, and of which nothing is sent, sent at another time.
+/// Has a schedule that is locked, and of which nothing is sent, sent at another time, which was set
+/// at `timed_at`.
 pub(crate) async fn move_to(
     tx: &mut Tx,
     schedule: &Schedule,
     when: When,
+    timed_at: i64,
 ) -> Result<(), StoreError> {
-    rows::reschedule(tx, schedule, when).await?;
+    rows::reschedule(tx, schedule, when, timed_at).await?;
     let (job, item) = (job(schedule.workspace_id), kinds::item_of(schedule.id));
     claims::withdraw_one(tx, kinds::SCHEDULE, job, item).await?;
     claims::offer_at(tx, kinds::SCHEDULE, job, item, when.earliest()).await

@@ -11,7 +11,8 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT s.id, s.workspace_id, w.name AS workspace, s.dispatch_id, s.canvas_id, s.state,
-                    s.timing, s.time, s.created_at, s.sent_at, s.ended_at, s.reached_at,
+                    s.timing, s.time, s.created_at,
+                    coalesce(s.timed_at, s.created_at) AS timed_at, s.sent_at, s.ended_at, s.reached_at,
                     s.missed_at, s.error, s.request_id, s.request
              FROM schedules s JOIN workspaces w ON w.id = s.workspace_id ",
             $rest
@@ -33,7 +34,7 @@ pub struct New {
     pub created_at: i64,
 }
 
-/// Writes one; `item` is that of its claim.
+/// Inserts a schedule; `item` is the item of its claim.
 pub(super) async fn insert(tx: &mut Tx, new: &New, item: i64) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -111,14 +112,16 @@ pub(super) async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreE
     Ok(())
 }
 
-/// Writes another time and the request of a schedule that is locked.
+/// Writes another time, when that was set, and the request of a schedule that is locked.
 pub(super) async fn reschedule(
     tx: &mut Tx,
     schedule: &Schedule,
     when: When,
+    timed_at: i64,
 ) -> Result<(), StoreError> {
-    const UPDATE: &str =
-        "UPDATE schedules SET timing = $2, time = $3, request = $4, missed_at = NULL WHERE id = $1";
+    const UPDATE: &str = "UPDATE schedules SET timing = $2, time = $3, request = $4, timed_at = $5,
+                              missed_at = NULL
+         WHERE id = $1";
     execute!(
         tx,
         sqlx::query(UPDATE)
@@ -126,6 +129,7 @@ pub(super) async fn reschedule(
             .bind(when.timing.name())
             .bind(when.time)
             .bind(&schedule.request)
+            .bind(timed_at)
     );
     Ok(())
 }

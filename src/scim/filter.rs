@@ -15,7 +15,7 @@ use crate::gateway::scim::{ScimError, ScimType};
 use kit::clock::parse_time;
 
 /// The most comparisons in one filter.
-pub const MOST: usize = 20;
+pub const MAX: usize = 20;
 
 /// The most parentheses and brackets inside of each other.
 pub const DEEPEST: usize = 10;

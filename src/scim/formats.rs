@@ -194,7 +194,7 @@ pub struct SearchRequest(#[schemars(schema_with = "search_request")] ());
 
 fn search_request(_: &mut SchemaGenerator) -> Schema {
     let names = json!({
-        "type": ["array", "null"], "items": { "type": "string" }, "maxItems": projection::MOST,
+        "type": ["array", "null"], "items": { "type": "string" }, "maxItems": projection::MAX,
     });
     let some = json!({ "type": "array", "minItems": 1 });
     let number = json!({ "type": ["integer", "null"] });
@@ -222,7 +222,7 @@ fn patch_request(schema: &ResourceSchema) -> Schema {
         "properties": {
             "schemas": schemas(PATCH),
             "Operations": {
-                "type": "array", "minItems": 1, "maxItems": patch::MOST,
+                "type": "array", "minItems": 1, "maxItems": patch::MAX,
                 "items": saying("One change; `op` in any case.", patch_operation(schema)),
             },
         },

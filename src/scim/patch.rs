@@ -12,7 +12,7 @@ use crate::gateway::scim::{ScimError, ScimType};
 use kit::words::beginning;
 
 /// The most operations in one request.
-pub const MOST: usize = 100;
+pub const MAX: usize = 100;
 
 /// The most bytes that the operations of one request write, as JSON: a path without a filter
 /// means each of hundreds of values, and writes its own value to each.
@@ -57,8 +57,8 @@ impl Patch {
         let Some(Value::Array(operations)) = operations else {
             return Err(syntax("Operations: expected an array"));
         };
-        if operations.is_empty() || operations.len() > MOST {
-            return Err(syntax(format!("Operations: expected 1 to {MOST} operations")));
+        if operations.is_empty() || operations.len() > MAX {
+            return Err(syntax(format!("Operations: expected 1 to {MAX} operations")));
         }
         let operations = operations.into_iter().map(|one| Operation::read(one, schema));
         let operations = operations.filter_map(Result::transpose).collect::<Result<_, _>>()?;

@@ -11,7 +11,7 @@ use crate::gateway::scim::{ScimError, ScimType};
 const ALWAYS: [&str; 2] = ["schemas", "id"];
 
 /// The most names of a list: more than a user has.
-pub const MOST: usize = 100;
+pub const MAX: usize = 100;
 
 /// Names of an attribute and of those within it, in lower case.
 type Path = Vec<String>;
@@ -26,7 +26,7 @@ pub enum Projection {
 
 impl Projection {
     /// Of names such as `userName` and `name.givenName`; the two lists exclude each other.
-    /// Names that nothing has are no error; more than [`MOST`] are.
+    /// Names that nothing has are no error; more than [`MAX`] are.
     pub fn new(
         only: &[String],
         without: &[String],
@@ -81,8 +81,8 @@ fn paths(
     names: &[String],
     schema: &'static ResourceSchema,
 ) -> Result<BTreeSet<Path>, ScimError> {
-    if names.len() > MOST {
-        return Err(invalid(list, &format!("at most {MOST} names are allowed")));
+    if names.len() > MAX {
+        return Err(invalid(list, &format!("at most {MAX} names are allowed")));
     }
     let mut paths = BTreeSet::new();
     for name in names {
@@ -206,10 +206,10 @@ mod tests {
     #[test]
     fn a_list_has_a_bound_and_each_name_counts_once() {
         let many = |number: usize| vec!["name".to_owned(); number];
-        for (only, without) in [(many(MOST + 1), many(0)), (many(0), many(MOST + 1))] {
+        for (only, without) in [(many(MAX + 1), many(0)), (many(0), many(MAX + 1))] {
             assert!(Projection::new(&only, &without, &USERS).is_err());
         }
-        let projection = Projection::new(&many(MOST), &[], &USERS).unwrap();
+        let projection = Projection::new(&many(MAX), &[], &USERS).unwrap();
         assert!(matches!(projection, Projection::Only(paths) if paths.len() == 1));
     }
 }

@@ -19,13 +19,29 @@ use crate::kinds;
 use crate::topics;
 use kit::retry;
 use store::claims::{self, Kind};
-use store::{Store, StoreError, answered_in_turn, from_row};
+use store::{Store, StoreError, Tx, answered_in_turn, from_row, settings};
 
 /// Time limit of a response from the store.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The count of each kind stops at this number, so that a query stays cheap.
-const MOST: i64 = 100_000;
+const MAX: i64 = 100_000;
+
+/// The setting with the time of the last backup.
+const LAST_BACKUP: &str = "backup.last_at";
+
+/// Records that a backup is complete, and returns the time, by the database's clock.
+pub async fn record_backup(tx: &mut Tx) -> Result<i64, StoreError> {
+    let now = claims::now(tx).await?;
+    settings::put(tx, LAST_BACKUP, &now.to_string()).await?;
+    Ok(now)
+}
+
+async fn last_backup(tx: &mut Tx) -> Result<Option<i64>, StoreError> {
+    let Some(at) = settings::get(tx, LAST_BACKUP).await? else { return Ok(None) };
+    let at = at.parse();
+    at.map(Some).map_err(|_| StoreError::Corrupt(format!("settings.value of {LAST_BACKUP}")))
+}
 
 /// The values as metrics text. Cheap to clone.
 #[derive(Default)]
@@ -50,6 +66,7 @@ struct Look {
     work: Vec<Work>,
     /// By topic.
     dead_letters: Vec<(String, i64)>,
+    last_backup: Option<i64>,
 }
 
 /// Jobs of one sort, in one state.
@@ -104,22 +121,23 @@ pub async fn watch(app: App, shutdown: CancellationToken) {
 async fn look(app: &App, looks: &Arc<Semaphore>) -> Result<Look, StoreError> {
     let (store, config) = (app.store.clone(), app.config.clone());
     let look = async move { read(&store, &config).await };
-    answered_in_turn(look, looks, PATIENCE).await
+    answered_in_turn(look, looks, TIMEOUT).await
 }
 
 async fn read(store: &Store, config: &Config) -> Result<Look, StoreError> {
     let mut tx = store.snapshot().await?;
     let now = claims::now(&mut tx).await?;
-    let mut jobs = rows::exports(&mut tx, MOST).await?;
-    jobs.append(&mut rows::jobs(&mut tx, crate::deliveries::retry_ms(config), MOST).await?);
-    let work = rows::work(&mut tx, now, MOST).await?;
+    let mut jobs = rows::exports(&mut tx, MAX).await?;
+    jobs.append(&mut rows::jobs(&mut tx, crate::deliveries::retry_ms(config), MAX).await?);
+    let work = rows::work(&mut tx, now, MAX).await?;
     let mut dead_letters = Vec::new();
     for topic in topics::ALL {
         let name = topic.name();
-        dead_letters.push((name.to_owned(), rows::dead_letters(&mut tx, name, MOST).await?));
+        dead_letters.push((name.to_owned(), rows::dead_letters(&mut tx, name, MAX).await?));
     }
+    let last_backup = last_backup(&mut tx).await?;
     tx.commit().await?;
-    Ok(Look { now, jobs, work, dead_letters })
+    Ok(Look { now, jobs, work, dead_letters, last_backup })
 }
 
 fn tell_seen(at: f64) {
@@ -148,6 +166,8 @@ impl Look {
         for (topic, count) in &self.dead_letters {
             metrics::gauge!("longshore_dead_letters", "topic" => topic.clone()).set(*count as f64);
         }
+        let backup = self.last_backup.map_or(0.0, |at| at as f64 / 1e3);
+        metrics::gauge!("longshore_backup_last_success_timestamp_seconds").set(backup);
     }
 
     fn seconds_since(&self, since: Option<i64>) -> f64 {

@@ -19,7 +19,7 @@ const MOST_WAITING: usize = 1 << 20;
 const PIECE: usize = 4_096;
 
 /// How long the end of a process waits for a reader that reads nothing.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The total wait, also for a reader that reads slowly.
 const LONGEST: Duration = Duration::from_secs(5);
@@ -47,7 +47,7 @@ struct State {
     dropped: u64,
 }
 
-/// The lines of this process, with the thread that writes them; called again, the same.
+/// Starts the thread that writes this process's log lines; later calls return the same instance.
 pub(super) fn start() -> io::Result<&'static Lines> {
     // Not `io::stderr()`: a blocked writer would hold its lock forever.
     let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
@@ -69,7 +69,7 @@ pub fn say(text: &str) {
     match STARTED.get() {
         Some(lines) => {
             lines.add_last(text);
-            lines.flush_with(PATIENCE, LONGEST);
+            lines.flush_with(TIMEOUT, LONGEST);
         }
         None => eprintln!("{text}"),
     }
@@ -78,7 +78,7 @@ pub fn say(text: &str) {
 /// Waits until everything is written, unless the reader has stopped.
 pub fn flush() {
     if let Some(lines) = STARTED.get() {
-        lines.flush_with(PATIENCE, LONGEST);
+        lines.flush_with(TIMEOUT, LONGEST);
     }
 }
 
@@ -233,7 +233,7 @@ mod tests {
             last = number;
         }
         assert_eq!(read.next().unwrap().unwrap(), "last");
-        lines.flush_with(PATIENCE, LONGEST);
+        lines.flush_with(TIMEOUT, LONGEST);
         log(&lines, "after all");
         assert_eq!(read.next().unwrap().unwrap(), "after all");
     }
@@ -249,7 +249,7 @@ mod tests {
         let read = thread::spawn(move || {
             BufReader::new(reader).lines().take(3).map(Result::unwrap).collect::<Vec<_>>()
         });
-        lines.flush_with(PATIENCE, LONGEST);
+        lines.flush_with(TIMEOUT, LONGEST);
         assert!(lines.state.lock().waiting.is_empty());
         assert_eq!(read.join().unwrap(), ["short", &long, "last"]);
     }
@@ -260,7 +260,7 @@ mod tests {
         drop(reader);
         let lines = started(writer);
         log(&lines, "one");
-        lines.flush_with(PATIENCE, LONGEST);
+        lines.flush_with(TIMEOUT, LONGEST);
         assert_eq!(lines.state.lock().dropped, 1);
     }
 
@@ -285,7 +285,7 @@ mod tests {
         let of_thread = lines.clone();
         thread::spawn(move || of_thread.write_to(Endless(of_thread.clone())));
         log(&lines, "first");
-        lines.flush_with(PATIENCE, Duration::from_millis(100));
+        lines.flush_with(TIMEOUT, Duration::from_millis(100));
         assert!(lines.state.lock().written > 0);
     }
 }

@@ -56,7 +56,7 @@ pub fn init_tracing(config: &Config) -> Result<(), TelemetryError> {
         true => LogFormat::Text,
         false => LogFormat::Json,
     });
-    // It fails where tracing was begun before.
+    // Fails if tracing is already initialized.
     let lines = match format {
         LogFormat::Text => lines.with_ansi(terminal).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),

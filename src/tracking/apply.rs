@@ -70,7 +70,7 @@ pub enum ApplyError {
     #[error("the activity of {0}: {1}")]
     Activity(Uuid, ActivityError),
     #[error("an identifier belongs to {0}, which has no profile")]
-    Nobody(Uuid),
+    NoProfile(Uuid),
     /// The next try sees it whole.
     #[error("a user was erased, or got another email, at the same time")]
     Changed,
@@ -85,7 +85,7 @@ impl Retry for ApplyError {
             Self::Store(error) => error.can_retry(),
             Self::Message(error) => error.can_retry(),
             Self::Activity(_, error) => error.can_retry(),
-            Self::Workspace(_) | Self::Profile(..) | Self::Nobody(_) => false,
+            Self::Workspace(_) | Self::Profile(..) | Self::NoProfile(_) => false,
         }
     }
 
@@ -98,7 +98,7 @@ impl Retry for ApplyError {
             Self::Store(error) => error.needs_newer(),
             Self::Message(error) => error.needs_newer(),
             Self::Activity(_, error) => error.needs_newer(),
-            Self::Changed | Self::Workspace(_) | Self::Profile(..) | Self::Nobody(_) => false,
+            Self::Changed | Self::Workspace(_) | Self::Profile(..) | Self::NoProfile(_) => false,
         }
     }
 }

@@ -13,7 +13,8 @@ use crate::users::identifier::{Identifier, UserAlias};
 use store::Tx;
 
 /// Fields with a special meaning, which cannot be set.
-const TAKEN: [&str; 4] = [IDENTIFIERS[0], IDENTIFIERS[1], IDENTIFIERS[2], "_update_existing_only"];
+const RESERVED: [&str; 4] =
+    [IDENTIFIERS[0], IDENTIFIERS[1], IDENTIFIERS[2], "_update_existing_only"];
 
 /// Checks an attribute object of a user identified next to it. Returns it in the form for
 /// [`apply`]; the error names the invalid field. An alias creates no user.
@@ -24,7 +25,7 @@ pub fn check(
     received_at: i64,
 ) -> Result<String, String> {
     let mut members = attributes.clone();
-    for name in TAKEN {
+    for name in RESERVED {
         if members.remove(name).is_some_and(|value| !value.is_null()) {
             return Err(format!("{name}: cannot be set"));
         }

@@ -41,7 +41,7 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Attributes<'a>> {
 struct Changes<'r, 'a> {
     reader: &'r mut Reader<'a>,
     email_identifies: bool,
-    /// Of the custom attributes so far: they come in two places.
+    /// Names of the custom attributes read so far: they can be in two places.
     names: HashSet<Cow<'a, str>>,
     fields: Entries<'a>,
     custom: Entries<'a>,
@@ -146,7 +146,7 @@ enum Change {
     Remove,
 }
 
-/// What a custom attribute's value asks for: an object of `inc`, `add` (or `$add`) or `remove` alone
+/// The change that a custom attribute requests: an object of `inc`, `add`, `$add` or `remove` alone
 /// changes the value that is there, anything else is the new value.
 fn change(json: &str) -> Checked<(Change, &str)> {
     if !json.starts_with('{') {

@@ -33,10 +33,10 @@ const TAG: Tag = Tag {
 };
 
 /// Maximum number of entries of a request.
-const MOST: usize = 50;
+const MAX: usize = 50;
 
 /// Part of the description of all these calls.
-const ABOUT: &str = "At most 50 entries. The response is sent once the changes are durable. They \
+const DESCRIPTION: &str = "At most 50 entries. The response is sent once the changes are durable. They \
      are applied soon after. A change is applied after all data received before it for the users \
      that it names, by the same identifiers. If a change needs the result of another one, such as \
      merging a user who is being renamed, send it after that one was applied. An entry that names \
@@ -61,7 +61,7 @@ trait Body: DeserializeOwned + JsonSchema + Send + Sync + 'static {
     const ID: &'static str;
     const SUMMARY: &'static str;
     /// In addition to the shared description.
-    const ABOUT: &'static str;
+    const DESCRIPTION: &'static str;
     const STATUS: StatusCode = StatusCode::CREATED;
 
     fn example() -> Value;
@@ -73,7 +73,7 @@ trait Body: DeserializeOwned + JsonSchema + Send + Sync + 'static {
 fn route<B: Body>(routes: Routes) -> Routes {
     let operation = Operation::new(Method::POST, B::ID, TAG, B::SUMMARY)
         .by(Access::Key(B::PERMISSION))
-        .about(format!("{} {ABOUT}", B::ABOUT))
+        .about(format!("{} {DESCRIPTION}", B::DESCRIPTION))
         .repeatable()
         .takes::<B>("An entry", B::example())
         .answers::<B::Answer>(B::STATUS, "The changes are durable.");
@@ -156,9 +156,9 @@ const SERVICE_IDS: &str = "service_ids";
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "DeleteUsersRequest")]
 struct DeleteUsers {
-    external_ids: Option<List<Identifier, 0, MOST>>,
-    user_aliases: Option<List<formats::UserAlias, 0, MOST>>,
-    service_ids: Option<List<Uuid, 0, MOST>>,
+    external_ids: Option<List<Identifier, 0, MAX>>,
+    user_aliases: Option<List<formats::UserAlias, 0, MAX>>,
+    service_ids: Option<List<Uuid, 0, MAX>>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -175,7 +175,7 @@ impl Body for DeleteUsers {
     const PERMISSION: &'static str = "users.delete";
     const ID: &'static str = "deleteUsers";
     const SUMMARY: &'static str = "Delete users";
-    const ABOUT: &'static str = "Deletes each user and all of their data. Data received before \
+    const DESCRIPTION: &'static str = "Deletes each user and all of their data. Data received before \
          the request cannot create the user again; data received later can.";
 
     fn example() -> Value {
@@ -189,9 +189,9 @@ impl Body for DeleteUsers {
         let own = own.map(identifier::Identifier::ServiceId);
         let erase = |user| Identity::new(user, IdentityChange::Erase);
         let all: Vec<_> = ids.chain(aliases).chain(own).map(erase).collect();
-        if !(1..=MOST).contains(&all.len()) {
+        if !(1..=MAX).contains(&all.len()) {
             return Err(format!(
-                "external_ids, user_aliases and {SERVICE_IDS} must have 1 to {MOST} users in total"
+                "external_ids, user_aliases and {SERVICE_IDS} must have 1 to {MAX} users in total"
             ));
         }
         Ok((Deleted { deleted: all.len(), message: SuccessText::Success }, all))
@@ -205,8 +205,8 @@ impl Body for DeleteUsers {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "IdentifyUsersRequest")]
 struct IdentifyUsers {
-    aliases_to_identify: Option<List<AliasToIdentify, 0, MOST>>,
-    emails_to_identify: Option<List<EmailToIdentify, 0, MOST>>,
+    aliases_to_identify: Option<List<AliasToIdentify, 0, MAX>>,
+    emails_to_identify: Option<List<EmailToIdentify, 0, MAX>>,
     /// Profiles are always merged.
     #[expect(dead_code, reason = "there is one value")]
     merge_behavior: Option<MergeBehavior>,
@@ -268,7 +268,7 @@ impl Body for IdentifyUsers {
     const PERMISSION: &'static str = "users.identify";
     const ID: &'static str = "identifyUsers";
     const SUMMARY: &'static str = "Give users external ids";
-    const ABOUT: &'static str = "Gives the external id to a user who has only an alias or an \
+    const DESCRIPTION: &'static str = "Gives the external id to a user who has only an alias or an \
          email. If another user already has it, the first user is merged into that user, as by \
          `POST /users/merge`, unless both have an alias with the same label.";
 
@@ -287,9 +287,9 @@ impl Body for IdentifyUsers {
             .chain(emails)
             .map(|(user, id)| Identity::new(user, IdentityChange::Identify(id.0.into())))
             .collect();
-        if !(1..=MOST).contains(&all.len()) {
+        if !(1..=MAX).contains(&all.len()) {
             return Err(format!(
-                "aliases_to_identify and emails_to_identify must have 1 to {MOST} users in total"
+                "aliases_to_identify and emails_to_identify must have 1 to {MAX} users in total"
             ));
         }
         processed(all)
@@ -300,7 +300,7 @@ impl Body for IdentifyUsers {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "MergeUsersRequest")]
 struct MergeUsers {
-    merge_updates: List<Merge, 1, MOST>,
+    merge_updates: List<Merge, 1, MAX>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -343,7 +343,7 @@ impl Body for MergeUsers {
     const PERMISSION: &'static str = "users.merge";
     const ID: &'static str = "mergeUsers";
     const SUMMARY: &'static str = "Merge users";
-    const ABOUT: &'static str = "The user to keep gets the fields and custom attributes that only \
+    const DESCRIPTION: &'static str = "The user to keep gets the fields and custom attributes that only \
          the other user has, the other user's aliases, and the combined events, purchases and \
          revenue. The other user is removed.";
     const STATUS: StatusCode = StatusCode::ACCEPTED;
@@ -371,7 +371,7 @@ impl Body for MergeUsers {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewAliasesRequest")]
 struct NewAliases {
-    user_aliases: List<NewAlias, 1, MOST>,
+    user_aliases: List<NewAlias, 1, MAX>,
 }
 
 /// An alias. Without an external id, a user who has only this alias is created.
@@ -388,7 +388,7 @@ impl Body for NewAliases {
     const PERMISSION: &'static str = "users.alias.new";
     const ID: &'static str = "addAliases";
     const SUMMARY: &'static str = "Add aliases";
-    const ABOUT: &'static str =
+    const DESCRIPTION: &'static str =
         "An alias is not added if another user has it, or if the user has one with the same label.";
 
     fn example() -> Value {
@@ -412,7 +412,7 @@ impl Body for NewAliases {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "UpdateAliasesRequest")]
 struct UpdateAliases {
-    alias_updates: List<UpdateAlias, 1, MOST>,
+    alias_updates: List<UpdateAlias, 1, MAX>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -429,7 +429,7 @@ impl Body for UpdateAliases {
     const PERMISSION: &'static str = "users.alias.update";
     const ID: &'static str = "updateAliases";
     const SUMMARY: &'static str = "Rename aliases";
-    const ABOUT: &'static str =
+    const DESCRIPTION: &'static str =
         "An alias is not renamed if another user has the new name under the same label.";
 
     fn example() -> Value {
@@ -454,7 +454,7 @@ impl Body for UpdateAliases {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "RenameIdsRequest")]
 struct RenameIds {
-    external_id_renames: List<RenameId, 1, MOST>,
+    external_id_renames: List<RenameId, 1, MAX>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -480,7 +480,7 @@ impl Body for RenameIds {
     const PERMISSION: &'static str = "users.external_ids.rename";
     const ID: &'static str = "renameExternalIds";
     const SUMMARY: &'static str = "Rename external ids";
-    const ABOUT: &'static str = "Both ids identify the user until `POST \
+    const DESCRIPTION: &'static str = "Both ids identify the user until `POST \
          /users/external_ids/remove` removes the former one. To rename a user with several ids, \
          use the current one. An id that another user has is not assigned.";
 
@@ -511,7 +511,7 @@ impl Body for RenameIds {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "RemoveIdsRequest")]
 struct RemoveIds {
-    external_ids: List<Identifier, 1, MOST>,
+    external_ids: List<Identifier, 1, MAX>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -530,7 +530,7 @@ impl Body for RemoveIds {
     const PERMISSION: &'static str = "users.external_ids.remove";
     const ID: &'static str = "removeExternalIds";
     const SUMMARY: &'static str = "Remove former external ids";
-    const ABOUT: &'static str = "A user's current external id is not removed.";
+    const DESCRIPTION: &'static str = "A user's current external id is not removed.";
 
     fn example() -> Value {
         json!({ "external_ids": ["ann"] })

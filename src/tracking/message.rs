@@ -95,7 +95,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Whether it is dropped where no such user exists, instead of making one.
+    /// Whether the object is dropped if the user does not exist, instead of creating the user.
     pub fn update_only(&self) -> bool {
         match self {
             Self::Attributes(attributes) => attributes.update_only,
@@ -225,7 +225,7 @@ pub struct Event<'a> {
     pub time: i64,
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub app_id: Option<Cow<'a, str>>,
-    /// An object that has members; none of them is null.
+    /// A non-empty object without null values.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub properties: Option<Json<'a>>,
 }

@@ -140,7 +140,7 @@ impl<'a> Reader<'a> {
         self.members.get(name).filter(|value| *value != "null")
     }
 
-    /// A member that may be absent; none also where it is wrong, which is noted.
+    /// Reads an optional field. An invalid value is recorded as an error and returned as none.
     pub fn optional<T>(
         &mut self,
         name: &'static str,
@@ -206,7 +206,7 @@ pub(super) struct Place<'a>(pub &'a str);
 
 impl Display for Place<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        const MOST: usize = 64;
-        f.write_str(&beginning(self.0, MOST))
+        const MAX: usize = 64;
+        f.write_str(&beginning(self.0, MAX))
     }
 }

@@ -41,7 +41,7 @@ const SET: &str = "subscription.status.set";
 const EMAIL: &str = "email.status";
 
 /// Maximum number of users of a request.
-const MOST: usize = 50;
+const MAX: usize = 50;
 
 const TAG: Tag = Tag { name: "Subscriptions", about: "Users' subscriptions." };
 
@@ -54,15 +54,15 @@ pub(super) fn routes() -> Routes {
         .route("/email/status", gateway::protected(EMAIL, post(email)), [describe_email()])
 }
 
-/// One, or an array of `LEAST` to [`MOST`].
-struct OneOrMany<const LEAST: usize>(Vec<String>);
+/// One, or an array of `MIN` to [`MAX`].
+struct OneOrMany<const MIN: usize>(Vec<String>);
 
-impl<'de, const LEAST: usize> Deserialize<'de> for OneOrMany<LEAST> {
+impl<'de, const MIN: usize> Deserialize<'de> for OneOrMany<MIN> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrManyVisitor<const LEAST: usize>;
+        struct OneOrManyVisitor<const MIN: usize>;
 
-        impl<'de, const LEAST: usize> Visitor<'de> for OneOrManyVisitor<LEAST> {
-            type Value = OneOrMany<LEAST>;
+        impl<'de, const MIN: usize> Visitor<'de> for OneOrManyVisitor<MIN> {
+            type Value = OneOrMany<MIN>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a string or an array of strings")
@@ -74,7 +74,7 @@ impl<'de, const LEAST: usize> Deserialize<'de> for OneOrMany<LEAST> {
 
             fn visit_seq<A: SeqAccess<'de>>(self, many: A) -> Result<Self::Value, A::Error> {
                 let List(many) =
-                    List::<String, LEAST, MOST>::deserialize(SeqAccessDeserializer::new(many))?;
+                    List::<String, MIN, MAX>::deserialize(SeqAccessDeserializer::new(many))?;
                 Ok(OneOrMany(many))
             }
         }
@@ -83,7 +83,7 @@ impl<'de, const LEAST: usize> Deserialize<'de> for OneOrMany<LEAST> {
     }
 }
 
-impl<const LEAST: usize> JsonSchema for OneOrMany<LEAST> {
+impl<const MIN: usize> JsonSchema for OneOrMany<MIN> {
     fn inline_schema() -> bool {
         true
     }
@@ -93,7 +93,7 @@ impl<const LEAST: usize> JsonSchema for OneOrMany<LEAST> {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let many = generator.subschema_for::<List<String, LEAST, MOST>>();
+        let many = generator.subschema_for::<List<String, MIN, MAX>>();
         json_schema!({ "anyOf": [{ "type": "string" }, many] })
     }
 }
@@ -122,7 +122,7 @@ fn describe_get() -> Operation {
     Operation::new(Method::GET, "getSubscription", TAG, "Get users' state in a subscription group")
         .by(Access::Key(GET))
         .about(format!(
-            "Returns the states of at most {MOST} users, by `external_id` or `email`. To list \
+            "Returns the states of at most {MAX} users, by `external_id` or `email`. To list \
              several users, repeat a parameter, with or without `[]`. `Unknown`: the user has no \
              state, or does not exist."
         ))
@@ -159,8 +159,8 @@ fn asked(query: &str) -> Result<(String, Vec<String>, Vec<String>), String> {
     let (ids, emails) = (all("external_id"), all("email"));
     match ids.len() + emails.len() {
         0 => Err("external_id or email is required".to_owned()),
-        1..=MOST => Ok((group, ids, emails)),
-        _ => Err(format!("external_id and email must have at most {MOST} users in total")),
+        1..=MAX => Ok((group, ids, emails)),
+        _ => Err(format!("external_id and email must have at most {MAX} users in total")),
     }
 }
 
@@ -249,7 +249,7 @@ struct SetOne {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "SetSubscriptionsRequest")]
 struct SetMany {
-    subscription_groups: List<GroupUsers, 1, MOST>,
+    subscription_groups: List<GroupUsers, 1, MAX>,
 }
 
 /// The new state of users in a subscription group. `emails` is ignored if there are `external_ids`.
@@ -257,8 +257,8 @@ struct SetMany {
 struct GroupUsers {
     subscription_group_id: String,
     subscription_state: GroupState,
-    external_ids: Option<List<String, 0, MOST>>,
-    emails: Option<List<String, 0, MOST>>,
+    external_ids: Option<List<String, 0, MAX>>,
+    emails: Option<List<String, 0, MAX>>,
 }
 
 impl From<SetOne> for GroupUsers {
@@ -351,8 +351,8 @@ impl Set {
                 return Err(missing("external_id or email"));
             }
             all.extend(users.iter().map(identifier::Identifier::key));
-            if all.len() > MOST {
-                let text = format!("subscription_groups must have at most {MOST} users in total");
+            if all.len() > MAX {
+                let text = format!("subscription_groups must have at most {MAX} users in total");
                 return Err(ApiError::invalid_field(text));
             }
             for user in users {

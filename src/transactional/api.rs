@@ -224,7 +224,7 @@ impl Call {
 
 /// Refuses a campaign that sends no transactional emails, or none now.
 fn check(campaign: Option<&Campaign>) -> Result<(), ApiError> {
-    // A Canvas is kept as a campaign, and is none.
+    // Canvases are stored as campaigns, but cannot be sent here.
     let campaign = campaign.filter(|campaign| campaign.kind != Kind::Canvas);
     let campaign = campaign.ok_or_else(|| ApiError::NotFound(UNKNOWN.into()))?;
     let refused = match campaign {

@@ -13,7 +13,7 @@ use crate::workspaces::Channel;
 use crate::workspaces::settings::Settings;
 
 /// Campaigns whose templates are kept.
-const MOST: usize = 1_000;
+const MAX: usize = 1_000;
 
 /// Campaigns' emails as they were read last.
 #[derive(Default)]
@@ -58,7 +58,7 @@ impl Contents {
         if let Some(kept) = kept.get(&key).filter(|kept| kept.messages == *messages) {
             return kept.content.clone();
         }
-        if kept.len() >= MOST {
+        if kept.len() >= MAX {
             kept.clear();
         }
         let content = Reading::default();

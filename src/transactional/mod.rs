@@ -54,7 +54,7 @@ text_enum! {
 }
 
 impl State {
-    /// Whether an email in this state can come to be in that one.
+    /// Whether an email can change from this state to `next`.
     pub fn leads_to(self, next: Self) -> bool {
         match self {
             Self::Processing => next != Self::Processing,

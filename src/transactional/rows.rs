@@ -67,7 +67,7 @@ pub struct Email {
     pub enqueued_at: i64,
     pub executed_at: Option<i64>,
     pub sent_at: Option<i64>,
-    /// When it came to its state.
+    /// When the email changed to its state.
     pub state_at: i64,
     /// How often it was put off.
     pub put_off: i32,

@@ -18,12 +18,12 @@ use store::{Store, StoreError, Tx};
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     #[error("no user has the external_id, service_id or email {0:?}")]
-    Nobody(String),
+    NotFound(String),
     #[error(
         "no user has the external_id, service_id or email {0:?}, and no accepted request creates \
          one"
     )]
-    NobodyYet(String),
+    NotFoundYet(String),
     #[error("{} users have this email; use one of these identifiers: {}", .0.len(), texts(.0))]
     Several(Vec<Uuid>),
     #[error("{0}: {1}")]
@@ -156,7 +156,7 @@ pub(crate) async fn find_some(
     purpose: For,
 ) -> Result<Option<StoredUser>, FindError> {
     match find(tx, workspace, id, purpose).await {
-        Err(FindError::Nobody(_)) => Ok(None),
+        Err(FindError::NotFound(_)) => Ok(None),
         found => found.map(Some),
     }
 }
@@ -189,8 +189,8 @@ async fn find(
         users.retain(|user| user.email.as_ref() == Some(&email));
     }
     match users.len() {
-        0 => Err(FindError::Nobody(id.to_owned())),
-        1 => users.pop().ok_or_else(|| FindError::Nobody(id.to_owned())),
+        0 => Err(FindError::NotFound(id.to_owned())),
+        1 => users.pop().ok_or_else(|| FindError::NotFound(id.to_owned())),
         _ => Err(FindError::Several(users.iter().map(|user| user.service_id).collect())),
     }
 }

@@ -22,7 +22,7 @@ pub enum Identifier<'a> {
 }
 
 impl Identifier<'_> {
-    /// Which decides where there are several: the lowest.
+    /// Precedence: if an object has several identifiers, the lowest rank is used.
     pub fn rank(&self) -> u8 {
         match self {
             Self::ExternalId(_) => 0,

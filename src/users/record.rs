@@ -40,7 +40,7 @@ pub enum RecordError {
     #[error(transparent)]
     Field(#[from] FieldError),
     #[error("Missing user identifier: set external_id, user_alias, service_id or email")]
-    Nobody,
+    MissingIdentifier,
     #[error("the profile is larger than {} KiB", MAX_BYTES >> 10)]
     TooLarge,
 }
@@ -121,7 +121,7 @@ impl Record {
             || record.external_id.is_some()
             || record.email.is_some()
             || !record.aliases.is_empty();
-        if named { Ok(record) } else { Err(RecordError::Nobody) }
+        if named { Ok(record) } else { Err(RecordError::MissingIdentifier) }
     }
 }
 

@@ -29,7 +29,7 @@ use store::claims::{self, Claim, ClaimError, Kind};
 /// Before the store is asked again to offer what must be there.
 const OFFER_PAUSE: Duration = Duration::from_secs(5);
 
-/// Between looks for exports of gateways of the release before, while a fleet is upgraded.
+/// Interval of queries for exports that gateways of the previous release accepted.
 const LOOK_EVERY: Duration = Duration::from_secs(5 * 60);
 
 /// Bytes of a batch on SQLite, whose one writer others wait for: some hundredths of a second.
@@ -147,7 +147,7 @@ fn take_batches(
     spawn(loops, trim::keep_short(app.clone(), group, topic, shutdown.clone()));
 }
 
-/// Options for work that comes to an end by itself, however often it must be tried.
+/// Options for work without a limit of attempts.
 fn options(app: &App, in_flight: usize) -> shares::Options {
     shares::Options {
         in_flight,
@@ -186,7 +186,7 @@ async fn offer_plans(app: App, shutdown: CancellationToken) {
     }
 }
 
-/// Sees to it that every slice is swept some day.
+/// Schedules the sweep of every slice.
 async fn offer_sweeps(app: App, shutdown: CancellationToken) {
     while !shutdown.is_cancelled() {
         match sweep::offer(&app.store).await {

@@ -55,7 +55,7 @@ pub struct Workspace {
     pub rate_limits: BTreeMap<String, Limit>,
     pub frequency_capping: Vec<CappingRule>,
     pub aliases: Aliases,
-    /// Users and bytes that an export without own storage may have.
+    /// Maximum users and bytes of an export without own storage.
     pub export_users_limit: i64,
     pub export_bytes_limit: i64,
     pub s3_storage: Option<Uuid>,

@@ -107,13 +107,11 @@ pub(crate) fn list<'de, R: Rule, D: Deserializer<'de>>(
     Ok(read.into_iter().map(|read| read.0).collect())
 }
 
-/// A whole number from 1 to `MOST`.
-pub(crate) fn up_to<'de, const MOST: u32, D: Deserializer<'de>>(
-    number: D,
-) -> Result<u32, D::Error> {
+/// A whole number from 1 to `MAX`.
+pub(crate) fn up_to<'de, const MAX: u32, D: Deserializer<'de>>(number: D) -> Result<u32, D::Error> {
     let number = u64::deserialize(number)?;
-    let within = u32::try_from(number).ok().filter(|number| (1..=MOST).contains(number));
-    let wrong = || format!("\"{number}\": expected a whole number from 1 to {MOST}");
+    let within = u32::try_from(number).ok().filter(|number| (1..=MAX).contains(number));
+    let wrong = || format!("\"{number}\": expected a whole number from 1 to {MAX}");
     within.ok_or_else(|| Error::custom(wrong()))
 }
 
@@ -228,7 +226,7 @@ fn number_channel(text: &str) -> Result<Channel, String> {
     }
 }
 
-/// What messages to phone numbers come from: a number, or of SMS alone a short code or a name.
+/// Checks the sender of messages to phones: a number, or for SMS also a short code or a name.
 pub(crate) fn check_sender(text: &str, channel: Channel) -> Result<(), String> {
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let is_number = text

@@ -49,7 +49,7 @@ pub struct Settings {
     pub feedback_secret: Option<Secret>,
     /// What export callbacks are signed with, and nothing else.
     pub callbacks: SigningSecrets,
-    /// What webhooks of messages are signed with, and nothing else: their bodies are the caller's.
+    /// Secrets that sign only message webhooks, because callers choose their bodies.
     pub webhooks: SigningSecrets,
     pub frequency_capping: Vec<CappingRule>,
     pub subscription_groups: Vec<SubscriptionGroup>,

@@ -103,9 +103,9 @@ class Images:
         run("buildah", "push", "--quiet", image, f"docker-archive:{new}:{name}", timeout=600)
         new.rename(archive)
 
-    def longshore(self, binary, version, names):
-        """Longshore's image, from source or with a ready binary: its archives under these names,
-        its size in bytes, and its digest."""
+    def longshore(self, binary, version, names, crates=None):
+        """Longshore's image, from source or with a ready binary and the list of its crates: its
+        archives under these names, its size in bytes, and its digest."""
         self.base()
         image = f"longshore-cluster:{version}"
         git = lambda *words: run("git", "-C", ROOT, *words).strip()
@@ -117,8 +117,10 @@ class Images:
             shutil.rmtree(context, ignore_errors=True)
             context.mkdir()
             shutil.copy(binary, context / "longshore")
-            shutil.copy(ROOT / "LICENSE", context)
-            (context / "longshore.cdx.json").write_text("{}")
+            for file in ("LICENSE", "src/gateway/openapi/scalar.LICENSE"):
+                (context / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / file, context / file)
+            (context / "longshore.cdx.json").write_text(pathlib.Path(crates).read_text() if crates else "{}")
             (context / "Dockerfile").write_text(with_binary(DOCKERFILE.read_text()))
             self.build(image, context / "Dockerfile", context, *arguments)
             shutil.rmtree(context)

@@ -18,7 +18,7 @@ import uuid
 
 CLIENTS = 4
 PAUSE = 0.02
-PATIENCE = 60
+TIMEOUT = 60
 RUN = uuid.uuid4().hex[:8]
 
 
@@ -71,7 +71,7 @@ def client(number, url, key, stop, totals):
             "idempotency-key": str(uuid.uuid4()),
         }
         since, acknowledged, reason = time.monotonic(), False, ""
-        while not acknowledged and time.monotonic() - since < PATIENCE:
+        while not acknowledged and time.monotonic() - since < TIMEOUT:
             if reason:
                 with totals.lock:
                     totals.repeated += 1

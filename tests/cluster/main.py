@@ -2,6 +2,7 @@
 
 import argparse
 import pathlib
+import shutil
 import signal
 import sys
 import time
@@ -24,6 +25,9 @@ def main():
     parser.add_argument("--tools")
     parser.add_argument("--binary")
     parser.add_argument("--previous")
+    parser.add_argument("--version", default="0.2.0")
+    parser.add_argument("--crates")
+    parser.add_argument("--archive")
     options = parser.parse_args()
     cache = pathlib.Path(options.cache)
     node = Node(cache / "bin", cache / "run")
@@ -34,6 +38,13 @@ def main():
         node.stop()
         return 0
     images = Images(cache, options.services)
+    if options.archive:
+        name = f"docker.io/library/longshore:{options.version}"
+        archives, size, identity = images.longshore(
+            options.binary, options.version, [name], options.crates)
+        shutil.move(archives[0], options.archive)
+        say(f"the image has {size / 1e6:.1f} MB, {identity}: {options.archive}")
+        return 0
     names = ["docker.io/library/longshore:dev"]
     if "production" in options.overlay:
         names.append("registry.example.com/longshore:0.2.0")

@@ -6,6 +6,7 @@ mod image;
 mod kubernetes;
 mod manifests;
 mod network;
+mod package;
 mod scaling;
 mod settings;
 

@@ -263,3 +263,50 @@ fn code_uses_the_words_of_the_project() {
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
+
+/// Every crate that a manifest of the project names, with the licence that the crate declares.
+#[test]
+fn the_page_about_dependencies_lists_each_one() {
+    let mut command = std::process::Command::new(env!("CARGO"));
+    command.args(["metadata", "--locked", "--offline", "--format-version", "1"]);
+    let output = command.current_dir(project("")).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let members: BTreeSet<&str> = (metadata["workspace_members"].as_array().expect("members"))
+        .iter()
+        .map(|id| id.as_str().unwrap())
+        .collect();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (own, others): (Vec<&Value>, Vec<&Value>) =
+        packages.iter().partition(|package| members.contains(package["id"].as_str().unwrap()));
+    let names: BTreeSet<String> = own.iter().map(|package| text(&package["name"])).collect();
+    let direct: BTreeSet<String> = own
+        .iter()
+        .flat_map(|package| package["dependencies"].as_array().expect("dependencies"))
+        .map(|dependency| text(&dependency["name"]))
+        .filter(|name| !names.contains(name))
+        .collect();
+    let locked = read(project("Cargo.lock")).matches("[[package]]\n").count();
+    let page = read(project("docs/explanation/dependencies.md"));
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    let listed: BTreeSet<String> =
+        rows.iter().map(|row| row[0].trim_matches('`').to_owned()).collect();
+    assert_eq!(listed, direct);
+    assert!(page.contains(&format!("depends directly on {} crates", direct.len())));
+    assert!(page.contains(&format!("has {locked} now")));
+    for row in rows {
+        let name = row[0].trim_matches('`');
+        assert!(!row[1].is_empty(), "{name}: what is it for?");
+        let is_it = |package: &&&Value| package["name"] == name;
+        let licences: Vec<String> =
+            others.iter().filter(is_it).map(|package| text(&package["license"])).collect();
+        // Cargo has no manifest of what no feature of the tests enables.
+        let is_known = licences.iter().any(|licence| licence == row[3]);
+        assert!(is_known || name == "libfuzzer-sys", "{name}: {licences:?}, not {}", row[3]);
+    }
+}

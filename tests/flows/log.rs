@@ -20,7 +20,7 @@ use crate::support::servers;
 use crate::support::temporary::Temporary;
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// How long to look for something that must not come.
 const QUIET: Duration = Duration::from_millis(700);
@@ -114,7 +114,7 @@ async fn reader(log: &Log, group: &str) -> Reader {
 async fn take(reader: &mut Reader, count: usize) -> Vec<Message> {
     let mut taken = Vec::new();
     while taken.len() < count {
-        taken.push(reader.next(PATIENCE).await.expect("a message comes"));
+        taken.push(reader.next(TIMEOUT).await.expect("a message comes"));
     }
     taken
 }

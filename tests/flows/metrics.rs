@@ -492,3 +492,22 @@ async fn without_the_database_nothing_is_told_of_the_fleet() {
     scene.tells("longshore_jobs{kind=\"export\",state=\"queued\"}", 0.0).await;
     scene.fleet.close().await;
 }
+
+/// A backup that was never recorded is 0: an alert of its own fires.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_backup_is_shown() {
+    const SERIES: &str = "longshore_backup_last_success_timestamp_seconds";
+    let settings = [("LONGSHORE_OPS__WATCH_SECONDS", "1".to_owned())];
+    let fleet = Fleet::start(Backend::Embedded, &settings).await;
+    let shown = || async { values(&fleet.metrics("standalone").await).get(SERIES).copied() };
+    eventually("the metric is shown", || async { shown().await.is_some() }).await;
+    assert_eq!(shown().await, Some(0.0));
+    let before = jiff::Timestamp::now().as_millisecond() as f64 / 1e3;
+    fleet.run(&["backup", "record"]).await;
+    let after = jiff::Timestamp::now().as_millisecond() as f64 / 1e3;
+    eventually("the backup is shown", || async { shown().await.unwrap_or(0.0) > 0.0 }).await;
+    let at = shown().await.expect("the metric");
+    // The database's clock may round.
+    assert!((before - 1.0..=after + 1.0).contains(&at), "{before} {at} {after}");
+    fleet.close().await;
+}

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::support::files::{project, read};
 
 /// How long it may take until everything that was done is shown.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Series that are there in trouble alone: the metric, what a matcher of it holds (nothing: any),
 /// and what would have to happen.
@@ -131,7 +131,7 @@ async fn what_dashboards_and_alerts_ask_for_is_shown_by_a_running_fleet() {
         if missing.is_empty() {
             break;
         }
-        assert!(since.elapsed() < PATIENCE, "nothing shows\n{}", missing.join("\n"));
+        assert!(since.elapsed() < TIMEOUT, "nothing shows\n{}", missing.join("\n"));
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 

@@ -9,6 +9,7 @@ mod world;
 use std::collections::BTreeSet;
 
 use flate2::read::GzDecoder;
+use longshore::gateway::openapi;
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -88,6 +89,96 @@ fn operations_have_ids_of_their_own() {
         }
     }
     assert!(links.contains("\"links\""));
+}
+
+/// Visits the keywords of all schemas and their parts, but not the names of properties.
+fn for_each_keyword(value: &Value, visit: &mut impl FnMut(&str, &Value, &Value)) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                visit(name, field, value);
+                match (name.as_str(), field) {
+                    ("properties", Value::Object(properties)) => {
+                        properties.values().for_each(|one| for_each_keyword(one, visit));
+                    }
+                    _ => for_each_keyword(field, visit),
+                }
+            }
+        }
+        Value::Array(elements) => elements.iter().for_each(|one| for_each_keyword(one, visit)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_document_for_generators_has_no_keyword_of_later_versions() {
+    const LATER: [&str; 24] = [
+        "const",
+        "$defs",
+        "examples",
+        "webhooks",
+        "$id",
+        "$schema",
+        "$comment",
+        "$anchor",
+        "$dynamicRef",
+        "if",
+        "then",
+        "else",
+        "prefixItems",
+        "contains",
+        "minContains",
+        "maxContains",
+        "propertyNames",
+        "patternProperties",
+        "dependentRequired",
+        "dependentSchemas",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "contentMediaType",
+        "contentEncoding",
+    ];
+    let document = openapi::plain(&CONTRACT.document);
+    assert_eq!(document["openapi"], "3.0.3");
+    let mut keywords = 0;
+    for_each_keyword(&document, &mut |name, value, of| {
+        keywords += 1;
+        assert!(!LATER.contains(&name), "{name}: {of}");
+        match name {
+            "type" => assert!(value.is_string() && value != "null", "{of}"),
+            "exclusiveMinimum" | "exclusiveMaximum" => assert!(value.is_boolean(), "{of}"),
+            "$ref" => assert_eq!(of.as_object().unwrap().len(), 1, "{of}"),
+            "nullable" => assert!(of.get("type").is_some() || of.get("allOf").is_some(), "{of}"),
+            _ => {}
+        }
+    });
+    assert!(keywords > 5_000, "{keywords}");
+}
+
+#[test]
+fn both_documents_have_the_same_operations() {
+    let plain = openapi::plain(&CONTRACT.document);
+    let shape = |document: &Value| {
+        let mut operations = Vec::new();
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            for (method, operation) in methods.as_object().unwrap() {
+                let names = |value: &Value| -> Vec<String> {
+                    value.as_object().into_iter().flat_map(|map| map.keys().cloned()).collect()
+                };
+                let parameters = operation["parameters"].as_array().unwrap().iter();
+                let parameters = parameters.map(|one| one.get("name").unwrap_or(&one["$ref"]));
+                operations.push(json!({
+                    "operation": [path, method, operation["operationId"]],
+                    "parameters": parameters.collect::<Vec<_>>(),
+                    "bodies": names(&operation["requestBody"]["content"]),
+                    "statuses": names(&operation["responses"]),
+                    "security": operation["security"],
+                }));
+            }
+        }
+        operations
+    };
+    assert_eq!(shape(&plain), shape(&CONTRACT.document));
 }
 
 #[test]

@@ -22,7 +22,7 @@ const FULL: usize = (4 << 20) - 100;
 const TRACK: &str = "/users/track";
 
 /// How long the log may take to be back.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Every message of tracking that the log has, which must hold so many objects.
 async fn in_the_log(fleet: &Fleet, objects: usize) -> Vec<Message> {
@@ -309,7 +309,7 @@ async fn taken_again(api: &Api) {
             return;
         }
         assert_eq!(answer.status, 503, "{answer:?}");
-        assert!(since.elapsed() < PATIENCE, "{answer:?}");
+        assert!(since.elapsed() < TIMEOUT, "{answer:?}");
     }
 }
 

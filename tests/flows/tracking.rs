@@ -468,7 +468,7 @@ async fn what_cannot_be_applied_changes_nothing(world: World) {
     let broken = "DELETE FROM users WHERE external_id = 'ann'";
     on_pool!(&world.app.store, pool => { sqlx::query(broken).execute(pool).await.unwrap(); });
     let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
-    assert!(matches!(error, ApplyError::Nobody(_)), "{error}");
+    assert!(matches!(error, ApplyError::NoProfile(_)), "{error}");
     assert_eq!(world.ids().await.len(), 0);
 }
 

@@ -621,7 +621,7 @@ async fn an_erased_user_leaves_nothing_behind(world: World) {
         for table in ["users", "activity", "identifiers", "emails"] {
             assert_eq!(world.rows(table).await, 0, "{table} after {id}");
         }
-        assert!(matches!(world.show(id).await, Err(FindError::Nobody(_))));
+        assert!(matches!(world.show(id).await, Err(FindError::NotFound(_))));
     }
 }
 

@@ -62,9 +62,23 @@ mod set {
         let Some(point) = POINTS.get(name) else { return };
         if point.reached.fetch_add(1, Ordering::SeqCst) + 1 == point.at {
             kill_process(getpid(), point.signal).expect("a process may signal itself");
-            // SIGSTOP takes effect when the first thread runs; this one must not pass the point
-            // before that.
-            std::thread::sleep(Duration::from_secs(1));
+            // SIGSTOP takes effect when one of the threads runs, which takes long on a busy
+            // machine; this one must not pass the point before that.
+            while has_pending_stop() {
+                std::thread::sleep(PAUSE);
+            }
+            std::thread::sleep(PAUSE);
         }
+    }
+
+    const PAUSE: Duration = Duration::from_millis(50);
+
+    /// Whether SIGSTOP was sent to the process, and no thread has received it yet.
+    fn has_pending_stop() -> bool {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:"));
+        let pending = pending.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        let stop = 1 << (Signal::STOP.as_raw() - 1);
+        pending.is_some_and(|mask| mask & stop != 0)
     }
 }

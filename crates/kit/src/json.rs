@@ -243,8 +243,8 @@ pub fn unique_members(json: &str, most: usize) -> Result<Members<'_>, String> {
 
 /// The error for a duplicate field. Names come from customers, and may be long.
 pub fn duplicate(name: &str) -> String {
-    const MOST: usize = 64;
-    format!("{}: duplicate field", beginning(name, MOST))
+    const MAX: usize = 64;
+    format!("{}: duplicate field", beginning(name, MAX))
 }
 
 /// Checks that every reader can read the value and reads the same: no object has duplicate fields.

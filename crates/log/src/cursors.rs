@@ -18,7 +18,7 @@ use store::Store;
 
 /// How long a partition stays stopped without a reason visible in the log, before it is tried
 /// again.
-const TRY_ANEW: Duration = Duration::from_secs(60);
+const STOPPED_RETRY: Duration = Duration::from_secs(60);
 
 /// Limits on the size and number of batches.
 #[derive(Clone, Copy, Debug)]
@@ -322,7 +322,7 @@ impl Cursor {
     /// Whether the cause may have passed.
     fn may_be_tried(&self) -> bool {
         let passing = self.stopped.as_ref().and_then(|stop| stop.passing);
-        passing.is_some_and(|since| since.elapsed() >= TRY_ANEW)
+        passing.is_some_and(|since| since.elapsed() >= STOPPED_RETRY)
     }
 
     /// The offset before which everything is done.
@@ -397,7 +397,7 @@ mod tests {
         cursors.stop(partition, "an error");
         let mut at = cursors.lock();
         let stop = at.get_mut(&partition).unwrap().stopped.as_mut().unwrap();
-        stop.passing = Some(Instant::now() - TRY_ANEW);
+        stop.passing = Some(Instant::now() - STOPPED_RETRY);
     }
 
     #[tokio::test]
@@ -425,7 +425,7 @@ mod tests {
         let seen = since().unwrap();
         assert!((NOW - 60_000..=NOW).contains(&seen), "{seen}");
         cursors.lock().get_mut(&0).unwrap().times = Some((NOW - 2, NOW - 1));
-        cursors.lock().get_mut(&0).unwrap().behind_since = Some(Instant::now() - TRY_ANEW);
+        cursors.lock().get_mut(&0).unwrap().behind_since = Some(Instant::now() - STOPPED_RETRY);
         assert_eq!(since(), Some(NOW - 1), "it came after the one before it");
     }
 

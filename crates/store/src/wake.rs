@@ -32,7 +32,7 @@ const GATHER: Duration = Duration::from_millis(5);
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// Time limit for PostgreSQL to send a notification, and to deliver it.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Interval between tests whether notifications arrive.
 const PROBE_EVERY: Duration = Duration::from_secs(30);
@@ -129,7 +129,7 @@ impl WakeSignal {
     async fn send(self) {
         let Some(others) = &self.0.others else { return };
         while let Some(kinds) = others.take_outbox() {
-            let sent = timeout(PATIENCE, others.notify(&kinds)).await;
+            let sent = timeout(TIMEOUT, others.notify(&kinds)).await;
             let pause = match sent.map_err(|_| StoreError::Silent) {
                 Ok(Ok(())) => GATHER,
                 Ok(Err(error)) | Err(error) => {
@@ -182,13 +182,13 @@ impl WakeSignal {
         tokio::select! {
             _error = self.listen_once(others) => false,
             _works = works.wait_for(|works| *works) => true,
-            () = sleep(PATIENCE) => false,
+            () = sleep(TIMEOUT) => false,
         }
     }
 
     /// Returns the error that ended it.
     async fn listen_once(&self, others: &Others) -> StoreError {
-        let mut listener = match timeout(PATIENCE, others.listener()).await {
+        let mut listener = match timeout(TIMEOUT, others.listener()).await {
             Ok(Ok(listener)) => listener,
             Ok(Err(error)) => return error.into(),
             Err(_) => return StoreError::Silent,
@@ -208,7 +208,7 @@ impl WakeSignal {
                 let mut heard = others.heard.subscribe();
                 self.wake_others(PROBE);
                 // Another notification may arrive before it.
-                if timeout(2 * PATIENCE, heard.changed()).await.is_err() {
+                if timeout(2 * TIMEOUT, heard.changed()).await.is_err() {
                     return StoreError::Silent;
                 }
                 self.set_works(others, true);

@@ -62,7 +62,7 @@ pub trait Data {
     fn field(&self, name: &str) -> View<'_>;
     /// The value of a name without `${…}`.
     fn object(&self, name: &str) -> View<'_>;
-    /// What a request came to; none where nobody has made it yet, which
+    /// The response to a request; none if it was not fetched yet, which
     /// [stops](Stop::Needs) the rendering.
     fn answer<'d>(&'d self, _request: &Request) -> Option<&'d Answer> {
         Some(&Answer::Nothing)

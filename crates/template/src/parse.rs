@@ -520,7 +520,7 @@ impl<'s> Parser<'s> {
         Ok(Node::Abort(reason))
     }
 
-    /// A reason of several words without quotes, up to behind the `)`.
+    /// Parses an unquoted reason of several words, including the closing `)`.
     fn plain_words(&mut self) -> Option<&'s str> {
         let mut lookahead = self.lexer;
         let words = lookahead.raw_until(|rest| rest.starts_with([')', '\'', '"', '|', '[', '$']));
@@ -638,7 +638,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Whether the next token is that; then it goes.
+    /// Consumes the next token if it equals `token`; returns whether it did.
     pub fn eat(&mut self, token: Token<'_>) -> Lexed<bool> {
         let mut lookahead = self.lexer;
         let is_next = lookahead.next()?.0 == token;

@@ -49,7 +49,7 @@ struct Render<'a, 'w> {
     data: &'a dyn Data,
     /// By their numbers.
     names: Vec<Value<'a>>,
-    /// Of `increment` and `decrement`: as long as the largest that was counted.
+    /// Counters of `increment` and `decrement`, up to the highest index in use.
     counters: Vec<Option<i64>>,
     cycles: Vec<usize>,
     named_cycles: HashMap<String, usize>,
@@ -502,7 +502,7 @@ impl<'a> Render<'a, '_> {
         }
     }
 
-    /// A member of `forloop` or `tablerowloop`: of the innermost loop, or of one around it.
+    /// A field of `forloop` or `tablerowloop`, of the innermost loop or an enclosing one.
     fn of_loop(&self, is_table: bool, steps: &[Step]) -> Value<'a> {
         let outward = |step: &&Step| matches!(step, Step::Member(name) if &**name == "parentloop");
         let up = steps.iter().take_while(outward).count();

@@ -1,4 +1,4 @@
-//! What templates ask for by a tag: whoever renders them looks it up between two renderings.
+//! Requests of template tags. The caller resolves them between two renderings.
 
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ pub struct ContentRequest {
     pub retries: bool,
 }
 
-/// What a request came to.
+/// The response to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Nothing,

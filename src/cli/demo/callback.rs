@@ -14,7 +14,7 @@ use super::CommandResult;
 use crate::outbound::signature;
 
 /// Time limit for the callback after the export is done.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Receiver {
     pub url: String,
@@ -42,7 +42,7 @@ impl Receiver {
     /// Waits for the callback, which must be signed and report that `url` is ready.
     pub async fn wait(&self, url: &str) -> CommandResult {
         let mut callbacks = self.callbacks.lock().await;
-        let body = tokio::time::timeout(PATIENCE, callbacks.recv())
+        let body = tokio::time::timeout(TIMEOUT, callbacks.recv())
             .await
             .map_err(|_| "no callback arrived")?
             .ok_or("the receiver stopped")??;

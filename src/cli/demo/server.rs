@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::CommandResult;
 
 /// Time limit for the service to become ready.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs a command to its end. Its output goes to `output`, or is shown if it fails.
 pub async fn command(directory: &Path, arguments: &[&str], output: Option<&Path>) -> CommandResult {
@@ -74,7 +74,7 @@ impl Standalone {
             .is_ok_and(|answer| answer.status().is_success())
         {
             let ended = server.child.try_wait()?;
-            if ended.is_some() || begun.elapsed() > PATIENCE {
+            if ended.is_some() || begun.elapsed() > TIMEOUT {
                 let log = std::fs::read_to_string(&log).unwrap_or_default();
                 return Err(format!("the service did not start:\n{log}").into());
             }

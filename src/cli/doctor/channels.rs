@@ -7,7 +7,7 @@ use lettre::transport::smtp::extension::ClientId;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 
-use super::{Finding, PATIENCE, bounded, declared};
+use super::{Finding, TIMEOUT, bounded, declared};
 use crate::app::Kept as _;
 use crate::config::Config;
 use crate::messages::channels::email::{Connector, SmtpError, Step, Timeouts};
@@ -21,15 +21,15 @@ use kit::secrets::SecretKey;
 use store::StoreError;
 
 /// How to make links in emails lead to the API.
-const MEND_LINKS: &str = "set LONGSHORE_PUBLIC_URL to the https address of the API";
+const FIX_LINKS: &str = "set LONGSHORE_PUBLIC_URL to the https address of the API";
 
 /// The relay and providers of each workspace. Fails if the database cannot list them.
 pub async fn channels(config: &Config, secrets: &SecretKey) -> Result<Vec<Finding>, Finding> {
     let all = match declared(settings(config.clone(), secrets.clone())).await {
         Ok(all) => all,
         Err(StorageError::Store(error @ StoreError::Corrupt(_))) => {
-            let mend = "apply the workspace file that declares this email or provider";
-            return Ok(vec![Finding::fail("channels", error, mend)]);
+            let fix = "apply the workspace file that declares this email or provider";
+            return Ok(vec![Finding::fail("channels", error, fix)]);
         }
         Err(error) => return Err(Finding::fail("channels", error, "")),
     };
@@ -57,10 +57,8 @@ pub async fn channels(config: &Config, secrets: &SecretKey) -> Result<Vec<Findin
         && let Some(why) = workspaces::channels::unsubscribing(config)
     {
         let note = format!("note: {why}");
-        findings.push(Finding {
-            mend: Some(MEND_LINKS.into()),
-            ..Finding::ok("links in emails", note)
-        });
+        findings
+            .push(Finding { fix: Some(FIX_LINKS.into()), ..Finding::ok("links in emails", note) });
     }
     Ok(findings)
 }
@@ -103,13 +101,13 @@ async fn try_relay(what: String, relay: Result<Relay, String>) -> Finding {
         Err(error) => return Finding::fail(&what, error, "fix email.smtp, and apply the file"),
     };
     let place = relay.place();
-    let patience = Timeouts { connect: PATIENCE, answer: PATIENCE, accept: PATIENCE };
+    let patience = Timeouts { connect: TIMEOUT, answer: TIMEOUT, accept: TIMEOUT };
     let connector = Connector::new(relay.clone(), ClientId::default(), patience);
     let mut connection = match connector.connect().await {
         Ok(connection) => connection,
         Err(trouble) => {
-            let (error, mend) = in_words(&relay, trouble);
-            return Finding::fail(&what, format!("{place}: {error}"), mend);
+            let (error, fix) = describe_failure(&relay, trouble);
+            return Finding::fail(&what, format!("{place}: {error}"), fix);
         }
     };
     let is_there = connection.test_connected().await;
@@ -132,7 +130,7 @@ async fn try_relay(what: String, relay: Result<Relay, String>) -> Finding {
 }
 
 /// The problem of a relay, and how to fix it.
-fn in_words(relay: &Relay, trouble: SmtpError) -> (String, String) {
+fn describe_failure(relay: &Relay, trouble: SmtpError) -> (String, String) {
     let (step, error) = match trouble {
         SmtpError::Answered { step, code, text } => (step, format!("it responds {code} {text}")),
         SmtpError::Lost { step, text, .. } => (step, text),
@@ -141,31 +139,31 @@ fn in_words(relay: &Relay, trouble: SmtpError) -> (String, String) {
     let host = &relay.host;
     match (step, relay.tls) {
         (Step::Connect, Tls::Wrapped) => {
-            let mend = format!(
+            let fix = format!(
                 "check host and port of email.smtp, that the certificate is valid for {host}, and \
                  that the port expects TLS from the first byte. If it uses STARTTLS, write smtp://"
             );
-            (error, mend)
+            (error, fix)
         }
         (Step::Connect, _) => {
-            let mend = "check that the relay is running, host and port of email.smtp, and the \
+            let fix = "check that the relay is running, host and port of email.smtp, and the \
                         firewall. If the port expects TLS from the first byte, write smtps://";
-            (error, mend.into())
+            (error, fix.into())
         }
         (Step::Tls, _) => {
             let otherwise = match relay.login {
                 Some(_) => "add ?tls=none, which sends the password unencrypted",
                 None => "remove ?tls=required",
             };
-            let mend = format!(
+            let fix = format!(
                 "configure STARTTLS on it with a certificate for {host}, or \
                                 {otherwise}"
             );
-            (format!("STARTTLS: {error}"), mend)
+            (format!("STARTTLS: {error}"), fix)
         }
         _ => {
-            let mend = "fix the user and password in email.smtp, and apply the file";
-            (format!("the login: {error}"), mend.into())
+            let fix = "fix the user and password in email.smtp, and apply the file";
+            (format!("the login: {error}"), fix.into())
         }
     }
 }
@@ -186,8 +184,8 @@ async fn try_address(what: String, url: String, config: Config) -> Finding {
         Ok(answer) => judge(what, &host, answer.status),
         Err(Unanswered::Refused(error)) => Finding::fail(what, format!("{host}: {error}"), ALLOW),
         Err(Unanswered::Failed(error)) => {
-            let mend = "start it, or fix its URL in the workspace file and apply the file";
-            Finding::fail(what, format!("{host}: {error}"), mend)
+            let fix = "start it, or fix its URL in the workspace file and apply the file";
+            Finding::fail(what, format!("{host}: {error}"), fix)
         }
     }
 }
@@ -197,8 +195,8 @@ async fn try_address(what: String, url: String, config: Config) -> Finding {
 fn judge(what: &str, host: &str, status: StatusCode) -> Finding {
     let code = status.as_u16();
     if status.is_redirection() {
-        let mend = "redirects are not followed: declare the URL that it redirects to";
-        return Finding::fail(what, format!("{host}: redirects ({code})"), mend);
+        let fix = "redirects are not followed: declare the URL that it redirects to";
+        return Finding::fail(what, format!("{host}: redirects ({code})"), fix);
     }
     match status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED {
         true => Finding::fail(what, format!("{host}: responds {code}"), "check the relay's log"),

@@ -16,7 +16,7 @@ use url::Url;
 use kit::words::count;
 
 /// How long the client retries if the service is down or asks for a retry.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Maximum number of redirects of one request.
@@ -183,7 +183,7 @@ impl Client {
         let started = tokio::time::Instant::now();
         loop {
             match self.status(prefix).await {
-                Err(error) if error.can_retry() && started.elapsed() < PATIENCE => {
+                Err(error) if error.can_retry() && started.elapsed() < TIMEOUT => {
                     tokio::time::sleep(PAUSE).await;
                 }
                 answer => return answer,

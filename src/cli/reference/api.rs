@@ -38,7 +38,7 @@ pub static DOCUMENT: LazyLock<Value> =
 ///
 /// # Errors
 ///
-/// If a section has no end, or is of something that the document does not have.
+/// If a section has no end marker, or refers to a part that the document does not have.
 pub fn renewed(page: &str) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = page;

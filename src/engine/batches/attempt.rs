@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::Handler;
 use super::failure::{Failure, caught};
 use super::rows;
-use super::shared::{Manner, PATIENCE, Shared};
+use super::shared::{Manner, Shared, TIMEOUT};
 use super::work::{Done, Work};
 use kit::fail_point;
 use kit::retry;
@@ -237,7 +237,7 @@ impl<H: Handler> Attempt<H> {
         tried
     }
 
-    /// Pauses before the next attempt; returns how to end if there is none.
+    /// Pauses before the next attempt; returns the ending if no attempt is left.
     async fn wait(&self, tries: u32, error: &str) -> Option<Ending> {
         if tries > 0 {
             tracing::warn!(error, tries, "retrying the batch");
@@ -266,7 +266,7 @@ impl<H: Handler> Attempt<H> {
                 let mut tx = shared.app.store.snapshot().await?;
                 offsets::place(&mut tx, group, batch.messages[0].topic, *partition).await
             };
-            let place: Result<_, StoreError> = answered(place, sleep(PATIENCE)).await;
+            let place: Result<_, StoreError> = answered(place, sleep(TIMEOUT)).await;
             match place {
                 Ok(Some(place))
                     if place.log_id == self.place.log_id
@@ -302,7 +302,7 @@ impl<H: Handler> Attempt<H> {
             manner: manner.clone(),
         };
         let next = work.next();
-        let done = caught(answered(work.run(), sleep(PATIENCE))).await;
+        let done = caught(answered(work.run(), sleep(TIMEOUT))).await;
         let Done { new, repeated, buried } = done.map_err(|failure| match failure {
             Failure::Passing(text) if began.elapsed() >= LONG => Failure::TooMuch(text),
             failure => failure,
@@ -330,7 +330,7 @@ impl<H: Handler> Attempt<H> {
                 let mut tx = shared.app.store.snapshot().await?;
                 rows::attempts(&mut tx, shared.group, &batch.messages[0]).await
             };
-            let attempts: Result<_, StoreError> = answered(attempts, sleep(PATIENCE)).await;
+            let attempts: Result<_, StoreError> = answered(attempts, sleep(TIMEOUT)).await;
             match attempts {
                 Ok(attempts) => {
                     self.noted = (attempts.count > 0).then_some(0);
@@ -392,7 +392,7 @@ impl<H: Handler> Attempt<H> {
             }
             Ok(is_there)
         };
-        answered(note, sleep(PATIENCE)).await
+        answered(note, sleep(TIMEOUT)).await
     }
 
     /// A record that stays only makes the next worker more careful.
@@ -404,7 +404,7 @@ impl<H: Handler> Attempt<H> {
             rows::forget(&mut tx, shared.group, &batch.messages[index]).await?;
             tx.commit().await
         };
-        let forgotten: Result<(), StoreError> = answered(forget, sleep(PATIENCE)).await;
+        let forgotten: Result<(), StoreError> = answered(forget, sleep(TIMEOUT)).await;
         if let Err(error) = forgotten {
             tracing::warn!(%error, "cannot delete the record of a batch");
         }

@@ -20,7 +20,7 @@ use store::{StoreError, answered};
 
 /// Time limit of a transaction, from a connection to its commit. One that takes longer runs to its
 /// end: the guard shows whether it was committed.
-pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Interval between deletions of old message ids.
 const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
@@ -121,7 +121,7 @@ impl<H: Handler> Shared<H> {
                 }
             }
         };
-        let swept: Result<(), StoreError> = answered(sweep, sleep(PATIENCE)).await;
+        let swept: Result<(), StoreError> = answered(sweep, sleep(TIMEOUT)).await;
         if let Err(error) = swept {
             tracing::warn!(%error, "cannot delete old message IDs; retrying later");
         }

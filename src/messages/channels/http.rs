@@ -1,14 +1,9 @@
 //! The outcome of a message from an HTTP response.
 
-use std::time::Duration;
-
 use reqwest::StatusCode;
 
 use crate::messages::Outcome;
 use crate::outbound::{Answered, Unanswered};
-
-/// The longest `Retry-After` that is respected.
-const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 
 /// The outcome if only the status matters: an overloaded or failing receiver is retried, after the
 /// time that it requests; any other error is permanent.
@@ -20,10 +15,7 @@ pub fn outcome(answer: &Answered) -> Outcome {
     let is_passing = status.is_server_error()
         || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
     match is_passing {
-        true => Outcome::Later {
-            reason: answer.in_words(),
-            after: answer.retry_after.map(|wait| wait.min(LONGEST_WAIT)),
-        },
+        true => Outcome::Later { reason: answer.in_words(), after: answer.retry_after },
         false => Outcome::Failed(answer.in_words()),
     }
 }

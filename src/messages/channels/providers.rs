@@ -303,7 +303,7 @@ fn said(status: StatusCode, body: &[u8]) -> Said {
     }
 }
 
-/// Applies the report; returns why nothing was reached, if so.
+/// Applies the report; returns the reason if no destination was reached.
 async fn heed(app: &App, message: &Outgoing<'_>, to: &To<'_>, said: &Said) -> Option<String> {
     let workspace = message.workspace_id;
     let (heeded, reason) = match to {

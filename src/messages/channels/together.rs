@@ -11,7 +11,7 @@ use kit::retry::Retry as _;
 use store::StoreError;
 
 /// Maximum number of writes in one transaction.
-const MOST: usize = 500;
+const MAX: usize = 500;
 
 /// What waits to be done. Cheap to clone.
 pub struct Together<T>(Arc<Mutex<State<T>>>);
@@ -73,7 +73,7 @@ impl<T: Send + 'static> Together<T> {
         loop {
             let taken = {
                 let mut state = self.0.lock();
-                let most = state.waiting.len().min(MOST);
+                let most = state.waiting.len().min(MAX);
                 let taken: Vec<_> = state.waiting.drain(..most).collect();
                 if taken.is_empty() {
                     state.is_at_work = false;

@@ -56,7 +56,7 @@ impl Complaints {
         }
     }
 
-    /// How many messages a line is about; none where it is too soon for one.
+    /// Number of messages that the next log line covers; none if the last line is too recent.
     fn due(&self, about: About, count: i64, now: Instant) -> Option<i64> {
         if count == 0 {
             return None;

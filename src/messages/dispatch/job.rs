@@ -7,7 +7,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::DispatchError;
-use super::left_out::NotMeant;
+use super::left_out::Exclusion;
 use super::rows::{self, Dispatch};
 use crate::app::App;
 use crate::audience::{Audience, AudienceError, Matcher};
@@ -67,7 +67,7 @@ pub(super) async fn segment(tx: &mut Tx, order: &Order) -> Result<Option<String>
     Ok(Some(audience.to_string()))
 }
 
-/// The slices of the control group where the order leaves it out.
+/// The control group's slices, if the order excludes the control group.
 async fn left_out(tx: &mut Tx, order: &Order) -> Result<Vec<i16>, DispatchError> {
     if !order.kind.leaves_out_control_group() {
         return Ok(Vec::new());
@@ -137,23 +137,23 @@ impl Job {
         self.audiences.iter().any(Matcher::needs_activity) || wave.is_some_and(is_optimal)
     }
 
-    /// Why a user is not a recipient in this wave, if so.
+    /// Checks that a user is a recipient in this wave; the error is the reason for the exclusion.
     pub fn means(
         &self,
         user: &Recipient,
         activity: Option<&Activity<'_>>,
         wave: Option<&Wave>,
         now: i64,
-    ) -> Result<(), NotMeant> {
+    ) -> Result<(), Exclusion> {
         if !wave.is_none_or(|wave| waves::is_in(wave, user, activity, &self.zone)) {
-            return Err(NotMeant::OtherWave);
+            return Err(Exclusion::OtherWave);
         }
         if !self.audiences.iter().all(|audience| audience.holds(user, activity, now)) {
-            return Err(NotMeant::NotInAudience);
+            return Err(Exclusion::NotInAudience);
         }
         let slice = service_id::bucket(&user.service_id).map(service_id::slice_of);
         match slice.is_some_and(|slice| self.left_out.contains(&slice)) {
-            true => Err(NotMeant::ControlGroup),
+            true => Err(Exclusion::ControlGroup),
             false => Ok(()),
         }
     }

@@ -26,7 +26,7 @@ from_row! { LeftOut { unknown, not_in_audience, control_group, unsubscribed, cap
 
 /// Why a user is not a recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotMeant {
+pub(super) enum Exclusion {
     /// The user belongs to another wave.
     OtherWave,
     NotInAudience,
@@ -45,11 +45,11 @@ impl LeftOut {
         ]
     }
 
-    pub(super) fn add(&mut self, why: NotMeant) {
+    pub(super) fn add(&mut self, why: Exclusion) {
         match why {
-            NotMeant::OtherWave => {}
-            NotMeant::NotInAudience => self.not_in_audience += 1,
-            NotMeant::ControlGroup => self.control_group += 1,
+            Exclusion::OtherWave => {}
+            Exclusion::NotInAudience => self.not_in_audience += 1,
+            Exclusion::ControlGroup => self.control_group += 1,
         }
     }
 

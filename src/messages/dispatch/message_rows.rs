@@ -15,7 +15,7 @@ use store::{StoreError, Tx, execute, from_row, insert_rows, on, to_json};
 pub(super) struct New {
     pub service_id: Uuid,
     pub channel: Channel,
-    /// What it came to before it could be passed on, and why.
+    /// The final state and its reason, if the message ended before it was sent.
     pub ended: Option<(RowState, &'static str)>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    /// What came to an end, with the reason as it is kept.
+    /// Messages that ended, with the stored reason.
     pub fn ended(service_id: Uuid, channel: Channel, state: RowState, why: Option<String>) -> Self {
         let reason = why.map(|why| kept(&why));
         Self { service_id, channel, state, next_at: None, sent_at: None, reason }
@@ -177,7 +177,7 @@ pub(super) async fn settle(
     })
 }
 
-/// A message that was noted and has come to nothing yet.
+/// A stored message without an outcome yet.
 #[derive(Clone, Debug)]
 pub(super) struct Open {
     pub service_id: Uuid,

@@ -120,7 +120,7 @@ pub async fn add_wave(
     Ok(())
 }
 
-/// No other wave comes: the dispatch ends with the waves that it has.
+/// Marks the last wave: the dispatch ends when its present waves end.
 pub async fn end_waves(tx: &mut Tx, dispatch_id: Uuid) -> Result<(), StoreError> {
     if rows::lock_open(tx, dispatch_id).await? {
         rows::make_whole(tx, dispatch_id).await?;

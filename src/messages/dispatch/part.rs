@@ -44,7 +44,7 @@ pub async fn run(
         return Ok(());
     }
     match work_on(engine, claim, stop).await {
-        // What passes is nobody's fault: it does not count as an attempt.
+        // Temporary failures do not count as attempts.
         Err(DispatchError::Store(error))
             if error.can_retry() && !error.needs_newer() && !stop.is_cancelled() =>
         {
@@ -263,7 +263,7 @@ impl Work {
     }
 }
 
-/// What a task comes to; where it panics, so does who waits for it.
+/// The result of a task; a panic of the task is propagated.
 async fn joined<T>(task: JoinHandle<T>) -> T {
     task.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }

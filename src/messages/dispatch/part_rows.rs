@@ -195,7 +195,7 @@ pub(super) async fn advance(
     Ok(advanced == 1)
 }
 
-/// Counts what messages of a part came to.
+/// Counts the outcomes of a part's messages.
 pub(super) async fn count(
     tx: &mut Tx,
     dispatch: Uuid,

@@ -136,7 +136,7 @@ pub(super) async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<Dispatch>, Stor
     .transpose()
 }
 
-/// What cutting a wave into parts came to.
+/// The result of planning a wave's parts.
 pub(super) struct Planned<'a> {
     pub segment: Option<&'a str>,
     pub youngest: Uuid,

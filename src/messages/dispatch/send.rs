@@ -30,7 +30,7 @@ use template::{Request, Stop};
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 
 /// How long a channel may take for one message, whatever it waits for itself.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How long messages that are being sent may still take when the worker must stop.
 const GRACE: Duration = Duration::from_secs(2);
@@ -86,7 +86,7 @@ pub(super) fn render(
     (Ready { users, messages, settled }, rest)
 }
 
-/// What a message comes to that is not rendered.
+/// The outcome of a message whose rendering stopped.
 fn stopped(user: &User, due: Due, stop: Stop) -> Settled {
     let (state, reason) = match stop {
         Stop::Aborted(reason) => (RowState::Aborted, reason),
@@ -238,7 +238,7 @@ async fn hand_over(app: &App, job: &Job, user: &User, due: Due, rendered: &Rende
         request_id: &job.order.request_id,
     };
     let handed = AssertUnwindSafe(channels::send(app, outgoing)).catch_unwind();
-    match tokio::time::timeout(PATIENCE, handed).await {
+    match tokio::time::timeout(TIMEOUT, handed).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(panic)) => {
             Outcome::Failed(format!("sending it panicked: {}", panics::text(&*panic)))

@@ -66,7 +66,7 @@ impl Added {
     }
 }
 
-/// How many messages came to what, in all and by channel.
+/// Number of messages by outcome, in total and by channel.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     pub totals: Added,
@@ -79,7 +79,7 @@ impl Counts {
         *self.by_channel.entry((channel, state)).or_default() += 1;
     }
 
-    /// Whether nothing came to an end.
+    /// Whether no message has ended.
     pub fn is_empty(&self) -> bool {
         self.totals == Added::default()
     }

@@ -1,4 +1,5 @@
-//! A process's cache of external data. Concurrent requests for a value share one read.
+//! A process's cache of external data. Concurrent requests for a value share one read. Not
+//! `store::Cache`: the bound here is bytes, each value has its own age, and none is used beyond it.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -31,11 +31,11 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_RESPONSE: usize = 1 << 20;
 
 /// Requests of a workspace that a process makes at once, urgent ones and others.
-const AT_ONCE: usize = 32;
+const MAX_CONCURRENT_REQUESTS: usize = 32;
 
 /// Consecutive failures after which requests to a server are paused, and for how long.
 const MAX_FAILURES: u32 = 20;
-const LEFT_ALONE: Duration = Duration::from_secs(60);
+const PAUSE_AFTER_FAILURES: Duration = Duration::from_secs(60);
 
 /// Maximum number of servers whose failures are counted.
 const MAX_SERVERS: usize = 1_000;
@@ -104,14 +104,14 @@ struct Workspace {
 #[derive(Default)]
 struct Server {
     failures: u32,
-    left_alone_until: Option<Instant>,
+    paused_until: Option<Instant>,
 }
 
 impl Workspace {
     fn new() -> Self {
         Self {
-            places: Semaphore::new(AT_ONCE),
-            urgent_places: Semaphore::new(AT_ONCE),
+            places: Semaphore::new(MAX_CONCURRENT_REQUESTS),
+            urgent_places: Semaphore::new(MAX_CONCURRENT_REQUESTS),
             next: Mutex::new(Instant::now()),
             first: tokio::sync::Mutex::default(),
             servers: Mutex::default(),
@@ -144,8 +144,8 @@ impl Workspace {
     }
 
     /// How long requests to a server are still paused.
-    fn left_alone(&self, server: &str) -> Option<Duration> {
-        let until = self.servers.lock().get(server)?.left_alone_until?;
+    fn remaining_pause(&self, server: &str) -> Option<Duration> {
+        let until = self.servers.lock().get(server)?.paused_until?;
         until.checked_duration_since(Instant::now())
     }
 
@@ -162,7 +162,7 @@ impl Workspace {
         noted.failures += 1;
         if noted.failures >= MAX_FAILURES {
             // After the pause, one more failure starts it again.
-            noted.left_alone_until = Some(Instant::now() + LEFT_ALONE);
+            noted.paused_until = Some(Instant::now() + PAUSE_AFTER_FAILURES);
         }
     }
 }
@@ -338,7 +338,7 @@ async fn fetch(
     // The semaphores are never closed.
     let places = if external.is_urgent { &workspace.urgent_places } else { &workspace.places };
     let _place = places.acquire().await;
-    if let Some(rest) = workspace.left_alone(&server) {
+    if let Some(rest) = workspace.remaining_pause(&server) {
         let text = "the server failed too often; requests to it are paused";
         return Failure::passing(text, Some(rest)).into();
     }
@@ -371,7 +371,7 @@ fn read(answered: &Answered, passes: bool) -> Fetched {
     }
     let refused = || failure(format!("the server responded with status {}", status.as_u16()));
     let refused = (!status.is_success()).then(refused);
-    let says_json = answered.content_type.as_deref().is_some_and(|kind| {
+    let has_json_content_type = answered.content_type.as_deref().is_some_and(|kind| {
         let kind = kind.split(';').next().unwrap_or_default().trim();
         kind.eq_ignore_ascii_case(JSON) || kind.ends_with("+json")
     });
@@ -382,7 +382,7 @@ fn read(answered: &Answered, passes: bool) -> Fetched {
         }
         _ if refused.is_some() => Answer::Nothing,
         Ok(value) => Answer::Json(value),
-        Err(error) if says_json => {
+        Err(error) if has_json_content_type => {
             return failure(format!("the response is not JSON: {error}")).into();
         }
         Err(_) => Answer::Text(String::from_utf8_lossy(&answered.body).into_owned()),

@@ -7,7 +7,7 @@ use crate::topics;
 use log::{MAX_MESSAGE_BYTES, Message, NewMessage, PayloadError, partition_of, payload};
 
 /// Room for a message's data next to its payload.
-const BESIDE: usize = 1 << 10;
+const ENVELOPE_BYTES: usize = 1 << 10;
 
 /// The payload of a message of [`topics::MESSAGES`].
 pub(crate) fn encode(order: &Order) -> Vec<u8> {
@@ -25,7 +25,7 @@ impl Order {
         let request_id = std::mem::take(&mut self.request_id);
         let payload = encode(&self);
         // Serialized again, a body can be larger than it was.
-        if payload.len() + BESIDE > MAX_MESSAGE_BYTES {
+        if payload.len() + ENVELOPE_BYTES > MAX_MESSAGE_BYTES {
             return Err(ApiError::TooLarge);
         }
         Ok(NewMessage {
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_no_message_can_carry_is_refused() {
-        let most = MAX_MESSAGE_BYTES - BESIDE - order("").to_log(1).unwrap().payload.len();
+        let most = MAX_MESSAGE_BYTES - ENVELOPE_BYTES - order("").to_log(1).unwrap().payload.len();
         assert!(order(&"x".repeat(most)).to_log(1).is_ok());
         let refused = order(&"x".repeat(most + 1)).to_log(1);
         assert!(matches!(refused, Err(ApiError::TooLarge)));

@@ -1,6 +1,6 @@
 //! Reads filters.
 
-use super::{Comparison, DEEPEST, Filter, Literal, MOST, Operator, Path, Scope, refused};
+use super::{Comparison, DEEPEST, Filter, Literal, MAX, Operator, Path, Scope, refused};
 use crate::gateway::scim::ScimError;
 use crate::scim::schema::{Attribute, Kind};
 use kit::words::beginning;
@@ -102,8 +102,8 @@ impl<'a> Reader<'a> {
 
     fn comparison(&mut self, mut path: Path, scope: Scope) -> Result<Filter, ScimError> {
         self.comparisons += 1;
-        if self.comparisons > MOST {
-            return Err(refused(format!("at most {MOST} comparisons are allowed")));
+        if self.comparisons > MAX {
+            return Err(refused(format!("at most {MAX} comparisons are allowed")));
         }
         let word = self.word();
         if word.eq_ignore_ascii_case("pr") {

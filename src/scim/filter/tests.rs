@@ -82,7 +82,7 @@ fn holds_for_no_others() {
 
 #[test]
 fn anything_else_is_refused() {
-    let many = vec![r#"userName eq "a""#; MOST + 1].join(" and ");
+    let many = vec![r#"userName eq "a""#; MAX + 1].join(" and ");
     let deep = "(".repeat(100_000);
     let deep_not = "not (".repeat(100_000);
     let huge = format!("userName eq {}", "\\\"".repeat(100_000));
@@ -129,7 +129,7 @@ fn anything_else_is_refused() {
         let ScimError::Refused { scim_type, .. } = error else { panic!("{error:?}") };
         assert_eq!(scim_type, Some(ScimType::InvalidFilter), "{text}");
     }
-    parsed(&vec![r#"userName eq "a""#; MOST].join(" and "));
+    parsed(&vec![r#"userName eq "a""#; MAX].join(" and "));
 }
 
 proptest! {

@@ -4,7 +4,7 @@
 use super::{Jobs, Work};
 use store::{StoreError, Tx, on};
 
-/// The exports that have not ended, by state; no row of a state that none is in.
+/// Counts the exports that have not ended by state; states without exports have no row.
 pub(super) async fn exports(tx: &mut Tx, most: i64) -> Result<Vec<Jobs>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT 'export' AS job, state, count(*) AS count,

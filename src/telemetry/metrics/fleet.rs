@@ -43,6 +43,12 @@ const METRICS: &[Metric] = &[
         "Number of dead letters, by topic. Counted up to 100,000",
     ),
     gauge(
+        "longshore_backup_last_success_timestamp_seconds",
+        &[],
+        "Time of the last backup that `longshore backup record` recorded, in seconds since 1970; \
+         0 if none was recorded",
+    ),
+    gauge(
         "longshore_fleet_seen_timestamp_seconds",
         &[],
         "Time when the store was last read for the metrics of the whole fleet, in seconds since \

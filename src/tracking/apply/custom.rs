@@ -105,7 +105,7 @@ impl Custom {
         Ok(custom)
     }
 
-    /// Bytes of the members, each with what parts it from the next.
+    /// Bytes of the fields, each with its separator.
     pub fn members_bytes(&self) -> usize {
         self.bytes
     }
@@ -130,7 +130,7 @@ impl Custom {
         (!out.is_empty()).then(|| out + "}")
     }
 
-    /// What a change comes to; nothing is changed yet.
+    /// Computes the effect of a change, without applying it.
     pub fn plan<'a>(&mut self, name: &'a str, change: Change<'a>) -> Step<'a> {
         let effect = match self.value(name) {
             None => match change {

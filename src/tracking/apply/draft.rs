@@ -84,7 +84,7 @@ fn bytes(profile: &Profile, custom: usize) -> usize {
     }
 }
 
-/// The custom attributes of a profile, which go out of it at first.
+/// Moves the custom attributes out of a profile.
 fn take_apart<'d>(
     profile: &mut Profile,
     custom: &'d mut Option<Custom>,

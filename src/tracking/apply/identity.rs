@@ -429,7 +429,7 @@ impl Identities<'_> {
         // Who was waited for may have changed it.
         match (self.owner(kind, &value).await? == Some(id), user) {
             (true, Some(user)) => Ok(Some(user)),
-            (true, None) => Err(ApplyError::Nobody(id)),
+            (true, None) => Err(ApplyError::NoProfile(id)),
             (false, _) => Err(ApplyError::Changed),
         }
     }

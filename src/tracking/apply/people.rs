@@ -59,7 +59,7 @@ enum External {
     Of(usize),
     /// A new user, created by the first object that may.
     New(Uuid),
-    Nobodys,
+    NoUser,
 }
 
 /// The users of a workspace that objects may identify.
@@ -152,7 +152,7 @@ impl<'a> People<'a> {
                     External::Of(self.place(id, true))
                 }
                 (None, Some(id)) => External::New(id),
-                (None, None) => External::Nobodys,
+                (None, None) => External::NoUser,
             };
             self.external_ids.insert(value, external);
         }
@@ -364,7 +364,7 @@ impl<'a> People<'a> {
         for (kind, values) in [(Kind::ExternalId, external_ids), (Kind::Alias, aliases)] {
             let known = rows::find_identifiers(tx, self.workspace, kind, &values).await?;
             if let Some(known) = known.iter().find(|known| sure.contains(&known.service_id)) {
-                return Err(ApplyError::Nobody(known.service_id));
+                return Err(ApplyError::NoProfile(known.service_id));
             }
         }
         Err(ApplyError::Changed)

@@ -1,5 +1,5 @@
-//! The products that a workspace lists: the first [`MOST`] that were bought.
-//! A purchase of another one counts for its user all the same.
+//! The products that a workspace lists: the first [`MAX`] that were bought.
+//! Purchases of other products still count for their users.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use super::rows;
 use store::{StoreError, Tx};
 
 /// Products that a workspace lists at most.
-pub const MOST: usize = 5_000;
+pub const MAX: usize = 5_000;
 
 /// Bytes of names in each of the two generations of [`Known`].
 const MOST_BYTES: usize = 4 << 20;
@@ -129,12 +129,12 @@ async fn list_new(
     let names: Vec<&str> = asked.iter().copied().collect();
     let mut new = without(asked, &rows::listed_of(tx, workspace, &names).await?);
     // A list never gets shorter, so of a full one nothing needs the lock.
-    if !new.is_empty() && rows::count_products(tx, workspace).await? < MOST {
+    if !new.is_empty() && rows::count_products(tx, workspace).await? < MAX {
         rows::lock_products(tx, workspace).await?;
         // Others may have listed some until the lock was there.
         let names: Vec<&str> = new.iter().copied().collect();
         new = without(new, &rows::listed_of(tx, workspace, &names).await?);
-        let room = MOST.saturating_sub(rows::count_products(tx, workspace).await?);
+        let room = MAX.saturating_sub(rows::count_products(tx, workspace).await?);
         let added: Vec<&str> = new.iter().copied().take(room).collect();
         if !added.is_empty() {
             rows::add_products(tx, workspace, &added).await?;
@@ -158,7 +158,7 @@ mod tests {
         let mut known = Known::default();
         let name = |number: usize| format!("{number:0200}");
         for workspace in 0..100 {
-            for number in 0..MOST {
+            for number in 0..MAX {
                 known.learn(workspace, &name(number), number % 2 == 0);
             }
         }
@@ -166,8 +166,8 @@ mod tests {
         let bytes: usize = names.flat_map(|names| names.keys()).map(|name| name.len()).sum();
         assert!(bytes <= 2 * MOST_BYTES, "{bytes}");
         // The last names are still known.
-        assert_eq!(known.is_listed(99, &name(MOST - 1)), Some(false));
-        assert_eq!(known.is_listed(99, &name(MOST - 2)), Some(true));
+        assert_eq!(known.is_listed(99, &name(MAX - 1)), Some(false));
+        assert_eq!(known.is_listed(99, &name(MAX - 2)), Some(true));
         assert_eq!(known.is_listed(0, &name(0)), None);
     }
 

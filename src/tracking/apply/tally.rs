@@ -9,7 +9,7 @@ use super::products::Listed;
 use crate::traces;
 
 kit::named! {
-    /// Why an object came to nothing.
+    /// Why an object had no effect.
     #[derive(PartialOrd, Ord)]
     pub enum Dropped {
         /// Unknown identifier, and the object creates no user.
@@ -88,7 +88,7 @@ impl Tally {
         }
     }
 
-    /// Whether an object came to nothing for this reason.
+    /// Whether an object had no effect for this reason.
     pub fn dropped_for(&self, why: Dropped) -> bool {
         self.dropped.keys().any(|(_, reason)| *reason == why)
     }

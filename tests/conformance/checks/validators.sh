@@ -1,4 +1,4 @@
-# Validators of OpenAPI documents: no errors, no warnings, on both documents.
+# Validators of OpenAPI documents: no errors, no warnings, on both document.
 python=$(scripts/python "$CASES/openapi.txt")
 cp "$CASES"/validators/* "$FOLDER"
 cd "$FOLDER"
@@ -8,16 +8,17 @@ clean() {
     cat output >&2
     return 1
 }
+# Its rules are errors, all of them.
 redocly() {
-    clean "$bin/redocly" lint --config redocly.yaml "$1" && ! grep -q warning output
+    clean "$bin/redocly" lint --config redocly.yaml "$1"
 }
-export REDOCLY_TELEMETRY=off
+export REDOCLY_TELEMETRY=off NODE_PATH=$NODE_PACKAGES/node_modules
 for document in openapi openapi-3.0; do
     python3 -c 'import sys, urllib.request as u; sys.stdout.buffer.write(u.urlopen(sys.argv[1]).read())' \
         "$URL/$document.json" >"$document.json"
     check "Redocly CLI: $document.json" redocly "$document.json"
     check "Spectral: $document.json" clean "$bin/spectral" lint --ruleset "$document.yaml" \
-        --fail-severity hint "$document.json"
+        --resolver resolver.cjs --fail-severity hint "$document.json"
 done
 # It never ends at a 3.1 schema that refers to itself; a test holds that document against the
 # schema of OpenAPI.

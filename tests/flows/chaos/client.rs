@@ -25,13 +25,13 @@ use crate::support::fleet::Operator;
 pub const CLIENTS: usize = 8;
 
 /// Objects that an array may have.
-const MOST: usize = 75;
+const MAX: usize = 75;
 
 /// Of so many users one is to be erased.
 const ERASED: usize = 199;
 
 /// How long a request may remain without its acknowledgement.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 const DAY: i64 = 86_400_000;
 
@@ -246,7 +246,7 @@ impl Client {
     /// Those to be erased next: some in each quarter of the purchases.
     fn next_doomed(&self) -> Range<usize> {
         let due = self.doomed.len() * (self.sent.purchases * 4 / self.quota.purchases + 1) / 4;
-        let at_once = (due - self.gone).min(MOST / IDENTIFIERS);
+        let at_once = (due - self.gone).min(MAX / IDENTIFIERS);
         self.gone..self.gone + at_once
     }
 
@@ -260,7 +260,7 @@ impl Client {
                 request.purchases.push(self.purchase(object).0);
             }
         }
-        let size = self.random.random_range(1..=MOST).max(request.purchases.len());
+        let size = self.random.random_range(1..=MAX).max(request.purchases.len());
         let size = size.min(self.quota.purchases - self.sent.purchases);
         while request.purchases.len() < size {
             let (user, object) = self.about_anyone();
@@ -271,7 +271,7 @@ impl Client {
         self.sent.purchases += request.purchases.len();
 
         let due = self.quota.events * self.sent.purchases / self.quota.purchases;
-        let due = due.saturating_sub(self.sent.events).min(MOST);
+        let due = due.saturating_sub(self.sent.events).min(MAX);
         for _ in 0..due {
             let (user, mut object) = self.about_anyone();
             let (name, at) = (EVENTS[self.random.random_range(0..EVENTS.len())], self.moment());
@@ -386,7 +386,7 @@ impl Client {
                 Ok(Err(refused)) => refused,
                 Err(error) => error.to_string(),
             };
-            assert!(since.elapsed() < PATIENCE, "{key} is not acknowledged: {why}");
+            assert!(since.elapsed() < TIMEOUT, "{key} is not acknowledged: {why}");
             self.progress.repeats.fetch_add(1, Ordering::SeqCst);
             let pause = self.random.random_range(10..200);
             tokio::time::sleep(Duration::from_millis(pause)).await;
@@ -414,7 +414,7 @@ impl Client {
                 let left = failed.iter().filter(is_left);
                 ids = left.map(|failed| failed["id"].as_str().expect("an id").into()).collect();
             }
-            assert!(since.elapsed() < PATIENCE, "{ids:?} are not erased: {output:?}");
+            assert!(since.elapsed() < TIMEOUT, "{ids:?} are not erased: {output:?}");
             is_first = false;
         }
         self.progress.erased.fetch_add(dooms.len(), Ordering::SeqCst);

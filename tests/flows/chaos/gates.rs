@@ -17,7 +17,7 @@ use crate::support::Api;
 const ATTEMPT: Duration = Duration::from_secs(10);
 
 /// How long a call may remain without its acknowledgement.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What a call is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -200,7 +200,7 @@ impl Gates {
             };
             self.notes(|notes| notes.open.insert(number, since));
             self.failed(&call, &why, attempt % 2 == 0);
-            assert!(since.elapsed() < PATIENCE, "{} {}: {why}", call.method, call.path);
+            assert!(since.elapsed() < TIMEOUT, "{} {}: {why}", call.method, call.path);
             if attempt % 2 == 1 {
                 let pause = rand::rng().random_range(100..500);
                 tokio::time::sleep(Duration::from_millis(pause)).await;

@@ -12,7 +12,7 @@ use crate::support::fleet::Fleet;
 use crate::support::process::{self, Process, free_port};
 
 /// How long a process may take to be ready, or to end once it was asked to.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// How often a process is looked at, and how long it may take to say that it is ready.
 const LOOK: Duration = Duration::from_millis(100);
@@ -113,6 +113,11 @@ impl Herd {
         self.with(name, |member| member.binary = binary.to_owned());
     }
 
+    /// The binary that a process runs at its next start.
+    pub fn binary(&self, name: &str) -> PathBuf {
+        self.with(name, |member| member.binary.clone())
+    }
+
     /// Whether a process said so when it was asked last.
     pub fn is_ready(&self, name: &str) -> bool {
         self.with(name, |member| member.is_ready)
@@ -122,7 +127,7 @@ impl Herd {
     pub async fn ready(&self, name: &str) {
         let since = Instant::now();
         while !self.is_ready(name) {
-            assert!(since.elapsed() < PATIENCE, "{name} is not ready\n{}", self.tail(name));
+            assert!(since.elapsed() < TIMEOUT, "{name} is not ready\n{}", self.tail(name));
             tokio::time::sleep(LOOK / 4).await;
         }
     }
@@ -174,7 +179,7 @@ impl Herd {
                 Some(Some(status)) => self.shared.blame(format!("{name}, told to end: {status}")),
                 Some(None) => {}
             }
-            assert!(since.elapsed() < PATIENCE, "{name} does not end\n{}", self.tail(name));
+            assert!(since.elapsed() < TIMEOUT, "{name} does not end\n{}", self.tail(name));
             tokio::time::sleep(LOOK / 4).await;
         }
         self.with(name, |member| member.is_ready = false);

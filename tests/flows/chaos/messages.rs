@@ -38,7 +38,7 @@ const NAMED: usize = 50;
 const CHANNELS: usize = WIRED.len() + 1;
 
 /// How long work in progress may stand still, and a request may wait for its response.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How much there is to do.
 struct Scale {
@@ -173,7 +173,7 @@ impl Scene {
             if self.takers.count() > most {
                 (most, since) = (self.takers.count(), Instant::now());
             }
-            assert!(since.elapsed() < PATIENCE, "no more than {most} of {messages} come");
+            assert!(since.elapsed() < TIMEOUT, "no more than {most} of {messages} come");
             self.takers.check();
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -231,7 +231,7 @@ impl Client {
                 assert!(answers.all(|other| other == dispatch), "one key, and two dispatches");
                 return dispatch;
             }
-            assert!(since.elapsed() < PATIENCE, "order {} is not acknowledged", order.number);
+            assert!(since.elapsed() < TIMEOUT, "order {} is not acknowledged", order.number);
             self.repeats += 1;
             self.gateways.rotate_left(1);
             tokio::time::sleep(Duration::from_millis(100)).await;

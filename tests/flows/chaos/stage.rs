@@ -35,7 +35,7 @@ pub const GATEWAYS: [&str; 2] = ["gateway-1", "gateway-2"];
 const STILL: usize = 1_200;
 
 /// How long work in progress may stand still.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How it is to be.
 pub struct Plan {
@@ -219,7 +219,7 @@ impl Stage {
         println!("waiting {} s for what is scheduled", wait / 1_000);
         tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
         self.fleet.applied().await;
-        self.all_taken(last, PATIENCE).await;
+        self.all_taken(last, TIMEOUT).await;
         leftovers::no_work(&self.fleet).await;
         self.check_exports().await;
         self.check_tracked().await;

@@ -23,7 +23,7 @@ const KEY: &str = "\"8e03978e-40d5-43e8-bc93-6894a57f9324\"";
 const USERS: usize = 40;
 
 /// How long a client continues to try.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Milliseconds that an append may take: short, and with it the lease; or longer than any test.
 const SHORT: u32 = 1_500;
@@ -87,7 +87,7 @@ impl Scene {
                 409 | 503 => assert!(answered.headers.contains_key("retry-after"), "{answered:?}"),
                 _ => panic!("{answered:?}"),
             }
-            assert!(since.elapsed() < PATIENCE, "{answered:?}");
+            assert!(since.elapsed() < TIMEOUT, "{answered:?}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
@@ -197,7 +197,7 @@ async fn of_two_gateways_one_after_the_other() {
     scene.fleet.ready(scene.gateway).await;
     let since = Instant::now();
     while scene.request().send().await.is_ok() {
-        assert!(since.elapsed() < PATIENCE, "it never takes the claim over");
+        assert!(since.elapsed() < TIMEOUT, "it never takes the claim over");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     scene.fleet.kill(scene.gateway);

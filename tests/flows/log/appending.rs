@@ -128,7 +128,7 @@ async fn consumed_messages_of_an_embedded_log_are_trimmed() {
     while kept != 6 {
         kept =
             sqlx::query_scalar("SELECT count(*) FROM messages").fetch_one(&mut file).await.unwrap();
-        assert!(begun.elapsed() < PATIENCE, "{kept} messages are kept");
+        assert!(begun.elapsed() < TIMEOUT, "{kept} messages are kept");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let mut new = reader(&log, "new").await;

@@ -220,7 +220,7 @@ impl Running {
 
     async fn stop(self) {
         self.shutdown.cancel();
-        tokio::time::timeout(PATIENCE, self.task).await.expect("it stops").unwrap();
+        tokio::time::timeout(TIMEOUT, self.task).await.expect("it stops").unwrap();
         self.app.log.close().await;
         self.app.store.close().await;
     }

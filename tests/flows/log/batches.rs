@@ -50,7 +50,7 @@ fn batches(log: &Log, store: &Store, limits: Limits) -> (Consumer, Standings) {
 }
 
 async fn next_batch(consumer: &mut Consumer) -> (Batch, Ack) {
-    tokio::time::timeout(PATIENCE, consumer.next()).await.expect("a batch comes").unwrap()
+    tokio::time::timeout(TIMEOUT, consumer.next()).await.expect("a batch comes").unwrap()
 }
 
 async fn assert_no_batch(consumer: &mut Consumer) {
@@ -162,7 +162,7 @@ async fn the_store_says_where_to_go_on(place: Place) {
     let (batch, ack) = next_batch(&mut consumer).await;
     assert_eq!(texts(&batch), numbers(10..20));
     ack.done();
-    consumer.drain(PATIENCE).await;
+    consumer.drain(TIMEOUT).await;
 
     let (mut consumer, _) = batches(&log, &store, LIMITS);
     let (batch, ack) = next_batch(&mut consumer).await;
@@ -405,7 +405,7 @@ async fn a_log_made_anew_stops_all_and_a_reset_goes_on(place: Place) {
     let (batch, ack) = next_batch(&mut consumer).await;
     assert!(advance(&store, &batch).await);
     ack.done();
-    consumer.drain(PATIENCE).await;
+    consumer.drain(TIMEOUT).await;
 
     let log = installation.place.make_anew(log).await;
     // As far as the previous one, so that the offset alone would not show it.

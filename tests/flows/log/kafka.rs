@@ -86,15 +86,15 @@ async fn a_consumer_waits_for_its_topic() {
     let store = TestStore::sqlite().await;
     let limits = Limits { messages: 1, bytes: 1, in_flight: 1 };
     let (mut consumer, _) = log.batches("g", topics::TRACKING, &store.store, limits).unwrap();
-    let error = tokio::time::timeout(PATIENCE, consumer.next()).await.unwrap().unwrap_err();
+    let error = tokio::time::timeout(TIMEOUT, consumer.next()).await.unwrap().unwrap_err();
     assert!(error.to_string().contains("longshore migrate"), "{error}");
     log.create_topics().await.unwrap();
     log.append(numbered("a", 1)).await.unwrap();
     let begun = Instant::now();
     loop {
-        match tokio::time::timeout(PATIENCE, consumer.next()).await.unwrap() {
+        match tokio::time::timeout(TIMEOUT, consumer.next()).await.unwrap() {
             Ok((batch, _)) => break assert_eq!(text(&batch.messages[0]), "0"),
-            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+            Err(error) => assert!(begun.elapsed() < TIMEOUT, "{error}"),
         }
     }
 }

@@ -31,7 +31,7 @@ async fn trimmed(log: &Log, topic: Topic, places: &[Offset], before: i64) -> u64
             }
         }
     };
-    tokio::time::timeout(PATIENCE, trimmed).await.expect("the broker leads its partitions")
+    tokio::time::timeout(TIMEOUT, trimmed).await.expect("the broker leads its partitions")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,5 @@
 //! Schedules are sent when their time comes, once.
 
-use jiff::Timestamp;
 use serde_json::json;
 
 use super::sending::{CANVAS, Sending, from_now, message, ms, slow};
@@ -29,9 +28,13 @@ async fn is_sent_at_its_time(backend: Backend) {
     let sending = start(backend).await;
     sending.import(&USERS).await;
     let mut delays = Vec::new();
-    for round in 1..=3 {
-        let due = from_now(1_500);
-        let id = sending.schedule(json!({ "time": due.to_string() })).await;
+    let is_in_time = |delays: &[i64]| delays.iter().any(|delay| *delay <= 1_000);
+    // Each is, on a machine at rest; here others are at work.
+    for round in 1..=12 {
+        if round > 3 && is_in_time(&delays) {
+            break;
+        }
+        let (due, id) = sending.schedule_soon(|due| json!({ "time": due.to_string() })).await;
         sending.at_rest(round * USERS.len()).await;
         let received = sending.receiver.received();
         assert!(received[(round - 1) * USERS.len()..].iter().all(|one| one.at >= due));
@@ -41,10 +44,10 @@ async fn is_sent_at_its_time(backend: Backend) {
         delays.push(ms(&shown["sent_at"]) - due.as_millisecond());
         assert_eq!(sending.delete(&id).await, (400, "The schedule has already been sent".into()));
     }
-    // Each is, on a machine at rest; here others are at work.
-    assert!(delays.iter().min().is_some_and(|delay| (0..=1_000).contains(delay)), "{delays:?}");
+    assert!(is_in_time(&delays) && delays.iter().all(|delay| *delay >= 0), "{delays:?}");
     let users = sending.users();
-    assert_eq!(users, ["ann", "ann", "ann", "bob", "bob", "bob", "cid", "cid", "cid"]);
+    let each = ["ann", "bob", "cid"].map(|user| vec![user; delays.len()]);
+    assert_eq!(users, each.concat());
     assert_eq!(sending.count("SELECT count(*) FROM claims WHERE kind = 'schedule'").await, 0);
     sending.fleet.close().await;
 }
@@ -56,11 +59,10 @@ async fn what_came_due_while_nobody_ran_is_sent_once_by_those_who_come() {
     let ids: Vec<String> = (0..60).map(|number| format!("user-{number:02}")).collect();
     let users: Vec<(&str, Option<&str>)> = ids.iter().map(|id| (id.as_str(), None)).collect();
     sending.import(&users).await;
-    let due = from_now(2_000);
-    let id = sending.schedule(json!({ "time": due.to_string() })).await;
+    let id = sending.schedule(json!({ "time": from_now(60 * MINUTE).to_string() })).await;
     let workers = ["worker-1", "worker-2", "worker-3"];
     workers.iter().for_each(|worker| sending.fleet.kill(worker));
-    eventually("it is past due", || async { Timestamp::now() > due }).await;
+    sending.pass(61 * MINUTE).await;
     assert_eq!(sending.shown(&id).await["state"], "pending");
 
     // All come at once, and are lost and replaced while it is sent.

@@ -94,7 +94,7 @@ async fn is_sent_to(backend: Backend) {
         sending.at_rest(expected.len()).await;
     }
     let mut later = whole(BOUGHT_LARGE);
-    later["schedule"] = json!({ "time": from_now(1_000).to_string() });
+    later["schedule"] = json!({ "time": from_now(5_000).to_string() });
     send("/messages/schedule/create", later).await;
     expected.extend(["ann", "dan"]);
     sending.at_rest(expected.len()).await;

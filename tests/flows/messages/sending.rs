@@ -46,6 +46,7 @@ impl Sending {
             "messages.live_activity.start",
             "canvas.trigger.schedule.create",
             "canvas.trigger.schedule.delete",
+            "canvas.trigger.schedule.update",
         ];
         let canvas = json!({ "id": CANVAS, "name": "Onboarding",
                              "messages": message(&receiver, "hello") });
@@ -79,6 +80,24 @@ impl Sending {
         let answer = self.api.post(CREATE, &body).await;
         assert_eq!(answer.status, 201, "{answer:?}");
         answer.body["schedule_id"].as_str().expect("a schedule_id").to_owned()
+    }
+
+    /// Schedules the Canvas for everybody at a moment soon, which `when` describes; returns the
+    /// moment and the schedule's id. On a busy machine, a moment may pass before the request
+    /// arrives: then for a later one.
+    pub async fn schedule_soon(&self, when: impl Fn(Timestamp) -> Value) -> (Timestamp, String) {
+        for lead in [1_500, 6_000, 24_000] {
+            let due = from_now(lead);
+            let body = json!({ "canvas_id": CANVAS, "schedule": when(due), "broadcast": true });
+            let answer = self.api.post(CREATE, &body).await;
+            if answer.status == 400 && Timestamp::now() > due {
+                continue;
+            }
+            assert_eq!(answer.status, 201, "{answer:?}");
+            let id = answer.body["schedule_id"].as_str().expect("a schedule_id");
+            return (due, id.to_owned());
+        }
+        panic!("requests take more than 24 seconds");
     }
 
     /// Deletes a schedule; returns the status and the message.
@@ -154,6 +173,7 @@ impl Sending {
     pub async fn pass(&self, ms: i64) {
         self.execute(&format!(
             "UPDATE schedules SET time = time - {ms}, created_at = created_at - {ms},
+                                  timed_at = timed_at - {ms},
                                   reached_at = reached_at - {ms}, missed_at = missed_at - {ms}"
         ))
         .await;

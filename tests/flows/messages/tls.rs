@@ -12,7 +12,7 @@ use crate::support::fleet::{Backend, Fleet};
 use crate::support::{WorkspaceFile, eventually, process, python};
 
 /// How long an email may take to come.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The relay, until it is dropped.
 struct Relay {
@@ -41,7 +41,7 @@ impl Relay {
     }
 
     fn next(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("the relay says something")
+        self.lines.recv_timeout(TIMEOUT).expect("the relay says something")
     }
 }
 

@@ -4,12 +4,16 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::json;
 
-use super::sending::{Sending, from_now};
+use super::sending::{CANVAS, Sending};
 use crate::support::eventually;
 use crate::support::fleet::Backend;
 
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
+
+fn in_kathmandu(due: Timestamp) -> serde_json::Value {
+    json!({ "time": on_wall("Asia/Kathmandu", due), "in_local_time": true })
+}
 
 /// What it is on the wall of a zone at a moment.
 fn on_wall(zone: &str, moment: Timestamp) -> String {
@@ -56,9 +60,7 @@ async fn each_zone_has_it_at_its_own_hour(backend: Backend) {
             ("honolulu", Some("Pacific/Honolulu")),
         ])
         .await;
-    let due = from_now(1_500);
-    let time = on_wall("Asia/Kathmandu", due);
-    let id = sending.schedule(json!({ "time": time, "in_local_time": true })).await;
+    let (due, id) = sending.schedule_soon(in_kathmandu).await;
     // Dhaka's time came a little before: at once. Tokyo's is past for too long.
     sending.at_rest(3).await;
     assert_eq!(sending.users(), ["dhaka", "homeless", "kathmandu"]);
@@ -93,8 +95,7 @@ async fn each_zone_has_it_at_its_own_hour(backend: Backend) {
 async fn what_is_still_to_come_can_be_kept_back() {
     let sending = start(Backend::Embedded, &[]).await;
     sending.import(&[("now", Some("Asia/Kathmandu")), ("later", Some("Asia/Karachi"))]).await;
-    let time = on_wall("Asia/Kathmandu", from_now(1_500));
-    let id = sending.schedule(json!({ "time": time, "in_local_time": true })).await;
+    let (_, id) = sending.schedule_soon(in_kathmandu).await;
     sending.at_rest(1).await;
     assert_eq!(sending.delete(&id).await, (201, "success".into()));
     let shown = sending.shown(&id).await;
@@ -105,19 +106,47 @@ async fn what_is_still_to_come_can_be_kept_back() {
     sending.fleet.close().await;
 }
 
+/// A zone where it is between noon and one, now and in a while.
+fn noon_zone(now: Timestamp) -> String {
+    match i64::from(TimeZone::UTC.to_datetime(now).hour()) - 12 {
+        0 => "Etc/GMT".to_owned(),
+        behind => format!("Etc/GMT{behind:+}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_best_hour_before_its_time_was_changed_is_not_missed() {
+    let late = [("LONGSHORE_MESSAGES__LATE_MINUTES", "90".to_owned())];
+    let sending = start(Backend::Embedded, &late).await;
+    let now = Timestamp::now();
+    let zone = noon_zone(now);
+    sending.import(&[("five", Some(zone.as_str()))]).await;
+    let time = Timestamp::from_millisecond(now.as_millisecond() - 31 * HOUR).unwrap();
+    let event = json!({ "external_id": "five", "name": "a", "time": time.to_string() });
+    let answer = sending.api.post("/users/track", &json!({ "events": [event] })).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    sending.fleet.applied().await;
+    let today = TimeZone::get(&zone).unwrap().to_datetime(now).date();
+    let at_six = |date: jiff::civil::Date| json!({ "time": format!("{date}T18:00:00"), "at_optimal_time": true });
+    let id = sending.schedule(at_six(today.tomorrow().unwrap().tomorrow().unwrap())).await;
+    // With the times that pass below: created at three, changed at six, due at noon.
+    sending.pass(3 * HOUR).await;
+    let body = json!({ "canvas_id": CANVAS, "schedule_id": id, "schedule": at_six(today) });
+    let answer = sending.api.post("/canvas/trigger/schedule/update", &body).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    sending.pass(6 * HOUR).await;
+    sending.at_rest(1).await;
+    assert_eq!(sending.users(), ["five"]);
+    sending.fleet.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_best_hour_is_each_users_own() {
     // Moments less than a day ago are sent.
     let late = [("LONGSHORE_MESSAGES__LATE_MINUTES", "1440".to_owned())];
     let sending = start(Backend::Embedded, &late).await;
-    // A zone where it is between noon and one, now and in a while.
     let now = Timestamp::now();
-    let utc_hour = i64::from(TimeZone::UTC.to_datetime(now).hour());
-    let behind = utc_hour - 12;
-    let zone = match behind {
-        0 => "Etc/GMT".to_owned(),
-        behind => format!("Etc/GMT{behind:+}"),
-    };
+    let zone = noon_zone(now);
     let zone = zone.as_str();
     sending.import(&[("noon", Some(zone)), ("three", Some(zone)), ("unknown", Some(zone))]).await;
     let noon = now.as_millisecond() - now.as_millisecond().rem_euclid(HOUR);

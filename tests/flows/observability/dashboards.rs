@@ -109,3 +109,51 @@ fn each_panel_says_what_it_shows() {
         }
     }
 }
+
+/// Limits of alerts, and the panels that show them: the alert, the dashboard, the panel and the
+/// limit as both write it.
+const LIMITS: &[(&str, &str, &str, &str)] = &[
+    ("LongshoreBackupOld", "fleet", "Age of the last backup", "93600"),
+    ("LongshoreRequestsFailing", "fleet", "Requests with 5xx", "0.02"),
+    ("LongshoreGatewaysOverloaded", "fleet", "Requests rejected at capacity", "0.1"),
+    ("LongshoreAppendsSlow", "fleet", "Time to append", "1"),
+    ("LongshoreIngestionLate", "fleet", "Age of the oldest message not applied", "300"),
+    ("LongshoreWorkNotClaimed", "fleet", "Oldest that is ready", "300"),
+    ("LongshoreWorkLate", "fleet", "Oldest that is ready", "14400"),
+    ("LongshoreFileDescriptorsLow", "fleet", "File descriptors", "0.8"),
+    ("LongshorePoolExhausted", "fleet", "Database connections in use", "0.95"),
+    ("LongshoreExportsWaiting", "exports", "Oldest in its state", "900"),
+    ("LongshoreExportSlow", "exports", "Oldest in its state", "21600"),
+    ("LongshoreWorkNotClaimed", "exports", "Oldest part that is ready", "300"),
+    ("LongshoreIngestionLate", "ingestion", "Age of the oldest not applied", "300"),
+    ("LongshoreIngestionFarBehind", "ingestion", "Furthest behind", "3600"),
+    ("LongshoreSendsWaiting", "messages", "Oldest work that is ready", "120"),
+    ("LongshoreSendsNotStarted", "messages", "Orders not started", "60"),
+    ("LongshoreChannelRejecting", "messages", "Share not accepted", "0.1"),
+    ("LongshoreTransactionalShareLow", "messages", "Within a minute, covered", "0.999"),
+    ("LongshoreDeliveriesLate", "deliveries", "Oldest pending", "14400"),
+    ("LongshoreWorkNotClaimed", "deliveries", "Oldest that is ready", "300"),
+];
+
+#[test]
+fn panels_show_the_limits_of_alerts() {
+    let alerts = read(project("deploy/prometheus/alerts.yaml"));
+    let all = all();
+    for (alert, dashboard, title, limit) in LIMITS {
+        let rule = alerts.split("- alert: ").find(|rule| rule.starts_with(&format!("{alert}\n")));
+        let rule = rule.unwrap_or_else(|| panic!("no alert {alert}"));
+        let compared = rule
+            .lines()
+            .any(|line| ["> ", "< "].iter().any(|sign| line.ends_with(&format!("{sign}{limit}"))));
+        assert!(compared, "{alert} has another limit than {limit}");
+        let found = all.iter().find(|one| one.file == format!("{dashboard}.json")).unwrap();
+        let panel = found.panels().into_iter().find(|panel| panel["title"] == *title);
+        let defaults =
+            &panel.unwrap_or_else(|| panic!("no panel {title}"))["fieldConfig"]["defaults"];
+        let steps = defaults["thresholds"]["steps"].as_array().expect("steps");
+        let limit: f64 = limit.parse().unwrap();
+        assert!(steps.iter().any(|step| step["value"].as_f64() == Some(limit)), "{title}: {limit}");
+        // A limit that is not drawn shows nobody anything.
+        assert_ne!(defaults["custom"]["thresholdsStyle"]["mode"], "off", "{title}");
+    }
+}

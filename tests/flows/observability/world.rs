@@ -72,6 +72,7 @@ impl World {
         self.edit().await;
         tokio::join!(self.send(), self.send_emails(), self.refuse(), self.bury());
         self.export().await;
+        self.fleet.run(&["backup", "record"]).await;
     }
 
     async fn post(&self, path: &str, body: Value) -> Value {
@@ -124,7 +125,7 @@ impl World {
         });
         self.post("/messages/send", users.clone()).await;
         let mut later = users;
-        let soon = Timestamp::now() + SignedDuration::from_secs(1);
+        let soon = Timestamp::now() + SignedDuration::from_secs(5);
         later["schedule"] = json!({ "time": soon.to_string() });
         self.post("/messages/schedule/create", later).await;
         self.hooks.wait_for(5).await;

@@ -1,9 +1,8 @@
 """Runs every check of scim2-tester and of scim-sanity against a service: conformance.py ADDRESS, with
 the token in SCIM_TOKEN. Sends X-Request-Origin unless --without-origin follows. Prints what failed,
-then how many checks of each tool came to what, as JSON. Ends with 0 only when nothing failed and
-nothing was left out but resources that are no standard."""
+then how many checks of each tool passed. Ends with 0 only if nothing failed, nothing but drafts was
+left out, and each tool found enough to check."""
 
-import collections
 import contextlib
 import io
 import json
@@ -57,12 +56,13 @@ def sanity():
     return [result["status"] for result in results], bad
 
 
-counts, failed = {}, False
-for name, run in [("scim2-tester", tester), ("scim-sanity", sanity)]:
+failed = False
+# Far fewer checks mean that a tool did not find what there is.
+for name, run, least in [("scim2-tester", tester, 130), ("scim-sanity", sanity, 25)]:
     statuses, bad = run()
     for one in bad:
         print(name, *one, sep=" | ")
-    counts[name] = collections.Counter(statuses)
-    failed = failed or bool(bad) or not statuses
-print(json.dumps(counts))
+    passed = statuses.count("SUCCESS") + statuses.count("pass")
+    print(f"{name}: {passed} checks of {len(statuses)} passed, at least {least} must")
+    failed = failed or bool(bad) or passed < least
 sys.exit(failed)

@@ -10,7 +10,7 @@ use super::checker;
 use super::contract::CONTRACT;
 
 /// How long an export may take, unless a test says otherwise.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 pub const EXPORT: &str = "/users/export/global_control_group";
 
@@ -94,7 +94,7 @@ impl Api {
             base: base.to_owned(),
             key: key.to_owned(),
             client: client.build().expect("a client"),
-            patience: PATIENCE,
+            patience: TIMEOUT,
         }
     }
 

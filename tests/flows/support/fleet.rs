@@ -24,7 +24,7 @@ use super::temporary::Temporary;
 use super::{Api, WorkspaceFile, servers};
 
 /// How long a process may take to be ready.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// What it runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,7 +266,7 @@ impl Fleet {
         text(&output.stdout)
     }
 
-    /// Waits until everything in the log is applied: no longer than [`PATIENCE`] for less to
+    /// Waits until everything in the log is applied: no longer than [`TIMEOUT`] for less to
     /// be left.
     pub async fn applied(&self) {
         let config = self.config();
@@ -278,7 +278,7 @@ impl Fleet {
             match behind {
                 Some(0) => break,
                 Some(fewer) if fewer < least => (least, since) = (fewer, Instant::now()),
-                _ => assert!(since.elapsed() < PATIENCE, "{behind:?} messages are not applied"),
+                _ => assert!(since.elapsed() < TIMEOUT, "{behind:?} messages are not applied"),
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -363,7 +363,7 @@ impl Fleet {
         while !client.get(&address).send().await.is_ok_and(|answer| answer.status() == 200) {
             let process = self.process(name);
             assert!(process.is_running(), "{name} has ended\n{}", process.tail());
-            assert!(since.elapsed() < PATIENCE, "{name} is not ready\n{}", process.tail());
+            assert!(since.elapsed() < TIMEOUT, "{name} is not ready\n{}", process.tail());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -448,7 +448,7 @@ impl Fleet {
     pub async fn has_ended(&mut self, name: &str) {
         let since = Instant::now();
         while self.is_running(name) {
-            assert!(since.elapsed() < PATIENCE, "{name} goes on\n{}", self.printed());
+            assert!(since.elapsed() < TIMEOUT, "{name} goes on\n{}", self.printed());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

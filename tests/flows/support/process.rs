@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpSocket;
 
 /// How long a process may take to end once it was asked to.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Lines of its output that a failing test shows.
 const TAIL: usize = 40;
@@ -102,7 +102,7 @@ impl Process {
             if let Some(status) = self.ended() {
                 return status;
             }
-            assert!(since.elapsed() < PATIENCE, "{} ignores SIGTERM for {PATIENCE:?}", self.name);
+            assert!(since.elapsed() < TIMEOUT, "{} ignores SIGTERM for {TIMEOUT:?}", self.name);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

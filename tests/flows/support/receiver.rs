@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// How long a test waits for what must come.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// How one request is answered.
 #[derive(Clone, Debug)]
@@ -126,8 +126,8 @@ impl Receiver {
                 return received;
             }
             assert!(
-                since.elapsed() < PATIENCE,
-                "{} of {count} requests came within {PATIENCE:?}",
+                since.elapsed() < TIMEOUT,
+                "{} of {count} requests came within {TIMEOUT:?}",
                 received.len()
             );
             tokio::time::sleep(Duration::from_millis(10)).await;

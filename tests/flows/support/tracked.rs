@@ -11,7 +11,7 @@ use super::reader::Reader;
 use super::stores::TestStore;
 
 /// How long what was acknowledged may take to be given out.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long nothing more is waited for.
 const QUIET: Duration = Duration::from_millis(500);
@@ -23,7 +23,7 @@ pub async fn take_all(log: &Log, is_whole: impl Fn(&[Message]) -> bool) -> Vec<M
     let mut reader = Reader::new(log, &group, topics::TRACKING).await;
     let mut messages = Vec::new();
     loop {
-        let patience = if is_whole(&messages) { QUIET } else { PATIENCE };
+        let patience = if is_whole(&messages) { QUIET } else { TIMEOUT };
         let Some(message) = reader.next(patience).await else { break };
         messages.push(message);
     }

@@ -64,7 +64,7 @@ async fn who_is_erased_before_they_are_known_is_never_made(world: World) {
     let taken_in = world.app.clock.now_ms() - 1_000;
     for id in ["ann", "BOB@acme.example"] {
         let error = erase::erase(&world.app.store, &world.workspace, id).await.unwrap_err();
-        assert!(matches!(&error, FindError::NobodyYet(_)), "{error}");
+        assert!(matches!(&error, FindError::NotFoundYet(_)), "{error}");
         assert!(error.to_string().contains("no accepted request"), "{error}");
     }
     let ann = by(json!({"external_id": "ann"}))("tea");

@@ -34,7 +34,7 @@ const ODD: [&str; 24] = [
 ];
 
 /// Maximum bytes of a mutated text.
-const MOST: usize = 64 << 10;
+const MAX: usize = 64 << 10;
 
 /// Maximum number of changes of one text.
 const CHANGES: usize = 6;
@@ -61,7 +61,7 @@ impl Mutator {
             self.change(&mut text, &mut random);
         }
         let mut text = text.concat();
-        text.truncate(MOST);
+        text.truncate(MAX);
         text
     }
 
@@ -84,7 +84,7 @@ impl Mutator {
             }
             5 => {
                 let bytes: usize = text[at..to].iter().map(Vec::len).sum();
-                let most = (1 << random.random_range(1..=12)).min(MOST / bytes.max(1));
+                let most = (1 << random.random_range(1..=12)).min(MAX / bytes.max(1));
                 let times = random.random_range(0..=most);
                 let copies = std::iter::repeat_n(text[at..to].to_vec(), times).flatten();
                 text.splice(to..to, copies.collect::<Vec<_>>());

@@ -16,7 +16,7 @@ use crate::cursors::{Extent, Range};
 use crate::message::LogError;
 
 /// Time limit of a response.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The same when others wait and the query is repeated soon.
 const LITTLE: Duration = Duration::from_millis(500);
@@ -28,7 +28,7 @@ pub(super) fn extent<C: ClientContext>(
     partitions: impl IntoIterator<Item = i32>,
 ) -> Result<Extent, LogError> {
     let id = topic_id(client, topic)?;
-    let ranges = partitions.into_iter().map(|partition| range(client, topic, partition, PATIENCE));
+    let ranges = partitions.into_iter().map(|partition| range(client, topic, partition, TIMEOUT));
     Ok(Extent { id, ranges: ranges.collect::<Result<_, LogError>>()? })
 }
 
@@ -41,12 +41,12 @@ pub(super) fn known_extent<C: ClientContext>(
     is_asked: impl Fn(i32) -> bool,
 ) -> Result<Extent, LogError> {
     let id = topic_id(client, topic)?;
-    let metadata = client.fetch_metadata(Some(topic), PATIENCE).map_err(unavailable)?;
+    let metadata = client.fetch_metadata(Some(topic), TIMEOUT).map_err(unavailable)?;
     let all = metadata.topics().iter().flat_map(|topic| topic.partitions());
     let led = all.filter(|partition| partition.leader() >= 0).map(|partition| partition.id());
     let began = Instant::now();
     let ranges = led.filter(|partition| is_asked(*partition)).filter_map(|partition| {
-        let patience = PATIENCE.saturating_sub(began.elapsed()).max(LITTLE);
+        let patience = TIMEOUT.saturating_sub(began.elapsed()).max(LITTLE);
         let range = range(client, topic, partition, patience);
         range.inspect_err(|error| tracing::warn!(partition, %error, "its offsets are unknown")).ok()
     });
@@ -107,7 +107,7 @@ impl<T> Drop for Owned<T> {
 fn topic_id<C: ClientContext>(client: &Client<C>, topic: &str) -> Result<String, LogError> {
     let name = CString::new(topic).map_err(|error| LogError::Settings(error.to_string()))?;
     let mut names: [*const c_char; 1] = [name.as_ptr()];
-    let millis = PATIENCE.as_millis() as i32;
+    let millis = TIMEOUT.as_millis() as i32;
     let operation = native::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
     // SAFETY: the client and the names live until the end. Objects created here are checked for
     // null and released once, in reverse order. The id is copied while its event is alive.

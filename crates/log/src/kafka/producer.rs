@@ -202,7 +202,7 @@ impl Producer {
                 };
                 self.send_together(client, &[message], Some(alone)).await.map(|()| None)
             });
-            // Messages whose partition another append has made known meanwhile.
+            // Messages whose partition was meanwhile confirmed by another append.
             let mut known: Vec<&NewMessage> =
                 try_join_all(first).await?.into_iter().flatten().collect();
             known.append(&mut rest);

@@ -21,7 +21,7 @@ use kit::words::count;
 type Admin = Arc<BackgroundDrop<AdminClient<Tracing>>>;
 
 /// Time limit of a response from the cluster.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Interval between checks for created topics.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -68,7 +68,7 @@ pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogErr
         return Ok(note);
     }
     let options =
-        AdminOptions::new().request_timeout(Some(PATIENCE * 2)).operation_timeout(Some(PATIENCE));
+        AdminOptions::new().request_timeout(Some(TIMEOUT * 2)).operation_timeout(Some(TIMEOUT));
     for result in admin.create_topics(&missing, &options).await.map_err(unavailable)? {
         match result {
             Ok(topic) => tracing::info!(topic, "topic created"),
@@ -95,7 +95,7 @@ async fn until_known(admin: &Admin, names: &[String]) -> Result<(), LogError> {
             sleep(LOOK_EVERY).await;
         }
     };
-    timeout(PATIENCE, known).await.unwrap_or_else(|_| {
+    timeout(TIMEOUT, known).await.unwrap_or_else(|_| {
         tracing::warn!("topics created; waiting until every broker knows them");
         Ok(())
     })
@@ -175,7 +175,7 @@ async fn wrong_properties(
     name: &str,
     replication: usize,
 ) -> Result<Vec<String>, LogError> {
-    let options = AdminOptions::new().request_timeout(Some(PATIENCE));
+    let options = AdminOptions::new().request_timeout(Some(TIMEOUT));
     let topic = [ResourceSpecifier::Topic(name)];
     let answers = admin.describe_configs(&topic, &options).await.map_err(unavailable)?;
     let mut lines = Vec::new();
@@ -258,7 +258,7 @@ pub(super) fn admin(settings: &Settings) -> Result<Admin, LogError> {
 async fn describe_cluster(admin: &Admin) -> Result<Cluster, LogError> {
     let admin = admin.clone();
     tokio::task::spawn_blocking(move || {
-        let metadata = admin.inner().fetch_metadata(None, PATIENCE).map_err(unavailable)?;
+        let metadata = admin.inner().fetch_metadata(None, TIMEOUT).map_err(unavailable)?;
         let known = metadata.topics().iter().filter(|topic| topic.error().is_none());
         let topics = known
             .map(|topic| {
@@ -283,7 +283,7 @@ async fn describe_cluster(admin: &Admin) -> Result<Cluster, LogError> {
 /// The error of each unreachable broker; all are tried at the same time.
 async fn unreachable_brokers(brokers: &str) -> Vec<String> {
     let tried = addresses(brokers).map(|address| async move {
-        match timeout(PATIENCE / 3, TcpStream::connect(&address)).await {
+        match timeout(TIMEOUT / 3, TcpStream::connect(&address)).await {
             Ok(Ok(_)) => None,
             Ok(Err(error)) => Some(format!("cannot reach broker {address}: {error}")),
             Err(_) => Some(format!("broker {address} does not respond")),

@@ -7,7 +7,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Offset, TopicPartitionList};
 
-use super::topics::{PATIENCE, admin};
+use super::topics::{TIMEOUT, admin};
 use super::{Settings, Tracing, create, describe, unavailable};
 use crate::cursors::{Range, obstacle};
 use crate::message::{LogError, Topic};
@@ -37,10 +37,10 @@ pub(super) async fn trim(
             Ok(list)
         };
         let committed = at(Offset::Invalid)
-            .and_then(|list| consumer.committed_offsets(list, PATIENCE))
+            .and_then(|list| consumer.committed_offsets(list, TIMEOUT))
             .map_err(unavailable)?;
         let recent = at(Offset::Offset(before))
-            .and_then(|list| consumer.offsets_for_times(list, PATIENCE))
+            .and_then(|list| consumer.offsets_for_times(list, TIMEOUT))
             .map_err(unavailable)?;
         Ok((extent, committed, recent))
     };
@@ -90,7 +90,7 @@ fn offsets(list: &TopicPartitionList) -> BTreeMap<i32, Offset> {
 /// Deletes everything before the offsets.
 async fn remove(settings: &Settings, offsets: &TopicPartitionList) -> Result<(), LogError> {
     let options =
-        AdminOptions::new().request_timeout(Some(PATIENCE * 2)).operation_timeout(Some(PATIENCE));
+        AdminOptions::new().request_timeout(Some(TIMEOUT * 2)).operation_timeout(Some(TIMEOUT));
     let answer = admin(settings)?.delete_records(offsets, &options).await.map_err(refused)?;
     answer.elements().iter().try_for_each(|partition| partition.error().map_err(refused))
 }

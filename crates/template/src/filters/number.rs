@@ -29,9 +29,9 @@ impl Decimal {
         // A few places are found without writing the number: so many digits have one float each.
         const PLACES: u32 = 6;
         const UNIT: f64 = 1e6;
-        const MOST: f64 = 1e15;
+        const MAX: f64 = 1e15;
         let digits = (float * UNIT).round();
-        if digits.abs() < MOST && digits / UNIT == float {
+        if digits.abs() < MAX && digits / UNIT == float {
             return Some(Self { digits: digits as i128, scale: PLACES });
         }
         const LONGEST: usize = 36;
@@ -216,11 +216,11 @@ pub fn round<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> 
 
 /// A whole number if it fits.
 fn whole<'a>(number: Number, round: impl Fn(f64) -> f64) -> Value<'a> {
-    const MOST: f64 = 9e15;
+    const MAX: f64 = 9e15;
     match number {
         Number::Int(int) => Value::Int(int),
         Number::Float(float) => match round(float) {
-            rounded if rounded.abs() <= MOST => Value::Int(rounded as i64),
+            rounded if rounded.abs() <= MAX => Value::Int(rounded as i64),
             rounded => Value::float(rounded),
         },
     }

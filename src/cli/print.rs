@@ -1,0 +1,107 @@
+//! What commands print: text for people, or JSON for programs.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::CommandResult;
+use kit::clock::from_ms;
+
+/// Prints rows as lines below a heading, or each as a JSON object on one line.
+pub fn rows<T: Serialize>(
+    is_json: bool,
+    heading: &str,
+    rows: &[T],
+    line: impl Fn(&T) -> String,
+) -> CommandResult {
+    if !is_json {
+        println!("{heading}");
+    }
+    for row in rows {
+        println!("{}", if is_json { serde_json::to_string(row)? } else { line(row) });
+    }
+    Ok(())
+}
+
+/// Prints an object as lines, or as indented JSON.
+pub fn object<T: Serialize>(
+    is_json: bool,
+    object: &T,
+    details: impl FnOnce(&T) -> String,
+) -> CommandResult {
+    match is_json {
+        true => println!("{}", serde_json::to_string_pretty(object)?),
+        false => print!("{}", details(object)),
+    }
+    Ok(())
+}
+
+/// Fields with their values, one on each line.
+pub fn fields<const N: usize>(fields: [(&str, String); N]) -> String {
+    fields.map(|(name, value)| format!("{name:<12} {value}\n")).concat()
+}
+
+/// An instant in a JSON object.
+pub fn instant(ms: Option<i64>) -> Option<String> {
+    ms.map(|ms| from_ms(ms).to_string())
+}
+
+/// Prints a new secret, which `object` describes with the secret in it, and `name` to people.
+pub fn secret(is_json: bool, object: &Value, name: &str, secret: &str) {
+    if is_json {
+        println!("{object}");
+    } else {
+        eprintln!("{name}; its secret is shown only once:");
+        println!("{secret}");
+    }
+}
+
+/// Prints keys or tokens: `text` has the name and what distinguishes them.
+pub fn credentials<T>(
+    is_json: bool,
+    found: &[T],
+    kind: &str,
+    object: impl Fn(&T) -> Value,
+    text: impl Fn(&T) -> String,
+) {
+    for credential in found {
+        match is_json {
+            true => println!("{}", object(credential)),
+            false => print!("{}", text(credential)),
+        }
+    }
+    if found.is_empty() && !is_json {
+        println!("No {kind}.");
+    }
+}
+
+/// The lines of a key or token with its times.
+pub fn times(created_at: i64, last_used_at: Option<i64>, revoked_at: Option<i64>) -> String {
+    let line = |name: &str, ms: Option<i64>| {
+        format!("  {name:<12} {}\n", instant(ms).unwrap_or_else(|| "never".into()))
+    };
+    let revoked = revoked_at.map(|ms| line("revoked", Some(ms))).unwrap_or_default();
+    line("created", Some(created_at)) + &line("last used", last_used_at) + &revoked
+}
+
+/// Prints that a key or token is revoked; `place` is " of WORKSPACE", if it is of one.
+pub fn revoked(is_json: bool, id: Uuid, name: &str, place: &str, is_declared: bool) {
+    if is_json {
+        println!("{}", json!({"id": id, "name": name, "revoked": true}));
+    } else {
+        println!("revoked {name}{place}");
+    }
+    if is_declared {
+        eprintln!(
+            "the workspace file declares it: remove it there, or the next apply creates it again"
+        );
+    }
+}
+
+/// An error if some of the objects that a command was to change were not; each was printed.
+pub fn all_done(failed: usize, all: usize, what: &str) -> CommandResult {
+    match failed {
+        0 => Ok(()),
+        _ => Err(format!("{failed} of {all} {what}").into()),
+    }
+}
