@@ -413,7 +413,7 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
     world.apply_here(&file(&plain, &provider.url("/push")), false).await.unwrap();
     let [email, push] = world.doctor(true).await.try_into().unwrap();
     assert!(email["ok"] == false && text(&email).contains("STARTTLS"), "{email}");
-    assert!(email["mend"].as_str().unwrap().contains("?tls=none"), "{email}");
+    assert!(email["fix"].as_str().unwrap().contains("?tls=none"), "{email}");
     assert!(!told(&relay)[4..].contains(&"AUTH".to_owned()));
     assert!(push["ok"] == false && text(&push).contains("503"), "{push}");
 
@@ -424,8 +424,8 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
     world.apply_here(&file(&login(&refusing), &provider.url("/push")), false).await.unwrap();
     let [email, push] = world.doctor(true).await.try_into().unwrap();
     assert!(email["ok"] == false && text(&email).contains("535 5.7.8 not you"), "{email}");
-    assert!(email["mend"].as_str().unwrap().contains("user and password"), "{email}");
-    assert!(push["ok"] == false && push["mend"].as_str().unwrap().contains("redirects"), "{push}");
+    assert!(email["fix"].as_str().unwrap().contains("user and password"), "{email}");
+    assert!(push["ok"] == false && push["fix"].as_str().unwrap().contains("redirects"), "{push}");
 
     // Nobody is there, and nobody may be asked.
     world
@@ -434,8 +434,8 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
         .unwrap();
     let before = provider.received().len();
     let [email, push] = world.doctor(false).await.try_into().unwrap();
-    assert!(email["ok"] == false && email["mend"].as_str().unwrap().contains("email.smtp"));
-    let mend = push["mend"].as_str().unwrap();
-    assert!(push["ok"] == false && mend.contains("LONGSHORE_ALLOW_PRIVATE"), "{push}");
+    assert!(email["ok"] == false && email["fix"].as_str().unwrap().contains("email.smtp"));
+    let fix = push["fix"].as_str().unwrap();
+    assert!(push["ok"] == false && fix.contains("LONGSHORE_ALLOW_PRIVATE"), "{push}");
     assert_eq!(provider.received().len(), before);
 }
