@@ -70,7 +70,7 @@ fn every_comparison_of_the_list_takes_its_types_and_no_others() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_path() {
+fn errors_name_the_path() {
     let inside = |node: Value| json!({ "AND": [leaf("exists", Value::Null), { "OR": [node] }] });
     let two = json!({ "AND": [leaf("exists", Value::Null)], "OR": [leaf("exists", Value::Null)] });
     for (tree, expected) in [
@@ -252,7 +252,7 @@ fn any_tree() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn what_is_right_is_taken_and_written_back_the_same(tree in any_tree()) {
+    fn valid_audiences_are_read_and_written_unchanged(tree in any_tree()) {
         let read = Audience::read(&tree).map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert_eq!(read.to_json(), tree);
     }

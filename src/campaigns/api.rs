@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_invalid_field() {
         for (query, text) in [
             ("page=", "page must be a whole number from 0"),
             ("page", "page must be"),

@@ -210,7 +210,7 @@ mod tests {
     use sqlx::{Connection as _, Row as _, SqliteConnection};
 
     #[tokio::test]
-    async fn what_lies_before_a_page_is_passed_in_the_index_alone() {
+    async fn page_offsets_use_a_covering_index() {
         let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
         let schema = include_str!("../../deploy/migrations/sqlite/0001_first.sql");
         sqlx::raw_sql(schema).execute(&mut connection).await.unwrap();

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_path() {
+    fn errors_name_the_path_of_the_field() {
         for (trigger, path) in [
             (json!({}), ""),
             (json!({ "event": {} }), ""),

@@ -133,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_coerced_is_of_its_type_and_stays(value in any_value(), kind in 0..6_usize) {
+        fn coerced_values_have_their_type_and_stay_unchanged(value in any_value(), kind in 0..6_usize) {
             let kind = Type::ALL[kind];
             let Some(once) = coerced(kind, &value.to_string()) else { return Ok(()) };
             let stored: Value = serde_json::from_str(&once).unwrap();

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn encoded_edits_are_decoded() {
         let text = r#"{"v":1,"workspace":7,"catalog":3,"received_at":5,"items":[{"id":"a","values":{"A \"b\"":1.10,"c":null}}]}"#;
         let edit = Edit::decode(text.as_bytes()).unwrap();
         assert_eq!(serde_json::to_string(&edit).unwrap(), text);

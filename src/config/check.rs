@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_impossible_is_said_beside_what_cannot_be_read() {
+    fn invalid_and_unreadable_settings_are_reported_together() {
         let text = problems(
             Mode::Fleet,
             &[

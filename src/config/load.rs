@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said_in_words_and_all_at_once() {
+    fn unreadable_settings_are_reported_together() {
         let found = problems(
             "ops = 5\nlog_format = \"xml\"\npublic_url = \"example\"\n[worker]\nlease = 1\n\
              [exports]\nattempts = -1\nretry_ms = 1.5\n[log]\nreplication = 70000\n",

@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(raw: Vec<u8>, header in 0usize..60) {
+        fn values_survive_a_round_trip(raw: Vec<u8>, header in 0usize..60) {
             let deflated = deflate(&[&raw], header);
             prop_assert_eq!(&deflated.bytes[..header], &vec![0; header][..]);
             prop_assert_eq!(inflate(&deflated.bytes[header..]), &raw[..]);

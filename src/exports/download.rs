@@ -136,7 +136,7 @@ async fn download(
     let (job, progress) = rows::by_prefix(&mut tx, &object_prefix).await?.ok_or_else(not_found)?;
     check_sender(&app, &mut tx, &head, &job).await?;
     drop(tx);
-    let (attempt, valid) = what_is_valid(&app, &progress)?;
+    let (attempt, valid) = valid_download(&app, &progress)?;
     redirect(&app, &paths::archive(job.id, attempt), valid, &job).await
 }
 
@@ -147,7 +147,7 @@ async fn check_sender(app: &App, tx: &mut Tx, head: &Parts, job: &Job) -> Result
 }
 
 /// The attempt with the ZIP behind the URL, and how long the URL is valid.
-fn what_is_valid(app: &App, progress: &Progress) -> Result<(i32, Duration), ApiError> {
+fn valid_download(app: &App, progress: &Progress) -> Result<(i32, Duration), ApiError> {
     if let Some(error) = not_yet(progress.state) {
         return Err(error);
     }

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_named_in_the_message() {
+    fn unknown_fields_are_named_in_the_error() {
         assert!(parse(&[]).is_err());
         let message = parse(&[
             "email",

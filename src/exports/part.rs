@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_wrote_is_not_taken_for_a_file() {
+    fn objects_with_invalid_metadata_are_not_part_files() {
         let whole = Head { size: 12, metadata: to_metadata(&result()) };
         assert_eq!(from_metadata(&Head { size: 11, ..whole.clone() }), None);
         for name in [USERS, RAW_BYTES, BYTES, CRC32] {

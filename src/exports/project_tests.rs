@@ -281,7 +281,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_cut_or_garbled_is_broken_or_read_as_it_parses(
+    fn damaged_documents_fail_or_match_the_reference(
         doc in document(),
         fields in fields(),
         place: prop::sample::Index,

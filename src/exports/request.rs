@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_its_default() {
+    fn missing_fields_have_defaults() {
         let fields = vec!["email".to_owned(), "custom_attributes.tier".to_owned()];
         let bare = Wanted {
             fields: fields.clone(),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_invalid_field() {
         for (member, wrong) in [
             ("fields_to_export", json!(null)),
             ("fields_to_export", json!([])),

@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_invalid_field() {
         for (body, parts) in [
             (&b""[..], &["not valid JSON", "line 1 column 0"][..]),
             (b"{\"name\":\n x}", &["not valid JSON", "line 2 column 2"]),

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_succeed_later_is_unavailable() {
+    fn temporary_errors_are_unavailable() {
         let later = ApiError::from(LogError::Unavailable("x".into()));
         assert!(matches!(later, ApiError::Unavailable(_)));
         let never = ApiError::from(StoreError::Corrupt("x".into()));

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_invalid_field() {
         let many = vec![json!({ "type": "invalid_number", "number": "+15550100" }); 501];
         for (body, text) in [
             (json!({ "reports": [] }), "reports must have 1 to 500 elements"),

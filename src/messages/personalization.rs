@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_apps_devices_and_groups_say_has_a_name() {
+    fn apps_devices_and_groups_have_personalization_names() {
         let profile = json!({
             "apps": [
                 { "name": "web", "version": "1.0", "last_used": "2024-01-01T00:00:00.000Z" },

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_invalid_field() {
         for (value, text) in [
             (json!([]), "schedule must be an object"),
             (json!({}), "schedule.time is required"),

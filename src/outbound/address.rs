@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn invalid_addresses_are_rejected() {
         let long = format!("https://example.com/{}", "x".repeat(LONGEST));
         for text in [
             "",
@@ -424,7 +424,7 @@ mod tests {
         }
 
         #[test]
-        fn what_the_standard_library_calls_private_is_refused(bits in any::<u32>()) {
+        fn private_addresses_of_the_standard_library_are_rejected(bits in any::<u32>()) {
             let address = Ipv4Addr::from(bits);
             let private = address.is_private() || address.is_loopback() || address.is_link_local()
                 || address.is_multicast() || address.is_broadcast() || address.is_unspecified()

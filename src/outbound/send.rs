@@ -269,13 +269,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_short_and_plain() {
+    fn stored_errors_are_short_and_plain() {
         assert_eq!(kept("a\0b\nc"), "a b c");
         assert_eq!(kept(&"é".repeat(10_000)).chars().count(), KEPT_CHARACTERS);
     }
 
     #[test]
-    fn what_is_asked_to_wait_is_seconds_or_a_time() {
+    fn retry_after_accepts_seconds_or_a_date() {
         let clock = Clock::system();
         let wait = |text: &'static str| wait(&HeaderValue::from_static(text), &clock);
         assert_eq!(wait(" 120 "), Some(Duration::from_secs(120)));

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_signed_a_moment_ago_is_known_and_nothing_else() {
+    fn only_recent_and_valid_signatures_are_accepted() {
         let (secret, now, body) = (b"secret".as_slice(), 1_700_000_000, "{}");
         let headers = |at: i64| sign(secret, "a.b".into(), at, body).headers();
         for at in [now, now - TOLERANCE, now + TOLERANCE] {

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_a_call_named_is_read_again() {
+    fn stored_recipients_are_read_back() {
         let target = kept(json!({
             "recipients": [
                 { "external_user_id": "ann", "trigger_properties": { "a": 1 } },

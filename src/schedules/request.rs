@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_kept_by_its_names() {
+    fn targets_are_stored_with_their_field_names() {
         let audience = json!({ "last_used_app": { "comparison": "after", "value": "2026-01-01" } });
         let target = json!({
             "broadcast": false,
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_invalid_field() {
         let ann = json!({ "external_user_id": "ann" });
         let alone = json!({ "custom_attribute": {
             "custom_attribute_name": "x", "comparison": "exists"

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_is_subtracted_again() {
+    fn added_permissions_can_be_subtracted() {
         let own = permissions(&["a"], &[("1", &["x"])]);
         let granted = permissions(&["a", "b"], &[("1", &["x", "y"]), ("2", &[])]);
         let mut all = own.clone();

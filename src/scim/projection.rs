@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_excluded_is_left_out_but_for_what_is_there_always() {
+    fn excluded_attributes_are_omitted_unless_always_returned() {
         assert_eq!(
             projected(
                 &[],

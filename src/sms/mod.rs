@@ -98,7 +98,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_taken_reads_the_same_with_its_plus_and_without(
+        fn accepted_numbers_read_alike_with_and_without_plus(
             plus in any::<bool>(), digits in "[0-9]{1,20}"
         ) {
             let text = if plus { format!("+{digits}") } else { digits.clone() };

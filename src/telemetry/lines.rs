@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn who_logs_never_waits_and_what_finds_no_room_is_counted() {
+    fn logging_never_blocks_and_dropped_lines_are_counted() {
         let (reader, writer) = pipe().unwrap();
         let lines = started(writer);
         let text = "x".repeat(999);

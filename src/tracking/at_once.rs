@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_invalid_field() {
         for (attributes, text) in [
             (json!({ "external_id": "bob" }), "external_id: cannot be set"),
             (json!({ "user_alias": {} }), "user_alias: cannot be set"),

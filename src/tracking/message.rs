@@ -360,7 +360,7 @@ mod tests {
     );
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn encoded_values_are_decoded() {
         let batch = Batch::decode(EXAMPLE.as_bytes()).unwrap();
         assert_eq!(serde_json::to_string(&batch).unwrap(), EXAMPLE);
         let Object::Purchase(tea) = &batch.objects[3] else { panic!("{:?}", batch.objects[3]) };

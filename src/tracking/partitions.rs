@@ -89,7 +89,7 @@ mod tests {
     use crate::tracking::message::Event;
 
     #[test]
-    fn what_is_too_large_for_one_message_becomes_several_in_order() {
+    fn large_batches_are_split_in_order() {
         let event = |name: String| {
             let user = Identifier::ExternalId("e".into());
             let (app_id, properties) = (None, None);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_anew_is_read_anew() {
+    fn changed_declarations_are_read_again() {
         let (contents, settings) = (Contents::default(), settings(Some("a@acme.example")));
         let first = contents.of(1, &campaign(json!({ "body": "a" })), &settings).unwrap();
         let same = contents.of(1, &campaign(json!({ "body": "a" })), &settings).unwrap();

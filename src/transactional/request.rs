@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_is_read() {
+    fn valid_requests_are_read() {
         let request = read(json!({
             "external_send_id": r"aZ09-_+\/=",
             "trigger_properties": { "order": { "total": 5 } },
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_invalid_field() {
         let ann = |more: Value| {
             let mut recipient = json!({ "external_user_id": "ann" });
             for (name, value) in more.as_object().unwrap() {

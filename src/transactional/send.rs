@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_its_worker_comes_back_later_each_time() {
+    fn leases_grow_with_each_attempt() {
         let first = Duration::from_secs(30);
         assert_eq!(lease(first, 1), first);
         for attempt in 2..=MOST_ATTEMPTS {

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_package_is_told_apart() {
+    fn emails_beyond_the_package_are_reported_separately() {
         let kept = Kept::from(hour(Some(4)));
         assert_eq!((kept.share, kept.covered_share, kept.beyond), (Some(0.8), Some(1.0), 6));
         let json = serde_json::to_value(&kept).unwrap();

@@ -542,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_user_did_is_added() {
+    fn activity_of_another_user_is_added() {
         let record = |all: &[(&str, i64, &str)]| {
             let mut activity = Activity::default();
             for (name, at, properties) in all {
@@ -594,7 +594,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_packed_comes_out_again(steps in prop::collection::vec(step(), 0..40)) {
+        fn encoded_activity_is_decoded(steps in prop::collection::vec(step(), 0..40)) {
             let activity = fold(&steps);
             let bytes = activity.encode();
             prop_assert_eq!(Activity::decode(&bytes), Ok(activity));

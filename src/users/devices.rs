@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_gone_is_removed_and_nothing_else() {
+    fn only_unregistered_tokens_are_removed() {
         let one = r#"{"app_id":"a","token":"t"}"#;
         let of_other_app = r#"{"app_id":"b","token":"t","device_id":"d"}"#;
         let other = r#"{"app_id":"a","token":"u","kind":"live_activity"}"#;

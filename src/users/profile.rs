@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_data_is_absent() {
+    fn empty_values_are_absent() {
         for (field, json) in [
             (Field::FirstName, "null"),
             (Field::FirstName, r#""""#),

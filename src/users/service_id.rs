@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_goes_in_comes_out(
+        fn values_survive_a_round_trip(
             ms in 0..1i64 << 48, count in 0..COUNTERS, number in 0..BUCKETS, random: u64,
         ) {
             let id = new(ms, count, number, random);

@@ -80,7 +80,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_escaped_comes_back(text in "[^$]*") {
+        fn escaped_text_is_unescaped(text in "[^$]*") {
             let escaped = format!("$${{{text}");
             prop_assert_eq!(expand(&escaped, &environment), Ok(format!("${{{text}")));
         }

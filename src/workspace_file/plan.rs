@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_put_and_what_is_gone_deleted_by_prune_alone() {
+    fn differences_are_put_and_prune_deletes_the_rest() {
         let (declared, stored) = ([(1, "a"), (2, "b"), (3, "c")], [(2, "b"), (3, "x"), (4, "d")]);
         let said = |prune| {
             let mut plan = Plan::new(Options { dry_run: false, prune });

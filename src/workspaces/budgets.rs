@@ -178,7 +178,7 @@ mod tests {
     use crate::workspaces::keys::PERMISSIONS;
 
     #[test]
-    fn what_either_limit_lets_in_is_within_both_together() {
+    fn combined_limits_allow_what_either_limit_allows() {
         assert_eq!(
             Limit::of_either(limit(250_000, HOUR), limit(250, MINUTE)),
             limit(265_000, HOUR)

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_signs_webhooks_signs_nothing_else() {
+    fn webhook_secrets_are_not_shared() {
         let signing = |secret: &str, secret_old: Option<&str>| {
             let bytes = |text: &str| Secret(text.as_bytes().into());
             let secret_old = secret_old.map(bytes);
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_named_and_no_value_shown() {
+    fn differences_name_fields_without_values() {
         let is = DeclaredPart::Email(email("smtp://u:hidden@relay", "https://acme.example/"));
         let new = DeclaredPart::Email(email("smtp://u:secret@relay", "https://acme.example/x"));
         assert_eq!(is.difference(&new), "smtp, status_postback");

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_relay_is_refused_without_repeating_it() {
+    fn invalid_relays_are_rejected_without_showing_secrets() {
         for text in [
             "",
             "relay:25",

@@ -14,7 +14,7 @@ on_both_stores!(World =>
     archived_ones_and_those_edited_earlier_are_left_out,
     applying_keeps_when_campaigns_came_and_were_edited,
     bad_parameters_are_named,
-    what_is_declared_is_kept_as_it_was_written,
+    declarations_are_stored_as_written,
 );
 
 const KEY: &str = "key-that-may-list-campaigns";
@@ -209,7 +209,7 @@ async fn bad_parameters_are_named(world: World) {
     }
 }
 
-async fn what_is_declared_is_kept_as_it_was_written(world: World) {
+async fn declarations_are_stored_as_written(world: World) {
     let yaml = format!(
         "workspace: acme
 email: {{smtp: 'smtp://relay.acme.example'}}

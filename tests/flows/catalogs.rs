@@ -29,16 +29,16 @@ use crate::support::stores::{TestStore, on_both_stores};
 on_both_stores!(World =>
     a_catalog_is_declared_and_loaded_once,
     an_edit_stays_until_the_file_says_something_else,
-    what_the_file_drops_goes_with_prune_alone,
+    removed_declarations_are_deleted_only_with_prune,
     a_file_with_bad_lines_changes_nothing,
     a_type_is_kept_while_there_are_items,
     edits_are_merged_in_their_order,
-    what_is_not_there_is_recorded_and_not_made,
+    edits_of_missing_items_are_recorded,
     a_catalog_that_comes_back_is_another,
     an_edit_of_a_former_catalog_is_applied_to_the_one_of_its_name,
     items_of_a_deleted_catalog_go_with_the_next_pass,
     edits_of_one_item_at_once_all_count,
-    what_became_of_edits_is_forgotten,
+    old_edit_outcomes_are_deleted,
     definitions_count_while_the_store_is_away,
 );
 
@@ -199,7 +199,7 @@ async fn an_edit_stays_until_the_file_says_something_else(world: World) {
     assert_eq!(world.items().await[0], json!({ "id": "a", "City": "Oslo" }));
 }
 
-async fn what_the_file_drops_goes_with_prune_alone(world: World) {
+async fn removed_declarations_are_deleted_only_with_prune(world: World) {
     world.restaurants(&["a", "b", "c"]).await;
     let file = [("r.ndjson", r#"{"id":"a","City":"Oslo"}"#)];
     let (changes, _) = world.declare(restaurants(), &file, false).await.unwrap();
@@ -285,7 +285,7 @@ async fn edits_are_merged_in_their_order(world: World) {
     assert_eq!(read().await, before);
 }
 
-async fn what_is_not_there_is_recorded_and_not_made(world: World) {
+async fn edits_of_missing_items_are_recorded(world: World) {
     let catalog = world.restaurants(&["a"]).await.catalog.id;
     let edit = json!([
         { "id": "a", "values": { "Gone": "x", "Rating": "not a number", "Open": false } },
@@ -387,7 +387,7 @@ async fn edits_of_one_item_at_once_all_count(world: World) {
     assert_eq!(world.records(catalog).await.len(), 3 * EDITS as usize);
 }
 
-async fn what_became_of_edits_is_forgotten(world: World) {
+async fn old_edit_outcomes_are_deleted(world: World) {
     let catalog = world.restaurants(&["a"]).await.catalog.id;
     let edit = json!([{ "id": "a", "values": { "Rating": 1 } }]);
     world.apply(&[world.message(catalog, &edit)]).await;

@@ -13,11 +13,11 @@ on_both_stores!(
     each_row_is_taken_once_by_many,
     a_lost_lease_goes_to_another_and_the_late_one_is_refused,
     one_of_a_row_that_is_gone_is_none_of_the_row_after_it,
-    what_is_put_off_waits_and_comes_again,
-    what_is_due_at_a_time_comes_then_unless_it_is_withdrawn,
+    postponed_claims_are_given_again,
+    delayed_claims_are_given_when_due_unless_withdrawn,
     a_small_job_does_not_wait_behind_a_large_one,
     no_job_has_more_than_its_share,
-    what_is_left_to_others_counts_no_try_and_numbers_never_go_back,
+    released_claims_do_not_count_as_attempts,
     a_job_that_is_avoided_is_left_to_others,
     a_look_that_finds_nothing_says_when_the_next_row_is_due,
 );
@@ -88,7 +88,7 @@ async fn a_lost_lease_goes_to_another_and_the_late_one_is_refused(test: TestStor
     assert!(matches!(finish(store, &second).await, Err(ClaimError::Lost)));
 }
 
-async fn what_is_due_at_a_time_comes_then_unless_it_is_withdrawn(test: TestStore) {
+async fn delayed_claims_are_given_when_due_unless_withdrawn(test: TestStore) {
     let store = &test.store;
     let job = Uuid::new_v4();
     let mut tx = store.write().await.unwrap();
@@ -111,7 +111,7 @@ async fn what_is_due_at_a_time_comes_then_unless_it_is_withdrawn(test: TestStore
     assert_eq!(items, [1, 2]);
 }
 
-async fn what_is_put_off_waits_and_comes_again(test: TestStore) {
+async fn postponed_claims_are_given_again(test: TestStore) {
     let store = &test.store;
     let job = Uuid::new_v4();
     offer(store, job, 1).await;
@@ -176,7 +176,7 @@ async fn no_job_has_more_than_its_share(test: TestStore) {
     );
 }
 
-async fn what_is_left_to_others_counts_no_try_and_numbers_never_go_back(test: TestStore) {
+async fn released_claims_do_not_count_as_attempts(test: TestStore) {
     let store = &test.store;
     offer(store, Uuid::new_v4(), 1).await;
     let sleeper = take(store, 1, Duration::ZERO).await.remove(0);

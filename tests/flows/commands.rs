@@ -61,7 +61,7 @@ async fn every_command_has_a_help_text_with_an_example() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_done_ends_with_a_status() {
+async fn failing_commands_exit_with_an_error() {
     for arguments in [
         &["nothing-like-it"][..],
         &["apply", "no-such-file.yaml"],

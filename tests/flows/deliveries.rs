@@ -177,7 +177,7 @@ async fn failures_are_tried_again_under_the_same_id(store: TestStore) {
     world.close().await;
 }
 
-async fn what_went_wrong_is_kept_short_and_without_secrets(store: TestStore) {
+async fn delivery_errors_are_short_and_hide_secrets(store: TestStore) {
     let world = World::open(store).await;
     let text = format!("no such token: token-of-acme path-of-the-acme {}", "x\0".repeat(10_000));
     let says = Answer::Says(403, text);
@@ -365,7 +365,7 @@ async fn a_late_worker_counts_for_nothing_and_a_stopped_one_hands_back(store: Te
 on_sqlite!(
     it_is_delivered_once_and_signed,
     failures_are_tried_again_under_the_same_id,
-    what_went_wrong_is_kept_short_and_without_secrets,
+    delivery_errors_are_short_and_hide_secrets,
     it_is_given_up_when_its_time_is_up_and_can_be_resent,
     redirects_are_not_followed,
     private_addresses_are_not_called,
@@ -379,7 +379,7 @@ on_sqlite!(
 on_postgres!(
     it_is_delivered_once_and_signed,
     failures_are_tried_again_under_the_same_id,
-    what_went_wrong_is_kept_short_and_without_secrets,
+    delivery_errors_are_short_and_hide_secrets,
     it_is_given_up_when_its_time_is_up_and_can_be_resent,
     a_slow_receiver_holds_up_no_other,
     a_late_worker_counts_for_nothing_and_a_stopped_one_hands_back,

@@ -139,7 +139,7 @@ async fn the_members_of_a_request_are_checked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_call_what() {
+async fn permissions_and_networks_limit_calls() {
     let workspace = WorkspaceFile::new("acme");
     let key = |name: &str, permission: &str, allow: &[&str]| {
         let secret = format!("{name}-{}", servers::new_name());

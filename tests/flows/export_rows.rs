@@ -31,7 +31,7 @@ on_both_stores!(World =>
     a_group_past_the_limit_fails_with_what_to_do,
     a_zip_past_the_limit_fails_with_what_to_do,
     an_export_without_its_broken_users_is_not_passed_off_as_whole,
-    what_ends_its_workers_fails_in_the_end,
+    jobs_that_crash_their_workers_fail,
     a_lost_message_only_delays_the_planning,
     a_message_has_a_job_planned_at_once_and_once,
     a_message_leaves_a_planning_that_was_begun,
@@ -357,7 +357,7 @@ async fn an_export_without_its_broken_users_is_not_passed_off_as_whole(world: Wo
     assert_eq!(progress.broken_users, 1);
 }
 
-async fn what_ends_its_workers_fails_in_the_end(world: World) {
+async fn jobs_that_crash_their_workers_fail(world: World) {
     let (job, claims) = world.running(1).await;
     state::give_up(&world.app, &claims[0], None).await.unwrap();
     world.assert_ended(&job, State::Failed).await;

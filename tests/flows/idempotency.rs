@@ -155,9 +155,9 @@ on_both_stores!(
     keys_of_others_are_others,
     a_key_holds_for_a_day,
     one_that_ended_is_taken_over_when_its_lease_is_up,
-    who_slept_through_the_lease_appends_nothing,
+    a_request_that_lost_its_lease_appends_nothing,
     without_the_log_a_claim_is_taken_over_at_once,
-    what_would_be_read_differently_is_not_taken_over,
+    claims_of_another_version_are_not_taken_over,
     of_many_at_once_one_does_it,
 );
 
@@ -267,7 +267,7 @@ impl Work for Sleeping {
     fn taken(&self, _: &Value) {}
 }
 
-async fn who_slept_through_the_lease_appends_nothing(world: World) {
+async fn a_request_that_lost_its_lease_appends_nothing(world: World) {
     let (app, body) = (world.app(), json!({ "n": 1 }));
     call(app, Some(key("k")), &body).await;
     world.execute(UNANSWERED).await;
@@ -294,7 +294,7 @@ async fn without_the_log_a_claim_is_taken_over_at_once(world: World) {
     assert_eq!(world.messages(4).await.len(), 4);
 }
 
-async fn what_would_be_read_differently_is_not_taken_over(world: World) {
+async fn claims_of_another_version_are_not_taken_over(world: World) {
     let (app, body) = (world.app(), json!({ "n": 1 }));
     call(app, Some(key("k")), &body).await;
     world.execute(UNANSWERED).await;

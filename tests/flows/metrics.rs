@@ -21,7 +21,7 @@ use crate::support::receiver::Receiver;
 use crate::support::stores::{TestStore, execute, on_both_stores, on_pool};
 use crate::support::{WorkspaceFile, eventually, people, servers};
 
-on_both_stores!(what_is_open_is_told_and_nothing_that_is_not,);
+on_both_stores!(fleet_metrics_count_only_open_work,);
 
 /// The values by series, as they are printed.
 type Values = BTreeMap<String, f64>;
@@ -47,7 +47,7 @@ fn of_fleet(values: &Values) -> Values {
 }
 
 /// Those of them that are not 0; the ages in tens of seconds.
-fn what_is_there(values: &Values) -> BTreeMap<String, i64> {
+fn nonzero_values(values: &Values) -> BTreeMap<String, i64> {
     let all = of_fleet(values);
     // Ten jobs in their states and the kinds of work with their ages, and the topics.
     let count = 2 * 10 + 3 * kinds::ALL.len() + topics::ALL.len();
@@ -178,13 +178,13 @@ const TABLES: [&str; 7] = [
     "DELETE FROM dead_letters",
 ];
 
-async fn what_is_open_is_told_and_nothing_that_is_not(store: TestStore) {
+async fn fleet_metrics_count_only_open_work(store: TestStore) {
     let installation = Installation::open(store, WORKSPACE, |c| c.ops.watch_seconds = 1).await;
     let (app, stop) = (installation.app.clone(), CancellationToken::new());
     let watching = tokio::spawn(telemetry::fleet::watch(app.clone(), stop.clone()));
     let told = || values(&app.kept::<longshore::telemetry::fleet::Fleet>().render());
     eventually("it was looked", async || told().contains_key(SEEN)).await;
-    assert_eq!(what_is_there(&told()), BTreeMap::new());
+    assert_eq!(nonzero_values(&told()), BTreeMap::new());
 
     let now = claims::now(&mut app.store.snapshot().await.unwrap()).await.unwrap();
     for (sql, times) in ROWS {
@@ -194,12 +194,12 @@ async fn what_is_open_is_told_and_nothing_that_is_not(store: TestStore) {
             });
         }
     }
-    let there = |name: &str| what_is_there(&told()).get(name).copied();
+    let there = |name: &str| nonzero_values(&told()).get(name).copied();
     eventually("the last one is told", async || {
         there("dead_letters{topic=\"tracking\"}") == Some(3)
     })
     .await;
-    let rows = what_is_there(&told());
+    let rows = nonzero_values(&told());
     for (name, wanted) in [
         ("work_ready{kind=\"export_part\"}", 1),
         ("work_oldest_seconds{kind=\"export_part\"}", 100),
@@ -236,7 +236,7 @@ async fn what_is_open_is_told_and_nothing_that_is_not(store: TestStore) {
     for sql in TABLES {
         on_pool!(&app.store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
     }
-    eventually("nothing is there any more", async || what_is_there(&told()).is_empty()).await;
+    eventually("nothing is there any more", async || nonzero_values(&told()).is_empty()).await;
 
     app.store.close().await;
     eventually("nothing is told any more", async || of_fleet(&told()).is_empty()).await;
@@ -351,7 +351,7 @@ async fn a_fleet_tells_what_there_is_to_do(backend: Backend) {
     scene.fleet.run(&["dead-letters", "discard", &id_in(&listed)]).await;
     let listed = scene.fleet.run(&["schedules", "list", "--json"]).await;
     scene.fleet.run(&["schedules", "cancel", &id_in(&listed)]).await;
-    eventually("nothing is left", async || what_is_there(&scene.shows(gateway).await).is_empty())
+    eventually("nothing is left", async || nonzero_values(&scene.shows(gateway).await).is_empty())
         .await;
     scene.fleet.close().await;
 }

@@ -131,7 +131,7 @@ async fn assert_absent(objects: &Objects, key: &str) {
     assert!(matches!(error, ObjectError::NotFound(_)), "{error:?}");
 }
 
-async fn what_is_put_is_read_with_its_metadata(backend: Backend) {
+async fn written_objects_are_read_with_their_metadata(backend: Backend) {
     let objects = &backend.objects;
     let (key, body) = (key("a"), pattern(300_000));
     assert_absent(objects, &key).await;
@@ -304,7 +304,7 @@ async fn lists_go_over_pages_and_prefixes_are_removed(backend: Backend) {
     }
 }
 
-async fn what_is_absent_can_be_deleted(backend: Backend) {
+async fn deleting_an_absent_object_succeeds(backend: Backend) {
     let (objects, key) = (&backend.objects, key("a"));
     objects.put(&key, pattern(10), options(false)).await.unwrap();
     for _ in 0..2 {
@@ -397,7 +397,7 @@ macro_rules! on_every_backend {
 }
 
 on_every_backend!(
-    what_is_put_is_read_with_its_metadata,
+    written_objects_are_read_with_their_metadata,
     an_empty_object_is_an_object,
     of_many_writers_if_absent_one_writes,
     a_large_stream_is_written_in_parts,
@@ -406,13 +406,13 @@ on_every_backend!(
     a_copy_keeps_the_metadata,
     a_large_copy_is_made_in_parts,
     lists_go_over_pages_and_prefixes_are_removed,
-    what_is_absent_can_be_deleted,
+    deleting_an_absent_object_succeeds,
     a_signed_address_is_served_until_it_expires,
     a_probe_finds_nothing_wrong_and_leaves_nothing,
 );
 
 /// A look and a copy are two requests; another writer may come between them.
-async fn what_comes_in_its_place_is_not_copied(backend: Backend) {
+async fn replaced_objects_are_not_copied(backend: Backend) {
     let sizes = Sizes { part: 5 * MIB as u64, copy: 5 * MIB as u64, page: 1000 };
     let objects = &backend.objects.clone().with_sizes(sizes);
     let (from, to) = (key("from"), key("to"));
@@ -444,7 +444,7 @@ async fn what_comes_in_its_place_is_not_copied(backend: Backend) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_is_of_what_was_looked_at() {
     for backend in [Backend::files().await, Backend::s3().await, Backend::azure().await] {
-        what_comes_in_its_place_is_not_copied(backend).await;
+        replaced_objects_are_not_copied(backend).await;
     }
 }
 
@@ -474,7 +474,7 @@ async fn a_signed_address_is_below_the_public_endpoint() {
 
 #[tokio::test]
 async fn azure_works_with_a_token_but_signs_no_addresses_with_it() {
-    what_is_put_is_read_with_its_metadata(Backend::azure_sas().await).await;
+    written_objects_are_read_with_their_metadata(Backend::azure_sas().await).await;
     a_copy_keeps_the_metadata(Backend::azure_sas().await).await;
     let Backend { objects, place: _container } = Backend::azure_sas().await;
     assert_eq!(probe::own_storage(&objects).await.unwrap(), Vec::<String>::new());

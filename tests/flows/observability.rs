@@ -98,7 +98,7 @@ fn undeclared(expression: &Expression) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_dashboards_and_alerts_ask_for_is_shown_by_a_running_fleet() {
+async fn a_fleet_exposes_the_metrics_of_dashboards_and_alerts() {
     let world = world::World::start().await;
     let prometheus = Prometheus::start(&world.installations()).await;
     let expressions = expressions::all(&prometheus).await;

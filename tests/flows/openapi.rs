@@ -452,7 +452,7 @@ const ELSEWHERE: [u16; 5] = [408, 413, 429, 500, 503];
 async fn every_status_is_answered_as_it_is_described() {
     let mut world = World::start(Backend::Fleet(1)).await;
     let mut seen = Seen::default();
-    what_all_have(&world, &mut seen).await;
+    check_common_responses(&world, &mut seen).await;
     tracking(&world, &mut seen).await;
     exports(&mut world, &mut seen).await;
     the_rest_of_workspaces(&world, &mut seen).await;
@@ -485,7 +485,7 @@ async fn every_status_is_answered_as_it_is_described() {
 
 /// What is refused alike: without a key, with one that may not, with a body of another type or
 /// none at all, with a bad `Idempotency-Key`, and with one of another body.
-async fn what_all_have(world: &World, seen: &mut Seen) {
+async fn check_common_responses(world: &World, seen: &mut Seen) {
     // Two who may do one thing each: one of them may not what a call needs.
     const MAY: [&str; 2] = ["users.track", "campaigns.list"];
     let few = MAY.map(|permission| {

@@ -12,9 +12,9 @@ use crate::support::stores::{TestStore, on_both_stores, on_pool};
 
 on_both_stores!(World =>
     a_schedule_can_be_seen_at_once_and_deleted,
-    what_cannot_be_scheduled_is_refused,
+    invalid_schedules_are_rejected,
     a_time_on_the_wall_is_taken_until_it_is_past_everywhere,
-    what_is_not_there_cannot_be_deleted,
+    unknown_schedules_cannot_be_deleted,
     a_call_under_a_key_is_done_once,
     schedules_go_with_their_canvas,
     operators_see_and_cancel_schedules,
@@ -147,7 +147,7 @@ async fn a_schedule_can_be_seen_at_once_and_deleted(world: World) {
     assert_eq!(world.states().await, ["cancelled"]);
 }
 
-async fn what_cannot_be_scheduled_is_refused(world: World) {
+async fn invalid_schedules_are_rejected(world: World) {
     let recipients = |count: usize| vec![json!({ "external_user_id": "ann" }); count];
     for (members, status, named) in [
         (
@@ -202,7 +202,7 @@ async fn a_time_on_the_wall_is_taken_until_it_is_past_everywhere(world: World) {
     assert_eq!(listed[0]["time"], "2026-11-21T01:00:00.000Z");
 }
 
-async fn what_is_not_there_cannot_be_deleted(world: World) {
+async fn unknown_schedules_cannot_be_deleted(world: World) {
     let id = world.make().await;
     let unknown = Uuid::new_v4().to_string();
     let no_schedule = "No schedule of this Canvas has this schedule_id";

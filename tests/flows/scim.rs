@@ -42,7 +42,7 @@ on_both_stores!(World =>
     a_search_is_a_list_by_post,
     a_patch_changes_what_it_names,
     permissions_name_app_groups_that_there_are,
-    what_is_no_user_is_refused,
+    invalid_users_are_rejected,
     versions_guard_against_lost_changes,
     parts_of_a_user_are_answered,
     a_call_under_a_key_is_done_once,
@@ -50,7 +50,7 @@ on_both_stores!(World =>
     calls_of_users_are_counted_together,
     a_revoked_token_ends,
     a_token_is_taken_from_its_networks_alone,
-    what_the_service_can_do_is_published,
+    capabilities_are_published,
     a_token_can_waive_the_origin,
 );
 
@@ -591,7 +591,7 @@ async fn permissions_name_app_groups_that_there_are(world: World) {
     );
 }
 
-async fn what_is_no_user_is_refused(world: World) {
+async fn invalid_users_are_rejected(world: World) {
     let with = |name: &str, value: Value| {
         let mut user = ann();
         user[name] = value;
@@ -834,7 +834,7 @@ async fn a_token_is_taken_from_its_networks_alone(world: World) {
     assert!(bare.headers.contains_key("x-ratelimit-remaining"), "{bare:?}");
 }
 
-async fn what_the_service_can_do_is_published(world: World) {
+async fn capabilities_are_published(world: World) {
     let config = world.get("/scim/v2/ServiceProviderConfig").await;
     let supported = |name: &str| config.body[name]["supported"].as_bool();
     assert_eq!(

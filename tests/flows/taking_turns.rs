@@ -117,7 +117,7 @@ fn ann() -> [(Value, &'static str, &'static str); 2] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_erased_before_ingestion_makes_them_is_not_made() {
+async fn ingestion_does_not_create_an_erased_user() {
     let mut scene = Scene::new().await;
     for (user, id, looked) in ann() {
         scene.ingestion_sleeps(looked, &user).await;
@@ -161,7 +161,7 @@ async fn ingestion_waits_for_an_erasure_under_way() {
 
 /// An import gives a user another external id, or their first: ingestion finds them by it.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_renamed_or_merged_is_one_user_to_ingestion() {
+async fn ingestion_finds_renamed_and_merged_users() {
     let mut scene = Scene::new().await;
     let alias = json!([{ "alias_name": "7", "alias_label": "crm" }]);
     scene.fleet.import("acme", &[json!({ "external_id": "ann" }).to_string()]).await;

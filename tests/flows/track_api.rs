@@ -49,16 +49,16 @@ async fn post_text(api: &Api, body: impl Into<reqwest::Body>) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_answered_is_in_the_log_embedded() {
-    what_is_answered_is_in_the_log(Backend::Embedded, "standalone").await;
+async fn accepted_requests_are_durable_embedded() {
+    accepted_requests_are_durable(Backend::Embedded, "standalone").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_answered_is_in_the_log_on_kafka() {
-    what_is_answered_is_in_the_log(Backend::Fleet(1), "gateway").await;
+async fn accepted_requests_are_durable_on_kafka() {
+    accepted_requests_are_durable(Backend::Fleet(1), "gateway").await;
 }
 
-async fn what_is_answered_is_in_the_log(backend: Backend, gateway: &str) {
+async fn accepted_requests_are_durable(backend: Backend, gateway: &str) {
     let mut fleet = Fleet::start(backend, &[]).await;
     let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
     let body = json!({

@@ -36,8 +36,8 @@ on_both_stores!(World =>
     increments_add_as_decimals_do,
     purchases_and_events_count_with_their_latest_properties,
     any_split_into_batches_comes_to_what_the_model_says,
-    what_cannot_be_applied_changes_nothing,
-    what_a_newer_version_wrote_waits_for_it,
+    invalid_messages_change_nothing,
+    messages_of_a_newer_version_are_retried,
 );
 
 const DAY: i64 = 86_400_000;
@@ -442,7 +442,7 @@ async fn any_split_into_batches_comes_to_what_the_model_says(mut world: World) {
     }
 }
 
-async fn what_cannot_be_applied_changes_nothing(world: World) {
+async fn invalid_messages_change_nothing(world: World) {
     let now = world.app.clock.now_ms();
     world.track(&[by(json!({"external_id": "ann"}))("tea")]).await;
     let good = by(json!({"external_id": "ann"}))("tea");
@@ -472,7 +472,7 @@ async fn what_cannot_be_applied_changes_nothing(world: World) {
     assert_eq!(world.ids().await.len(), 0);
 }
 
-async fn what_a_newer_version_wrote_waits_for_it(world: World) {
+async fn messages_of_a_newer_version_are_retried(world: World) {
     let now = world.app.clock.now_ms();
     let good = world.message(now, &[by(json!({"external_id": "ann"}))("tea")]);
     world.apply(std::slice::from_ref(&good)).await;

@@ -37,13 +37,13 @@ on_both_stores!(World =>
     users_created_after_the_cut_are_not_read,
     another_workspace_is_not_touched,
     a_record_finds_its_user_by_id_then_alias_then_email,
-    who_somebody_is_outlives_a_replacement,
-    what_belongs_to_another_user_is_refused,
+    identifiers_survive_a_replaced_profile,
+    identifiers_of_another_user_are_rejected,
     bad_lines_are_told_and_the_rest_go_in,
     bad_lines_are_counted_by_reason_bounded_and_kept,
     an_erased_user_leaves_nothing_behind,
     one_address_of_several_users_erases_nobody,
-    what_is_never_exported_is_kept_as_well,
+    unexported_fields_are_stored,
     commands_say_what_they_did,
 );
 
@@ -457,7 +457,7 @@ async fn a_record_finds_its_user_by_id_then_alias_then_email(world: World) {
     assert_eq!(world.count().await, 5);
 }
 
-async fn who_somebody_is_outlives_a_replacement(world: World) {
+async fn identifiers_survive_a_replaced_profile(world: World) {
     let alias = json!([{"alias_name": "1", "alias_label": "crm"}]);
     world
         .import_well(&[json!({
@@ -550,7 +550,7 @@ async fn bad_lines_are_counted_by_reason_bounded_and_kept(world: World) {
     assert!(!ok && world.show("dan").await.is_ok());
 }
 
-async fn what_belongs_to_another_user_is_refused(world: World) {
+async fn identifiers_of_another_user_are_rejected(world: World) {
     let alias = |name: &str| json!([{"alias_name": name, "alias_label": "crm"}]);
     let lines = [
         json!({"external_id": "ann", "user_aliases": alias("1")}),
@@ -637,7 +637,7 @@ async fn one_address_of_several_users_erases_nobody(world: World) {
     assert_eq!(world.count().await, 2);
 }
 
-async fn what_is_never_exported_is_kept_as_well(world: World) {
+async fn unexported_fields_are_stored(world: World) {
     let stored = json!({
         "email_subscribe": "opted_in", "push_subscribe": "unsubscribed",
         "push_tokens": [{"app_id": "a", "token": "t", "device_id": "d", "kind": "live_activity"}],

@@ -17,7 +17,7 @@ use crate::support::eventually;
 use crate::support::installation::Installation;
 use crate::support::stores::{TestStore, execute, on_both_stores, on_pool};
 
-on_both_stores!(what_is_offered_for_later_is_taken_when_it_is_due,);
+on_both_stores!(delayed_work_starts_when_due,);
 
 const HOURS_MS: u64 = 6 * 60 * 60 * 1000;
 
@@ -72,7 +72,7 @@ async fn all_are_taken(store: &Store) {
     .await;
 }
 
-async fn what_is_offered_for_later_is_taken_when_it_is_due(test: TestStore) {
+async fn delayed_work_starts_when_due(test: TestStore) {
     let delay = Duration::from_secs(2);
     // Its worker is lost: the lease runs out.
     offer(&test.store, Duration::ZERO).await;

@@ -32,7 +32,7 @@ on_both_stores!(World =>
     files_are_applied_whatever_was_there,
     applying_twice_changes_nothing_the_second_time,
     a_dry_run_writes_nothing,
-    what_the_file_drops_is_ended_by_prune_alone,
+    removed_declarations_end_only_with_prune,
     another_secret_is_a_rotation,
     a_file_with_a_mistake_changes_nothing,
     two_that_apply_at_once_make_one_workspace,
@@ -207,7 +207,7 @@ async fn a_dry_run_writes_nothing(world: World) {
     assert!(world.knows(SECRET).await);
 }
 
-async fn what_the_file_drops_is_ended_by_prune_alone(world: World) {
+async fn removed_declarations_end_only_with_prune(world: World) {
     world.apply(&acme("")).await.unwrap();
     let workspace = world.workspace().await;
     let by_hand = world.create_key(&workspace, "by hand").await.unwrap();

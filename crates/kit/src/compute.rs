@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_wants_all_waits_for_the_rest() {
+    async fn reserving_all_memory_waits_for_the_rest() {
         let memory = Memory::new(4 * UNIT);
         let some = memory.reserve(UNIT).await;
         let all = tokio::spawn({

@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn what_some_reader_cannot_read_is_refused() {
+    fn unportable_json_is_rejected() {
         for bad in [r#""\u0000""#, r#"["\ud800"]"#, "1e999", r#"{"\u0000":1}"#, "[1,]"] {
             assert!(check(bad).is_err(), "{bad}");
         }

@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(millionths in -i64::MAX..i64::MAX) {
+        fn encoded_values_are_decoded(millionths in -i64::MAX..i64::MAX) {
             prop_assert_eq!(parse(&format(millionths)), Some(millionths));
         }
 

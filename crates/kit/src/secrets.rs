@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_under_its_context_and_key_only() {
+    fn sealed_secrets_open_only_with_their_context_and_key() {
         let key = key();
         let sealed = key.seal("storage 1", b"s3cr3t");
         assert!(!sealed.windows(6).any(|window| window == b"s3cr3t"));

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_behind_is_known_although_nothing_can_be_fetched() {
+    async fn lag_is_known_without_fetching() {
         let cursors = cursors();
         look(&cursors, 12);
         let behind: Vec<i64> = cursors.standings(0).iter().map(|s| s.behind).collect();
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_is_as_old_as_can_be_known() {
+    async fn the_oldest_unread_message_has_a_time() {
         const NOW: i64 = 10_000_000;
         let cursors = cursors();
         let since = || cursors.standings(NOW)[0].since;
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_goes_on_while_the_log_is_asked_is_not_stopped() {
+    async fn partitions_that_advance_during_the_check_continue() {
         let cursors = cursors();
         let before = cursors.places();
         cursors.lock().get_mut(&0).unwrap().next = 9;

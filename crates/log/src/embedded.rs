@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_another_process_appends_is_seen() {
+    async fn appends_of_another_process_are_seen() {
         let directory = tempfile::tempdir().unwrap();
         let log = open(&directory).await;
         let mut ends = log.shared.ends.subscribe();

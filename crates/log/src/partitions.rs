@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stopped_is_not_given_out_and_still_acknowledged() {
+    fn stopped_partitions_give_no_work_and_still_acknowledge() {
         let partitions = partitions();
         let epoch = partitions.assign(0);
         assert!(partitions.start(0, epoch, 5));

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused_by_name_and_without_secrets() {
+    fn unknown_settings_are_rejected_by_name_without_secrets() {
         assert!(refused("s3://b?secret_access_key=hidden&regoin=x").contains("regoin"));
         assert!(!refused("s3://b?secret_access_key=hidden&regoin=x").contains("hidden"));
         assert!(refused("azure://c?bucket=x").contains("bucket"));

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_offered_meanwhile_goes_with_the_next_notification() {
+    fn work_offered_meanwhile_joins_the_next_notification() {
         let signal = WakeSignal::postgres(PgConnectOptions::new_without_pgpass());
         let others = signal.0.others.as_ref().unwrap();
         others.outbox.lock().is_sending = true;

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_takes_post_alone_is_there() {
+    fn statuses_other_than_redirects_and_outages_pass() {
         for (code, ok) in
             [(200, true), (401, true), (404, true), (405, true), (501, true), (301, false)]
         {

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_broken_is_found() {
+    fn missing_and_broken_parts_are_found() {
         let two = zip_of(&["{}\n", "{}\n"]);
         assert!(matches!(archive(two.path(), 3, 2), Err(VerifyError::Count { what: "files", .. })));
         assert!(matches!(archive(two.path(), 2, 3), Err(VerifyError::Count { what: "users", .. })));

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn invalid_keys_are_rejected() {
         let long = "k".repeat(LONGEST + 1);
         let quoted = format!("\"{long}\"");
         for values in [

@@ -73,7 +73,7 @@ proptest! {
 }
 
 #[test]
-fn what_was_taken_alone_is_reported() {
+fn requests_counted_locally_are_reported_later() {
     let limit = limit(100);
     let mut fleet = Fleet::new(limit, 2);
     for _ in 0..10 {

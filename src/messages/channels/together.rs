@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_comes_meanwhile_is_done_together() {
+    async fn concurrent_writes_are_batched() {
         let together = Together::default();
         let (calls, written) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
         let write = {

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_refused() {
+    fn invalid_webhooks_are_rejected() {
         let long = format!("https://acme.example/{}", "x".repeat(outbound::LONGEST));
         for (change, text) in [
             (json!({ "url": "" }), "url must begin with"),

@@ -218,7 +218,7 @@ fn members_have_their_types() {
 }
 
 #[test]
-fn what_is_wrong_with_one_keeps_no_other_back() {
+fn invalid_channels_do_not_affect_the_others() {
     let mut messages = object(complete());
     messages.insert("fax".into(), json!({}));
     messages.insert("live_activity".into(), json!({ "a": 1 }));

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_long_ago_is_not_remembered() {
+    fn old_complaints_are_evicted() {
         let (complaints, now) = (Complaints::default(), Instant::now());
         for number in 0..3 * REMEMBERED as u128 {
             let about = (Uuid::from_u128(number), Channel::Email, RowState::Waiting);

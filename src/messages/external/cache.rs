@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_asks_together_shares_a_read() {
+    async fn concurrent_requests_share_one_read() {
         let (cache, reads) = (Cache::<u8, usize>::default(), AtomicUsize::new(0));
         let ask = |_| {
             let reads = &reads;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_has_a_bound() {
+    async fn the_cache_is_bounded() {
         let cache = Cache::<usize, ()>::default();
         for key in 0..100 {
             cache.get(key, LONG, async { ((), Some(1 << 20)) }.boxed()).await;

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_invalid_field() {
         for (members, text) in [
             (json!({ "app_id": "x" }), "app_id does not match"),
             // An Android app's.

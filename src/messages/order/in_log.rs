@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_message_can_carry_is_refused() {
+    fn oversized_orders_are_rejected() {
         let most = MAX_MESSAGE_BYTES - ENVELOPE_BYTES - order("").to_log(1).unwrap().payload.len();
         assert!(order(&"x".repeat(most)).to_log(1).is_ok());
         let refused = order(&"x".repeat(most + 1)).to_log(1);

@@ -95,7 +95,7 @@ fn the_best_hour_is_that_of_most_activity_on_the_users_wall() {
 }
 
 #[test]
-fn what_came_a_little_late_is_made_up_for_at_once() {
+fn slightly_late_waves_are_sent_at_once() {
     let when = wall(Timing::Local, "2026-11-21T10:00:00");
     let all = moments(when);
     let now = ms("2026-11-21T04:20:00Z");
@@ -202,7 +202,7 @@ proptest! {
 
     /// Who moves between waves is in one still.
     #[test]
-    fn who_moves_is_not_lost(
+    fn users_who_change_time_zone_are_in_a_wave(
         minutes in 0..1440_i64,
         from in prop::sample::select(zones()),
         to in prop::sample::select(zones()),

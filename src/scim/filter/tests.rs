@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read_as_the_same(
+    fn printed_filters_parse_to_the_same_filter(
         words in prop::collection::vec(
             prop::sample::select(vec![
                 "userName eq \"a\"", "active eq true", "emails[type eq \"x\" or primary pr]",

@@ -191,7 +191,7 @@ fn operations_are_done_in_their_order() {
 }
 
 #[test]
-fn what_is_written_at_many_places_is_bounded() {
+fn patched_values_have_a_total_size_limit() {
     let groups: Vec<_> = (0..500).map(|n| json!({ "appGroupName": n.to_string() })).collect();
     let teams = vec![json!({ "teamName": "t", "teamPermissions": vec!["x"; 100] }); 100];
     // Some KiB at each of 500 places: a short body for as much memory as one likes.
@@ -209,7 +209,7 @@ fn what_is_written_at_many_places_is_bounded() {
 }
 
 #[test]
-fn what_is_wrong_is_told_by_its_kind() {
+fn invalid_operations_have_their_scim_type() {
     use ScimType::{InvalidFilter, InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget};
     for (operation, expected) in [
         (json!(1), InvalidSyntax),

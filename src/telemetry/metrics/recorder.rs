@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_apart_is_forgotten_with_it() {
+    fn separate_renders_share_no_values() {
         let said = |topic: &'static str| {
             render_apart(|| metrics::gauge!("longshore_dead_letters", "topic" => topic).set(3.0))
         };

@@ -53,7 +53,7 @@ fn emitted(directory: &Path, names: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn what_is_emitted_is_declared_and_the_other_way_round() {
+fn emitted_and_declared_metrics_are_the_same() {
     let mut names = BTreeSet::new();
     for folder in ["src", "crates"] {
         emitted(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut names);

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_has_no_sum() {
+    fn values_without_a_finite_sum_are_refused() {
         for other in [r#""1""#, "true", "null", "[1]", "{}", r#""x""#] {
             assert_eq!(sum("1", other), None, "{other}");
             assert_eq!(sum("1.5", other), None, "{other}");

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_changes_nothing() {
+    fn changes_of_the_wrong_type_change_nothing() {
         let before = r#"{"t":"x","n":1,"big":1e308}"#;
         for changes in [
             r#""inc":{"t":1}"#,
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_taken_apart_comes_to_what_is_written_and_read_each_time() {
+    fn successive_changes_equal_one_change_at_a_time() {
         let changes = [
             r#""add":{"a":[1,"x",1],"new":[]}"#,
             r#""remove":{"a":[2,2,"y"]}"#,

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_is_bounded_over_all_workspaces() {
+    fn known_products_are_bounded_over_all_workspaces() {
         let mut known = Known::default();
         let name = |number: usize| format!("{number:0200}");
         for workspace in 0..100 {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_about_stays_known() {
+    fn products_in_use_stay_cached() {
         let mut known = Known::default();
         known.learn(1, "tea", true);
         for number in 0..300_000 {

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn who_buys_twice_is_started_twice() {
+    fn each_purchase_starts_the_campaign() {
         let campaigns = [campaign(json!({})), campaign(json!({ "size": "L" }))];
         let [all, large] = &campaigns;
         let (ann, bob) = (Uuid::from_u128(1), Uuid::from_u128(2));

@@ -137,7 +137,7 @@ fn objects_become_one_form() {
 }
 
 #[test]
-fn what_is_wrong_is_said_by_its_member() {
+fn errors_name_the_field() {
     let long = format!("\"{}\"", "é".repeat(256));
     for (name, value, problem) in [
         ("external_id", "5", "external_id: expected a string"),
@@ -481,7 +481,7 @@ fn a_weaker_identifier_follows_the_object_before_it_that_names_it() {
 }
 
 #[test]
-fn who_has_an_external_id_is_where_they_always_are() {
+fn external_ids_determine_the_partition() {
     // An email that two have, and that decides as well, draws neither to the other.
     let body = format!(
         r#"{{"attributes":[{{"external_id":"a","email":"e@b"}},

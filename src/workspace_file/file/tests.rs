@@ -575,7 +575,7 @@ fn all_that_is_wrong_is_said_at_once_and_no_secret_with_it() {
 }
 
 #[test]
-fn what_is_no_yaml_is_refused_with_its_line_and_without_its_text() {
+fn invalid_yaml_is_rejected_with_its_line_only() {
     for text in [
         "workspace: a\nkeys:\n  - name: k\n    secret: [hidden\n",
         "workspace: a\nkeys:\n  - name: k\n    secret: {hidden: hidden}\n    permissions: []\n",

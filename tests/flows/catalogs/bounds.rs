@@ -3,7 +3,7 @@
 use super::*;
 
 on_both_stores!(World =>
-    what_is_more_than_a_transaction_holds_is_done_in_pieces,
+    batches_beyond_the_transaction_limit_are_split,
     a_record_has_the_first_unknown_ids_and_counts_all,
 );
 
@@ -35,7 +35,7 @@ async fn is_too_much(world: &World, messages: &[Message]) {
     assert!(error.can_retry() && error.is_too_much(), "{error}");
 }
 
-async fn what_is_more_than_a_transaction_holds_is_done_in_pieces(world: World) {
+async fn batches_beyond_the_transaction_limit_are_split(world: World) {
     let catalog = large(&world, 40).await;
     // By documents.
     let messages = [world.message(catalog, &edit(0..20)), world.message(catalog, &edit(20..40))];

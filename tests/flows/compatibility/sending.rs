@@ -105,7 +105,7 @@ async fn schedules_are_moved_and_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_declared_and_bought_can_be_listed() {
+async fn lists_show_declared_objects_and_bought_products() {
     let world = World::start(&[]).await;
     let listed = world.api.get("/canvas/list").await;
     assert_eq!(listed.body["canvases"][0]["id"], CANVAS, "{listed:?}");

@@ -87,7 +87,7 @@ fn builder_and_image_are_of_one_system() {
 }
 
 #[test]
-fn what_the_build_reads_is_there() {
+fn files_that_the_build_copies_exist() {
     let ignored = read(project("deploy/Dockerfile.dockerignore"));
     let allowed: Vec<&str> = ignored.lines().filter_map(|line| line.strip_prefix('!')).collect();
     assert!(ignored.lines().any(|line| line == "*") && !allowed.is_empty());

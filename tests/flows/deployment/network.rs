@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::manifests::{Manifests, OVERLAYS, Pod, list, matches, production, text};
 
 #[test]
-fn whatever_selects_selects_something() {
+fn selectors_match_their_pods() {
     for manifests in OVERLAYS.iter() {
         let mut budgets = 0;
         for budget in manifests.of_kind("PodDisruptionBudget") {

@@ -47,7 +47,7 @@ fn each_role_has_a_scaler_and_the_gateway_another() {
 
 /// What is committed to Kafka says it: topics, groups and brokers are those of the processes.
 #[test]
-fn what_waits_in_kafka_is_asked_of_its_group() {
+fn kafka_triggers_use_the_consumer_groups() {
     let gateway = production().longshore().into_iter().find(|pod| pod.component() == "gateway");
     let config = settings::of_pod(production(), &gateway.unwrap());
     let brokers = config.log.url.strip_prefix("kafka://").unwrap();
@@ -71,7 +71,7 @@ fn what_waits_in_kafka_is_asked_of_its_group() {
 
 /// What waits in the database is asked for by its kinds: each of them by whoever does it.
 #[test]
-fn what_waits_in_the_database_is_asked_for_by_kind() {
+fn database_triggers_query_each_kind_of_work() {
     let by_role = [
         (
             "exports",

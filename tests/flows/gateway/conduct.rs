@@ -105,7 +105,7 @@ async fn a_body_is_asked_for_only_where_it_is_wanted(store: TestStore) {
     world.close().await;
 }
 
-async fn who_sends_a_large_body_gets_to_read_the_answer(store: TestStore) {
+async fn clients_with_large_bodies_receive_the_response(store: TestStore) {
     let world = World::open(store, |_| {}).await;
     for (key, status) in [("nobody's", 401), (OTHER_KEY, 403), (KEY, 413)] {
         let body = vec![b' '; 8 << 20];
@@ -184,7 +184,7 @@ on_sqlite!(
     head_is_get_without_its_body,
     other_methods_are_told_what_there_is,
     a_body_is_asked_for_only_where_it_is_wanted,
-    who_sends_a_large_body_gets_to_read_the_answer,
+    clients_with_large_bodies_receive_the_response,
     idle_connections_are_closed,
     too_many_requests_at_once_are_turned_away,
 );

@@ -263,7 +263,7 @@ async fn a_budget_that_the_database_is_slow_about_is_counted_alone_and_no_other(
     world.close().await;
 }
 
-async fn what_an_outage_delays_is_counted_once(store: TestStore) {
+async fn delayed_requests_are_counted_once(store: TestStore) {
     const REQUESTS: i64 = 800;
     let url = store.config.database.url.clone().unwrap();
     let proxy = Proxy::to(url.expose_secret()).await;
@@ -314,7 +314,7 @@ on_postgres!(
     gateways_whose_clocks_differ_share_a_window,
     without_the_database_each_gateway_counts_alone,
     a_budget_that_the_database_is_slow_about_is_counted_alone_and_no_other,
-    what_an_outage_delays_is_counted_once,
+    delayed_requests_are_counted_once,
 );
 
 /// Of four processes behind one database and one Kafka, each gets the whole budget sent.

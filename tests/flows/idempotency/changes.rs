@@ -20,7 +20,7 @@ use crate::support::stores::{TestStore, on_both_stores, on_pool};
 on_both_stores!(
     World =>
     a_change_is_made_once_under_a_key,
-    what_fails_leaves_nothing,
+    failed_requests_store_nothing,
     of_many_at_once_one_makes_the_change,
     a_key_holds_for_a_day,
 );
@@ -75,7 +75,7 @@ async fn a_change_is_made_once_under_a_key(world: World) {
     assert_eq!((users(&world).await, world.claims().await), (5, 3));
 }
 
-async fn what_fails_leaves_nothing(world: World) {
+async fn failed_requests_store_nothing(world: World) {
     for _ in 0..2 {
         let failed = make(world.app(), Some(key("k")), "a", true).await;
         assert!(matches!(failed, Err(ApiError::Conflict(_))), "{failed:?}");

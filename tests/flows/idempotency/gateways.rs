@@ -275,7 +275,7 @@ async fn the_client_hangs_up_on_kafka() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_key_is_refused_and_calls_are_counted() {
+async fn invalid_keys_are_rejected_and_requests_are_counted() {
     let scene = Scene::new(Backend::Embedded).await;
     let api = &scene.api;
     for key in ["", "\"\"", &"k".repeat(256)] {

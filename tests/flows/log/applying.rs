@@ -39,7 +39,7 @@ use crate::support::tracked::take_all;
 on_both!(
     all_is_applied_once_by_several_runners,
     a_refused_message_is_found_and_buried_with_the_offset,
-    what_a_stopping_runner_does_not_finish_is_handed_back,
+    unfinished_messages_are_applied_after_a_restart,
     a_stopped_partition_is_told_and_goes_on_after_a_reset,
     a_reset_to_the_same_offset_is_one,
 );
@@ -287,7 +287,7 @@ async fn a_refused_message_is_found_and_buried_with_the_offset(place: Place) {
     log.close().await;
 }
 
-async fn what_a_stopping_runner_does_not_finish_is_handed_back(place: Place) {
+async fn unfinished_messages_are_applied_after_a_restart(place: Place) {
     let installation = prepared(place).await;
     let (store, log) = installation.open().await;
     log.append(vec![tracking(0, "fail"), tracking(0, "behind")]).await.unwrap();

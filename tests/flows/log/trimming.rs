@@ -35,7 +35,7 @@ async fn trimmed(log: &Log, topic: Topic, places: &[Offset], before: i64) -> u64
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_group_is_done_with_goes_once_it_is_old() {
+async fn old_applied_messages_are_trimmed() {
     let place = Place::kafka();
     let log = place.open().await;
     log.append(tracked(1, 0, 10)).await.unwrap();
@@ -67,7 +67,7 @@ async fn what_a_group_is_done_with_goes_once_it_is_old() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_store_has_not_applied_stays() {
+async fn unapplied_messages_are_not_trimmed() {
     let place = Place::kafka();
     let log = place.open().await;
     log.append(tracked(1, 0, 10)).await.unwrap();

@@ -161,7 +161,7 @@ async fn a_sleeper_counts_for_nothing() {
 
 /// Messages that wait to be tried again are, though their worker was killed.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_waits_outlives_its_worker() {
+async fn waiting_messages_survive_a_killed_worker() {
     let mut scene = Scene::new(Backend::Embedded, None).await;
     scene.receiver.script((0..200).map(|_| Answer::Status(503)));
     let users = ["u1", "u2", "u3"];

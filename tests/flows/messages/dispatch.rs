@@ -30,19 +30,19 @@ on_both_stores!(World =>
     templates_name_the_campaign_and_the_user,
     a_segment_is_walked_in_parts,
     subscriptions_are_heeded,
-    what_is_capped_is_not_sent_by_two_sends_at_once,
+    frequency_caps_hold_across_concurrent_sends,
     the_control_group_is_left_out_of_campaigns,
-    what_is_refused_for_now_is_sent_again_under_its_id,
-    what_is_never_taken_is_given_up,
-    who_was_erased_is_sent_nothing,
+    temporary_failures_are_retried_under_the_same_id,
+    messages_that_are_never_accepted_fail,
+    erased_users_receive_nothing,
     a_send_is_cancelled,
-    what_a_cancelled_send_kept_back_counts_for_nothing,
-    what_becomes_of_messages_is_noted_while_others_take_long,
-    who_unsubscribes_while_a_message_waits_is_sent_nothing,
+    unsent_messages_of_cancelled_sends_do_not_count,
+    outcomes_are_stored_while_other_messages_are_pending,
+    users_who_unsubscribe_before_a_retry_receive_nothing,
     a_reason_in_no_plain_text_is_its_own_users_alone,
-    what_is_gone_ends_a_send_with_a_note,
+    a_send_fails_if_its_declarations_are_gone,
     reports_count_once,
-    what_is_old_is_forgotten,
+    old_sends_are_deleted,
     messages_to_whom_nobody_can_read_fail_and_say_so,
     subscriptions_are_of_emails_and_push_messages_alone,
     a_repeated_order_begins_once,
@@ -167,7 +167,7 @@ async fn subscriptions_are_heeded(world: World) {
     world.close().await;
 }
 
-async fn what_is_capped_is_not_sent_by_two_sends_at_once(world: World) {
+async fn frequency_caps_hold_across_concurrent_sends(world: World) {
     world.crowd(40).await;
     let orders: Vec<Order> = (0..4).map(|_| world.campaign()).collect();
     for order in &orders {
@@ -218,7 +218,7 @@ async fn the_control_group_is_left_out_of_campaigns(world: World) {
     world.close().await;
 }
 
-async fn what_is_refused_for_now_is_sent_again_under_its_id(world: World) {
+async fn temporary_failures_are_retried_under_the_same_id(world: World) {
     world.crowd(8).await;
     world.receiver.script((0..10).map(|_| Answer::Status(503)));
     let listed = world.send(&world.campaign()).await;
@@ -264,7 +264,7 @@ async fn why_is_shown(world: &World, dispatch: &str) {
     }
 }
 
-async fn what_is_never_taken_is_given_up(world: World) {
+async fn messages_that_are_never_accepted_fail(world: World) {
     world.crowd(2).await;
     world.receiver.script((0..10_000).map(|_| Answer::Status(503)));
     let order = world.campaign();
@@ -279,7 +279,7 @@ async fn what_is_never_taken_is_given_up(world: World) {
     world.close().await;
 }
 
-async fn who_was_erased_is_sent_nothing(mut world: World) {
+async fn erased_users_receive_nothing(mut world: World) {
     world.crowd(3).await;
     world.rest().await;
     let waits = world.order();
@@ -327,7 +327,7 @@ async fn a_send_is_cancelled(world: World) {
     world.close().await;
 }
 
-async fn what_a_cancelled_send_kept_back_counts_for_nothing(world: World) {
+async fn unsent_messages_of_cancelled_sends_do_not_count(world: World) {
     world.crowd(3).await;
     world.receiver.script([Answer::Hang, Answer::Hang, Answer::Hang]);
     let order = world.campaign();
@@ -343,7 +343,7 @@ async fn what_a_cancelled_send_kept_back_counts_for_nothing(world: World) {
     world.close().await;
 }
 
-async fn what_becomes_of_messages_is_noted_while_others_take_long(world: World) {
+async fn outcomes_are_stored_while_other_messages_are_pending(world: World) {
     world.crowd(3).await;
     world.receiver.script([Answer::Hang]);
     let order = world.campaign();
@@ -359,7 +359,7 @@ async fn what_becomes_of_messages_is_noted_while_others_take_long(world: World) 
     world.close().await;
 }
 
-async fn who_unsubscribes_while_a_message_waits_is_sent_nothing(world: World) {
+async fn users_who_unsubscribe_before_a_retry_receive_nothing(world: World) {
     let user = |id: &str, state: &str| {
         let token = json!([{ "app_id": APP, "token": "t" }]);
         json!({ "external_id": id, "push_subscribe": state, "push_tokens": token })
@@ -392,7 +392,7 @@ async fn a_reason_in_no_plain_text_is_its_own_users_alone(world: World) {
     world.close().await;
 }
 
-async fn what_is_gone_ends_a_send_with_a_note(world: World) {
+async fn a_send_fails_if_its_declarations_are_gone(world: World) {
     world.crowd(3).await;
     let gone = Uuid::new_v4();
     let users = to_users(vec![named(external("u1"), "")]);
@@ -441,7 +441,7 @@ async fn reports_count_once(world: World) {
     world.close().await;
 }
 
-async fn what_is_old_is_forgotten(mut world: World) {
+async fn old_sends_are_deleted(mut world: World) {
     world.crowd(12).await;
     let order = world.campaign();
     world.send(&order).await;

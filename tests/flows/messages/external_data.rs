@@ -342,7 +342,7 @@ async fn apply_refuses_blocks_that_no_message_could_use() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_declared_for_templates_changes_and_goes_with_prune() {
+async fn template_data_changes_and_prune_deletes_it() {
     let world = World::start(&[ann()]).await;
     let directory = world.fleet.directory().to_owned();
     let apply = async |file: &WorkspaceFile, more: &[&str]| {
@@ -409,7 +409,7 @@ async fn connected_content_is_read_and_cached() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_server_fails_to_answer_is_empty() {
+async fn failed_responses_render_as_empty() {
     let world = World::start(&[ann()]).await;
     let got = |path: &str| {
         let url = world.server.url(path);

@@ -53,7 +53,7 @@ async fn is_sent_at_its_time(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_came_due_while_nobody_ran_is_sent_once_by_those_who_come() {
+async fn overdue_schedules_are_sent_once_after_a_restart() {
     let lease = [("LONGSHORE_WORKER__LEASE_MS", "1000".to_owned())];
     let mut sending = Sending::start(Backend::Fleet(3), &lease, |_| Vec::new()).await;
     let ids: Vec<String> = (0..60).map(|number| format!("user-{number:02}")).collect();
@@ -89,7 +89,7 @@ async fn what_came_due_while_nobody_ran_is_sent_once_by_those_who_come() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_an_hour_late_is_missed_and_told() {
+async fn schedules_an_hour_late_are_missed_and_reported() {
     let mut sending = start(Backend::Fleet(1)).await;
     sending.import(&USERS).await;
     sending.fleet.kill("worker-1");
@@ -120,7 +120,7 @@ async fn what_is_an_hour_late_is_missed_and_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_cancelled_in_time_is_not_sent() {
+async fn cancelled_schedules_are_not_sent() {
     let sending = start(Backend::Embedded).await;
     sending.import(&USERS).await;
     let cancelled = sending.schedule(json!({ "time": from_now(30 * MINUTE).to_string() })).await;

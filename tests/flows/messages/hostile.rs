@@ -210,7 +210,7 @@ async fn regexes_made_to_explode_take_no_longer_than_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_erased_before_the_dispatch_gets_nothing() {
+async fn users_erased_before_the_dispatch_receive_nothing() {
     let mut world = World::start(Backend::Fleet(1), &people(60)).await;
     world.fleet.stop("worker-1");
     world.send(named(&["u1", "u2"]), "named {{${external_id}}}").await;
@@ -226,7 +226,7 @@ async fn who_is_erased_before_the_dispatch_gets_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_erased_while_a_message_waits_gets_nothing_more() {
+async fn users_erased_while_a_message_waits_receive_nothing() {
     let world = World::start(Backend::Embedded, &people(2)).await;
     // Both are refused for now, so that both wait.
     world.receiver.script([Answer::Status(503), Answer::Status(503)]);

@@ -22,7 +22,7 @@ use crate::support::{WorkspaceFile, callbacks, eventually, leftovers};
 
 on_both_stores!(World =>
     a_start_becomes_an_order,
-    what_cannot_be_started_is_refused_in_words_of_its_own,
+    invalid_activity_starts_are_rejected,
     a_start_under_a_key_is_taken_once,
 );
 
@@ -159,7 +159,7 @@ async fn a_start_becomes_an_order(world: World) {
     assert_ne!(audience.dispatch_id, segment.dispatch_id);
 }
 
-async fn what_cannot_be_started_is_refused_in_words_of_its_own(world: World) {
+async fn invalid_activity_starts_are_rejected(world: World) {
     let leaf = json!({ "last_used_app": { "comparison": "after", "value": "2026-01-01" } });
     for (wrong, part) in [
         (body(json!({ "app_id": ANDROID })), "app_id does not match an iOS app"),

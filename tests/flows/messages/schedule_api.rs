@@ -9,10 +9,10 @@ use super::send_api::{self, CAMPAIGN, NOW, OTHER_KEY, SEGMENT, World, tier, webh
 use crate::support::stores::on_both_stores;
 
 on_both_stores!(World =>
-    what_is_scheduled_can_be_seen_at_once,
+    new_schedules_are_listed_at_once,
     a_campaign_says_what_is_sent,
-    what_cannot_be_scheduled_is_refused,
-    what_cannot_be_sent_is_told_and_the_rest_taken,
+    invalid_schedules_are_rejected,
+    invalid_messages_are_reported_and_the_others_accepted,
     a_time_on_the_wall_is_taken_until_it_is_past_everywhere,
     a_call_under_a_key_is_done_once,
 );
@@ -46,7 +46,7 @@ impl World {
     }
 }
 
-async fn what_is_scheduled_can_be_seen_at_once(world: World) {
+async fn new_schedules_are_listed_at_once(world: World) {
     let asked = body(json!({
         "broadcast": true, "external_user_ids": null,
         "segment_id": SEGMENT, "audience": tier(), "campaign_id": CAMPAIGN, "send_id": "s",
@@ -104,7 +104,7 @@ async fn a_campaign_says_what_is_sent(world: World) {
     }
 }
 
-async fn what_cannot_be_scheduled_is_refused(world: World) {
+async fn invalid_schedules_are_rejected(world: World) {
     for (members, text) in [
         (json!({ "schedule": null }), "schedule is required"),
         (json!({ "schedule": 5 }), "schedule must be an object"),
@@ -148,7 +148,7 @@ async fn what_cannot_be_scheduled_is_refused(world: World) {
     assert!(world.listed().await.is_empty());
 }
 
-async fn what_cannot_be_sent_is_told_and_the_rest_taken(world: World) {
+async fn invalid_messages_are_reported_and_the_others_accepted(world: World) {
     let whats_app = json!({
         "app_id": "a", "subscription_group_id": "g", "message_type": "text", "message": {},
     });

@@ -15,13 +15,13 @@ use crate::support::orders::orders;
 use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(World =>
-    what_is_asked_becomes_an_order,
+    a_send_request_becomes_an_order,
     it_is_said_in_every_way_for_whom,
-    who_is_named_twice_is_meant_once,
-    whom_nobody_can_mean_is_refused,
-    what_no_workspace_declares_is_refused,
+    duplicate_recipients_are_removed,
+    invalid_recipients_are_rejected,
+    undeclared_segments_and_campaigns_are_rejected,
     members_that_are_wrong_are_refused_by_name,
-    what_cannot_be_sent_is_told_and_the_rest_taken,
+    invalid_messages_are_reported_and_the_others_accepted,
     a_template_that_is_wrong_condemns_the_whole,
     an_address_that_is_none_is_refused_and_a_template_of_one_is_not,
     a_variation_that_the_campaign_lacks_is_refused,
@@ -152,7 +152,7 @@ fn external(id: &str) -> Who {
     Who::ExternalId(id.into())
 }
 
-async fn what_is_asked_becomes_an_order(world: World) {
+async fn a_send_request_becomes_an_order(world: World) {
     let email = json!({
         "app_id": "app", "from": "a@acme.example", "subject": "Hi {{${first_name}}}", "body": "b",
         "unknown": [1],
@@ -239,7 +239,7 @@ async fn it_is_said_in_every_way_for_whom(world: World) {
     assert_eq!(ids.len(), asked.len());
 }
 
-async fn who_is_named_twice_is_meant_once(world: World) {
+async fn duplicate_recipients_are_removed(world: World) {
     let recipient = |n: u32| json!({ "external_user_id": "ann", "trigger_properties": { "n": n } });
     world
         .taken(&body(json!({
@@ -252,7 +252,7 @@ async fn who_is_named_twice_is_meant_once(world: World) {
     assert_eq!(json!(users[0].trigger_properties), json!({ "n": 1 }));
 }
 
-async fn whom_nobody_can_mean_is_refused(world: World) {
+async fn invalid_recipients_are_rejected(world: World) {
     let alias = json!({ "alias_name": "n", "alias_label": "l" });
     let recipient = json!({ "external_user_id": "ann" });
     let nobody = "one of external_user_ids, user_aliases, segment_id and audience is required";
@@ -295,7 +295,7 @@ async fn whom_nobody_can_mean_is_refused(world: World) {
     assert_eq!(world.orders().await.len(), 1);
 }
 
-async fn what_no_workspace_declares_is_refused(world: World) {
+async fn undeclared_segments_and_campaigns_are_rejected(world: World) {
     let unknown = Uuid::new_v4().to_string();
     let no_segment = "segment_id does not match a segment in this workspace";
     for id in [&unknown, SEGMENT_OF_OTHERS, "VIP", "", CAMPAIGN] {
@@ -387,7 +387,7 @@ async fn members_that_are_wrong_are_refused_by_name(world: World) {
     assert_eq!(world.taken(&longest).await["send_id"], "x".repeat(64));
 }
 
-async fn what_cannot_be_sent_is_told_and_the_rest_taken(world: World) {
+async fn invalid_messages_are_reported_and_the_others_accepted(world: World) {
     let push = json!({ "alert": "Hi" });
     let asked = body(json!({ "messages": { "apple_push": push, "webhook": webhook("x") } }));
     let answer = world.taken(&asked).await;

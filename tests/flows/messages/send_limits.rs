@@ -15,7 +15,7 @@ use crate::support::stores::{TestStore, on_both_stores};
 on_both_stores!(World =>
     named_users_and_whole_segments_have_budgets_of_their_own,
     every_call_with_a_key_counts_whatever_comes_of_it,
-    what_no_budget_can_let_in_is_refused_before_its_body,
+    requests_over_every_limit_are_rejected_before_the_body,
 );
 
 const MAY_NOT: &str = "key-that-may-do-something-else";
@@ -121,7 +121,7 @@ async fn every_call_with_a_key_counts_whatever_comes_of_it(world: World) {
     assert!(!nobody.headers.contains_key("x-ratelimit-limit"));
 }
 
-async fn what_no_budget_can_let_in_is_refused_before_its_body(world: World) {
+async fn requests_over_every_limit_are_rejected_before_the_body(world: World) {
     let mut whole = body(json!({ "segment_id": SEGMENT }));
     (whole["external_user_ids"], whole["broadcast"]) = (json!([]), json!(true));
     for left in (0..5).rev() {

@@ -28,8 +28,8 @@ use crate::support::{eventually, process, servers};
 on_both_stores!(World =>
     applying_twice_changes_nothing_and_prune_ends_what_is_gone,
     secrets_are_neither_printed_nor_stored_as_they_are,
-    who_sends_follows_what_is_applied,
-    what_cannot_be_sent_is_refused_with_its_place,
+    sending_uses_the_applied_settings,
+    invalid_declared_messages_are_rejected_with_their_path,
     doctor_tries_relays_and_providers_and_sends_nothing,
 );
 
@@ -285,7 +285,7 @@ async fn secrets_are_neither_printed_nor_stored_as_they_are(world: World) {
     assert!(error.contains("LONGSHORE_SECRET_KEY") && !error.contains("hidden"), "{error}");
 }
 
-async fn who_sends_follows_what_is_applied(world: World) {
+async fn sending_uses_the_applied_settings(world: World) {
     let campaign = json!({
         "id": CAMPAIGN, "name": "Receipt", "type": "transactional",
         "email": { "subject": "Your order", "body": "Thank you." },
@@ -326,7 +326,7 @@ async fn who_sends_follows_what_is_applied(world: World) {
     assert!(settings::of(&world.app, workspace + 1).await.unwrap().email.is_none());
 }
 
-async fn what_cannot_be_sent_is_refused_with_its_place(world: World) {
+async fn invalid_declared_messages_are_rejected_with_their_path(world: World) {
     let campaign = |messages: Value| json!([{ "id": CAMPAIGN, "name": "n", "type": "api", "messages": messages }]);
     let email = |body: &str| json!({ "email": { "app_id": "web", "from": "a@acme.example", "body": body } });
     let whats_app = json!({ "whats_app": {

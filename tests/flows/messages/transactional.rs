@@ -247,7 +247,7 @@ async fn an_email_goes_out_at_once_in_a_fleet() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_sent_is_refused_in_the_documented_words() {
+async fn rejections_use_the_documented_texts() {
     let scene = Scene::new(Backend::Embedded, []).await;
     let ann = to("ann", json!({ "external_send_id": "once" }));
     let [api, archived, paused, _, canvas] = OTHERS.map(|(id, _)| id);
@@ -312,7 +312,7 @@ async fn what_cannot_be_sent_is_refused_in_the_documented_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_dispatched_is_aborted_with_its_reason() {
+async fn undispatchable_emails_are_aborted_with_a_reason() {
     let scene = Scene::new(Backend::Embedded, []).await;
     let aborted = async |campaign: &str, body: Value| {
         let dispatch = dispatch_id(&scene.send_to(campaign, &body).await, 201);
@@ -344,7 +344,7 @@ async fn what_cannot_be_dispatched_is_aborted_with_its_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_relay_says_decides() {
+async fn relay_replies_set_the_email_status() {
     let script = [Does::Says(451, "4.3.0 try again later"), Does::TakesAndCloses];
     let scene = Scene::new(Backend::Embedded, script).await;
     let dispatch = scene.sent(&to("ann", json!({}))).await;

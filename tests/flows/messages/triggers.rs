@@ -136,7 +136,7 @@ async fn a_purchase_of_long_ago_starts_only_campaigns_that_want_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_dies_each_purchase_starts_once() {
+async fn each_purchase_triggers_once_despite_crashes() {
     let lease = [("LONGSHORE_WORKER__LEASE_MS", "1000".to_owned())];
     let mut sending = Sending::start(Backend::Fleet(2), &lease, |receiver| {
         let messages = message(receiver, "{{event_properties.${n}}}");

@@ -92,7 +92,7 @@ async fn each_zone_has_it_at_its_own_hour(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_still_to_come_can_be_kept_back() {
+async fn later_waves_can_be_cancelled() {
     let sending = start(Backend::Embedded, &[]).await;
     sending.import(&[("now", Some("Asia/Kathmandu")), ("later", Some("Asia/Karachi"))]).await;
     let (_, id) = sending.schedule_soon(in_kathmandu).await;

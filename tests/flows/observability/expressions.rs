@@ -139,7 +139,7 @@ pub fn matched(selector: &Selector) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_an_expression_names_is_found() {
+fn selectors_of_an_expression_are_found() {
     let text = r#"sum by (namespace, path) (rate(a_total{path="/c/{n}",x!~"}"}[5m] offset 1h))
         / on (namespace) group_left (version) max_over_time(max by (le) (b:c)[1h:1m]) > 14.4e3
         and vector(0) unless d or label_values(e, instance)"#;

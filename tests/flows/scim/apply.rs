@@ -17,12 +17,12 @@ use crate::support::{eventually, process};
 
 on_both_stores!(World =>
     applying_twice_changes_nothing_the_second_time,
-    what_the_file_drops_is_ended_by_prune_alone,
+    removed_declarations_end_only_with_prune,
     another_secret_is_a_rotation,
     the_networks_of_a_token_are_declared,
     names_changed_over_scim_are_set_back,
     the_file_can_follow_a_name_changed_over_scim,
-    what_was_made_otherwise_is_left_alone,
+    apply_keeps_users_and_tokens_created_elsewhere,
     workspaces_of_permissions_are_there,
     permission_sets_are_groups,
     the_commands_say_what_they_did,
@@ -156,7 +156,7 @@ async fn applying_twice_changes_nothing_the_second_time(world: World) {
     assert!(world.changes(&changed, PLAIN).await.is_empty());
 }
 
-async fn what_the_file_drops_is_ended_by_prune_alone(world: World) {
+async fn removed_declarations_end_only_with_prune(world: World) {
     world.apply(FILE, PLAIN).await.unwrap();
     let none = "company: Acme Inc.\n";
     let applied = world.apply(none, PLAIN).await.unwrap();
@@ -251,7 +251,7 @@ async fn the_file_can_follow_a_name_changed_over_scim(world: World) {
     );
 }
 
-async fn what_was_made_otherwise_is_left_alone(world: World) {
+async fn apply_keeps_users_and_tokens_created_elsewhere(world: World) {
     let cy = user("cy@acme.example");
     world.make(&cy).await;
     let mut tx = world.app.store.write().await.unwrap();

@@ -13,7 +13,7 @@ on_both_stores!(World =>
     permissions_of_groups_are_not_the_users_own,
     versions_count_memberships,
     members_are_users,
-    what_is_no_group_is_refused,
+    invalid_groups_are_rejected,
     changes_at_once_are_all_kept,
 );
 
@@ -182,7 +182,7 @@ async fn members_are_users(world: World) {
     assert_eq!(world.found(&by_group).await.0, 1);
 }
 
-async fn what_is_no_group_is_refused(world: World) {
+async fn invalid_groups_are_rejected(world: World) {
     for (body, scim_type) in [
         (json!({ "displayName": "x" }), "invalidSyntax"),
         (json!({ "schemas": [USER], "displayName": "x" }), "invalidSyntax"),

@@ -6,10 +6,10 @@ use super::*;
 
 on_both_stores!(World =>
     activity_stays_within_its_bytes,
-    what_is_more_than_a_transaction_holds_is_done_in_pieces,
+    batches_beyond_the_transaction_limit_are_split,
     a_gateway_whose_clock_is_ahead_makes_nothing_old,
     old_activity_goes_from_rows_that_nobody_writes,
-    what_counts_for_nobody_takes_no_place_among_the_products,
+    purchases_without_a_user_list_no_products,
     a_workspace_lists_so_many_products_and_no_more,
 );
 
@@ -34,7 +34,7 @@ async fn activity_stays_within_its_bytes(world: World) {
     assert!(names.len() < 10_000 && names.last() == Some(&format!("{:0>200}", 9_999).as_str()));
 }
 
-async fn what_is_more_than_a_transaction_holds_is_done_in_pieces(world: World) {
+async fn batches_beyond_the_transaction_limit_are_split(world: World) {
     let now = world.app.clock.now_ms();
     let half = async |objects: Vec<Value>| {
         let (one, other) = objects.split_at(objects.len() / 2);
@@ -119,7 +119,7 @@ async fn old_activity_goes_from_rows_that_nobody_writes(world: World) {
     }
 }
 
-async fn what_counts_for_nobody_takes_no_place_among_the_products(world: World) {
+async fn purchases_without_a_user_list_no_products(world: World) {
     let id = Generator::default().next_anywhere(world.app.clock.now_ms());
     let nobody = || json!({"user_alias": {"alias_name": "a", "alias_label": "crm"}});
     world

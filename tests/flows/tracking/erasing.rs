@@ -5,13 +5,13 @@ use longshore::users::find::FindError;
 use super::*;
 
 on_both_stores!(World =>
-    who_is_erased_while_it_goes_on_stays_erased,
-    who_is_erased_before_they_are_known_is_never_made,
-    who_was_erased_is_remembered_for_as_long_as_a_dead_letter,
+    users_erased_during_ingestion_stay_erased,
+    erasing_an_unknown_user_prevents_their_creation,
+    erasures_are_kept_while_dead_letters_remain,
     an_address_that_goes_to_nobody_makes_nobody_who_was_erased,
 );
 
-async fn who_is_erased_while_it_goes_on_stays_erased(world: World) {
+async fn users_erased_during_ingestion_stay_erased(world: World) {
     let users: Vec<String> = (0..30).map(|n| format!("user {n}")).collect();
     let taken_in = world.app.clock.now_ms();
     let object = |n: usize| {
@@ -60,7 +60,7 @@ async fn who_is_erased_while_it_goes_on_stays_erased(world: World) {
     assert_eq!(world.bought(&erased[1], "tea").await, 2);
 }
 
-async fn who_is_erased_before_they_are_known_is_never_made(world: World) {
+async fn erasing_an_unknown_user_prevents_their_creation(world: World) {
     let taken_in = world.app.clock.now_ms() - 1_000;
     for id in ["ann", "BOB@acme.example"] {
         let error = erase::erase(&world.app.store, &world.workspace, id).await.unwrap_err();
@@ -75,7 +75,7 @@ async fn who_is_erased_before_they_are_known_is_never_made(world: World) {
     assert_eq!(world.ids().await.len(), 2);
 }
 
-async fn who_was_erased_is_remembered_for_as_long_as_a_dead_letter(world: World) {
+async fn erasures_are_kept_while_dead_letters_remain(world: World) {
     let taken_in = world.app.clock.now_ms() - 1_000;
     let ann = by(json!({"external_id": "ann"}))("tea");
     let message = world.message(taken_in, &[ann]);
@@ -115,7 +115,7 @@ async fn an_address_that_goes_to_nobody_makes_nobody_who_was_erased(world: World
 
 /// The machine of whoever erases may have another time.
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_erased_is_so_by_the_databases_clock() {
+async fn erasures_use_the_database_clock() {
     let world = World::new(TestStore::postgres().await).await;
     world.execute("CREATE SCHEMA earlier").await;
     world

@@ -168,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_kept_reads_as_before_and_has_each_name_once(json in any_json()) {
+        fn deduplicated_json_reads_the_same_without_duplicates(json in any_json()) {
             let kept = last_wins(&json);
             prop_assert_eq!(repeated_name(&kept), None);
             let read = |json: &str| serde_json::from_str::<Value>(json).unwrap();

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_process_was_writing_is_swept() {
+    fn files_of_a_killed_process_are_swept() {
         let root = tempfile::tempdir().unwrap();
         let living = Scratch::make(root.path()).unwrap();
         let written = living.temporary();

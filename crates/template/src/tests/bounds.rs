@@ -163,7 +163,7 @@ fn output_is_bounded() {
 }
 
 #[test]
-fn what_filters_make_is_bounded() {
+fn filter_output_is_bounded() {
     let double = |filter: &str, times: usize| {
         let assign = format!("{{% assign a = a | {filter} %}}");
         format!("{{% assign a = 'abc,def,' %}}{}", assign.repeat(times))

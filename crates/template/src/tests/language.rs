@@ -42,7 +42,7 @@ fn fields_can_be_named_in_tags() {
 }
 
 #[test]
-fn what_is_absent_is_empty_at_every_level() {
+fn absent_values_render_as_empty_at_every_level() {
     check(&[
         ("[{{${last_name}}}]", "[]"),
         ("[{{custom_attribute.${nope}}}]", "[]"),
@@ -364,7 +364,7 @@ fn a_template_can_abort_the_message() {
 }
 
 #[test]
-fn what_does_not_parse_is_told_with_its_place() {
+fn parse_errors_name_their_position() {
     let cases = [
         ("{{ 'a", "line 1, column 4: the string is not closed"),
         ("ab {{ x", "line 1, column 4: `{{` is not closed"),

@@ -103,7 +103,7 @@ fn a_block_stands_for_its_source() {
 }
 
 #[test]
-fn what_is_wrong_in_a_block_says_where() {
+fn errors_in_blocks_name_their_position() {
     let blocks = blocks(&[
         ("open", "a\n {% if true %}"),
         ("field", "{{${frist_name}}}"),
@@ -254,7 +254,7 @@ fn an_answer_has_the_bounds_of_a_rendering() {
 }
 
 #[test]
-fn what_cannot_be_used_is_refused() {
+fn unusable_sources_are_rejected() {
     let none = BTreeMap::new();
     for source in [
         "{% catalog_items games 1 %}",

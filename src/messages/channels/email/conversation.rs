@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_at_fault_decides() {
+    fn the_step_and_code_determine_the_outcome() {
         for step in [Step::To, Step::Data, Step::Accept] {
             let reason = format!("550 no ({})", step.in_words());
             assert_eq!(outcome(step, 550), Outcome::Bounced(reason));

@@ -215,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_seen_is_the_text() {
+    fn plain_text_contains_the_visible_text() {
         for (html, text) in [
             ("", ""),
             ("Hello", "Hello"),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_escaped_is_seen_as_it_was() {
+    fn escaped_text_is_unescaped() {
         let text = "a & b < c > \"d\" &amp;";
         assert_eq!(text_of(&escaped(text)), text);
     }

@@ -47,7 +47,7 @@ fn messages() -> impl Strategy<Value = Map<String, Value>> {
 
 proptest! {
     #[test]
-    fn what_is_taken_is_taken_again(messages in messages()) {
+    fn accepted_content_is_accepted_again(messages in messages()) {
         let (content, kept, problems) = Content::read(&messages, Place::Send, &settings());
         prop_assert!(problems.iter().all(|problem| problem.path.starts_with("messages.")));
         let (again, same, none) = Content::read(&kept, Place::File, &settings());

@@ -2,10 +2,7 @@
 
 use super::*;
 
-on_both!(
-    of_a_message_only_the_parts_that_fail_are_buried,
-    what_is_too_much_together_is_done_in_pieces,
-);
+on_both!(of_a_message_only_the_parts_that_fail_are_buried, oversized_batches_are_split,);
 
 async fn of_a_message_only_the_parts_that_fail_are_buried(place: Place) {
     let installation = prepared(place).await;
@@ -45,7 +42,7 @@ async fn of_a_message_only_the_parts_that_fail_are_buried(place: Place) {
     log.close().await;
 }
 
-async fn what_is_too_much_together_is_done_in_pieces(place: Place) {
+async fn oversized_batches_are_split(place: Place) {
     let installation = prepared(place).await;
     let (store, log) = installation.open().await;
     let mut messages = tracked(0, 0, 20);
@@ -62,7 +59,7 @@ async fn what_is_too_much_together_is_done_in_pieces(place: Place) {
 
 /// As long as it lasts, a transaction that does more than a few things takes too long.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_takes_too_long_together_is_done_in_pieces() {
+async fn batches_that_time_out_are_split() {
     let installation = prepared(Place::kafka()).await;
     let (store, log) = installation.open().await;
     let slow = "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS

@@ -4,10 +4,7 @@ use longshore::topics;
 
 use super::*;
 
-on_both!(
-    what_comes_again_under_its_id_is_applied_once,
-    what_comes_again_under_the_id_of_a_dead_letter_is_passed_over,
-);
+on_both!(repeated_messages_are_applied_once, repeats_of_dead_letters_are_skipped,);
 
 /// Messages under ids of their own, from `first` on.
 pub fn under_ids(first: u128, messages: Vec<NewMessage>) -> Vec<NewMessage> {
@@ -20,7 +17,7 @@ pub fn doubled(messages: &[NewMessage]) -> Vec<NewMessage> {
     messages.iter().flat_map(|message| [message.clone(), message.clone()]).collect()
 }
 
-async fn what_comes_again_under_its_id_is_applied_once(place: Place) {
+async fn repeated_messages_are_applied_once(place: Place) {
     let installation = prepared(place).await;
     let (store, log) = installation.open().await;
     let config = &installation.place.config;
@@ -51,7 +48,7 @@ async fn what_comes_again_under_its_id_is_applied_once(place: Place) {
     log.close().await;
 }
 
-async fn what_comes_again_under_the_id_of_a_dead_letter_is_passed_over(place: Place) {
+async fn repeats_of_dead_letters_are_skipped(place: Place) {
     let installation = prepared(place).await;
     let (store, log) = installation.open().await;
     let mut messages = tracked(0, 0, 8);

@@ -3,12 +3,12 @@
 use super::*;
 
 on_both!(
-    what_an_operator_can_mend_is_waited_for_and_told,
-    who_must_be_alone_waits_for_nobody_that_is_stuck,
-    what_fails_for_now_waits_and_holds_up_no_other_partition,
+    database_errors_are_reported_and_retried,
+    isolated_messages_do_not_wait_for_stuck_partitions,
+    temporary_failures_block_only_their_partition,
 );
 
-async fn what_an_operator_can_mend_is_waited_for_and_told(place: Place) {
+async fn database_errors_are_reported_and_retried(place: Place) {
     let installation = prepared(place).await;
     let (store, log) = installation.open().await;
     let do_both = async |sqls: [&'static str; 2]| {
@@ -47,7 +47,7 @@ async fn what_an_operator_can_mend_is_waited_for_and_told(place: Place) {
     log.close().await;
 }
 
-async fn who_must_be_alone_waits_for_nobody_that_is_stuck(place: Place) {
+async fn isolated_messages_do_not_wait_for_stuck_partitions(place: Place) {
     let installation = prepared(place).await;
     let (store, log) = installation.open().await;
     log.append(vec![tracking(0, "fail")]).await.unwrap();
@@ -76,7 +76,7 @@ async fn who_must_be_alone_waits_for_nobody_that_is_stuck(place: Place) {
     log.close().await;
 }
 
-async fn what_fails_for_now_waits_and_holds_up_no_other_partition(place: Place) {
+async fn temporary_failures_block_only_their_partition(place: Place) {
     let installation = prepared(place).await;
     let (store, log) = installation.open().await;
     log.append(vec![tracking(0, "fail"), tracking(0, "behind")]).await.unwrap();

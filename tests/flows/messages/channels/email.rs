@@ -13,13 +13,13 @@ use crate::support::stores::{TestStore, on_sqlite};
 
 on_sqlite!(
     an_email_is_whole,
-    what_a_relay_does_decides,
+    relay_replies_determine_the_outcome,
     an_email_of_which_nothing_is_known_comes_again_as_the_same,
     a_password_is_not_sent_without_tls,
     connections_are_kept_bounded_and_let_go,
     a_connection_that_is_gone_costs_no_attempt,
     transactional_emails_wait_for_nobody_else,
-    what_cannot_be_an_email_is_not_sent,
+    invalid_emails_are_not_sent,
 );
 
 async fn an_email_is_whole(store: TestStore) {
@@ -81,7 +81,7 @@ enum Comes {
     Later,
 }
 
-async fn what_a_relay_does_decides(store: TestStore) {
+async fn relay_replies_determine_the_outcome(store: TestStore) {
     let mut world = World::new(store).await;
     let says = Does::Says;
     for (step, does, comes, words) in [
@@ -235,7 +235,7 @@ async fn transactional_emails_wait_for_nobody_else(store: TestStore) {
     }
 }
 
-async fn what_cannot_be_an_email_is_not_sent(store: TestStore) {
+async fn invalid_emails_are_not_sent(store: TestStore) {
     let mut world = World::new(store).await;
     let relay = Smtp::start(&[], []).await;
     world.by_relay(relay.url("", ""));

@@ -16,7 +16,7 @@ on_both_stores!(
     a_push_goes_to_the_devices_of_its_platform,
     a_text_goes_to_who_is_in_the_group,
     answers_decide,
-    what_a_provider_says_of_devices_is_heeded,
+    invalid_tokens_from_a_provider_are_removed,
     an_invalid_number_is_sent_nothing_more,
 );
 
@@ -187,7 +187,7 @@ async fn show(world: &World) -> Value {
     serde_json::from_str(&lines[0]).unwrap()
 }
 
-async fn what_a_provider_says_of_devices_is_heeded(store: TestStore) {
+async fn invalid_tokens_from_a_provider_are_removed(store: TestStore) {
     let receiver = Receiver::start([]).await;
     let world = world(store, &receiver).await;
     let (service_id, profile) = stored(&world).await;

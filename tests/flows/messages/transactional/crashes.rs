@@ -188,7 +188,7 @@ async fn workers_that_are_killed_lose_nothing() {
 /// The relay has an email, and its outcome cannot be committed at first: it is still stored, and
 /// not sent again.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_noted_at_first_is_not_sent_again() {
+async fn emails_are_not_resent_when_the_commit_fails() {
     let mut scene = failing(Backend::Fleet(1), "worker-1", "transactional::noted=stop").await;
     let dispatch = scene.sent(&to("ann", json!({}))).await;
     eventually("the worker stops", || async { scene.fleet.is_stopped("worker-1") }).await;

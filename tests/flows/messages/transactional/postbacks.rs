@@ -154,7 +154,7 @@ async fn states_are_told_in_their_order_though_the_receiver_fails(world: World) 
     world.close().await;
 }
 
-async fn what_comes_late_or_again_changes_nothing(world: World) {
+async fn late_and_repeated_reports_change_nothing(world: World) {
     let id = world.email().await;
     assert!(world.report(&id, (State::Bounced, Some("550 5.1.1")), NOW + 5).await);
     for late in [PROCESSED, DELIVERED, (State::Bounced, Some("again"))] {
@@ -187,7 +187,7 @@ async fn a_report_is_of_its_workspace_and_user(world: World) {
     world.close().await;
 }
 
-async fn what_is_kept_of_a_user_is_erased(world: World) {
+async fn erasing_a_user_deletes_their_emails_and_callbacks(world: World) {
     let (ann, bob) = (world.email().await, world.email().await);
     for id in [ann, bob] {
         let mut tx = world.app().store.write().await.unwrap();
@@ -213,7 +213,7 @@ async fn what_is_kept_of_a_user_is_erased(world: World) {
 
 on_both_stores! { World =>
     states_are_told_in_their_order_though_the_receiver_fails,
-    what_comes_late_or_again_changes_nothing,
+    late_and_repeated_reports_change_nothing,
     a_report_is_of_its_workspace_and_user,
-    what_is_kept_of_a_user_is_erased,
+    erasing_a_user_deletes_their_emails_and_callbacks,
 }
