@@ -58,7 +58,7 @@ mod tests {
     use crate::config::Config;
 
     #[tokio::test]
-    async fn one_more_is_turned_away() {
+    async fn a_full_queue_rejects_requests() {
         let directory = tempfile::tempdir().unwrap();
         let config = Config { data: directory.path().to_owned(), ..Config::default() };
         let queue = StoreQueue::new(Store::connect(&config.database_url(), 16).await.unwrap());

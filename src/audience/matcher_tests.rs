@@ -371,7 +371,7 @@ fn types_are_never_coerced() {
 }
 
 #[test]
-fn whoever_has_nothing_is_meant_by_what_is_negative() {
+fn negative_conditions_match_users_without_a_value() {
     for (comparison, value) in [
         ("not_equal", json!("a")),
         ("not_equal", json!(1)),
@@ -410,7 +410,7 @@ fn the_latest_use_of_any_app_counts() {
 }
 
 #[test]
-fn a_pattern_takes_its_time_with_no_text() {
+fn regexes_match_in_linear_time() {
     let long = |length: usize| json!({ "custom_attributes": { "x": "a".repeat(length) } });
     let tree = attribute("matches_regex", json!("(a|aa)+$"));
     assert!(holds(&tree, long(16 << 10), &[]));

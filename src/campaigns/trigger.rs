@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_purchase_is_recent_for_three_days_unless_the_campaign_says_otherwise() {
+    fn max_age_is_three_days_by_default() {
         const DAY: i64 = 86_400_000;
         for (max_age, ms) in [
             (Value::Null, 3 * DAY),

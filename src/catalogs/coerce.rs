@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn each_type_takes_what_it_should() {
+    fn each_type_accepts_its_values() {
         for (kind, json, expected) in [
             (Type::String, r#""a\u0041""#, Some(r#""a\u0041""#)),
             (Type::String, "1.10", Some(r#""1.10""#)),

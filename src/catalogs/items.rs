@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_taken_out_of_documents() {
+    fn fields_are_removed_from_documents() {
         let gone = ["b".to_owned()];
         assert_eq!(
             without(r#"{"a":1.10,"b":2}"#, &gone).unwrap().as_deref(),

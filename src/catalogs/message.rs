@@ -160,7 +160,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn partial_updates_come_to_what_a_plain_map_does(
+        fn partial_updates_match_a_plain_map(
             updates in prop::collection::vec(any_update(), 0..8),
         ) {
             let texts: Vec<String> = updates.iter().map(Value::to_string).collect();

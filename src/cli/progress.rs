@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rate_and_end_are_told_where_they_are_known() {
+    fn rate_and_remaining_time_are_shown_if_known() {
         let ten = Duration::from_secs(10);
         for (unit, done, total, wanted) in [
             (Unit::Users, 0, Some(5), "0 users of 5 users, 0 users a second"),

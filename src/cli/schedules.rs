@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_on_the_wall_names_no_zone_and_what_is_sent_is_told() {
+    fn local_times_show_no_zone() {
         let schedule = |timing| Schedule {
             id: Uuid::nil(),
             workspace_id: 1,

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_place_of_objects_is_said_beside_the_rest() {
+    fn invalid_object_urls_are_reported_with_other_problems() {
         for url in ["s3://", "gs://hidden", "azure://hidden", "s3://b?secret_access_key=hidden"] {
             let environment = [("LONGSHORE_OBJECTS_URL", url), ("LONGSHORE_WORKER__LEASE_MS", "1")];
             let text = problems(Mode::Standalone, &environment);

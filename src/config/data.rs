@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_data_directory_is_its_owners_alone() {
+    fn a_new_data_directory_is_private() {
         let directory = tempfile::tempdir().unwrap();
         let config = Config { data: directory.path().join("data"), ..Config::default() };
         config.secret_key().unwrap();

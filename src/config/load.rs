@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_goes_over_the_file_and_both_over_the_defaults() {
+    fn environment_overrides_file_and_defaults() {
         let config = load(
             "[worker]\nlease_ms = 1000\npoll_ms = 7\n",
             &[
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_of_librdkafka_come_from_the_environment() {
+    fn librdkafka_properties_are_read_from_the_environment() {
         let config = load(
             "[log.kafka]\n\"sasl.username\" = \"longshore\"\n\"client.id\" = \"a\"\n",
             &[
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn the_setting_that_was_meant_is_named() {
+    fn unknown_settings_suggest_the_nearest_name() {
         for (file, variable, meant) in [
             ("", "LONGSHORE_LISTNE", "LONGSHORE_LISTEN"),
             ("", "LONGSHORE_DATABSE_URL", "LONGSHORE_DATABASE_URL"),

@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_estimated_from_what_was_done() {
+    fn the_end_is_estimated_from_the_progress() {
         // 200 users took 10 seconds, so 800 take 40.
         assert_eq!(estimated_end(&running(), 1_010_000), Some(1_050_000));
         let nothing_yet = Progress { users_done: 0, ..running() };
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_comes_back_as_it_was() {
+    fn cursors_survive_a_round_trip() {
         let id = Uuid::new_v4();
         let job = Job {
             id,

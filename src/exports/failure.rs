@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_customer_is_told_what_they_can_mend() {
+    fn failures_tell_the_customer_the_next_step() {
         let failure = Failure::in_the_way("a/b.zip");
         assert!(failure.message.contains("a/b.zip") && failure.cause == Cause::OwnStorage);
         let failure = Failure::too_large(7);

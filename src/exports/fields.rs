@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_made_of_activity_needs_it() {
+    fn only_derived_fields_need_activity() {
         assert!(!parse(&["email", "custom_attributes", "apps"]).unwrap().needs_activity());
         for member in ["purchases", "custom_events", "total_revenue"] {
             assert!(parse(&["email", member]).unwrap().needs_activity(), "{member}");

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_user_is_in_the_file_or_told_as_broken() {
+    async fn every_user_is_written_or_reported_as_broken() {
         let memory = Memory::new(64 << 20);
         let mut pipeline = pipeline(memory.reserve(4 << 20).await, &CancellationToken::new());
         let mut lines = String::new();

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_tells_what_is_in_it() {
+    fn file_metadata_survives_a_round_trip() {
         let head = Head { size: 12, metadata: to_metadata(&result()) };
         assert_eq!(from_metadata(&head), Some(result()));
     }

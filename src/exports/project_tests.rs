@@ -70,7 +70,7 @@ fn project<S: AsRef<str>>(
 }
 
 #[test]
-fn stored_values_come_in_the_form_of_new_ones() {
+fn stored_times_are_normalized() {
     for (field, doc, line) in [
         ("created_at", r#"{"created_at":"2021-06-28T19:02:43+0200"}"#, "2021-06-28T17:02:43.000Z"),
         ("uninstalled_at", r#"{"uninstalled_at":"2021-06-28"}"#, "2021-06-28T00:00:00.000Z"),
@@ -316,7 +316,7 @@ fn values_stay_as_they_are_written() {
 }
 
 #[test]
-fn a_user_with_nothing_wanted_is_an_empty_object() {
+fn users_without_requested_fields_are_empty_objects() {
     let doc = r#"{"email":"","apps":[ ],"custom_attributes":{"a":1},"dob":null}"#;
     let fields = ["email", "apps", "dob", "phone", "purchases", "custom_attributes.b"];
     assert_eq!(project(&fields, doc, None).unwrap(), "{}");
@@ -332,7 +332,7 @@ fn custom_attributes_keep_empty_and_false_values() {
 }
 
 #[test]
-fn service_id_comes_from_the_document_or_else_from_the_row() {
+fn service_id_falls_back_to_the_row() {
     let fields = ["service_id", "email"];
     let doc = r#"{"service_id":"x","email":"e"}"#;
     assert_eq!(project(&fields, doc, None).unwrap(), doc);
@@ -392,7 +392,7 @@ fn revenue_is_converted_exactly() {
 }
 
 #[test]
-fn broken_users_are_told_without_what_is_stored() {
+fn broken_users_are_reported_without_their_data() {
     let fields = ["email", "custom_attributes.a", "purchases"];
     for doc in [
         "",

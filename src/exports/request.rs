@@ -212,7 +212,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
         #[test]
-        fn accepts_what_is_described(address in "https?://([a-zA-Z0-9._*@:-]|0x|[lL]ocalhost){1,12}(/[!-~]*)?") {
+        fn addresses_of_the_schema_are_accepted(address in "https?://([a-zA-Z0-9._*@:-]|0x|[lL]ocalhost){1,12}(/[!-~]*)?") {
             let is_literal = url::Url::parse(&address)
                 .is_ok_and(|url| matches!(url.host(), Some(url::Host::Ipv4(_))));
             if is_described(&address) && !is_literal && !address.to_lowercase().contains("xn--") {

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_is_what_follows_bearer() {
+    fn the_key_follows_bearer() {
         let key = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, value.parse().unwrap());

@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn types_of_json_are_taken() {
+    fn json_content_types_are_accepted() {
         let taken = |value| is_json_type(Some(&HeaderValue::from_static(value)));
         for yes in [
             "application/json",
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_short_body_of_a_stranger_has_the_first_bytes_reserved() {
+    async fn small_unauthenticated_bodies_reserve_their_first_bytes() {
         let memory = SharedMemory::eighths(512 << 10);
         let reading = Reading {
             memory: &memory,

@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_says_whether_it_takes_gzip() {
+    fn accept_encoding_decides_about_gzip() {
         let takes = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(value));

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn several_things_are_said_in_errors() {
+    async fn several_problems_are_listed_in_errors() {
         let errors = vec![json!({ "type": "a" }), json!({ "type": "b" })];
         let (response, body) = answer(ApiError::InvalidMany("m".into(), errors.clone())).await;
         assert_eq!(response.status(), 400);

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_waits_behind_one_that_has_its_share() {
+    async fn waiting_is_fair_between_holders() {
         let memory = SharedMemory::halves(4 * UNIT);
         let held = [(); 2].map(|()| memory.try_reserve(ONE, UNIT).unwrap());
         let wait = |holder| {

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slashes_that_say_nothing_are_left_out() {
+    fn redundant_slashes_are_removed() {
         for (given, tidy) in [
             ("/users/track/", Some("/users/track")),
             ("//users//track", Some("/users/track")),

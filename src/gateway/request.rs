@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_id_is_taken_over_and_any_other_replaced() {
+    fn valid_request_ids_are_kept_and_others_replaced() {
         let id = |value: &[u8]| {
             let mut headers = HeaderMap::new();
             headers.insert(X_REQUEST_ID, HeaderValue::from_bytes(value).unwrap());

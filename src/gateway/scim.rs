@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_of_scim_are_told_from_others() {
+    fn scim_paths_are_recognized() {
         for path in ["/scim/v2", "/scim/v2/", "/scim/v2/Users", "/scim/v2/x/y"] {
             assert!(is_scim(path), "{path}");
         }

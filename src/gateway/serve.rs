@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_taken_address_is_told_with_its_setting() {
+    async fn an_address_in_use_is_reported_with_its_setting() {
         let first = bind(SocketAddr::from(([127, 0, 0, 1], 0)), "LONGSHORE_LISTEN").await.unwrap();
         let address = first.local_addr().unwrap();
         let text = bind(address, "LONGSHORE_LISTEN").await.unwrap_err().to_string();

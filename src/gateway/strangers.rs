@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_those_that_have_most_is_closed() {
+    fn the_oldest_connection_of_the_largest_source_is_closed() {
         let places = Places::new(4, 3);
         let enter = |last: u8| {
             let close = CancellationToken::new();
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_in_parts_takes_a_place_until_it_is_there() {
+    fn a_partial_head_counts_until_it_is_complete() {
         let shares = shares();
         let connection = Connection::new(source(1), Close::default(), shares.clone());
         let taken = || (shares.strangers.taken.lock().count, shares.heads.taken.lock().count);

@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_reads_what_serde_json_reads(text in r#"[{}\[\]",:a0-9.e\\ -]{0,40}"#) {
+        fn parsing_agrees_with_serde_json(text in r#"[{}\[\]",:a0-9.e\\ -]{0,40}"#) {
             let expected = serde_json::from_str::<Map<String, Value>>(&text).ok();
             prop_assert_eq!(object(&text).ok(), expected);
         }

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_has_so_many_messages_appended_and_no_more() {
+    fn appends_by_a_token_are_limited() {
         let (appends, ann, ben) = (Appends::default(), (1, Uuid::now_v7()), (1, Uuid::now_v7()));
         let now = 1_700_000_000_000;
         for _ in 0..MOST_APPENDS {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_posted_so_often_and_no_more() {
+    fn requests_with_a_token_are_limited() {
         let (appends, ann, ben) = (Appends::default(), (1, Uuid::now_v7()), (1, Uuid::now_v7()));
         let now = 1_700_000_000_000;
         for _ in 0..MOST_POSTS {

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_says_whose_it_is_and_cannot_be_made() {
+    fn tokens_identify_their_user_and_cannot_be_forged() {
         let key = || SecretKey::generate();
         let (old, new) = (key(), key());
         let secrets = SecretKey::parse(&old, None).unwrap();

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_was_taken_can_be_called_however_long_it_became() {
+    fn accepted_addresses_stay_valid_after_encoding() {
         let config = config(&[]);
         let text = format!("https://example.com?{}", "é".repeat((LONGEST - 20) / 2));
         let url = check_address(&text, &config).unwrap();
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_only_to_what_may_be_reached() {
+    fn names_resolve_only_to_allowed_addresses() {
         let found = |addresses: &[&str]| {
             let list: Vec<SocketAddr> =
                 addresses.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 0)).collect();
@@ -433,7 +433,7 @@ mod tests {
         }
 
         #[test]
-        fn every_way_to_write_a_number_means_the_same(bits in any::<u32>()) {
+        fn every_notation_of_an_address_is_equivalent(bits in any::<u32>()) {
             let [a, b, c, d] = Ipv4Addr::from(bits).octets();
             let plain = check_address(&format!("http://{a}.{b}.{c}.{d}/"), &Config::default());
             for host in [

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_named_is_left_and_what_is_there_always() {
+    fn requested_and_required_attributes_are_returned() {
         assert_eq!(projected(&["x.y"], &[]), json!({ "schemas": ["s"], "id": "1" }));
         assert_eq!(
             projected(

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_is_gone_costs_lines_alone() {
+    fn a_closed_pipe_only_drops_lines() {
         let (reader, writer) = pipe().unwrap();
         drop(reader);
         let lines = started(writer);

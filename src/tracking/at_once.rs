@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alias_makes_nobody() {
+    fn an_alias_creates_no_user() {
         let alias = UserAlias { alias_name: "a".into(), alias_label: "l".into() };
         let text = check(7, &Identifier::UserAlias(alias), &Map::new(), 5).unwrap();
         assert!(text.contains(r#""update_only":true"#), "{text}");

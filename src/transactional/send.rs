@@ -450,7 +450,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outcomes_come_to_states() {
+    fn outcomes_map_to_states() {
         for (outcome, end) in [
             (Outcome::Sent, End::Step(State::Sent, None)),
             (Outcome::Unreachable("x".into()), End::aborted(NOT_EMAILABLE)),

@@ -619,7 +619,7 @@ mod tests {
         }
 
         #[test]
-        fn a_window_counts_what_lies_in_it(
+        fn windows_count_only_their_days(
             times in prop::collection::vec(1_600_000_000_000..1_620_000_000_000i64, 0..40),
             from in 0..300i64,
             days in 0..300i64,
@@ -660,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn old_days_are_forgotten_and_revenue_stays() {
+    fn old_days_are_pruned_and_revenue_stays() {
         let today = date(2024, 5, 1);
         let noon = |days_ago: i64| (day_number(today) - days_ago) * DAY_MS + DAY_MS / 2;
         let mut activity = Activity::default();

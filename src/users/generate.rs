@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn every_user_can_be_imported_and_comes_out_as_it_went_in() {
+    fn generated_users_survive_an_import() {
         let now = Users::new(7, AS_OF).end_ms;
         for line in lines(&mut Users::new(7, AS_OF), 0..2_000) {
             let record = Record::parse(&line, now, "USD").unwrap_or_else(|e| panic!("{e}: {line}"));

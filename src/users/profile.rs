@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_out_in_one_form() {
+    fn values_are_normalized() {
         for (field, json, kept) in [
             (Field::FirstName, r#""Zo\u00eb""#, r#""Zoë""#),
             (
@@ -444,7 +444,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_value_is_taken_or_refused_and_what_is_taken_is_taken_again(json in any_json()) {
+        fn accepted_values_are_accepted_again(json in any_json()) {
             for field in Field::ALL {
                 if let Ok(kept) = set(field, &json)
                     && !kept.is_empty()

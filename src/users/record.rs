@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_taken_whole() {
+    fn every_field_of_a_record_is_read() {
         let id = service_id::new(NOW - 5, 1, 77, 9);
         let record = parse(&format!(
             r#"{{"service_id":"{id}","external_id":"e","email":"Ann@Acme.example","x":1,
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_lines_say_what_is_wrong() {
+    fn invalid_lines_are_rejected_with_a_reason() {
         let future = service_id::new(NOW + 1, 0, 1, 0);
         let past = service_id::new(NOW, 0, 1, 0);
         let foreign = Uuid::from_u128(0x1234);

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn small_activity_is_taken_a_mebibyte_at_a_time() {
+    async fn small_activity_is_read_in_growing_batches() {
         let mut range = range(FIRST_ROWS);
         assert_eq!(take(&mut range, 1_000_000, 100).await, (1_000, 1_000));
         assert_eq!(take(&mut range, 1_000_000, 100).await, (2_000, 2_000));
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_activity_nothing_is_taken() {
+    async fn nothing_is_read_without_activity() {
         let mut range = range(0);
         assert_eq!(take(&mut range, 10, 100).await, (0, i64::MAX));
     }

@@ -77,14 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_are_called_what_the_command_line_calls_them() {
+    fn roles_have_the_names_of_the_command_line() {
         for role in Role::ALL {
             assert_eq!(role.to_possible_value().unwrap().get_name(), role.name());
         }
     }
 
     #[tokio::test]
-    async fn a_loop_that_panics_stops_the_others_and_is_told() {
+    async fn a_panicking_loop_is_reported_and_stops_the_others() {
         let (mut loops, shutdown) = (JoinSet::new(), CancellationToken::new());
         let other = shutdown.clone();
         spawn(&mut loops, async move { other.cancelled().await });

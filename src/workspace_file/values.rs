@@ -317,7 +317,7 @@ mod tests {
         }
 
         #[test]
-        fn every_rate_comes_back(rate in 1..i64::MAX) {
+        fn every_rate_survives_a_round_trip(rate in 1..i64::MAX) {
             let text = format!("{}.{:06}", rate / 1_000_000, rate % 1_000_000);
             prop_assert_eq!(millionths(&text), Ok(rate));
         }

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_says_how_to_connect() {
+    fn relay_urls_determine_host_port_and_tls() {
         for (text, host, port, tls) in [
             ("smtp://relay.acme.example", "relay.acme.example", 587, Tls::Opportunistic),
             ("smtp://127.0.0.1:2525", "127.0.0.1", 2525, Tls::Opportunistic),

@@ -28,18 +28,18 @@ use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(World =>
     a_catalog_is_declared_and_loaded_once,
-    an_edit_stays_until_the_file_says_something_else,
+    edits_stay_until_the_file_changes,
     removed_declarations_are_deleted_only_with_prune,
     a_file_with_bad_lines_changes_nothing,
     a_type_is_kept_while_there_are_items,
     edits_are_merged_in_their_order,
     edits_of_missing_items_are_recorded,
-    a_catalog_that_comes_back_is_another,
+    a_recreated_catalog_is_new,
     an_edit_of_a_former_catalog_is_applied_to_the_one_of_its_name,
     items_of_a_deleted_catalog_go_with_the_next_pass,
     edits_of_one_item_at_once_all_count,
     old_edit_outcomes_are_deleted,
-    definitions_count_while_the_store_is_away,
+    definitions_stay_usable_while_the_store_is_down,
 );
 
 struct World {
@@ -187,7 +187,7 @@ async fn a_catalog_is_declared_and_loaded_once(world: World) {
     }
 }
 
-async fn an_edit_stays_until_the_file_says_something_else(world: World) {
+async fn edits_stay_until_the_file_changes(world: World) {
     let catalog = world.restaurants(&["a", "b"]).await.catalog.id;
     let edit = json!([{ "id": "a", "values": { "City": "Nara", "Rating": 4.5 } }]);
     world.apply(&[world.message(catalog, &edit)]).await;
@@ -312,7 +312,7 @@ async fn edits_of_missing_items_are_recorded(world: World) {
     assert!(error.can_retry() && !error.is_too_much(), "{error}");
 }
 
-async fn a_catalog_that_comes_back_is_another(world: World) {
+async fn a_recreated_catalog_is_new(world: World) {
     let edit = json!([{ "id": "a", "values": { "City": "Nara" } }]);
     let before = world.restaurants(&["a"]).await.catalog.id;
     world.apply(&[world.message(before, &edit)]).await;
@@ -399,7 +399,7 @@ async fn old_edit_outcomes_are_deleted(world: World) {
     assert_eq!(world.records(catalog).await, []);
 }
 
-async fn definitions_count_while_the_store_is_away(world: World) {
+async fn definitions_stay_usable_while_the_store_is_down(world: World) {
     let (id, workspace) = (world.restaurants(&[]).await.catalog.id, world.workspace().await);
     let find = async |name: &'static str| known::find(&world.app, workspace, name).await.unwrap();
     assert_eq!(find("restaurants").await.unwrap().id, id);

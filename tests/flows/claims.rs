@@ -10,16 +10,16 @@ use uuid::Uuid;
 use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(
-    each_row_is_taken_once_by_many,
-    a_lost_lease_goes_to_another_and_the_late_one_is_refused,
-    one_of_a_row_that_is_gone_is_none_of_the_row_after_it,
+    concurrent_workers_claim_each_row_once,
+    an_expired_lease_is_reassigned,
+    claims_do_not_outlive_their_row,
     postponed_claims_are_given_again,
     delayed_claims_are_given_when_due_unless_withdrawn,
     a_small_job_does_not_wait_behind_a_large_one,
     no_job_has_more_than_its_share,
     released_claims_do_not_count_as_attempts,
     a_job_that_is_avoided_is_left_to_others,
-    a_look_that_finds_nothing_says_when_the_next_row_is_due,
+    an_empty_poll_reports_when_the_next_row_is_due,
 );
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ async fn finish(store: &Store, claim: &Claim) -> Result<(), ClaimError> {
     Ok(())
 }
 
-async fn each_row_is_taken_once_by_many(test: TestStore) {
+async fn concurrent_workers_claim_each_row_once(test: TestStore) {
     let store = &test.store;
     let job = Uuid::new_v4();
     offer(store, job, 100).await;
@@ -73,7 +73,7 @@ async fn each_row_is_taken_once_by_many(test: TestStore) {
     assert_eq!(items, (0..100).collect::<Vec<_>>());
 }
 
-async fn a_lost_lease_goes_to_another_and_the_late_one_is_refused(test: TestStore) {
+async fn an_expired_lease_is_reassigned(test: TestStore) {
     let store = &test.store;
     let job = Uuid::new_v4();
     offer(store, job, 1).await;
@@ -130,7 +130,7 @@ async fn postponed_claims_are_given_again(test: TestStore) {
     finish(store, &again).await.unwrap();
 }
 
-async fn one_of_a_row_that_is_gone_is_none_of_the_row_after_it(test: TestStore) {
+async fn claims_do_not_outlive_their_row(test: TestStore) {
     let store = &test.store;
     let job = Uuid::new_v4();
     offer(store, job, 1).await;
@@ -229,7 +229,7 @@ async fn a_job_whose_rows_are_locked_holds_up_no_other() {
     tx.commit().await.unwrap();
 }
 
-async fn a_look_that_finds_nothing_says_when_the_next_row_is_due(test: TestStore) {
+async fn an_empty_poll_reports_when_the_next_row_is_due(test: TestStore) {
     const HOUR: Duration = Duration::from_secs(60 * 60);
     let (store, job) = (&test.store, Uuid::new_v4());
     let look = || async {

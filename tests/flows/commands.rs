@@ -113,7 +113,7 @@ async fn an_installation_begins_with_apply_or_migrate() {
 
 /// Those that a former release left readable to others.
 #[tokio::test(flavor = "multi_thread")]
-async fn databases_become_their_owners_alone() {
+async fn databases_become_private() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let data = directory.path().join("longshore-data");
     longshore_in(directory.path(), &["migrate"]).await;
@@ -256,7 +256,7 @@ async fn variables_of_a_kubernetes_service_are_ignored_with_one_warning() {
 
 /// Settings, fields of the workspace file and options.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_misspelt_name_is_answered_with_the_one_that_was_meant() {
+async fn misspelt_names_are_answered_with_a_suggestion() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let in_directory = |arguments: &[&str], setting: Option<&str>| {
         let mut command = process::command(directory.path(), &Default::default());
@@ -303,7 +303,7 @@ async fn a_service_that_cannot_work_does_not_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_is_away_is_named() {
+async fn an_unreachable_service_is_named() {
     let arguments = ["export", "list", "--url", "http://127.0.0.1:1", "--key", "a key of nobody"];
     let error = text(&longshore(&arguments).await.stderr);
     for part in ["cannot reach http://127.0.0.1:1 ", "refused", "standalone", "--url"] {
@@ -312,7 +312,7 @@ async fn a_service_that_is_away_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn doctor_finds_what_is_well() {
+async fn doctor_reports_healthy_systems() {
     for backend in [Backend::Embedded, Backend::Fleet(1)] {
         let fleet = Fleet::start(backend, &[]).await;
         fleet.apply(&[WorkspaceFile::new("acme")]).await;
@@ -325,7 +325,7 @@ async fn doctor_finds_what_is_well() {
 
 /// As containers ask, which have no shell.
 #[tokio::test(flavor = "multi_thread")]
-async fn health_ends_with_what_the_process_says_of_itself() {
+async fn health_exits_with_the_readiness_of_the_process() {
     let mut fleet = Fleet::start(Backend::Embedded, &[]).await;
     let health = async |fleet: &Fleet| {
         let mut command = process::command(fleet.directory(), fleet.environment());
@@ -413,7 +413,7 @@ async fn a_broken_key_file_ends_with_the_status_of_settings() {
 
 /// As with `longshore doctor | head -1`.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_that_goes_ends_the_command() {
+async fn a_closed_pipe_ends_the_command() {
     let fleet = Fleet::prepare(Backend::Embedded, &[], |_| {}).await;
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);

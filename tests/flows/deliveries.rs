@@ -311,7 +311,7 @@ async fn a_slow_receiver_holds_up_no_other(store: TestStore) {
     world.close().await;
 }
 
-async fn an_unreachable_receiver_is_told_as_such(store: TestStore) {
+async fn unreachable_receivers_are_reported(store: TestStore) {
     let world = World::open(store).await;
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let id = world.enqueue(format!("http://{address}/hook?key=token-of-acme")).await;
@@ -371,7 +371,7 @@ on_sqlite!(
     private_addresses_are_not_called,
     a_name_may_lead_to_an_allowed_network,
     a_slow_receiver_holds_up_no_other,
-    an_unreachable_receiver_is_told_as_such,
+    unreachable_receivers_are_reported,
     a_late_worker_counts_for_nothing_and_a_stopped_one_hands_back,
 );
 

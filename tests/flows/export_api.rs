@@ -452,7 +452,7 @@ async fn downloads_are_for_the_allowed_addresses() {
 
 /// Words that may come to name calls are no `object_prefix`.
 #[tokio::test(flavor = "multi_thread")]
-async fn reserved_words_are_no_exports() {
+async fn reserved_names_are_not_exports() {
     let (fleet, api) = with_users(Backend::Embedded, WorkspaceFile::new("acme"), 0, &[]).await;
     for path in ["/users/export/segment", "/users/export/ids"] {
         for method in [Method::POST, Method::GET, Method::DELETE] {
@@ -468,7 +468,7 @@ async fn reserved_words_are_no_exports() {
 
 /// Each line has the wanted fields and nothing else.
 #[tokio::test(flavor = "multi_thread")]
-async fn only_wanted_fields_are_exported() {
+async fn only_requested_fields_are_exported() {
     let fleet = Fleet::start(Backend::Embedded, &[]).await;
     let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
     let records = people::crowd(400).await;

@@ -110,7 +110,7 @@ async fn a_killed_process_is_followed_by_another() {
 /// Of a fleet, one worker is killed in the middle of its parts and another is stopped: the
 /// third ends the export.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fleet_goes_on_without_the_workers_that_it_lost() {
+async fn a_fleet_continues_without_lost_workers() {
     let mut scene = Scene::new(Backend::Fleet(3), 20).await;
     let accepted = scene.half_done().await;
     scene.fleet.kill("worker-1");
@@ -142,7 +142,7 @@ async fn an_outage_of_the_storage_is_waited_out() {
 /// While a storage takes nothing the export's status says why, long before its last attempt, and so
 /// does `/readyz`, which stays 200: the rest continues. Once it takes files again, neither does.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storage_that_fails_is_told_at_once() {
+async fn failing_storage_is_reported_at_once() {
     let scene = Scene::new(Backend::Embedded, 1_000).await;
     scene.proxy.set(Way::Closed);
     let accepted = scene.api.export_all().await;
@@ -173,7 +173,7 @@ async fn a_storage_that_fails_is_told_at_once() {
 /// A worker that has never been able to write where exports are built is not ready, and says why.
 /// A gateway writes none, and needs none.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_tells_that_objects_cannot_be_written() {
+async fn a_worker_reports_unwritable_storage() {
     let place = Place::s3().await;
     let proxy = Proxy::to(place.endpoint()).await;
     let objects = place.at(&proxy.endpoint()).objects_url();
@@ -322,7 +322,7 @@ async fn broken_documents(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn broken_documents_alone() {
+async fn broken_documents_standalone() {
     broken_documents(Backend::Embedded).await;
 }
 

@@ -24,21 +24,21 @@ on_both_stores!(World =>
     many_planners_plan_once,
     without_users_only_the_finishing_is_left,
     one_of_the_last_parts_brings_the_finishing,
-    many_parts_are_counted_apart_and_together,
+    many_parts_are_counted_once,
     a_part_counts_once_and_for_its_last_claim,
-    a_cancelled_job_counts_nothing_more,
+    a_cancelled_job_counts_no_more_parts,
     cancelling_races_with_the_last_part,
-    a_group_past_the_limit_fails_with_what_to_do,
-    a_zip_past_the_limit_fails_with_what_to_do,
+    exports_over_the_user_limit_fail_with_advice,
+    exports_over_the_size_limit_fail_with_advice,
     an_export_without_its_broken_users_is_not_passed_off_as_whole,
     jobs_that_crash_their_workers_fail,
     a_lost_message_only_delays_the_planning,
     a_message_has_a_job_planned_at_once_and_once,
     a_message_leaves_a_planning_that_was_begun,
     jobs_of_the_release_before_are_planned,
-    planning_that_comes_to_no_end_fails_the_job,
+    planning_that_never_finishes_fails_the_job,
     a_planner_that_loses_fails_nothing,
-    the_latest_come_first_page_by_page,
+    exports_are_listed_newest_first_in_pages,
 );
 
 impl World {
@@ -220,7 +220,7 @@ async fn one_of_the_last_parts_brings_the_finishing(world: World) {
 }
 
 /// With own storage they are counted in several rows.
-async fn many_parts_are_counted_apart_and_together(world: World) {
+async fn many_parts_are_counted_once(world: World) {
     const PARTS: i64 = 131;
     let job = Job { storage_id: Some(Uuid::new_v4()), ..world.job() };
     world.insert(&job).await;
@@ -273,7 +273,7 @@ async fn a_part_counts_once_and_for_its_last_claim(world: World) {
     world.take(kinds::EXPORT_FINISH, &job, LEASE).await;
 }
 
-async fn a_cancelled_job_counts_nothing_more(world: World) {
+async fn a_cancelled_job_counts_no_more_parts(world: World) {
     let (job, claims) = world.running(2).await;
     let is_to_do =
         async |part| rows::part_to_do(&world.app.store, job.id, part).await.unwrap().is_some();
@@ -307,7 +307,7 @@ async fn cancelling_races_with_the_last_part(world: World) {
     }
 }
 
-async fn a_group_past_the_limit_fails_with_what_to_do(world: World) {
+async fn exports_over_the_user_limit_fail_with_advice(world: World) {
     world.limit("export_users_limit", 3).await;
     world.add_users(4).await;
     let job = world.queued().await;
@@ -327,7 +327,7 @@ async fn a_group_past_the_limit_fails_with_what_to_do(world: World) {
     world.assert_ended(&own, State::Cancelled).await;
 }
 
-async fn a_zip_past_the_limit_fails_with_what_to_do(world: World) {
+async fn exports_over_the_size_limit_fail_with_advice(world: World) {
     world.limit("export_bytes_limit", 200).await;
     let (job, claims) = world.running(3).await;
     assert!(!world.part_done(&claims[0], &result()).await.unwrap());
@@ -471,7 +471,7 @@ async fn jobs_of_the_release_before_are_planned(world: World) {
 }
 
 /// Planning that ends its workers each time is not begun for ever.
-async fn planning_that_comes_to_no_end_fails_the_job(world: World) {
+async fn planning_that_never_finishes_fails_the_job(world: World) {
     let job = world.queued().await;
     let claim = world.take_plan(&job, LEASE).await;
     state::give_up(&world.app, &claim, None).await.unwrap();
@@ -488,7 +488,7 @@ async fn a_planner_that_loses_fails_nothing(world: World) {
     assert!(world.cancel(&job).await);
 }
 
-async fn the_latest_come_first_page_by_page(world: World) {
+async fn exports_are_listed_newest_first_in_pages(world: World) {
     let mut wanted = Vec::new();
     for n in 0..5 {
         // Two of them at the same moment.

@@ -264,7 +264,7 @@ async fn a_file_has_five_thousand_users() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "scripts/test --all"]
-async fn alone_with_a_hundred_thousand_behind_a_url() {
+async fn standalone_with_a_hundred_thousand_behind_a_url() {
     suite(Backend::Embedded, Destination::UrlOnFiles, PER_FILE, &[100_000]).await;
 }
 
@@ -402,7 +402,7 @@ async fn while_users_change(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_change_while_alone_exports() {
+async fn users_change_while_standalone_exports() {
     while_users_change(Backend::Embedded).await;
 }
 
@@ -413,7 +413,7 @@ async fn users_change_while_a_fleet_exports() {
 
 /// Azure where its switch is on, else S3 where it is configured, else `url`.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_switch_says_where_exports_go() {
+async fn the_switch_sets_the_destination_of_exports() {
     let _seat = seat().await;
     let (s3, azure) = (Place::s3().await, Place::azure().await);
     let fleet = Fleet::start(Backend::Embedded, &[]).await;

@@ -193,7 +193,7 @@ async fn message(response: Response) -> String {
     body["message"].as_str().expect("an error body has a message").to_owned()
 }
 
-async fn checks_come_in_their_order(store: TestStore) {
+async fn checks_have_a_fixed_order(store: TestStore) {
     let world = World::open(store, |_| {}).await;
     let large = || "x".repeat(LIMIT + 1);
     // Each request is wrong in every way that is looked at later.
@@ -325,7 +325,7 @@ async fn a_forwarded_address_counts_behind_a_trusted_proxy(store: TestStore) {
     world.close().await;
 }
 
-async fn request_ids_are_taken_over_and_echoed(store: TestStore) {
+async fn valid_request_ids_are_echoed(store: TestStore) {
     let world = World::open(store, |_| {}).await;
     let good = world.call(Method::GET, "/nowhere").header("x-request-id", "mine-1");
     assert_eq!(good.send().await.unwrap().headers()["x-request-id"], "mine-1");
@@ -338,7 +338,7 @@ async fn request_ids_are_taken_over_and_echoed(store: TestStore) {
     world.close().await;
 }
 
-async fn failures_say_nothing_internal(store: TestStore) {
+async fn errors_reveal_no_internals(store: TestStore) {
     let world = World::open(store, |_| {}).await;
     for (how, status) in [("panic", 500), ("internal", 500), ("unavailable", 503)] {
         let response = world.call(Method::GET, &format!("/fail/{how}")).send().await.unwrap();
@@ -400,15 +400,15 @@ async fn calls_under_way_are_answered_before_the_end(store: TestStore) {
     assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
 }
 
-async fn the_operations_listener_of_calls_tells_how_things_are(store: TestStore) {
-    tells_how_things_are(store, Process::gateway()).await;
+async fn the_operations_listener_reports_a_gateways_health(store: TestStore) {
+    reports_its_health(store, Process::gateway()).await;
 }
 
-async fn the_operations_listener_of_work_tells_how_things_are(store: TestStore) {
-    tells_how_things_are(store, Process::worker(&Role::ALL)).await;
+async fn the_operations_listener_reports_a_workers_health(store: TestStore) {
+    reports_its_health(store, Process::worker(&Role::ALL)).await;
 }
 
-async fn tells_how_things_are(store: TestStore, process: Process) {
+async fn reports_its_health(store: TestStore, process: Process) {
     let installation = Installation::open(store, WORKSPACE, |_| {}).await;
     let metrics = telemetry::metrics::recorder::install().unwrap();
     let listener = gateway::bind(SocketAddr::from(([127, 0, 0, 1], 0)), "x").await.unwrap();
@@ -445,24 +445,24 @@ async fn tells_how_things_are(store: TestStore, process: Process) {
 }
 
 on_sqlite!(
-    checks_come_in_their_order,
+    checks_have_a_fixed_order,
     a_body_without_a_declared_size_is_limited_as_well,
     a_body_that_finds_no_room_is_refused_until_there_is_some,
     one_workspace_leaves_room_for_bodies_of_others,
     a_forwarded_address_counts_behind_a_trusted_proxy,
-    request_ids_are_taken_over_and_echoed,
-    failures_say_nothing_internal,
+    valid_request_ids_are_echoed,
+    errors_reveal_no_internals,
     a_client_that_hangs_up_does_not_stop_its_handler,
     slow_clients_are_let_go,
     calls_under_way_are_answered_before_the_end,
-    the_operations_listener_of_calls_tells_how_things_are,
-    the_operations_listener_of_work_tells_how_things_are,
+    the_operations_listener_reports_a_gateways_health,
+    the_operations_listener_reports_a_workers_health,
 );
 
 // What the database has a part in.
 on_postgres!(
-    checks_come_in_their_order,
+    checks_have_a_fixed_order,
     a_client_that_hangs_up_does_not_stop_its_handler,
-    the_operations_listener_of_calls_tells_how_things_are,
-    the_operations_listener_of_work_tells_how_things_are,
+    the_operations_listener_reports_a_gateways_health,
+    the_operations_listener_reports_a_workers_health,
 );

@@ -154,9 +154,9 @@ on_both_stores!(
     the_first_answer_is_given_again,
     keys_of_others_are_others,
     a_key_holds_for_a_day,
-    one_that_ended_is_taken_over_when_its_lease_is_up,
+    abandoned_requests_are_retried_after_their_lease,
     a_request_that_lost_its_lease_appends_nothing,
-    without_the_log_a_claim_is_taken_over_at_once,
+    failed_appends_release_their_claim_at_once,
     claims_of_another_version_are_not_taken_over,
     of_many_at_once_one_does_it,
 );
@@ -219,7 +219,7 @@ async fn a_key_holds_for_a_day(world: World) {
 /// As a gateway leaves it that ended before it kept its response.
 const UNANSWERED: &str = "UPDATE idempotency_claims SET status = NULL, answer = NULL";
 
-async fn one_that_ended_is_taken_over_when_its_lease_is_up(world: World) {
+async fn abandoned_requests_are_retried_after_their_lease(world: World) {
     let (app, body) = (world.app(), json!({ "n": 1 }));
     call(app, Some(key("k")), &body).await;
     world.execute(UNANSWERED).await;
@@ -281,7 +281,7 @@ async fn a_request_that_lost_its_lease_appends_nothing(world: World) {
     assert_eq!(call(app, Some(key("k")), &body).await, accepted(&body));
 }
 
-async fn without_the_log_a_claim_is_taken_over_at_once(world: World) {
+async fn failed_appends_release_their_claim_at_once(world: World) {
     let (cut, body) = (world.another().await, json!({ "n": 1 }));
     cut.log.close().await;
     for _ in 0..2 {

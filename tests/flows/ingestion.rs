@@ -122,7 +122,7 @@ async fn a_request_with_everything(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_with_everything_alone() {
+async fn a_request_with_everything_standalone() {
     a_request_with_everything(Backend::Embedded).await;
 }
 
@@ -157,7 +157,7 @@ async fn an_export_shows_all_that_was_applied(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_export_shows_all_that_was_applied_alone() {
+async fn an_export_shows_all_that_was_applied_standalone() {
     an_export_shows_all_that_was_applied(Backend::Embedded).await;
 }
 
@@ -202,7 +202,7 @@ async fn a_poisonous_message(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_poisonous_message_alone() {
+async fn a_poisonous_message_standalone() {
     a_poisonous_message(Backend::Embedded).await;
 }
 

@@ -68,7 +68,7 @@ impl Drop for Standalone {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pipe_that_nobody_reads_stops_nothing() {
+async fn an_unread_pipe_does_not_block_the_process() {
     let mut standalone = Standalone::start("trace").await;
     eventually("lines are dropped", || async {
         assert_eq!(standalone.call().await, 401);

@@ -21,8 +21,8 @@ use crate::support::export_world::{self, LEASE};
 use crate::support::stores::{TestStore, on_both_stores, on_pool, on_postgres};
 
 on_both_stores!(World =>
-    users_who_come_after_the_plan_are_in_no_file,
-    members_stay_members_whatever_is_written_of_them,
+    users_created_after_the_plan_are_not_exported,
+    planned_users_stay_in_the_export_when_changed,
     users_of_before_marks_are_members,
 );
 
@@ -128,7 +128,7 @@ fn names(kind: &str, count: usize) -> impl Iterator<Item = String> {
 }
 
 /// Ids of users who are tracked are of the time of their receipt.
-async fn users_who_come_after_the_plan_are_in_no_file(world: World) {
+async fn users_created_after_the_plan_are_not_exported(world: World) {
     world.import(names("known", 12)).await;
     let waiting = world.tracked(names("tracked", 300));
     world.import(names("imported", 1)).await;
@@ -143,7 +143,7 @@ async fn users_who_come_after_the_plan_are_in_no_file(world: World) {
     world.holds(&job, all.chain(names("late", 20))).await;
 }
 
-async fn members_stay_members_whatever_is_written_of_them(world: World) {
+async fn planned_users_stay_in_the_export_when_changed(world: World) {
     world.import(names("known", 12)).await;
     let job = world.planned().await;
     world.import(names("known", 6)).await;
@@ -177,8 +177,8 @@ mod at_once {
     // SQLite has one writer.
     on_postgres!(World =>
         users_of_a_transaction_that_ends_after_the_plan_are_in_no_file,
-        a_server_that_comes_back_is_newer_than_the_one_between,
-        a_database_of_another_server_loses_and_gains_nobody,
+        a_returning_server_is_newer_than_its_replacement,
+        exports_are_exact_after_a_restore,
         a_program_of_before_marks_users_too,
     );
 
@@ -193,7 +193,7 @@ mod at_once {
     }
 
     /// A restore to a server that has seen fewer transactions, or more.
-    async fn a_database_of_another_server_loses_and_gains_nobody(world: World) {
+    async fn exports_are_exact_after_a_restore(world: World) {
         for moved in [
             "UPDATE users SET created_in = created_in + 1000000000",
             "UPDATE users SET created_in = created_in % 281474976710656 / 2",
@@ -214,7 +214,7 @@ mod at_once {
         }
     }
 
-    async fn a_server_that_comes_back_is_newer_than_the_one_between(world: World) {
+    async fn a_returning_server_is_newer_than_its_replacement(world: World) {
         world.import(names("known", 3)).await;
         world
             .sql("INSERT INTO server_starts SELECT max(number) + 1, 'another' FROM server_starts")
@@ -237,7 +237,7 @@ mod at_once {
 /// Ingestion is stopped while users are tracked and an export is planned.
 #[cfg(debug_assertions)]
 #[tokio::test(flavor = "multi_thread")]
-async fn users_who_wait_in_the_log_are_in_no_file() {
+async fn users_still_in_the_log_are_not_exported() {
     use crate::support::fleet::{Backend, Fleet};
     use crate::support::{WorkspaceFile, checker, eventually, people, stores};
 

@@ -291,7 +291,7 @@ fn are_declared(text: &str) {
 }
 
 /// From the first call to the last callback, as a gateway without workers sees it first.
-async fn a_fleet_tells_what_there_is_to_do(backend: Backend) {
+async fn open_work_is_reported(backend: Backend) {
     let receiver = Receiver::start([]).await;
     let callbacks = Proxy::to(&receiver.url("/")).await;
     callbacks.set(Way::Refused);
@@ -340,8 +340,8 @@ async fn a_fleet_tells_what_there_is_to_do(backend: Backend) {
     scene.tells("longshore_dead_letters{topic=\"exports\"}", 1.0).await;
 
     schedules_count_once(&scene, &api).await;
-    taken_over_is_told(&scene).await;
-    each_process_tells_of_itself(&scene).await;
+    expired_claims_are_reported(&scene).await;
+    each_process_reports_its_metrics(&scene).await;
 
     // All is fixed.
     callbacks.set(Way::Open);
@@ -380,7 +380,7 @@ async fn schedules_count_once(scene: &Scene, api: &crate::support::Api) {
 }
 
 /// The worker that held a row is gone.
-async fn taken_over_is_told(scene: &Scene) {
+async fn expired_claims_are_reported(scene: &Scene) {
     const LOSE: &str =
         "UPDATE claims SET owner = '00000000-0000-0000-0000-000000000001', due_at = 0
                         WHERE kind = 'activity_sweep' AND item = 7";
@@ -394,7 +394,7 @@ async fn taken_over_is_told(scene: &Scene) {
     .await;
 }
 
-async fn each_process_tells_of_itself(scene: &Scene) {
+async fn each_process_reports_its_metrics(scene: &Scene) {
     let is_alone = scene.gateway == scene.worker;
     let (gateway, worker) = (scene.shows(scene.gateway).await, scene.shows(scene.worker).await);
     let mut roles: BTreeSet<String> =
@@ -445,17 +445,17 @@ async fn each_process_tells_of_itself(scene: &Scene) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_process_tells_what_there_is_to_do() {
-    a_fleet_tells_what_there_is_to_do(Backend::Embedded).await;
+async fn one_process_reports_open_work() {
+    open_work_is_reported(Backend::Embedded).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_processes_tell_what_there_is_to_do() {
-    a_fleet_tells_what_there_is_to_do(Backend::Fleet(0)).await;
+async fn several_processes_report_open_work() {
+    open_work_is_reported(Backend::Fleet(0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_database_nothing_is_told_of_the_fleet() {
+async fn fleet_metrics_need_the_database() {
     let database = Proxy::to(&servers::variable("LONGSHORE_TEST_POSTGRES")).await;
     let settings = [
         ("LONGSHORE_OPS__WATCH_SECONDS", "1".to_owned()),

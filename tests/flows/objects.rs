@@ -442,7 +442,7 @@ async fn replaced_objects_are_not_copied(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_is_of_what_was_looked_at() {
+async fn copies_are_of_the_inspected_object() {
     for backend in [Backend::files().await, Backend::s3().await, Backend::azure().await] {
         replaced_objects_are_not_copied(backend).await;
     }
@@ -506,7 +506,7 @@ async fn assert_refused(objects: &Objects, words: &str, secret: &str) {
 }
 
 #[tokio::test]
-async fn s3_says_what_is_wrong_with_a_declaration() {
+async fn s3_reports_invalid_settings() {
     servers::install_tls();
     let (good, _bucket) = servers::new_bucket().await;
     let secret = good.secret_access_key.clone().unwrap();
@@ -521,7 +521,7 @@ async fn s3_says_what_is_wrong_with_a_declaration() {
 }
 
 #[tokio::test]
-async fn azure_says_what_is_wrong_with_a_declaration() {
+async fn azure_reports_invalid_settings() {
     servers::install_tls();
     let (good, _container) = servers::new_container().await;
     let secret = good.access_key.clone().unwrap();
@@ -629,7 +629,7 @@ async fn a_success_that_is_garbled_or_holds_an_error_may_pass() {
 }
 
 #[tokio::test]
-async fn a_key_that_may_only_write_is_told_what_goes_without() {
+async fn write_only_keys_are_reported_with_their_limits() {
     let trick = |method: &Method, query: &str| {
         let writes = method == Method::PUT && !query.contains("x-id=CopyObject");
         (!writes).then_some(Trick::Answer(403, "<Error><Code>AccessDenied</Code></Error>"))

@@ -159,12 +159,12 @@ async fn a_fleet_exposes_the_metrics_of_dashboards_and_alerts() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    only_what_was_done_on_purpose_fires(&prometheus).await;
+    only_expected_alerts_fire(&prometheus).await;
     world.close().await;
 }
 
 /// A fleet that starts and works wakes nobody.
-async fn only_what_was_done_on_purpose_fires(prometheus: &Prometheus) {
+async fn only_expected_alerts_fire(prometheus: &Prometheus) {
     let mut names = BTreeSet::new();
     for alert in prometheus.query(r#"ALERTS{alertstate="firing"}"#).await.expect("alerts") {
         names.insert(alert["metric"]["alertname"].as_str().expect("a name").to_owned());

@@ -210,7 +210,7 @@ fn every_example_is_of_its_schema() {
 
 /// Bodies of requests, and whether the schema must accept them.
 #[test]
-fn schemas_say_what_bodies_may_be() {
+fn schemas_match_the_accepted_bodies() {
     let past = "2020-01-01T00:00:00Z";
     let purchase = |change: Value| {
         let mut purchase = json!({

@@ -21,7 +21,7 @@ use crate::support::stores::{TestStore, on_both_stores};
 on_both_stores!(
     every_user_is_in_a_file_once,
     users_that_are_deleted_or_broken,
-    work_that_is_stopped_late_or_not_wanted,
+    stopped_late_and_cancelled_work_is_discarded,
 );
 
 /// A running export in parts of five users, without own storage.
@@ -124,7 +124,7 @@ async fn users_that_are_deleted_or_broken(test: TestStore) {
     assert_eq!(told.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [broken]);
 }
 
-async fn work_that_is_stopped_late_or_not_wanted(test: TestStore) {
+async fn stopped_late_and_cancelled_work_is_discarded(test: TestStore) {
     let world = World::new(test, 10).await;
     let claims = world.take().await;
     let stop = CancellationToken::new();
@@ -153,7 +153,7 @@ async fn work_that_is_stopped_late_or_not_wanted(test: TestStore) {
 
 /// In own storage all attempts at a part share a name.
 #[tokio::test]
-async fn a_file_is_written_once_and_taken_over() {
+async fn files_are_written_once_and_reused() {
     let test = TestStore::sqlite().await;
     let app = App::open(test.config.clone()).await.unwrap();
     let folder = paths::own_folder(Uuid::new_v4(), app.clock.today(), "prefix");

@@ -13,7 +13,7 @@ use crate::support::stores::{TestStore, on_both_stores, on_pool};
 on_both_stores!(World =>
     a_schedule_can_be_seen_at_once_and_deleted,
     invalid_schedules_are_rejected,
-    a_time_on_the_wall_is_taken_until_it_is_past_everywhere,
+    local_times_are_accepted_until_past_everywhere,
     unknown_schedules_cannot_be_deleted,
     a_call_under_a_key_is_done_once,
     schedules_go_with_their_canvas,
@@ -186,7 +186,7 @@ async fn invalid_schedules_are_rejected(world: World) {
     assert_eq!(world.listed().await.len(), 2);
 }
 
-async fn a_time_on_the_wall_is_taken_until_it_is_past_everywhere(world: World) {
+async fn local_times_are_accepted_until_past_everywhere(world: World) {
     let at = |time: &str, switch: &str| body(json!({ "schedule": { "time": time, switch: true } }));
     for switch in ["in_local_time", "at_optimal_time"] {
         // It is noon in UTC, and midnight in the last zone.

@@ -34,13 +34,13 @@ use crate::support::stores::{TestStore, on_both_stores, on_pool, on_postgres};
 on_both_stores!(World =>
     the_lookup_of_the_contract,
     users_are_made_read_replaced_and_deleted,
-    a_name_is_one_users_whatever_its_case,
+    user_names_are_unique_ignoring_case,
     of_two_that_make_the_same_user_one_does,
-    filters_find_whom_they_mean,
+    filters_find_the_matching_users,
     hostile_filters_are_refused,
-    users_come_in_pages,
+    users_are_listed_in_pages,
     a_search_is_a_list_by_post,
-    a_patch_changes_what_it_names,
+    a_patch_changes_only_its_paths,
     permissions_name_app_groups_that_there_are,
     invalid_users_are_rejected,
     versions_guard_against_lost_changes,
@@ -49,7 +49,7 @@ on_both_stores!(World =>
     every_error_is_one_of_the_protocol,
     calls_of_users_are_counted_together,
     a_revoked_token_ends,
-    a_token_is_taken_from_its_networks_alone,
+    tokens_are_accepted_only_from_their_networks,
     capabilities_are_published,
     a_token_can_waive_the_origin,
 );
@@ -306,7 +306,7 @@ async fn users_are_made_read_replaced_and_deleted(world: World) {
     refused(&world.get(&format!("{USERS}/no-uuid")).await, 404, None);
 }
 
-async fn a_name_is_one_users_whatever_its_case(world: World) {
+async fn user_names_are_unique_ignoring_case(world: World) {
     let ann = world.create("ann@acme.example").await;
     let bo = world.create("bÖ@acme.example").await;
     for taken in ["ann@acme.example", "ANN@Acme.Example", "bö@acme.example"] {
@@ -334,7 +334,7 @@ async fn of_two_that_make_the_same_user_one_does(world: World) {
     assert_eq!(world.found("userName co \"@\"").await.0, 1);
 }
 
-async fn filters_find_whom_they_mean(world: World) {
+async fn filters_find_the_matching_users(world: World) {
     for name in ["ann@acme.example", "Anton@other.example", "bo_b@acme.example", "b%@x", "q\"\\@x"]
     {
         world.create(name).await;
@@ -404,7 +404,7 @@ async fn hostile_filters_are_refused(world: World) {
     assert_eq!(world.found("userName sw \"a\"").await.0, 1);
 }
 
-async fn users_come_in_pages(world: World) {
+async fn users_are_listed_in_pages(world: World) {
     let mut made = Vec::new();
     for number in 0..105 {
         let name = format!("u{number}@acme.example");
@@ -486,7 +486,7 @@ async fn a_search_is_a_list_by_post(world: World) {
     assert_eq!(search("/scim/v2/.search", "k").await.body["totalResults"], 3);
 }
 
-async fn a_patch_changes_what_it_names(world: World) {
+async fn a_patch_changes_only_its_paths(world: World) {
     let made = world.send(Method::POST, USERS, &ann()).await.body;
     let id = &made["id"];
     let patched = world
@@ -810,7 +810,7 @@ async fn a_revoked_token_ends(world: World) {
     assert_eq!(world.get(USERS).await.status, 200, "other tokens go on");
 }
 
-async fn a_token_is_taken_from_its_networks_alone(world: World) {
+async fn tokens_are_accepted_only_from_their_networks(world: World) {
     let networks = ["198.51.100.0/24".parse().unwrap()];
     let token = world.make_token("remote", &networks).await.unwrap();
     let call = |path: &str, sender: Option<&'static str>| {

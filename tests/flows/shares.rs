@@ -22,7 +22,7 @@ use crate::support::stores::{TestStore, on_both_stores};
 on_both_stores!(
     each_row_ends_as_its_work_does,
     work_for_a_newer_worker_is_asked_for_now_and_then,
-    one_job_does_not_take_a_workers_places_from_another,
+    one_job_does_not_starve_another,
 );
 
 #[derive(Debug, thiserror::Error)]
@@ -183,7 +183,7 @@ impl Handler for Stalled {
     }
 }
 
-async fn one_job_does_not_take_a_workers_places_from_another(test: TestStore) {
+async fn one_job_does_not_starve_another(test: TestStore) {
     const SHARE: usize = 4;
     let (store, slow, quick) = (test.store.clone(), Uuid::new_v4(), Uuid::new_v4());
     let work = Arc::new(Stalled {

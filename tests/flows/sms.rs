@@ -9,8 +9,8 @@ use crate::support::installation::Installation;
 use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(World =>
-    numbers_are_listed_and_taken_off_by_the_api,
-    a_request_with_a_bad_number_takes_nothing_off,
+    numbers_are_listed_and_removed_by_the_api,
+    a_request_with_a_bad_number_removes_nothing,
     a_list_longer_than_a_page_is_whole,
 );
 
@@ -56,7 +56,7 @@ fn printed(output: &std::process::Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
-async fn numbers_are_listed_and_taken_off_by_the_api(world: World) {
+async fn numbers_are_listed_and_removed_by_the_api(world: World) {
     let output = world.add("acme", "+15550101\n15550100\n\nabc\n+15550102\n").await;
     assert!(!output.status.success());
     let error = String::from_utf8_lossy(&output.stderr);
@@ -91,7 +91,7 @@ async fn numbers_are_listed_and_taken_off_by_the_api(world: World) {
     assert_eq!(world.place.run(&arguments).await.status.code(), Some(2));
 }
 
-async fn a_request_with_a_bad_number_takes_nothing_off(world: World) {
+async fn a_request_with_a_bad_number_removes_nothing(world: World) {
     world.add("acme", "+15550100\n").await;
     for (numbers, named) in [
         (json!(["+15550100", "555"]), "phone_numbers[1]: \"555\" is not a valid phone number"),

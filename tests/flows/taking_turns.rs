@@ -191,7 +191,7 @@ async fn ingestion_finds_renamed_and_merged_users() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_erasure_takes_nobody_who_was_renamed_before() {
+async fn an_erasure_keeps_users_renamed_before() {
     let scene = Scene::new().await;
     scene.fleet.import("acme", &[json!({ "external_id": "ann" }).to_string()]).await;
     let renamed = json!({ "service_id": scene.service_id("ann").await, "external_id": "anna" });

@@ -130,7 +130,7 @@ async fn accepted_requests_are_durable(backend: Backend, gateway: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_come_in_their_order_and_are_counted() {
+async fn rejections_have_their_order_and_are_counted() {
     let fleet = Fleet::start(Backend::Embedded, &[]).await;
     let workspace = WorkspaceFile::new("acme");
     let reader = format!("reader-{}", servers::new_name());

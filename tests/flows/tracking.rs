@@ -29,13 +29,13 @@ use crate::support::eventually;
 use crate::support::stores::{TestStore, on_both_stores, on_pool};
 
 on_both_stores!(World =>
-    every_identifier_means_whom_it_should,
-    an_email_means_who_was_written_last_of_those_with_an_external_id,
+    every_identifier_finds_its_user,
+    an_email_identifies_the_last_user_with_an_external_id,
     earlier_objects_of_a_batch_count_for_later_ones,
-    attributes_change_the_profile_and_what_is_looked_up_by_it,
+    attributes_change_the_profile_and_its_lookups,
     increments_add_as_decimals_do,
     purchases_and_events_count_with_their_latest_properties,
-    any_split_into_batches_comes_to_what_the_model_says,
+    any_split_into_batches_matches_the_model,
     invalid_messages_change_nothing,
     messages_of_a_newer_version_are_retried,
 );
@@ -204,7 +204,7 @@ fn update_only(mut object: Value) -> Value {
     object
 }
 
-async fn every_identifier_means_whom_it_should(world: World) {
+async fn every_identifier_finds_its_user(world: World) {
     world
         .import(&[json!({
             "external_id": "ann", "email": "Ann@acme.example",
@@ -261,7 +261,7 @@ async fn every_identifier_means_whom_it_should(world: World) {
     }
 }
 
-async fn an_email_means_who_was_written_last_of_those_with_an_external_id(world: World) {
+async fn an_email_identifies_the_last_user_with_an_external_id(world: World) {
     let now = world.app.clock.now_ms();
     let email = json!({"email": "x@acme.example"});
     let write = |user: Value| written(user, json!({"email": "X@acme.example"}), json!({}));
@@ -333,7 +333,7 @@ async fn increments_add_as_decimals_do(world: World) {
     assert_eq!(attributes, json!({"n": 0.0, "t": "text"}));
 }
 
-async fn attributes_change_the_profile_and_what_is_looked_up_by_it(world: World) {
+async fn attributes_change_the_profile_and_its_lookups(world: World) {
     let ann = || json!({"external_id": "ann"});
     let change = |more: Value| {
         let mut object = json!({"attributes": {"user": ann()}});
@@ -408,7 +408,7 @@ async fn purchases_and_events_count_with_their_latest_properties(world: World) {
     assert_eq!(revenue, [("EUR", 3_000_000), ("USD", 6_000_000)]);
 }
 
-async fn any_split_into_batches_comes_to_what_the_model_says(mut world: World) {
+async fn any_split_into_batches_matches_the_model(mut world: World) {
     for seed in 0..20 {
         world.another(&format!("acme {seed}")).await;
         let mut random = model::Random::new(seed);

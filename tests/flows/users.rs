@@ -27,11 +27,11 @@ use crate::support::process;
 use crate::support::stores::{TestStore, on_both_stores, on_pool};
 
 on_both_stores!(World =>
-    imported_users_come_back_each_once_and_in_order,
+    imported_users_are_read_once_and_in_order,
     stretches_have_exact_sizes_and_cross_slices,
-    users_of_one_millisecond_come_in_order,
+    users_of_one_millisecond_are_ordered,
     a_slice_with_much_activity_is_read_whole,
-    importing_again_doubles_nobody,
+    repeated_imports_create_no_duplicates,
     of_two_lines_for_one_user_the_later_stays,
     a_killed_import_is_finished_by_running_it_again,
     users_created_after_the_cut_are_not_read,
@@ -39,12 +39,12 @@ on_both_stores!(World =>
     a_record_finds_its_user_by_id_then_alias_then_email,
     identifiers_survive_a_replaced_profile,
     identifiers_of_another_user_are_rejected,
-    bad_lines_are_told_and_the_rest_go_in,
+    bad_lines_are_reported_and_the_rest_imported,
     bad_lines_are_counted_by_reason_bounded_and_kept,
     an_erased_user_leaves_nothing_behind,
-    one_address_of_several_users_erases_nobody,
+    a_shared_address_erases_no_user,
     unexported_fields_are_stored,
-    commands_say_what_they_did,
+    commands_report_their_changes,
 );
 
 const ALL: [i16; 100] = {
@@ -219,7 +219,7 @@ fn by_id(lines: &[String]) -> BTreeMap<Uuid, Value> {
     values.map(|user| (user["service_id"].as_str().unwrap().parse().unwrap(), user)).collect()
 }
 
-async fn imported_users_come_back_each_once_and_in_order(world: World) {
+async fn imported_users_are_read_once_and_in_order(world: World) {
     let lines = generated(3_000);
     let summary = world.import_well(&lines).await;
     assert_eq!((summary.created, summary.replaced, summary.lines), (3_000, 0, 3_000));
@@ -265,7 +265,7 @@ async fn stretches_have_exact_sizes_and_cross_slices(world: World) {
     assert_eq!(world.cut(&[], 10).await, nobody);
 }
 
-async fn users_of_one_millisecond_come_in_order(world: World) {
+async fn users_of_one_millisecond_are_ordered(world: World) {
     // One bucket, one millisecond, few counters: keys collide, and come in no order.
     let id = |n: u64| service_id::new(1_700_000_000_000, (n % 3) as u16, 4_321, n * 7_919 % 101);
     let lines: Vec<String> =
@@ -311,7 +311,7 @@ async fn a_slice_with_much_activity_is_read_whole(world: World) {
     }
 }
 
-async fn importing_again_doubles_nobody(world: World) {
+async fn repeated_imports_create_no_duplicates(world: World) {
     let lines = generated(600);
     world.import_well(&lines).await;
     let before = world.everybody().await;
@@ -571,7 +571,7 @@ async fn identifiers_of_another_user_are_rejected(world: World) {
     assert_eq!(world.count().await, 3);
 }
 
-async fn bad_lines_are_told_and_the_rest_go_in(world: World) {
+async fn bad_lines_are_reported_and_the_rest_imported(world: World) {
     let future = service_id::new(world.clock.now_ms() + 3_600_000, 0, 7, 7);
     let large = "x".repeat(1 << 20);
     let lines = [
@@ -625,7 +625,7 @@ async fn an_erased_user_leaves_nothing_behind(world: World) {
     }
 }
 
-async fn one_address_of_several_users_erases_nobody(world: World) {
+async fn a_shared_address_erases_no_user(world: World) {
     world
         .import_well(&[
             json!({"external_id": "a", "email": "x@acme.example"}).to_string(),
@@ -655,7 +655,7 @@ async fn unexported_fields_are_stored(world: World) {
     }
 }
 
-async fn commands_say_what_they_did(world: World) {
+async fn commands_report_their_changes(world: World) {
     world.migrate();
     let (ok, lines, _) = world.run(&["generate", "--users", "50", "--seed", "9"], "");
     assert!(ok && lines.lines().count() == 50);

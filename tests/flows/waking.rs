@@ -126,7 +126,7 @@ async fn a_listener_that_lost_its_connection_listens_again() {
 
 /// As behind a pooler in transaction mode.
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_look_often_where_notifications_do_not_arrive_and_doctor_says_so() {
+async fn workers_poll_without_notifications_and_doctor_reports_it() {
     const NOTE: &str = "notifications do not arrive";
     let test = TestStore::postgres().await;
     let place = Installation::open(test, r#"{ "workspace": "acme" }"#, |_| {}).await;

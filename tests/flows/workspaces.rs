@@ -26,10 +26,10 @@ use crate::support::{eventually, process, servers};
 
 mod generated;
 
-use generated::files_are_applied_whatever_was_there;
+use generated::files_are_applied_to_any_state;
 
 on_both_stores!(World =>
-    files_are_applied_whatever_was_there,
+    files_are_applied_to_any_state,
     applying_twice_changes_nothing_the_second_time,
     a_dry_run_writes_nothing,
     removed_declarations_end_only_with_prune,
@@ -43,9 +43,9 @@ on_both_stores!(World =>
     webhooks_are_signed_before_the_first_apply_of_an_upgrade,
     the_control_group_is_made_once_and_renewed,
     keys_are_made_found_and_revoked,
-    another_secret_key_is_refused_and_a_rotated_one_seals_anew,
+    a_wrong_secret_key_is_rejected_and_rotation_reseals,
     another_number_of_partitions_is_refused,
-    the_commands_say_what_they_did,
+    the_commands_report_their_changes,
 );
 
 const SECRET: &str = "integrator-secret-number-one";
@@ -479,7 +479,7 @@ async fn keys_are_made_found_and_revoked(world: World) {
     world.forgets(&secret).await;
 }
 
-async fn another_secret_key_is_refused_and_a_rotated_one_seals_anew(world: World) {
+async fn a_wrong_secret_key_is_rejected_and_rotation_reseals(world: World) {
     let shown = world.apply(&acme("")).await.unwrap().callback_secret.unwrap();
     let workspace = world.workspace().await;
     let signing = async |app: &App| {
@@ -524,7 +524,7 @@ async fn another_number_of_partitions_is_refused(world: World) {
     }
 }
 
-async fn the_commands_say_what_they_did(world: World) {
+async fn the_commands_report_their_changes(world: World) {
     let file = world.test.config.data.join("acme.yaml");
     std::fs::write(&file, acme("control_group: {percent: 5}\n")).unwrap();
     let file = file.to_str().unwrap();

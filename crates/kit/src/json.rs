@@ -409,7 +409,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_has_room_for_what_it_is_kept_in() {
+    fn nested_values_leave_room_for_their_container() {
         let cases = [
             ("[", "]", MOST_LEVELS),
             ("{\"a\":", "}", MOST_LEVELS),
@@ -427,14 +427,14 @@ mod tests {
     }
 
     #[test]
-    fn white_space_goes_and_everything_else_stays() {
+    fn only_white_space_is_removed() {
         let mut out = String::new();
         push_compact(&mut out, "{ \"a b\\\" \" : [ 1.10 ,\t-0e+0 ] ,\r\n\"ü\": {} }");
         assert_eq!(out, "{\"a b\\\" \":[1.10,-0e+0],\"ü\":{}}");
     }
 
     #[test]
-    fn depth_counts_what_is_open_at_once() {
+    fn depth_is_the_deepest_nesting() {
         for (json, expected) in
             [("1", 0), (r#""[{""#, 0), ("[]", 1), (r#"[[],{"a":["]"]}]"#, 3), ("[[]][[[", 3)]
         {

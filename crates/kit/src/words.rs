@@ -79,7 +79,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 #[cfg(test)]
 mod tests {
     #[test]
-    fn finds_the_name_that_was_meant() {
+    fn finds_the_nearest_known_name() {
         let known = ["currency", "keys", "worker.lease_ms", "ip_allowlist"];
         for (name, meant) in [
             ("curency", Some("currency")),

@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stop_without_a_reason_is_tried_anew_and_no_other() {
+    async fn only_a_resolved_stop_is_retried() {
         let cursors = cursors();
         cursors.stop(0, "an error");
         look(&cursors, 7);

@@ -76,7 +76,7 @@ mod tests {
     use kit::retry::Retry as _;
 
     #[test]
-    fn the_skew_is_told_with_its_side() {
+    fn clock_skew_is_reported_as_ahead_or_behind() {
         let now: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
         let ahead = clock_skew("Sat, 21 Nov 2026 07:00:00 GMT", now);
         assert!(clock_is_off(ahead).to_string().contains("3600 seconds ahead"));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_clock_is_no_reason_to_give_up() {
+    fn clock_skew_is_retried() {
         let error = clock_is_off(None);
         assert!(error.can_retry() && error.blames_clock());
     }

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn no_path_leads_out_of_the_root_or_to_what_is_no_object() {
+    fn unsafe_paths_are_rejected() {
         for path in [
             "",
             "/",

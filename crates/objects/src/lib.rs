@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_come_and_go() {
+    fn prefixes_are_added_and_removed() {
         for (prefix, path, full) in [("", "a/b", "a/b"), ("x/y", "a/b", "x/y/a/b")] {
             assert_eq!(below(prefix, path), full);
             assert_eq!(without(prefix, full), path);

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn values_are_read_again_beside_the_calls() {
+    async fn values_are_refreshed_in_the_background() {
         let cache = Cache::new(Rules { confirmed: Duration::MAX, ..RULES });
         cache.get(1, ready(Ok(1))).await.unwrap();
         assert_eq!(*cache.get(1, ready(Ok(2))).await.unwrap(), 1);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_value_read_longest_ago_goes_first() {
+    async fn the_oldest_value_is_evicted_first() {
         let cache = Cache::new(Rules { fresh: Duration::MAX, most: 2, ..RULES });
         for key in 1..=3 {
             cache.get(key, ready(Ok(key))).await.unwrap();

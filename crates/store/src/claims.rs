@@ -597,7 +597,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_idle_look_says_when_the_next_row_is_due() {
+    fn an_empty_poll_returns_when_the_next_row_is_due() {
         let (first, last) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let due = |pause| Ends::new(Some((pause, Some(first), Some(last))));
         assert_eq!([due(0), due(-7)], [(); 2].map(|()| Ends::Due(first, last)));

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_thing_to_mend_is_said() {
+    fn each_server_problem_is_reported() {
         let good =
             Server { version: 150_004, max_locks_per_transaction: 1024, has_lz4: true, now: 0 };
         assert!(good.problems(1_000).is_empty());

@@ -572,7 +572,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_of_sqlite_are_told_from_those_of_postgres() {
+    fn sqlite_codes_differ_from_postgres_codes() {
         assert_eq!(sqlite_code("13"), Some(SQLITE_FULL));
         // No space for its shared memory.
         assert_eq!(sqlite_code("4874"), Some(SQLITE_IO_ERROR));

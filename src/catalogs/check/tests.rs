@@ -55,7 +55,7 @@ fn nested(levels: usize) -> String {
 }
 
 #[test]
-fn each_code_is_given_for_what_it_means() {
+fn invalid_items_have_their_error_code() {
     let item = |value: &str| format!(r#"[{{"id":"a",{value}}}]"#);
     let long = "x".repeat(251);
     let many: Vec<String> = (0..51).map(|n| format!(r#"{{"id":"i{n}"}}"#)).collect();
@@ -209,7 +209,7 @@ fn without_a_catalog_the_rest_is_checked() {
 }
 
 #[test]
-fn an_item_has_so_many_members_and_no_more() {
+fn items_have_a_limit_of_fields() {
     let item = |members: usize| {
         let members: Vec<String> = (0..members - 1).map(|n| format!(r#""{n}":1"#)).collect();
         refused(&format!(r#"[{{"id":"a",{}}}]"#, members.join(",")))
@@ -261,7 +261,7 @@ fn messages_name_fields_and_values_and_stay_short() {
 }
 
 #[test]
-fn limits_are_taken_to_the_last() {
+fn values_at_the_limits_are_accepted() {
     let text = "é".repeat(5_000);
     let id = "x".repeat(250);
     for value in [
@@ -290,7 +290,7 @@ fn values_are_coerced_and_nulls_kept() {
 }
 
 #[test]
-fn a_line_of_a_file_is_read_or_said_what_is_wrong() {
+fn invalid_lines_are_reported() {
     let fields = fields();
     assert_eq!(line(r#" {"id":"a","City":"x"} "#, &fields).unwrap().id, "a");
     for (json, part) in [

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_taken_apart_and_put_together() {
+    fn messages_are_split_and_joined() {
         let whole = message(r#"{"v":1,"more":{"a":1.10},"list":[{"n":1.10},[2],"\"3"],"z":null}"#);
         let parts = split(&whole, "list");
         let expected = [r#"{"n":1.10}"#, "[2]", r#""\"3""#].map(|element| {

@@ -88,7 +88,7 @@ fn render(messages: Value, profile: Value) -> Result<Map<String, Value>, Stop> {
 }
 
 #[test]
-fn each_channel_takes_what_it_must_have() {
+fn complete_messages_are_accepted_for_every_channel() {
     let (content, kept, problems) = read(complete());
     assert_eq!(problems, []);
     assert_eq!(Value::Object(kept.clone()), complete());
@@ -433,7 +433,7 @@ fn an_abort_and_a_bound_end_the_whole_message() {
 }
 
 #[test]
-fn a_live_activity_has_templates_in_its_alert_alone() {
+fn only_live_activity_alerts_have_templates() {
     let activity = |alert: Value| {
         let activity = json!({
             "activity_id": "{{ 1 }}", "nothing": null,
@@ -464,7 +464,7 @@ fn a_live_activity_has_templates_in_its_alert_alone() {
 }
 
 #[test]
-fn the_page_says_how_large_a_message_may_be() {
+fn the_documentation_states_the_message_limits() {
     let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/crates/template/README.md"));
     let [values, depth, bytes] = [MAX_VALUES, MAX_DEPTH, MAX_BYTES]
         .map(|bound| kit::words::count(bound as u64, "").trim_end_matches([' ', 's']).to_owned());
@@ -473,7 +473,7 @@ fn the_page_says_how_large_a_message_may_be() {
 }
 
 #[test]
-fn the_description_names_what_is_read() {
+fn the_schema_describes_every_field() {
     use schemars::JsonSchema as _;
 
     let schema = Messages::json_schema(&mut schemars::SchemaGenerator::default());

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_is_said_once_a_minute_with_all_that_came_meanwhile() {
+    fn equal_complaints_are_logged_once_a_minute() {
         let (complaints, now) = (Complaints::default(), Instant::now());
         let later = |seconds| now + Duration::from_secs(seconds);
         let about = (Uuid::nil(), Channel::Email, RowState::Waiting);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_channel_and_state_the_last_reason_is_told() {
+    fn the_last_reason_of_each_state_is_kept() {
         let one = |channel, state, why: &str| {
             Settled::ended(Uuid::nil(), channel, state, Some(why.to_owned()))
         };

@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_urgent_request_goes_before_those_that_wait() {
+    async fn urgent_requests_precede_waiting_ones() {
         let workspace = Workspace::new();
         let turn = |is_urgent| workspace.turn(20, is_urgent);
         turn(false).await;

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn one_option_says_for_whom() {
+    fn exactly_one_target_is_accepted() {
         let leaf = json!({ "custom_attribute": {
             "custom_attribute_name": "x", "comparison": "exists"
         } });

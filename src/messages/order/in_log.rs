@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_goes_through_the_log() {
+    fn orders_survive_a_round_trip_through_the_log() {
         let order = order("b");
         let new = order.clone().to_log(64).unwrap();
         let other = Order { request_id: "another".into(), ..order.clone() }.to_log(64).unwrap();

@@ -35,7 +35,7 @@ fn zones() -> Vec<String> {
 }
 
 #[test]
-fn a_time_on_the_wall_comes_in_each_zone_at_its_own() {
+fn local_times_are_due_per_time_zone() {
     let when = wall(Timing::Local, "2026-11-21T10:00:00");
     let of = |zone| due(when, 0, &user(zone), None, &TimeZone::get("Asia/Tokyo").unwrap());
     for (zone, utc) in [
@@ -57,7 +57,7 @@ fn a_time_on_the_wall_comes_in_each_zone_at_its_own() {
 }
 
 #[test]
-fn a_time_that_is_passed_over_comes_after_and_one_that_comes_twice_the_first_time() {
+fn local_times_are_resolved_at_clock_changes() {
     let of = |text| due(wall(Timing::Local, text), 0, &user(None), None, &berlin());
     assert_eq!(of("2026-03-29T02:30:00"), ms("2026-03-29T01:30:00Z"));
     assert_eq!(of("2026-10-25T02:30:00"), ms("2026-10-25T00:30:00Z"));

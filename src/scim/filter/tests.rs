@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn every_string_comes_through(value in "(\\PC|[\\\\\"\n\u{0}])*") {
+    fn every_string_survives_parsing(value in "(\\PC|[\\\\\"\n\u{0}])*") {
         let text = format!("userName sw {}", serde_json::to_string(&value).unwrap());
         let Filter::Compare(comparison) = parsed(&text) else { panic!() };
         prop_assert_eq!(comparison.value, Literal::Text(value));

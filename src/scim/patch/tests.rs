@@ -53,7 +53,7 @@ fn refused(operation: Value) -> ScimType {
 }
 
 #[test]
-fn single_values_are_set_and_taken_away() {
+fn single_values_are_set_and_removed() {
     for op in ["add", "replace", "Add", "REPLACE"] {
         becomes(
             json!({ "op": op, "path": "department", "value": "CRM" }),
@@ -140,7 +140,7 @@ fn values_of_many_are_added_replaced_and_removed() {
 }
 
 #[test]
-fn a_filter_says_which_values_are_meant() {
+fn filters_select_the_patched_values() {
     let acme = "permissions.appGroup[appGroupName eq \"acme\"]";
     let at = "/permissions/appGroup/0/appGroupPermissions";
     let path = format!("{acme}.appGroupPermissions");

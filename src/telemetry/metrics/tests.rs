@@ -7,7 +7,7 @@ use super::*;
 const STANDARD: &str = "process_";
 
 #[test]
-fn names_say_what_they_count() {
+fn metric_names_follow_the_conventions() {
     for metric in all() {
         let name = metric.name;
         assert!(name.starts_with("longshore_") || name.starts_with(STANDARD), "{name}");

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn custom_attributes_that_cannot_be_read_are_left_alone() {
+    fn unreadable_custom_attributes_stay_unchanged() {
         let mut draft = Draft::open(r#"{"custom_attributes":[1]}"#).unwrap();
         let change = |what: &str| format!(r#"{{"user":{{"external_id":"a"}},{what}}}"#);
         assert!(draft.change(&attributes(&change(r#""custom":{"a":1}"#))).is_err());

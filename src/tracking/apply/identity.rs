@@ -562,7 +562,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_profile_gets_what_it_lacks() {
+    fn merging_fills_the_missing_fields() {
         let profile = |json: &str| Profile::parse(json).unwrap();
         let mut kept = profile(
             r#"{"service_id":"k","first_name":"Ann","custom_attributes":{"a":1},"date_of_first_session":"2020","date_of_last_session":"2021"}"#,

@@ -329,7 +329,7 @@ fn attributes_and_events_have_their_own_rules() {
 }
 
 #[test]
-fn of_an_attribute_object_everything_is_said_once() {
+fn each_problem_of_an_object_is_reported_once() {
     let refused = |object: &str| refused(Kind::Attributes, object);
     let email = "email: expected an email address";
     assert_eq!(refused(r#"{"external_id":"e","email":"nobody"}"#), [email]);
@@ -363,7 +363,7 @@ fn lengths_are_of_characters_and_payloads_of_bytes() {
 }
 
 #[test]
-fn everything_is_said_at_once_and_the_rest_is_taken() {
+fn all_problems_are_reported_and_valid_objects_accepted() {
     let body = format!(
         r#"{{"attributes":[5,{{"external_id":"a","dob":"x"}}],
             "purchases":[{{"price":-1,"quantity":0}},{},[],null],"events":[],"unknown":[1]}}"#,
@@ -498,7 +498,7 @@ fn external_ids_determine_the_partition() {
 }
 
 #[test]
-fn an_object_has_so_many_members_and_no_more() {
+fn objects_have_a_limit_of_fields() {
     let members = |count: usize| {
         let members: Vec<_> = (0..count).map(|n| format!("\"m{n}\":{n}")).collect();
         members.join(",")
@@ -542,7 +542,7 @@ fn a_whole_number_may_have_a_point() {
 }
 
 #[test]
-fn times_to_come_count_as_now() {
+fn future_times_count_as_now() {
     for (time, ms) in [
         ("2999-01-01", NOW),
         ("2023-11-14T22:13:20.001Z", NOW),

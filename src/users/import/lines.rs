@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_unpacked_and_a_torn_file_is_told() {
+    fn gzip_is_unpacked_and_truncation_is_reported() {
         let whole = gzip("{\"email\":\"a@b\"}\n{\"email\":\"c@d\"}\n");
         // Two gzip members, as in `cat a.gz b.gz`.
         let twice = [whole.clone(), whole.clone()].concat();

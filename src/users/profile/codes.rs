@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_codes() {
+    fn unknown_codes_are_rejected() {
         for text in ["", "Z", "ZZ", "XK", "UK", "us", "U ", "USA", "D E"] {
             assert!(!is_country(text), "{text}");
         }

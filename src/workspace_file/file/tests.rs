@@ -353,7 +353,7 @@ fn each_mistake_in_channels_is_named() {
 }
 
 #[test]
-fn the_published_example_is_taken() {
+fn the_published_example_is_accepted() {
     let environment = |name: &str| match name {
         "ACME_CALLBACK_SECRET" => Some(format!("whsec_{}", BASE64_STANDARD.encode([9; 24]))),
         name => Some(format!("a-long-secret-for-{name}")),
@@ -363,7 +363,7 @@ fn the_published_example_is_taken() {
 }
 
 #[test]
-fn another_shape_is_said_in_words_of_the_file() {
+fn type_errors_use_the_terms_of_the_file() {
     for (text, wanted) in [
         ("workspace: ~\n", "line 1: workspace: null is not allowed here"),
         (
@@ -394,7 +394,7 @@ fn unknown_names_are_refused_with_their_line() {
 }
 
 #[test]
-fn names_the_field_that_was_meant() {
+fn suggests_the_nearest_field() {
     for (text, parts) in [
         ("workspace: a\ncurency: USD\n", vec!["line 2", "did you mean currency?"]),
         ("workspace: a\nkeys:\n  - {name: x, secert: y}\n", vec!["line 3", "did you mean secret?"]),
@@ -416,7 +416,7 @@ fn names_the_field_that_was_meant() {
 }
 
 #[test]
-fn asks_about_the_indentation_of_what_is_no_yaml() {
+fn suggests_checking_the_indentation() {
     for text in [
         "workspace: a\nkeys:\n  - name: x\n     secret: y\n",
         "workspace: a\nkeys:\n  - name: x\n   secret: y\n",
@@ -563,7 +563,7 @@ fn each_bad_value_is_named_with_its_line_and_path() {
 }
 
 #[test]
-fn all_that_is_wrong_is_said_at_once_and_no_secret_with_it() {
+fn all_problems_are_reported_without_secrets() {
     let text = "workspace: a\ncurrency: usd\ncallbacks: {secret: hidden-one}\n\
                 keys:\n  - {name: k, secret: hidden-two, permissions: [x], allow: [y]}\n\
                 storage: {azure: {account: acme, container: e, access_key: 'hidden three'}}\n\
@@ -601,7 +601,7 @@ fn an_empty_variable_stands_for_absent() {
 }
 
 #[test]
-fn a_callback_secret_of_the_one_form_is_taken() {
+fn valid_callback_secrets_are_accepted() {
     let secret = BASE64_STANDARD.encode([9; 24]);
     let text = format!("workspace: a\ncallbacks: {{secret: whsec_{secret}}}\n");
     let declared = read(&text, &environment).unwrap();

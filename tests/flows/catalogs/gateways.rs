@@ -50,7 +50,7 @@ fn is_taken(answer: &Answer) {
     assert_eq!((answer.status.as_u16(), &answer.body), (202, &json!({ "message": "success" })));
 }
 
-async fn an_edit_comes_to_the_item(backend: Backend) {
+async fn edits_reach_their_items(backend: Backend) {
     let (fleet, api) = scene(backend, 60).await;
     let mut items: Vec<Value> =
         (0..48).map(|n| json!({ "id": format!("r{n}"), "Rating": n.to_string() })).collect();
@@ -94,17 +94,17 @@ async fn an_edit_comes_to_the_item(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edit_comes_to_the_item_embedded() {
-    an_edit_comes_to_the_item(Backend::Embedded).await;
+async fn edits_reach_their_items_embedded() {
+    edits_reach_their_items(Backend::Embedded).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edit_comes_to_the_item_on_kafka() {
-    an_edit_comes_to_the_item(Backend::Fleet(1)).await;
+async fn edits_reach_their_items_on_kafka() {
+    edits_reach_their_items(Backend::Fleet(1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_come_in_their_order_in_the_envelope() {
+async fn rejections_have_their_order_and_error_format() {
     let fleet = Fleet::start(Backend::Embedded, &[]).await;
     let workspace = WorkspaceFile::new("acme").with(
         "catalogs",
@@ -264,7 +264,7 @@ async fn edit_in_order(apis: [Api; 2], writer: usize, edits: usize, taken: Arc<A
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn edits_stay_in_order_whoever_ends() {
+async fn edits_stay_in_order_despite_crashes() {
     const WRITERS: usize = 8;
     const EDITS: usize = 240;
     let (mut fleet, api) = scene(Backend::Fleet(2), WRITERS * 5).await;

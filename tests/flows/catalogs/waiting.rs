@@ -12,7 +12,7 @@ use crate::support::stores::on_postgres;
 
 on_postgres!(World =>
     edits_go_on_while_a_file_is_read,
-    whoever_declares_has_their_turn_among_edits,
+    declarations_are_not_starved_by_edits,
 );
 
 /// Has a file of items at a path that is read twice: the second time it comes to its end after
@@ -92,7 +92,7 @@ async fn waiting(store: &Store) -> i64 {
     sqlx::query_scalar(sql).fetch_one(pool).await.unwrap()
 }
 
-async fn whoever_declares_has_their_turn_among_edits(world: World) {
+async fn declarations_are_not_starved_by_edits(world: World) {
     let catalog = world.restaurants(&["a"]).await.catalog.id;
     let store = &world.app.store;
     let (first, beside) =

@@ -56,7 +56,7 @@ impl Clocks {
 
 /// Schedules go by the database's clock, both when they are created and when they are sent.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gateway_whose_clock_is_wrong_takes_schedules() {
+async fn a_gateway_with_a_wrong_clock_accepts_schedules() {
     let fleet = Fleet::prepare(Backend::Fleet(0), &[], |_| {}).await;
     let workspace = WorkspaceFile::new("acme").permitted(&["messages.schedule.create"]);
     fleet.apply(std::slice::from_ref(&workspace)).await;

@@ -60,7 +60,7 @@ async fn aliases_are_added_renamed_and_identified() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn merged_users_are_one_with_what_both_did() {
+async fn merged_users_have_the_activity_of_both() {
     let world = World::start(&[]).await;
     let purchase = |user: &str, quantity: u8| {
         json!({ "external_id": user, "product_id": "tea", "currency": "USD", "price": 2.5,

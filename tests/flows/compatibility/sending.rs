@@ -137,7 +137,7 @@ async fn lists_show_declared_objects_and_bought_products() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn subscriptions_are_set_and_told() {
+async fn subscriptions_are_set_and_returned() {
     let world = World::start(&[]).await;
     let other = json!({ "subscription_group_id": "other", "subscription_state": "subscribed" });
     world

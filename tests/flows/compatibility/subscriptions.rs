@@ -55,7 +55,7 @@ async fn a_request_sets_the_subscriptions_of_fifty_users_at_most() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_email_status_follows_what_is_tracked_by_external_id() {
+async fn an_email_status_applies_after_earlier_tracking() {
     let world = World::start(&[]).await;
     let ann = json!([{ "external_id": "ann", "email": "a@example.com" }]);
     world.track(ann).await;

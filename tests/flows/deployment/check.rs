@@ -242,7 +242,7 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_rule_reports_what_breaks_it() {
+async fn each_rule_reports_its_violations() {
     for (kind, name, pointer, value, expected) in mutations() {
         let mut manifests = production().all.clone();
         let is_meant = |one: &&mut Value| {

@@ -16,7 +16,7 @@ fn the_dockerfile_passes_hadolint() {
 }
 
 #[test]
-fn the_image_is_what_the_processes_need() {
+fn the_image_meets_the_needs_of_the_processes() {
     let lines = settings::last_stage();
     let of = |name: &str| -> Vec<&str> {
         lines.iter().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).collect()

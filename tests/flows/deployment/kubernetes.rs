@@ -101,7 +101,7 @@ fn prometheus_rule() -> String {
 }
 
 #[test]
-fn alerts_and_dashboards_come_from_their_one_place() {
+fn alerts_and_dashboards_have_one_source() {
     let rule = documents(&prometheus_rule()).swap_remove(0);
     let alerts = documents(&read(project("deploy/prometheus/alerts.yaml"))).swap_remove(0);
     assert_eq!(rule["spec"], alerts);
@@ -219,7 +219,7 @@ fn pods_keep_to_the_restricted_profile() {
 
 /// By the formula of the guide, which says how much memory the settings of a gateway come to.
 #[test]
-fn gateways_are_limited_to_what_their_settings_allow() {
+fn gateway_memory_limits_match_their_settings() {
     const STEP: usize = 64 << 20;
     for manifests in OVERLAYS.iter() {
         let pods = manifests.longshore().into_iter();
@@ -262,7 +262,7 @@ fn pods_have_the_time_to_stop() {
 
 /// Paths and ports of probes, and of the scraping, are those of a process that runs.
 #[tokio::test(flavor = "multi_thread")]
-async fn probes_ask_what_a_process_answers() {
+async fn probes_use_existing_endpoints() {
     let mut paths = BTreeSet::new();
     for manifests in OVERLAYS.iter() {
         for pod in manifests.longshore() {
@@ -311,7 +311,7 @@ async fn probes_ask_what_a_process_answers() {
 
 /// The commands of the guide name overlays, files and objects that there are.
 #[test]
-fn the_guide_names_what_there_is() {
+fn the_guide_names_only_existing_things() {
     let pages = ["docs/how-to/kubernetes.md", "docs/how-to/kubernetes-operate.md"];
     let guide: String = pages.map(|page| read(project(page))).concat();
     let mut seen = 0;

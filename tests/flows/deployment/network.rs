@@ -62,7 +62,7 @@ fn rules<'a>(manifests: &'a Manifests, pod: &Pod, direction: &str) -> Vec<&'a Va
 }
 
 #[test]
-fn nothing_gets_through_but_what_is_named() {
+fn network_policies_deny_by_default() {
     for manifests in OVERLAYS.iter() {
         let everything = manifests.find("NetworkPolicy", "nothing-else").expect("a policy");
         assert_eq!(everything["spec"]["podSelector"], serde_json::json!({}));
@@ -124,7 +124,7 @@ fn check_ports(manifests: &Manifests, direction: &str, rule: &Value, pods: &[Pod
 }
 
 #[test]
-fn each_pod_gets_to_what_it_needs() {
+fn each_pod_reaches_its_dependencies() {
     // The laptop includes the component that declares a workspace; in production it is as near.
     let declares = OVERLAYS[0].longshore().into_iter().filter(|pod| pod.component() == "apply");
     let declares: Vec<Pod> = declares.collect();

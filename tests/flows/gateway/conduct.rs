@@ -56,7 +56,7 @@ async fn head_is_get_without_its_body(store: TestStore) {
     world.close().await;
 }
 
-async fn other_methods_are_told_what_there_is(store: TestStore) {
+async fn other_methods_receive_the_allowed_ones(store: TestStore) {
     let world = World::open(store, |_| {}).await;
     let mut stream = world.raw("").await;
     for (method, path, status, allow) in [
@@ -81,7 +81,7 @@ async fn other_methods_are_told_what_there_is(store: TestStore) {
     world.close().await;
 }
 
-async fn a_body_is_asked_for_only_where_it_is_wanted(store: TestStore) {
+async fn only_acceptable_requests_receive_100_continue(store: TestStore) {
     let world = World::open(store, |_| {}).await;
     let expects = |key: &str, length: usize| {
         format!(
@@ -129,7 +129,7 @@ async fn idle_connections_are_closed(store: TestStore) {
     world.close().await;
 }
 
-async fn too_many_requests_at_once_are_turned_away(store: TestStore) {
+async fn too_many_concurrent_requests_are_rejected(store: TestStore) {
     let world = World::open(store, |config| config.gateway.requests_in_flight = 1).await;
     let seen = world.seen.clone();
     let first = tokio::spawn(world.call(Method::POST, "/slow").bearer_auth(KEY).send());
@@ -182,9 +182,9 @@ async fn a_head_that_could_be_read_in_two_ways_is_refused(store: TestStore) {
 on_sqlite!(
     a_head_that_could_be_read_in_two_ways_is_refused,
     head_is_get_without_its_body,
-    other_methods_are_told_what_there_is,
-    a_body_is_asked_for_only_where_it_is_wanted,
+    other_methods_receive_the_allowed_ones,
+    only_acceptable_requests_receive_100_continue,
     clients_with_large_bodies_receive_the_response,
     idle_connections_are_closed,
-    too_many_requests_at_once_are_turned_away,
+    too_many_concurrent_requests_are_rejected,
 );

@@ -101,7 +101,7 @@ async fn known_keys_go_on_without_the_database(store: TestStore) {
     world.close().await;
 }
 
-async fn a_flood_of_unknown_keys_harms_nobody(store: TestStore) {
+async fn floods_of_unknown_keys_do_not_affect_known_ones(store: TestStore) {
     let world = World::open(store, |_| {}).await;
     let (gateway, proxy) = led(&world).await;
     let mut uncached = Vec::new();
@@ -141,5 +141,5 @@ on_sqlite!(a_key_is_rotated_without_a_break,);
 on_postgres!(
     a_key_is_rotated_without_a_break,
     known_keys_go_on_without_the_database,
-    a_flood_of_unknown_keys_harms_nobody,
+    floods_of_unknown_keys_do_not_affect_known_ones,
 );

@@ -37,7 +37,7 @@ fn said(headers: &HeaderMap) -> (i64, i64, i64) {
     (number("x-ratelimit-limit"), number("x-ratelimit-remaining"), number("x-ratelimit-reset"))
 }
 
-async fn four_gateways_accept_what_the_limit_says(store: TestStore) {
+async fn four_gateways_share_the_limit(store: TestStore) {
     const REQUESTS: u32 = 1_000;
     let world = World::with(store, &limited(REQUESTS, DAY), |_| {}).await;
     let others = [world.another(|_| {}).await, world.another(|_| {}).await];
@@ -202,7 +202,7 @@ async fn a_limit_of_the_workspace_is_applied_within_seconds(store: TestStore) {
     world.close().await;
 }
 
-async fn without_the_database_each_gateway_counts_alone(store: TestStore) {
+async fn each_gateway_counts_locally_without_the_database(store: TestStore) {
     let metrics = telemetry::metrics::recorder::install().unwrap();
     let url = store.config.database.url.clone().unwrap();
     let proxy = Proxy::to(url.expose_secret()).await;
@@ -238,7 +238,7 @@ async fn without_the_database_each_gateway_counts_alone(store: TestStore) {
     world.close().await;
 }
 
-async fn a_budget_that_the_database_is_slow_about_is_counted_alone_and_no_other(store: TestStore) {
+async fn only_slow_budgets_are_counted_locally(store: TestStore) {
     let file = format!("{}  campaigns.list: {{requests: 2, seconds: {DAY}}}\n", limited(3, DAY));
     let world = World::with(store, &file, |_| {}).await;
     let other = world.another(|_| {}).await;
@@ -301,25 +301,25 @@ async fn delayed_requests_are_counted_once(store: TestStore) {
 }
 
 on_sqlite!(
-    four_gateways_accept_what_the_limit_says,
+    four_gateways_share_the_limit,
     every_request_with_a_key_counts,
     a_limit_of_the_workspace_is_applied_within_seconds,
     // Where the program's clock is the database's.
     a_window_ends_on_the_clock,
 );
 on_postgres!(
-    four_gateways_accept_what_the_limit_says,
+    four_gateways_share_the_limit,
     every_request_with_a_key_counts,
     a_limit_of_the_workspace_is_applied_within_seconds,
     gateways_whose_clocks_differ_share_a_window,
-    without_the_database_each_gateway_counts_alone,
-    a_budget_that_the_database_is_slow_about_is_counted_alone_and_no_other,
+    each_gateway_counts_locally_without_the_database,
+    only_slow_budgets_are_counted_locally,
     delayed_requests_are_counted_once,
 );
 
 /// Of four processes behind one database and one Kafka, each gets the whole budget sent.
 #[tokio::test(flavor = "multi_thread")]
-async fn four_processes_accept_what_the_limit_says() {
+async fn four_processes_share_the_limit() {
     const REQUESTS: usize = 1_000;
     let mut fleet = Fleet::start(Backend::Fleet(0), &[]).await;
     let mut bases = vec![fleet.base().to_owned()];

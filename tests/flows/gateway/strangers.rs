@@ -157,7 +157,7 @@ fn is_open(stream: &TcpStream) -> bool {
 /// More connections than there are places, on which nothing is sent, or most of a head that never
 /// ends.
 #[tokio::test(flavor = "multi_thread")]
-async fn heads_that_never_end_keep_nobody_out() {
+async fn incomplete_heads_do_not_block_other_clients() {
     let world = World::start(1).await;
     // A connection that has shown a key stays, however long it is idle.
     let known = Client::builder().no_proxy().pool_max_idle_per_host(1).build().unwrap();
@@ -215,7 +215,7 @@ async fn shows_key(stream: &mut TcpStream, key: &str, status: u16) {
 
 /// More connections than there are places, each of which has shown a key and is idle.
 #[tokio::test(flavor = "multi_thread")]
-async fn idle_connections_of_one_workspace_keep_nobody_out() {
+async fn idle_connections_do_not_block_other_workspaces() {
     let world = World::start(2).await;
     let mut other = world.connect([127, 0, 0, 2]).await;
     shows_key(&mut other, &world.workspaces[1].key, 201).await;
@@ -277,7 +277,7 @@ async fn keys_are_known_from_the_start() {
 /// Requests that name a workspace and a recent time, as anybody can, with as many bytes of a body
 /// as fill all memory for bodies, and no more.
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_that_prove_nothing_take_no_room_from_others() {
+async fn unauthenticated_bodies_do_not_exhaust_memory() {
     let world = World::start(1).await;
     let json = "Content-Type: application/json";
     let head =
@@ -299,7 +299,7 @@ async fn bodies_that_prove_nothing_take_no_room_from_others() {
 
 /// More requests than may be in progress, with a workspace and a declared body of one byte.
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_of_a_byte_that_prove_nothing_take_no_places_from_others() {
+async fn unauthenticated_requests_do_not_exhaust_request_slots() {
     let settings = [("LONGSHORE_GATEWAY__REQUESTS_IN_FLIGHT", REQUESTS.to_string())];
     let world = World::start_with(1, &settings).await;
     let head = unproved("acme-0", "Content-Type: application/json\r\nContent-Length: 1", "");
@@ -313,7 +313,7 @@ async fn bodies_of_a_byte_that_prove_nothing_take_no_places_from_others() {
 
 /// More requests than may be in progress, with a key, whose bodies do not come.
 #[tokio::test(flavor = "multi_thread")]
-async fn one_key_takes_no_places_from_others() {
+async fn one_key_does_not_exhaust_request_slots() {
     let settings = [("LONGSHORE_GATEWAY__REQUESTS_IN_FLIGHT", REQUESTS.to_string())];
     let world = World::start_with(2, &settings).await;
     let head = format!(
@@ -336,7 +336,7 @@ async fn one_key_takes_no_places_from_others() {
 /// Whatever is wrong with a request that proves nothing, its response does not reveal whether the
 /// workspace exists that it names.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_answer_tells_which_workspaces_exist() {
+async fn responses_do_not_reveal_workspaces() {
     let world = World::start(1).await;
     for (headers, body, expected) in [
         ("Content-Type: text/plain\r\nContent-Length: 2", "{}", 415),

@@ -14,7 +14,7 @@ on_both!(
     each_group_sees_everything,
     messages_have_a_size_limit,
     two_thousand_concurrent_appends_are_all_durable,
-    a_closed_log_says_so,
+    a_closed_log_is_unavailable,
 );
 
 async fn the_whole_content_arrives(place: Place) {
@@ -88,7 +88,7 @@ async fn two_thousand_concurrent_appends_are_all_durable(place: Place) {
     assert!(reader.next(QUIET).await.is_none());
 }
 
-async fn a_closed_log_says_so(place: Place) {
+async fn a_closed_log_is_unavailable(place: Place) {
     let log = place.open().await;
     log.append(numbered("a", 1)).await.unwrap();
     log.close().await;

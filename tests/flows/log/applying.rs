@@ -40,7 +40,7 @@ on_both!(
     all_is_applied_once_by_several_runners,
     a_refused_message_is_found_and_buried_with_the_offset,
     unfinished_messages_are_applied_after_a_restart,
-    a_stopped_partition_is_told_and_goes_on_after_a_reset,
+    stopped_partitions_are_reported_and_resume_after_a_reset,
     a_reset_to_the_same_offset_is_one,
 );
 
@@ -304,7 +304,7 @@ async fn unfinished_messages_are_applied_after_a_restart(place: Place) {
     log.close().await;
 }
 
-async fn a_stopped_partition_is_told_and_goes_on_after_a_reset(place: Place) {
+async fn stopped_partitions_are_reported_and_resume_after_a_reset(place: Place) {
     let installation = prepared(place).await;
     let (store, log) = installation.open().await;
     let running = Running::start(&installation.place.config, Tally::default()).await;
@@ -338,7 +338,7 @@ async fn a_stopped_partition_is_told_and_goes_on_after_a_reset(place: Place) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_partition_that_waits_to_be_begun_is_told() {
+async fn waiting_partitions_are_reported() {
     let proxy = Proxy::to_kafka(&servers::kafka()).await;
     let mut installation = prepared(Place::kafka()).await;
     installation.place.config.log.url = format!("kafka://{}", proxy.address());
@@ -429,7 +429,7 @@ async fn a_dead_letter_whose_commit_is_not_answered_is_applied() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_command_lists_and_discards_beside_a_running_process() {
+async fn commands_manage_dead_letters_of_a_running_process() {
     let installation = prepared(Place::embedded()).await;
     assert!(longshore(&installation, &["migrate"]).await.0);
     let running = Running::start(&installation.place.config, Tally::default()).await;
@@ -459,7 +459,7 @@ async fn the_command_lists_and_discards_beside_a_running_process() {
 
 /// A recreated log assigns the same places again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_letter_of_a_former_log_is_not_taken_for_one_of_the_new() {
+async fn dead_letters_of_a_former_log_are_distinct() {
     let installation = prepared(Place::embedded()).await;
     assert!(longshore(&installation, &["migrate"]).await.0);
     for (buried_before, payload) in [(0, "refuse 1"), (1, "refuse 2")] {

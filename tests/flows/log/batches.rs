@@ -21,14 +21,14 @@ use crate::support::stores::{TestStore, on_both_stores};
 use crate::support::{eventually, servers};
 
 on_both!(
-    a_partition_has_one_batch_under_way_and_they_come_side_by_side,
+    each_partition_has_one_batch_in_progress,
     batches_end_at_their_limits,
-    the_store_says_where_to_go_on,
+    offsets_are_read_from_the_store,
     partitions_that_move_are_applied_once,
-    a_partition_that_goes_waits_for_its_batch,
-    an_offset_out_of_range_stops_its_partition_alone,
+    revoking_a_partition_waits_for_its_batch,
+    an_offset_out_of_range_stops_only_its_partition,
     messages_that_the_log_lost_stop_their_partition,
-    a_log_made_anew_stops_all_and_a_reset_goes_on,
+    a_recreated_log_stops_processing_until_a_reset,
 );
 
 const GROUP: &str = "g";
@@ -86,7 +86,7 @@ fn numbers(range: std::ops::Range<usize>) -> Vec<String> {
     range.map(|n| n.to_string()).collect()
 }
 
-async fn a_partition_has_one_batch_under_way_and_they_come_side_by_side(place: Place) {
+async fn each_partition_has_one_batch_in_progress(place: Place) {
     let installation = Installation::new(place).await;
     let (store, log) = installation.open().await;
     for partition in 0..3 {
@@ -150,7 +150,7 @@ async fn batches_end_at_their_limits(place: Place) {
     log.close().await;
 }
 
-async fn the_store_says_where_to_go_on(place: Place) {
+async fn offsets_are_read_from_the_store(place: Place) {
     let installation = Installation::new(place).await;
     let (store, log) = installation.open().await;
     log.append(tracked(0, 0, 30)).await.unwrap();
@@ -229,7 +229,7 @@ async fn partitions_that_move_are_applied_once(place: Place) {
     assert_eq!(of, (0..4).map(|partition| (partition, numbers(0..120))).collect());
 }
 
-async fn a_partition_that_goes_waits_for_its_batch(place: Place) {
+async fn revoking_a_partition_waits_for_its_batch(place: Place) {
     let installation = Installation::new(place).await;
     let (store, log) = installation.open().await;
     for partition in 0..4 {
@@ -276,7 +276,7 @@ fn reason(standing: &Standing) -> &str {
     reason
 }
 
-async fn an_offset_out_of_range_stops_its_partition_alone(place: Place) {
+async fn an_offset_out_of_range_stops_only_its_partition(place: Place) {
     let installation = Installation::new(place).await;
     let (store, log) = installation.open().await;
     let (consumer, standings) = batches(&log, &store, LIMITS);
@@ -350,7 +350,7 @@ impl Place {
     }
 
     /// Loses the log with all that is in it; returns the one made in its place.
-    async fn make_anew(&self, log: Log) -> Log {
+    async fn recreate(&self, log: Log) -> Log {
         let former = log.extent(topics::TRACKING).await.unwrap().id;
         log.close().await;
         if self.is_kafka() {
@@ -360,13 +360,13 @@ impl Place {
             let _ = std::fs::remove_file(self.config.data.join(file));
         }
         let log = self.open().await;
-        until_made_anew(&log, &former).await;
+        until_recreated(&log, &former).await;
         log
     }
 }
 
 /// A topic that was deleted is there for a while yet, and is recreated only after that.
-async fn until_made_anew(log: &Log, former: &str) {
+async fn until_recreated(log: &Log, former: &str) {
     eventually("it is made anew", async || {
         log.create_topics().await.is_ok()
             && log.extent(topics::TRACKING).await.is_ok_and(|extent| extent.id != former)
@@ -397,7 +397,7 @@ async fn messages_that_the_log_lost_stop_their_partition(place: Place) {
     log.close().await;
 }
 
-async fn a_log_made_anew_stops_all_and_a_reset_goes_on(place: Place) {
+async fn a_recreated_log_stops_processing_until_a_reset(place: Place) {
     let installation = Installation::new(place).await;
     let (store, log) = installation.open().await;
     log.append(tracked(1, 0, 3)).await.unwrap();
@@ -407,7 +407,7 @@ async fn a_log_made_anew_stops_all_and_a_reset_goes_on(place: Place) {
     ack.done();
     consumer.drain(TIMEOUT).await;
 
-    let log = installation.place.make_anew(log).await;
+    let log = installation.place.recreate(log).await;
     // As far as the previous one, so that the offset alone would not show it.
     log.append(tracked(1, 0, 5)).await.unwrap();
     let (mut consumer, standings) = batches(&log, &store, LIMITS);
@@ -443,7 +443,7 @@ async fn a_log_made_anew_stops_all_and_a_reset_goes_on(place: Place) {
 
 /// The offsets of the new one may well reach as far: only its id shows it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_topic_made_anew_under_a_consumer_is_noticed() {
+async fn consumers_detect_a_recreated_topic() {
     let installation = Installation::new(Place::kafka()).await;
     let (store, log) = installation.open().await;
     log.append(tracked(0, 0, 2)).await.unwrap();
@@ -453,7 +453,7 @@ async fn a_topic_made_anew_under_a_consumer_is_noticed() {
     ack.done();
     let former = log.extent(topics::TRACKING).await.unwrap().id;
     delete_topic(&installation.place.tracking_topic()).await;
-    until_made_anew(&log, &former).await;
+    until_recreated(&log, &former).await;
     let stopped = once_stopped(&standings, 4).await;
     assert!(
         stopped.iter().all(|standing| reason(standing).contains("was recreated")),

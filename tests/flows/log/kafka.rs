@@ -9,7 +9,7 @@ use super::*;
 use crate::support::stores::TestStore;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_append_to_nobody_fails_within_its_limit() {
+async fn appends_without_a_broker_time_out() {
     let mut place = Place::kafka();
     place.config.log.url = "kafka://127.0.0.1:9".into();
     place.config.log.append_timeout_ms = 800;
@@ -24,7 +24,7 @@ async fn an_append_to_nobody_fails_within_its_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_check_says_how_topics_differ() {
+async fn the_check_reports_topic_differences() {
     let mut place = Place::kafka();
     let log = longshore::app::open_log(&place.config).await.unwrap();
     let lines = log.check().await.unwrap().join("\n");
@@ -50,7 +50,7 @@ async fn the_check_says_how_topics_differ() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_check_says_that_brokers_may_want_no_credentials() {
+async fn the_check_suggests_tls_and_sasl_settings() {
     let mut place = Place::kafka();
     for (name, value) in [
         ("security.protocol", "SASL_PLAINTEXT"),

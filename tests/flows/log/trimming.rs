@@ -101,7 +101,7 @@ async fn unapplied_messages_are_not_trimmed() {
 
 /// A worker does so by itself when it starts, with all that it was done with before.
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_remove_what_is_old() {
+async fn workers_remove_old_messages() {
     let keep = [("LONGSHORE_LOG__KEEP_DAYS", "0".to_owned())];
     let mut fleet = Fleet::start(Backend::Fleet(1), &keep).await;
     let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);

@@ -26,7 +26,7 @@ impl Sending {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn purchases_count_within_the_window_of_a_message_alone() {
+async fn purchases_count_within_the_window_of_a_message_standalone() {
     count_within_the_window(Backend::Embedded).await;
 }
 

@@ -29,7 +29,7 @@ on_both_stores!(World =>
     named_users_get_a_message_each,
     templates_name_the_campaign_and_the_user,
     a_segment_is_walked_in_parts,
-    subscriptions_are_heeded,
+    subscriptions_are_respected,
     frequency_caps_hold_across_concurrent_sends,
     the_control_group_is_left_out_of_campaigns,
     temporary_failures_are_retried_under_the_same_id,
@@ -39,12 +39,12 @@ on_both_stores!(World =>
     unsent_messages_of_cancelled_sends_do_not_count,
     outcomes_are_stored_while_other_messages_are_pending,
     users_who_unsubscribe_before_a_retry_receive_nothing,
-    a_reason_in_no_plain_text_is_its_own_users_alone,
+    reasons_with_nul_affect_only_their_user,
     a_send_fails_if_its_declarations_are_gone,
     reports_count_once,
     old_sends_are_deleted,
-    messages_to_whom_nobody_can_read_fail_and_say_so,
-    subscriptions_are_of_emails_and_push_messages_alone,
+    messages_to_unreadable_users_fail_with_a_reason,
+    only_emails_and_pushes_have_subscriptions,
     a_repeated_order_begins_once,
 );
 
@@ -140,7 +140,7 @@ async fn a_segment_is_walked_in_parts(world: World) {
     world.close().await;
 }
 
-async fn subscriptions_are_heeded(world: World) {
+async fn subscriptions_are_respected(world: World) {
     let token = json!([{ "app_id": APP, "token": "t" }]);
     let user = |id: &str, state: &str| json!({ "external_id": id, "push_subscribe": state, "push_tokens": token });
     world
@@ -378,7 +378,7 @@ async fn users_who_unsubscribe_before_a_retry_receive_nothing(world: World) {
     world.close().await;
 }
 
-async fn a_reason_in_no_plain_text_is_its_own_users_alone(world: World) {
+async fn reasons_with_nul_affect_only_their_user(world: World) {
     world.crowd(2).await;
     let mut order = world.campaign();
     order.messages["webhook"]["body"] = json!(
@@ -471,7 +471,7 @@ async fn old_sends_are_deleted(mut world: World) {
     world.place.app.log.close().await;
 }
 
-async fn messages_to_whom_nobody_can_read_fail_and_say_so(world: World) {
+async fn messages_to_unreadable_users_fail_with_a_reason(world: World) {
     let user = |id: &str| {
         let bought = json!([{ "name": "tea", "first": "2026-11-01", "last": "2026-11-01",
                               "count": 1 }]);
@@ -529,7 +529,7 @@ async fn messages_to_whom_nobody_can_read_fail_and_say_so(world: World) {
 }
 
 /// All sixteen combinations of the two states that a user has, or has not.
-async fn subscriptions_are_of_emails_and_push_messages_alone(world: World) {
+async fn only_emails_and_pushes_have_subscriptions(world: World) {
     const STATES: [Option<&str>; 4] =
         [None, Some("subscribed"), Some("opted_in"), Some("unsubscribed")];
     let token = json!([{ "app_id": APP, "token": "t" }]);

@@ -8,7 +8,7 @@ use crate::support::fleet::Backend;
 const HOUR: i64 = 3_600_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_erased_user_has_no_messages_alone() {
+async fn an_erased_user_has_no_messages_standalone() {
     is_erased(Backend::Embedded).await;
 }
 

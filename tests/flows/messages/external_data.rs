@@ -507,7 +507,7 @@ async fn slow_data_keeps_no_other_message_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn previews_show_what_messages_would_be() {
+async fn previews_show_the_rendered_message() {
     let world = World::start(&[ann()]).await;
     let post = async |body: Value| world.api.post(PREVIEW, &body).await;
     let answer = post(json!({

@@ -15,7 +15,7 @@ async fn start(backend: Backend) -> Sending {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_schedule_is_sent_at_its_time_alone() {
+async fn a_schedule_is_sent_at_its_time_standalone() {
     is_sent_at_its_time(Backend::Embedded).await;
 }
 
@@ -164,7 +164,7 @@ async fn a_canvas_is_sent_as_it_is_declared_at_that_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_those_who_are_named_are_sent_to_with_what_is_for_them() {
+async fn only_recipients_receive_it_with_their_properties() {
     let text = "{{canvas_entry_properties.${city}}} {{api_trigger_properties.${seats}}}";
     let sending = Sending::start(Backend::Embedded, &[], |receiver| {
         let messages = message(receiver, text);

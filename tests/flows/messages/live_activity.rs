@@ -21,9 +21,9 @@ use crate::support::stores::{TestStore, on_both_stores};
 use crate::support::{WorkspaceFile, callbacks, eventually, leftovers};
 
 on_both_stores!(World =>
-    a_start_becomes_an_order,
+    activity_starts_become_orders,
     invalid_activity_starts_are_rejected,
-    a_start_under_a_key_is_taken_once,
+    activity_starts_with_a_key_are_idempotent,
 );
 
 const KEY: &str = "key-that-may-start-live-activities";
@@ -112,7 +112,7 @@ impl World {
     }
 }
 
-async fn a_start_becomes_an_order(world: World) {
+async fn activity_starts_become_orders(world: World) {
     let tier = json!({ "OR": [{ "custom_attribute": {
         "custom_attribute_name": "tier", "comparison": "equals", "value": "gold",
     } }] });
@@ -221,7 +221,7 @@ fn check_refused((status, body): &(u16, Value), part: &str) {
     assert!(members["code"].is_string(), "{body}");
 }
 
-async fn a_start_under_a_key_is_taken_once(world: World) {
+async fn activity_starts_with_a_key_are_idempotent(world: World) {
     let first = body(json!({}));
     let answers = [
         world.calls.post_once(START, "a", &first).await,
@@ -256,7 +256,7 @@ async fn a_start_under_a_key_is_taken_once(world: World) {
 
 /// All the way: on the devices that can start it, of subscribed users in the audience.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_comes_to_the_push_provider() {
+async fn activity_starts_reach_the_push_provider() {
     const SECRET: &str = "a-secret-of-more-than-24-bytes-plain";
     let receiver = Receiver::start([]).await;
     let fleet = Fleet::start(Backend::Embedded, &[]).await;

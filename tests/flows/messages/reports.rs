@@ -122,7 +122,7 @@ fn sign(secret: &str, id: &str, time: i64, body: &str) -> String {
 const PUSH: &str = "/feedback/push?workspace=acme";
 const EVENTS: &str = "/email/events?workspace=acme";
 
-async fn reports_are_heeded_once(backend: Backend) {
+async fn reports_are_applied_once(backend: Backend) {
     let world = World::start(backend).await;
     let (email, push) = world.send().await;
     // The outcome of them; said twice it is known once.
@@ -182,7 +182,7 @@ async fn a_replayed_report_undoes_nothing(backend: Backend) {
     world.fleet.close().await;
 }
 
-async fn nobody_reports_who_does_not_sign(backend: Backend) {
+async fn unsigned_reports_are_rejected(backend: Backend) {
     let world = World::start(backend).await;
     let (_, push) = world.send().await;
     let gone = json!({ "reports": [
@@ -326,7 +326,7 @@ async fn unsubscribing_again_appends_nothing() {
 
 /// What the log does not accept does not count among the messages that one address may append.
 #[tokio::test(flavor = "multi_thread")]
-async fn unsubscribing_goes_on_after_the_log_was_unavailable() {
+async fn unsubscribing_works_after_the_log_recovers() {
     let broker = Proxy::to_kafka(&servers::kafka()).await;
     let log = format!("kafka://{}", broker.address());
     let settings =
@@ -381,12 +381,12 @@ macro_rules! on_both {
 }
 
 on_both!(
-    reports_are_heeded_once reports_to_a_fleet_are_heeded_once,
+    reports_are_applied_once reports_to_a_fleet_are_heeded_once,
     a_replayed_report_undoes_nothing a_report_replayed_at_a_fleet_undoes_nothing,
     one_click_unsubscribes one_click_unsubscribes_at_a_fleet,
 );
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_reports_who_does_not_sign_the_request() {
-    nobody_reports_who_does_not_sign(Backend::Embedded).await;
+async fn unsigned_requests_report_nothing() {
+    unsigned_reports_are_rejected(Backend::Embedded).await;
 }

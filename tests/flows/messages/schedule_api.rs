@@ -10,10 +10,10 @@ use crate::support::stores::on_both_stores;
 
 on_both_stores!(World =>
     new_schedules_are_listed_at_once,
-    a_campaign_says_what_is_sent,
+    a_campaign_supplies_the_messages,
     invalid_schedules_are_rejected,
     invalid_messages_are_reported_and_the_others_accepted,
-    a_time_on_the_wall_is_taken_until_it_is_past_everywhere,
+    local_times_are_accepted_until_past_everywhere,
     a_call_under_a_key_is_done_once,
 );
 
@@ -90,7 +90,7 @@ async fn new_schedules_are_listed_at_once(world: World) {
     assert_eq!(cancelled, [format!("{id} cancelled")]);
 }
 
-async fn a_campaign_says_what_is_sent(world: World) {
+async fn a_campaign_supplies_the_messages(world: World) {
     world.scheduled(&body(json!({ "messages": null, "campaign_id": CAMPAIGN }))).await;
     let declared = json!({ "webhook": webhook("declared") });
     assert_eq!(Value::from(world.scheduled_order().await.messages), declared);
@@ -167,7 +167,7 @@ async fn invalid_messages_are_reported_and_the_others_accepted(world: World) {
     assert_eq!(answer["errors"][0]["path"], "messages.whats_app");
 }
 
-async fn a_time_on_the_wall_is_taken_until_it_is_past_everywhere(world: World) {
+async fn local_times_are_accepted_until_past_everywhere(world: World) {
     let at = |time: &str, switch: &str| body(json!({ "schedule": { "time": time, switch: true } }));
     for switch in ["in_local_time", "at_optimal_time"] {
         // It is noon in UTC, and midnight in the last zone.

@@ -29,7 +29,7 @@ fn declared() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_segment_on_purchases_is_sent_to_alone() {
+async fn a_segment_on_purchases_is_sent_to_standalone() {
     is_sent_to(Backend::Embedded).await;
 }
 

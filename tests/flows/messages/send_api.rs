@@ -16,14 +16,14 @@ use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(World =>
     a_send_request_becomes_an_order,
-    it_is_said_in_every_way_for_whom,
+    every_form_of_recipients_is_accepted,
     duplicate_recipients_are_removed,
     invalid_recipients_are_rejected,
     undeclared_segments_and_campaigns_are_rejected,
     members_that_are_wrong_are_refused_by_name,
     invalid_messages_are_reported_and_the_others_accepted,
     a_template_that_is_wrong_condemns_the_whole,
-    an_address_that_is_none_is_refused_and_a_template_of_one_is_not,
+    invalid_addresses_are_rejected_unless_templates,
     a_variation_that_the_campaign_lacks_is_refused,
     nothing_is_harmed_by_hostile_bodies,
 );
@@ -196,7 +196,7 @@ async fn a_send_request_becomes_an_order(world: World) {
     assert!(order.ignores_capping && order.accepted_at >= NOW && !order.request_id.is_empty());
 }
 
-async fn it_is_said_in_every_way_for_whom(world: World) {
+async fn every_form_of_recipients_is_accepted(world: World) {
     let alias = json!({ "alias_name": "n", "alias_label": "l" });
     let asked = [
         body(json!({})),
@@ -445,7 +445,7 @@ async fn a_template_that_is_wrong_condemns_the_whole(world: World) {
     assert!(world.orders().await.is_empty());
 }
 
-async fn an_address_that_is_none_is_refused_and_a_template_of_one_is_not(world: World) {
+async fn invalid_addresses_are_rejected_unless_templates(world: World) {
     let with = |member: &str, value: &str| {
         let mut email = json!({ "app_id": "a", "from": "a@acme.example", "body": "b" });
         email[member] = json!(value);

@@ -14,7 +14,7 @@ use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(World =>
     named_users_and_whole_segments_have_budgets_of_their_own,
-    every_call_with_a_key_counts_whatever_comes_of_it,
+    requests_with_a_key_count_despite_errors,
     requests_over_every_limit_are_rejected_before_the_body,
 );
 
@@ -101,7 +101,7 @@ async fn named_users_and_whole_segments_have_budgets_of_their_own(world: World) 
     assert_eq!(world.send(&body(json!({}))).await.said(), (201, 5, 3));
 }
 
-async fn every_call_with_a_key_counts_whatever_comes_of_it(world: World) {
+async fn requests_with_a_key_count_despite_errors(world: World) {
     let right = body(json!({})).to_string();
     let large = "x".repeat(world.place.app.config.gateway.max_body_bytes + 1);
     let json = "application/json";

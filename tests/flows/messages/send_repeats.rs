@@ -12,8 +12,8 @@ use crate::support::calls::{Answered, Calls};
 use crate::support::stores::{on_both_stores, on_pool};
 
 on_both_stores!(World =>
-    a_send_under_a_key_is_taken_once,
-    a_send_that_ended_is_taken_over_as_the_same,
+    sends_with_a_key_are_idempotent,
+    retried_sends_keep_their_dispatch,
 );
 
 impl World {
@@ -24,7 +24,7 @@ impl World {
     }
 }
 
-async fn a_send_under_a_key_is_taken_once(world: World) {
+async fn sends_with_a_key_are_idempotent(world: World) {
     let asked = body(json!({}));
     let first = world.calls.post_once(SEND, "a", &asked).await;
     assert_eq!(first.0, 201, "{first:?}");
@@ -50,7 +50,7 @@ async fn a_send_under_a_key_is_taken_once(world: World) {
 }
 
 /// As if the gateway had ended before it kept the response: the order may be in the log or not.
-async fn a_send_that_ended_is_taken_over_as_the_same(world: World) {
+async fn retried_sends_keep_their_dispatch(world: World) {
     let asked = body(json!({ "campaign_id": CAMPAIGN, "send_id": "s" }));
     let first = world.calls.post_once(SEND, "a", &asked).await;
     assert_eq!(first.0, 201, "{first:?}");

@@ -26,7 +26,7 @@ use crate::support::stores::{TestStore, on_both_stores};
 use crate::support::{eventually, process, servers};
 
 on_both_stores!(World =>
-    applying_twice_changes_nothing_and_prune_ends_what_is_gone,
+    applying_is_idempotent_and_prune_removes_the_rest,
     secrets_are_neither_printed_nor_stored_as_they_are,
     sending_uses_the_applied_settings,
     invalid_declared_messages_are_rejected_with_their_path,
@@ -178,7 +178,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix("  ")).collect()
 }
 
-async fn applying_twice_changes_nothing_and_prune_ends_what_is_gone(world: World) {
+async fn applying_is_idempotent_and_prune_removes_the_rest(world: World) {
     const PRIVATE: &str = "! providers.sms.url must not point to a private address: no \
                            message is sent there, unless LONGSHORE_ALLOW_PRIVATE contains its \
                            network";

@@ -67,7 +67,7 @@ async fn certificate(directory: &std::path::Path) -> (String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn emails_go_over_tls_to_whom_the_certificate_names() {
+async fn emails_require_a_valid_tls_certificate() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (certificate, key) = certificate(directory.path()).await;
     let relay = Relay::start(&certificate, &key).await;

@@ -180,7 +180,7 @@ pub fn by_id(taken: &[Taken]) -> BTreeMap<String, usize> {
     ids
 }
 
-async fn an_email_goes_out_at_once_with_the_attributes_that_came_along(backend: Backend) {
+async fn an_email_is_sent_at_once_with_its_attributes(backend: Backend) {
     let scene = Scene::new(backend, []).await;
     let mut body = to("ann", json!({ "external_send_id": r"b3JkZXI\-_+/=" }));
     body["recipient"]["attributes"]["tier"] = json!("gold");
@@ -237,13 +237,13 @@ async fn an_email_goes_out_at_once_with_the_attributes_that_came_along(backend: 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_email_goes_out_at_once_alone() {
-    an_email_goes_out_at_once_with_the_attributes_that_came_along(Backend::Embedded).await;
+async fn an_email_is_sent_at_once_standalone() {
+    an_email_is_sent_at_once_with_its_attributes(Backend::Embedded).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_email_goes_out_at_once_in_a_fleet() {
-    an_email_goes_out_at_once_with_the_attributes_that_came_along(Backend::Fleet(2)).await;
+async fn an_email_is_sent_at_once_in_a_fleet() {
+    an_email_is_sent_at_once_with_its_attributes(Backend::Fleet(2)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -396,7 +396,7 @@ async fn a_repeat_under_an_idempotency_key_is_one_send() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_sla_counts_what_is_covered_and_what_is_beyond() {
+async fn the_sla_counts_covered_and_other_emails() {
     let scene = Scene::new(Backend::Embedded, []).await;
     for number in 0..5 {
         scene.sent(&to(&format!("u{number}"), json!({}))).await;
@@ -439,7 +439,7 @@ async fn the_sla_counts_what_is_covered_and_what_is_beyond() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_can_have_the_lane_alone() {
+async fn a_worker_can_serve_only_transactional_emails() {
     let mut scene = Scene::new(Backend::Fleet(0), []).await;
     let dispatch = scene.sent(&to("ann", json!({}))).await;
     scene.fleet.launch_roles("worker-1", "transactional").await;

@@ -47,7 +47,7 @@ impl Sending {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_purchase_that_matches_starts_a_campaign_alone() {
+async fn a_purchase_that_matches_starts_a_campaign_standalone() {
     starts_a_campaign(Backend::Embedded).await;
 }
 
@@ -107,7 +107,7 @@ async fn starts_a_campaign(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_purchase_of_long_ago_starts_only_campaigns_that_want_it() {
+async fn old_purchases_start_only_campaigns_that_allow_them() {
     let sending = Sending::start(Backend::Embedded, &[], |receiver| {
         let text =
             |name: &str| message(receiver, &format!("{name} {{{{event_properties.${{n}}}}}}"));

@@ -36,7 +36,7 @@ async fn move_to(sending: &Sending, user: &str, zone: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_zone_has_it_at_its_own_hour_alone() {
+async fn each_zone_has_it_at_its_own_hour_standalone() {
     each_zone_has_it_at_its_own_hour(Backend::Embedded).await;
 }
 

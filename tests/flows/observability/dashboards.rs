@@ -52,7 +52,7 @@ pub fn all() -> Vec<Dashboard> {
 }
 
 #[test]
-fn dashboards_can_be_told_apart_and_lead_to_each_other() {
+fn dashboards_have_unique_ids_and_links() {
     let all = all();
     let uids: BTreeSet<&str> =
         all.iter().map(|dashboard| dashboard.json["uid"].as_str().expect("a uid")).collect();
@@ -77,7 +77,7 @@ fn dashboards_can_be_told_apart_and_lead_to_each_other() {
 }
 
 #[test]
-fn each_panel_says_what_it_shows() {
+fn each_panel_has_a_description() {
     let link = Regex::new(r"\(\$\{runbook\}/([\w/-]+)\.html\)").expect("a regular expression");
     for dashboard in all() {
         let (mut ids, mut titles) = (BTreeSet::new(), BTreeSet::new());

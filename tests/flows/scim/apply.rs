@@ -25,7 +25,7 @@ on_both_stores!(World =>
     apply_keeps_users_and_tokens_created_elsewhere,
     workspaces_of_permissions_are_there,
     permission_sets_are_groups,
-    the_commands_say_what_they_did,
+    the_commands_report_their_changes,
 );
 
 const SECRET: &str = "secret-of-the-identity-provider";
@@ -315,7 +315,7 @@ async fn permission_sets_are_groups(world: World) {
     assert_eq!(groups().await, 0);
 }
 
-async fn the_commands_say_what_they_did(world: World) {
+async fn the_commands_report_their_changes(world: World) {
     let file = world.test.config.data.join("acme.yaml");
     std::fs::write(&file, FILE).unwrap();
     let run = |arguments: &[&str]| {

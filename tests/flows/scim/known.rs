@@ -12,8 +12,8 @@ use super::*;
 use crate::support::proxy::{Proxy, Way};
 
 on_postgres!(World =>
-    known_tokens_are_taken_without_the_database,
-    a_flood_of_unknown_tokens_harms_nobody,
+    known_tokens_are_accepted_without_the_database,
+    floods_of_unknown_tokens_do_not_affect_known_ones,
 );
 
 /// What a call needs no row for.
@@ -33,7 +33,7 @@ async fn status(gateway: &Gateway, token: &str, path: &str) -> u16 {
     answer(gateway.request_with(token, Method::GET, path)).await.status.as_u16()
 }
 
-async fn known_tokens_are_taken_without_the_database(world: World) {
+async fn known_tokens_are_accepted_without_the_database(world: World) {
     let (gateway, proxy) = led(&world).await;
     let mortal = world.make_token("mortal", &[]).await.unwrap();
     for token in [TOKEN, &mortal] {
@@ -63,7 +63,7 @@ async fn known_tokens_are_taken_without_the_database(world: World) {
         .await;
 }
 
-async fn a_flood_of_unknown_tokens_harms_nobody(world: World) {
+async fn floods_of_unknown_tokens_do_not_affect_known_ones(world: World) {
     let (gateway, proxy) = led(&world).await;
     assert_eq!(status(&gateway, TOKEN, USERS).await, 200);
     proxy.set(Way::Slow(Duration::from_millis(20)));

@@ -8,9 +8,9 @@ on_both_stores!(World =>
     activity_stays_within_its_bytes,
     batches_beyond_the_transaction_limit_are_split,
     a_gateway_whose_clock_is_ahead_makes_nothing_old,
-    old_activity_goes_from_rows_that_nobody_writes,
+    old_activity_is_removed_from_idle_rows,
     purchases_without_a_user_list_no_products,
-    a_workspace_lists_so_many_products_and_no_more,
+    a_workspace_has_a_limit_of_products,
 );
 
 async fn activity_stays_within_its_bytes(world: World) {
@@ -85,7 +85,7 @@ async fn a_gateway_whose_clock_is_ahead_makes_nothing_old(world: World) {
     assert_eq!(world.bought("ann", "tea").await, 2);
 }
 
-async fn old_activity_goes_from_rows_that_nobody_writes(world: World) {
+async fn old_activity_is_removed_from_idle_rows(world: World) {
     let now = world.app.clock.now_ms();
     let purchase = |user: &str, days_ago: i64| {
         let mut object = by(json!({"external_id": user}))("tea");
@@ -137,7 +137,7 @@ async fn purchases_without_a_user_list_no_products(world: World) {
     assert_eq!(listed, ["milk", "tea"]);
 }
 
-async fn a_workspace_lists_so_many_products_and_no_more(world: World) {
+async fn a_workspace_has_a_limit_of_products(world: World) {
     let ann = by(json!({"external_id": "ann"}));
     let buy = |products: std::ops::Range<usize>| {
         let objects: Vec<Value> = products.map(|n| ann(&format!("product {n}"))).collect();

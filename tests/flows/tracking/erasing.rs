@@ -8,7 +8,7 @@ on_both_stores!(World =>
     users_erased_during_ingestion_stay_erased,
     erasing_an_unknown_user_prevents_their_creation,
     erasures_are_kept_while_dead_letters_remain,
-    an_address_that_goes_to_nobody_makes_nobody_who_was_erased,
+    released_emails_create_no_erased_users,
 );
 
 async fn users_erased_during_ingestion_stay_erased(world: World) {
@@ -97,7 +97,7 @@ async fn erasures_are_kept_while_dead_letters_remain(world: World) {
     assert_eq!(world.count("erased").await, 0);
 }
 
-async fn an_address_that_goes_to_nobody_makes_nobody_who_was_erased(world: World) {
+async fn released_emails_create_no_erased_users(world: World) {
     let email = "x@acme.example";
     let write = |user: &str, email: Value| {
         written(json!({"external_id": user}), json!({"email": email}), json!({}))

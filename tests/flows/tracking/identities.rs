@@ -9,16 +9,16 @@ use super::*;
 use crate::support::stores::on_postgres;
 
 on_both_stores!(World =>
-    a_merge_comes_after_what_both_partitions_received_before,
+    merges_follow_earlier_messages_of_both_partitions,
     a_merge_does_not_depend_on_clocks,
     a_copy_that_is_delivered_again_changes_nothing,
     merges_in_a_row_lead_to_the_last_user,
     deleting_the_kept_user_deletes_the_merged_one,
-    a_rename_comes_after_the_deletion_that_frees_the_id,
+    renames_follow_the_deletion_that_frees_the_id,
     a_deletion_reaches_a_user_renamed_before_it,
-    a_user_who_gets_the_id_later_is_not_merged,
+    users_given_the_id_later_are_not_merged,
     data_by_the_service_id_of_a_merged_user_counts_for_the_kept_one,
-    nobody_is_identified_as_a_deleted_user,
+    no_user_is_identified_as_a_deleted_user,
 );
 
 /// When the requests of a test are received, in milliseconds since the epoch.
@@ -75,7 +75,7 @@ impl World {
     }
 }
 
-async fn a_merge_comes_after_what_both_partitions_received_before(world: World) {
+async fn merges_follow_earlier_messages_of_both_partitions(world: World) {
     let [first, second] = merge("gone", "kept");
     world.at(0, &by(id("gone"))("tea")).await;
     // The partition of the kept user is ahead.
@@ -146,7 +146,7 @@ async fn deleting_the_kept_user_deletes_the_merged_one(world: World) {
     assert_eq!(world.ids().await.len(), 0);
 }
 
-async fn a_rename_comes_after_the_deletion_that_frees_the_id(world: World) {
+async fn renames_follow_the_deletion_that_frees_the_id(world: World) {
     for user in ["a", "b"] {
         world.at(0, &by(id(user))(user)).await;
     }
@@ -169,7 +169,7 @@ async fn a_deletion_reaches_a_user_renamed_before_it(world: World) {
     assert_eq!(world.bought("b", "tea").await, 2, "a new user");
 }
 
-async fn a_user_who_gets_the_id_later_is_not_merged(world: World) {
+async fn users_given_the_id_later_are_not_merged(world: World) {
     for user in ["kept", "stranger"] {
         world.at(0, &by(id(user))("tea")).await;
     }
@@ -205,7 +205,7 @@ async fn data_by_the_service_id_of_a_merged_user_counts_for_the_kept_one(world: 
     assert_eq!((&kept["first_name"], world.bought("c", "milk").await), (&"Ann".into(), 2.into()));
 }
 
-async fn nobody_is_identified_as_a_deleted_user(world: World) {
+async fn no_user_is_identified_as_a_deleted_user(world: World) {
     world.at(0, &by(id("b"))("tea")).await;
     let add = json!({ "alias_name": "x", "alias_label": "crm" });
     world

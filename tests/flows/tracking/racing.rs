@@ -65,11 +65,11 @@ mod in_circles {
     use super::*;
 
     // SQLite has one writer.
-    on_postgres!(World => nobody_waits_in_a_circle,);
+    on_postgres!(World => concurrent_partitions_do_not_deadlock,);
 
     /// Each of two partitions changes the profiles of some users, and begins the activity of
     /// all: neither is ever to be tried again.
-    async fn nobody_waits_in_a_circle(world: World) {
+    async fn concurrent_partitions_do_not_deadlock(world: World) {
         const USERS: usize = 150;
         let world = Arc::new(world);
         for round in 0..8 {

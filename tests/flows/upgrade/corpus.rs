@@ -280,7 +280,7 @@ async fn check_commands(fleet: &Fleet) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_that_was_under_way_is_finished_alone() {
+async fn work_in_progress_is_finished_standalone() {
     is_finished(Backend::Embedded).await;
 }
 

@@ -77,7 +77,7 @@ async fn messages_wait(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_wait_alone() {
+async fn messages_wait_standalone() {
     messages_wait(Backend::Embedded).await;
 }
 

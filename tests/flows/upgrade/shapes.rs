@@ -58,7 +58,7 @@ fn shape(lines: &[Line]) -> Shape {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_have_what_they_had() {
+async fn messages_keep_their_fields() {
     let installed = Installed::new(TestStore::sqlite().await).await;
     installed.called().await;
     let data = installed.app().config.data.clone();

@@ -12,14 +12,14 @@ use crate::support::proxy::Proxy;
 use crate::support::stores::{on_pool, on_postgres};
 
 on_postgres!(World =>
-    no_large_body_is_sent_that_is_not_wanted,
+    unneeded_large_bodies_are_not_sent,
 );
 
 const USERS: u64 = 30;
 const BODY: u64 = 512 << 10;
 
 /// Were whole pages of large bodies asked for, each would be sent many times and thrown away.
-async fn no_large_body_is_sent_that_is_not_wanted(mut world: World) {
+async fn unneeded_large_bodies_are_not_sent(mut world: World) {
     let now = kit::clock::format_time(world.clock.now_ms());
     let event = json!([{"name": "e", "first": now, "last": now, "count": 1}]);
     let record =

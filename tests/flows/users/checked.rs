@@ -7,7 +7,7 @@ use crate::support::stores::on_both_stores;
 
 on_both_stores!(World =>
     rejects_values_that_no_reader_or_standard_has,
-    times_come_in_one_form,
+    times_are_normalized,
 );
 
 async fn rejects_values_that_no_reader_or_standard_has(world: World) {
@@ -40,7 +40,7 @@ async fn rejects_values_that_no_reader_or_standard_has(world: World) {
     assert_eq!(world.count().await, 2);
 }
 
-async fn times_come_in_one_form(world: World) {
+async fn times_are_normalized(world: World) {
     let record = json!({
         "external_id": "ann", "created_at": "2021-06-28T19:02:43.032+0200",
         "uninstalled_at": "2021-06-28", "date_of_last_session": "2021-06-28T17:02:43:032+0000",

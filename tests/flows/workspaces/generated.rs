@@ -176,7 +176,7 @@ impl World {
     }
 }
 
-pub(super) async fn files_are_applied_whatever_was_there(world: World) {
+pub(super) async fn files_are_applied_to_any_state(world: World) {
     let mut runner = TestRunner::default();
     let mut next = || file().new_tree(&mut runner).unwrap().current();
     for case in 0..CASES {

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_serves_what_was_signed_until_it_expires() {
+    async fn a_signed_address_serves_its_file_until_it_expires() {
         let directory = tempfile::tempdir().unwrap();
         let files = Files::open(directory.path().to_owned(), secrets()).await.unwrap();
         let address =

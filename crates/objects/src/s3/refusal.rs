@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_without_room_is_waited_for_and_says_so() {
+    async fn full_storage_is_reported_as_unavailable() {
         let s3 = a_bucket().await;
         for (status, code) in [
             (403, "QuotaExceeded"),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wrong_clock_is_told_of_an_answer_without_a_code_too() {
+    async fn clock_skew_is_detected_without_an_error_code() {
         let s3 = a_bucket().await;
         let of = |code, seconds| {
             let mut answer = Response::new(403.try_into().unwrap(), "".into());

@@ -135,7 +135,7 @@ fn conditions_join_from_the_right() {
 }
 
 #[test]
-fn blocks_do_what_they_do_in_liquid() {
+fn blocks_behave_as_in_liquid() {
     check(&[
         ("{% if false %}a{% elsif nil %}b{% elsif 1 %}c{% else %}d{% endif %}", "c"),
         ("{% case 3 %}ignored{% when 1 or 2 %}a{% else %}b{% endcase %}", "b"),
@@ -155,7 +155,7 @@ fn blocks_do_what_they_do_in_liquid() {
 }
 
 #[test]
-fn loops_do_what_they_do_in_liquid() {
+fn loops_behave_as_in_liquid() {
     check(&[
         ("{% for i in (1..3) %}{{ i }}{% endfor %}{{ i }}", "123"),
         ("{% for i in (3..1) %}{{ i }}{% else %}none{% endfor %}", "none"),
@@ -231,7 +231,7 @@ fn a_liquid_tag_has_a_tag_on_each_line() {
 }
 
 #[test]
-fn other_tags_do_what_they_do_in_liquid() {
+fn other_tags_behave_as_in_liquid() {
     check(&[
         (
             "{% for i in (1..4) %}{% ifchanged %}{{ i | divided_by: 2 }}{% endifchanged %}{% endfor %}",
@@ -285,7 +285,7 @@ fn extras_go_with_the_message() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place() {
+fn unknown_names_are_reported_with_their_position() {
     let cases = [
         (
             "Hi {{${frist_name}}}",

@@ -81,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn every_filter_takes_every_value(
+    fn every_filter_accepts_every_value(
         filter in prop::sample::select(FILTERS.iter().collect::<Vec<_>>()),
         value in json(), one in json(), two in json(),
     ) {
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn a_value_is_what_its_json_says(value in json()) {
+    fn values_render_as_their_json(value in json()) {
         let template = parse("{{ custom_attribute.${a} | as_json_string }}").unwrap();
         let rendered = with(&template, &value).unwrap();
         let again: Value = serde_json::from_str(&rendered).unwrap();

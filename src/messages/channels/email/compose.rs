@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preheader_comes_first_in_the_body() {
+    fn the_preheader_is_first_in_the_body() {
         let body = "<html><BODY class=\"x\"><p>Hi</p></BODY></html>";
         let with = with_preheader(body, Some("5 < 6"));
         assert!(with.starts_with("<html><BODY class=\"x\"><div style="), "{with}");

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_recipient_is_at_fault_for_an_address_of_their_own_alone() {
+    fn only_the_recipients_own_address_bounces() {
         let (plain, foreign) = ("ann@acme.example", "änn@acme.example");
         let letter = |from: &str, to: &str, copy: &str, content: &str| Letter {
             from: from.parse().unwrap(),

@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn every_object_is_taken_or_told(
+    fn every_object_is_accepted_or_reported(
         attributes in prop::collection::vec(any_json(), 0..4),
         events in prop::collection::vec(any_json(), 0..4),
         purchases in prop::collection::vec(prop_oneof![near_purchase(), any_json()], 0..6),

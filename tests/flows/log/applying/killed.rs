@@ -7,8 +7,8 @@ use super::*;
 on_both!(
     long on_kafka:
     killed_at_random_moments_all_is_applied_once,
-    a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it,
-    a_message_whose_workers_are_killed_is_not_taken_for_a_killer,
+    a_crashing_message_alone_becomes_a_dead_letter,
+    killed_workers_make_no_dead_letters,
 );
 
 /// A runner in a process of its own, which can be killed; not a test by itself.
@@ -67,7 +67,7 @@ async fn killed_at_random_moments_all_is_applied_once(place: Place) {
     log.close().await;
 }
 
-async fn a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it(place: Place) {
+async fn a_crashing_message_alone_becomes_a_dead_letter(place: Place) {
     let installation = prepared(place).await;
     let (store, log) = installation.open().await;
     let mut messages = tracked(0, 0, 10);
@@ -94,7 +94,7 @@ async fn a_killer_ends_few_workers_and_no_neighbour_is_taken_for_it(place: Place
 }
 
 /// What killed them was somebody else: they are together twice, and alone once.
-async fn a_message_whose_workers_are_killed_is_not_taken_for_a_killer(place: Place) {
+async fn killed_workers_make_no_dead_letters(place: Place) {
     let installation = prepared(place).await;
     let (store, log) = installation.open().await;
     log.append(vec![tracking(0, "hang 1"), tracking(0, "hang 2")]).await.unwrap();

@@ -96,7 +96,7 @@ async fn temporary_failures_block_only_their_partition(place: Place) {
 
 /// A way to the database can end at any time; here it does again and again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_goes_away_is_waited_for() {
+async fn database_outages_are_waited_out() {
     let mut installation = prepared(Place::kafka()).await;
     let (store, log) = installation.open().await;
     let address = installation.place.config.database.url.clone().unwrap();

@@ -14,11 +14,11 @@ use crate::support::stores::{TestStore, on_sqlite};
 on_sqlite!(
     an_email_is_whole,
     relay_replies_determine_the_outcome,
-    an_email_of_which_nothing_is_known_comes_again_as_the_same,
+    retried_emails_keep_their_message_id,
     a_password_is_not_sent_without_tls,
     connections_are_kept_bounded_and_let_go,
     a_connection_that_is_gone_costs_no_attempt,
-    transactional_emails_wait_for_nobody_else,
+    transactional_emails_do_not_wait_for_bulk_emails,
     invalid_emails_are_not_sent,
 );
 
@@ -140,7 +140,7 @@ async fn relay_replies_determine_the_outcome(store: TestStore) {
     );
 }
 
-async fn an_email_of_which_nothing_is_known_comes_again_as_the_same(store: TestStore) {
+async fn retried_emails_keep_their_message_id(store: TestStore) {
     let mut world = World::new(store).await;
     let relay = Smtp::start(&[], [(Step::End, Does::TakesAndCloses)]).await;
     world.by_relay(relay.url("", ""));
@@ -209,7 +209,7 @@ async fn a_connection_that_is_gone_costs_no_attempt(store: TestStore) {
     assert_eq!(relay.taken().len(), 4);
 }
 
-async fn transactional_emails_wait_for_nobody_else(store: TestStore) {
+async fn transactional_emails_do_not_wait_for_bulk_emails(store: TestStore) {
     let mut world = World::with(store, |config| {
         config.smtp.connections = 1;
         config.smtp.timeout_seconds = 60;

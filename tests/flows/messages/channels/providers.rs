@@ -13,11 +13,11 @@ use crate::support::receiver::{Answer, Receiver};
 use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(
-    a_push_goes_to_the_devices_of_its_platform,
-    a_text_goes_to_who_is_in_the_group,
+    pushes_reach_the_devices_of_their_platform,
+    texts_reach_subscribers_of_the_group,
     answers_decide,
     invalid_tokens_from_a_provider_are_removed,
-    an_invalid_number_is_sent_nothing_more,
+    invalid_numbers_receive_no_further_messages,
 );
 
 const IOS: Uuid = Uuid::from_u128(1);
@@ -64,7 +64,7 @@ fn subscribed(phone: &str) -> Value {
     ] })
 }
 
-async fn a_push_goes_to_the_devices_of_its_platform(store: TestStore) {
+async fn pushes_reach_the_devices_of_their_platform(store: TestStore) {
     let receiver = Receiver::start([]).await;
     let world = world(store, &receiver).await;
     let tokens = |body: &Value| {
@@ -102,7 +102,7 @@ async fn a_push_goes_to_the_devices_of_its_platform(store: TestStore) {
     assert_eq!(receiver.received().len(), before);
 }
 
-async fn a_text_goes_to_who_is_in_the_group(store: TestStore) {
+async fn texts_reach_subscribers_of_the_group(store: TestStore) {
     let receiver = Receiver::start([]).await;
     let world = world(store, &receiver).await;
     let mut message = text(subscribed("+15550101"));
@@ -213,7 +213,7 @@ async fn invalid_tokens_from_a_provider_are_removed(store: TestStore) {
     assert_eq!(show(&world).await.get("push_tokens"), None);
 }
 
-async fn an_invalid_number_is_sent_nothing_more(store: TestStore) {
+async fn invalid_numbers_receive_no_further_messages(store: TestStore) {
     let receiver = Receiver::start([]).await;
     let world = world(store, &receiver).await;
     let message = text(subscribed("+15550101"));

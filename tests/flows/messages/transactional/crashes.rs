@@ -92,7 +92,7 @@ async fn attributes_are_applied_once() {
 
 /// Twenty pairs of calls with one reference each, at two gateways at once: one email each.
 #[tokio::test(flavor = "multi_thread")]
-async fn two_gateways_take_one_of_two_that_come_together() {
+async fn concurrent_duplicates_are_accepted_by_one_gateway() {
     const PAIRS: usize = 20;
     let mut scene = Scene::new(Backend::Fleet(1), []).await;
     let listen = format!("127.0.0.1:{}", free_port());
@@ -142,7 +142,7 @@ async fn a_log_that_is_unavailable_delays_no_email() {
 
 /// An email of a gateway of release 0.1.0, which writes no claim.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_email_without_a_claim_goes_out() {
+async fn emails_without_a_claim_are_sent() {
     let mut scene = Scene::with(Backend::Fleet(1), [], &short_leases()).await;
     scene.fleet.kill("worker-1");
     let dispatch = scene.sent(&to("ann", json!({}))).await;

@@ -139,7 +139,7 @@ fn statuses(told: &[Value]) -> Vec<&str> {
     told.iter().map(|body| body["status"].as_str().expect("a status")).collect()
 }
 
-async fn states_are_told_in_their_order_though_the_receiver_fails(world: World) {
+async fn states_are_posted_in_order_despite_failures(world: World) {
     // Each is tried three times before it is taken.
     world.receiver.script((0..9).map(|n| Answer::Status(if n % 3 == 2 { 200 } else { 500 })));
     let id = world.email().await;
@@ -212,7 +212,7 @@ async fn erasing_a_user_deletes_their_emails_and_callbacks(world: World) {
 }
 
 on_both_stores! { World =>
-    states_are_told_in_their_order_though_the_receiver_fails,
+    states_are_posted_in_order_despite_failures,
     late_and_repeated_reports_change_nothing,
     a_report_is_of_its_workspace_and_user,
     erasing_a_user_deletes_their_emails_and_callbacks,
