@@ -116,7 +116,7 @@ killed! {
     while_the_plan_is_written: Backend::Fleet(1), "worker-1", true, "plan::written";
     #[ignore = "scripts/test --all"]
     after_the_plan: Backend::Fleet(1), "worker-1", true, "plan::committed";
-    after_the_plan_alone: Backend::Embedded, "standalone", true, "plan::committed";
+    after_the_plan_standalone: Backend::Embedded, "standalone", true, "plan::committed";
     before_the_message_is_acknowledged: Backend::Fleet(1), "worker-1", true, "batch::done";
     before_a_file_is_written: Backend::Fleet(1), "worker-1", true, "part::packed@3";
     before_a_file_counts: Backend::Fleet(1), "worker-1", true, "part::uploaded@3";
@@ -126,7 +126,7 @@ killed! {
     before_the_finish: Backend::Fleet(1), "worker-1", true, "finish::begun";
     #[ignore = "scripts/test --all"]
     before_the_archive_counts: Backend::Fleet(1), "worker-1", false, "finish::stored";
-    before_the_archive_counts_alone: Backend::Embedded, "standalone", false, "finish::stored";
+    before_the_archive_counts_standalone: Backend::Embedded, "standalone", false, "finish::stored";
     after_the_finish: Backend::Fleet(1), "worker-1", true, "finish::done";
     before_the_callback_is_settled: Backend::Fleet(1), "worker-1", true, "delivery::answered";
     while_leftovers_are_removed: Backend::Fleet(1), "worker-1", true, "cleanup::removed";

@@ -1,4 +1,4 @@
-//! Exports from request to files and callback: one suite over {alone, Kafka and PostgreSQL} ×
+//! Exports from request to files and callback: one suite over {standalone, Kafka and PostgreSQL} ×
 //! {own storage on S3 or Azure in zip or gzip, a download address built on files, S3 or
 //! Azure}. Every line of every export is held against what was imported.
 
@@ -236,13 +236,13 @@ combinations! {
     #[ignore = "scripts/test --all"]
     alone_to_s3_in_zip: Backend::Embedded, Destination::S3("zip");
     alone_to_s3_in_gzip: Backend::Embedded, Destination::S3("gzip");
-    alone_to_azure_in_zip: Backend::Embedded, Destination::Azure("zip");
+    standalone_to_azure_in_zip: Backend::Embedded, Destination::Azure("zip");
     #[ignore = "scripts/test --all"]
-    alone_to_azure_in_gzip: Backend::Embedded, Destination::Azure("gzip");
-    alone_behind_a_url_on_files: Backend::Embedded, Destination::UrlOnFiles;
+    standalone_to_azure_in_gzip: Backend::Embedded, Destination::Azure("gzip");
+    standalone_behind_a_url_on_files: Backend::Embedded, Destination::UrlOnFiles;
     #[ignore = "scripts/test --all"]
     alone_behind_a_url_on_s3: Backend::Embedded, Destination::UrlOnS3;
-    alone_behind_a_url_on_azure: Backend::Embedded, Destination::UrlOnAzure;
+    standalone_behind_a_url_on_azure: Backend::Embedded, Destination::UrlOnAzure;
     fleet_to_s3_in_zip: Backend::Fleet(2), Destination::S3("zip");
     #[ignore = "scripts/test --all"]
     fleet_to_s3_in_gzip: Backend::Fleet(2), Destination::S3("gzip");

@@ -249,6 +249,6 @@ crate::support::killed! {
     #[ignore = "scripts/test --all"]
     after_a_batch_is_committed: Backend::Fleet(1), "worker-1", "batch::committed@2";
     before_a_batch_is_acknowledged: Backend::Fleet(1), "worker-1", "batch::done@2";
-    before_a_batch_is_committed_alone: Backend::Embedded, "standalone", "batch::applied@2";
-    after_a_batch_is_committed_alone: Backend::Embedded, "standalone", "batch::committed@2";
+    before_a_batch_is_committed_standalone: Backend::Embedded, "standalone", "batch::applied@2";
+    after_a_batch_is_committed_standalone: Backend::Embedded, "standalone", "batch::committed@2";
 }

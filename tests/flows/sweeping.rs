@@ -112,7 +112,7 @@ fn strange_files(directory: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn alone() {
+async fn standalone() {
     exports_of_every_end(Backend::Embedded, "standalone", Place::files()).await;
 }
 

@@ -117,14 +117,14 @@ async fn killed_at(backend: Backend, name: &str, point: &str) {
 }
 
 killed! {
-    planned_alone: Backend::Embedded, "standalone", "dispatch::planned";
-    noted_alone: Backend::Embedded, "standalone", "dispatch::noted@4";
-    committed_alone: Backend::Embedded, "standalone", "dispatch::committed@4";
-    rendered_alone: Backend::Embedded, "standalone", "dispatch::rendered@3";
-    sent_alone: Backend::Embedded, "standalone", "dispatch::sent@5";
-    settled_alone: Backend::Embedded, "standalone", "dispatch::settled@3";
-    leaving_alone: Backend::Embedded, "standalone", "dispatch::leaving@2";
-    left_alone: Backend::Embedded, "standalone", "dispatch::left@2";
+    planned_standalone: Backend::Embedded, "standalone", "dispatch::planned";
+    noted_standalone: Backend::Embedded, "standalone", "dispatch::noted@4";
+    committed_standalone: Backend::Embedded, "standalone", "dispatch::committed@4";
+    rendered_standalone: Backend::Embedded, "standalone", "dispatch::rendered@3";
+    sent_standalone: Backend::Embedded, "standalone", "dispatch::sent@5";
+    settled_standalone: Backend::Embedded, "standalone", "dispatch::settled@3";
+    leaving_standalone: Backend::Embedded, "standalone", "dispatch::leaving@2";
+    left_standalone: Backend::Embedded, "standalone", "dispatch::left@2";
     looked_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::looked";
     #[ignore = "scripts/test --all"]
     noted_in_a_fleet: Backend::Fleet(1), "worker-1", "dispatch::noted@4";

@@ -83,7 +83,7 @@ fn names(backend: Backend) -> &'static [&'static str] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn alone() {
+async fn standalone() {
     runs_on_a_newer_schema(Backend::Embedded).await;
 }
 

@@ -56,10 +56,10 @@ async fn killed_at(backend: Backend, point: &str, most: usize) {
 }
 
 killed! {
-    alone_once_it_is_written: Backend::Embedded, "transactional::written", 1;
-    alone_once_it_is_claimed: Backend::Embedded, "transactional::claimed", 1;
-    alone_once_the_relay_has_it: Backend::Embedded, "transactional::answered", 2;
-    alone_once_it_is_noted: Backend::Embedded, "transactional::settled", 1;
+    standalone_once_it_is_written: Backend::Embedded, "transactional::written", 1;
+    standalone_once_it_is_claimed: Backend::Embedded, "transactional::claimed", 1;
+    standalone_once_the_relay_has_it: Backend::Embedded, "transactional::answered", 2;
+    standalone_once_it_is_noted: Backend::Embedded, "transactional::settled", 1;
     #[ignore = "scripts/test --all"]
     in_a_fleet_once_it_is_written: Backend::Fleet(1), "transactional::written", 1;
     #[ignore = "scripts/test --all"]
