@@ -189,8 +189,8 @@ async fn main() {
     let measured = count(Duration::from_secs(arguments.seconds));
     for run in 1..=arguments.runs {
         println!("run {run} of {}", arguments.runs);
-        bench.fleet.forget_peak("gateway");
-        bench.fleet.forget_peak(WORKER);
+        bench.fleet.reset_peak("gateway");
+        bench.fleet.reset_peak(WORKER);
         let (before, edited) = (bench.fleet.efforts(), bench.edited().await);
         let taken = load::send_at(pace, measured, address, calls.clone()).await;
         let (ended, behind) = (Instant::now(), bench.behind().await);

@@ -12,7 +12,7 @@ use crate::report::Measured;
 use crate::settle::settle;
 use crate::support::archives;
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::places::Place;
+use crate::support::storage::TestStorage;
 use crate::support::{Api, WorkspaceFile};
 
 /// What a record takes from the activity next to its document.
@@ -23,7 +23,7 @@ const WORKER: &str = "worker-1";
 pub struct Installation {
     fleet: Fleet,
     api: Api,
-    place: Place,
+    place: TestStorage,
     users: usize,
     pub store: Store,
     pool: PgPool,
@@ -32,7 +32,7 @@ pub struct Installation {
 impl Installation {
     /// A new one, with a workspace of so many users, all in the control group.
     pub async fn with_users(users: usize) -> Self {
-        let place = Place::s3().await;
+        let place = TestStorage::s3().await;
         let settings = [
             ("RUST_LOG", "warn".to_owned()),
             ("LONGSHORE_DATABASE__MAX_CONNECTIONS", "16".to_owned()),
@@ -81,7 +81,7 @@ impl Installation {
 
     /// Exports once, from the request to `done`.
     pub async fn export(&self, choice: &FieldChoice) -> Measured {
-        self.fleet.forget_peak(WORKER);
+        self.fleet.reset_peak(WORKER);
         let raw_before = self.raw_bytes().await;
         let accepted = self.api.export(&json!({ "fields_to_export": choice.fields })).await;
         let status = self.api.done(&accepted.prefix).await;

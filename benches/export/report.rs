@@ -49,7 +49,7 @@ impl Report {
     }
 
     /// Speed next to the pipe: more than 1 is faster than it.
-    fn beside_pipe(&self, measured: &Measured) -> Option<f64> {
+    fn compared_to_pipe(&self, measured: &Measured) -> Option<f64> {
         let (_, pipe) = PIPES.iter().find(|(name, _)| *name == measured.name)?;
         Some(self.find(pipe)?.seconds / measured.seconds)
     }
@@ -80,7 +80,7 @@ impl Report {
                 it.raw_bytes as f64 / it.seconds / 1e6,
                 it.raw_bytes as f64 / it.bytes as f64,
                 factor(self.of_bound(it)),
-                factor(self.beside_pipe(it)),
+                factor(self.compared_to_pipe(it)),
                 resident,
             );
         }
@@ -98,7 +98,7 @@ impl Report {
                 let it = median(all);
                 json!({
                     "median": it, "runs": all,
-                    "of_bound": self.of_bound(it), "of_pipe": self.beside_pipe(it),
+                    "of_bound": self.of_bound(it), "of_pipe": self.compared_to_pipe(it),
                 })
             })
             .collect();

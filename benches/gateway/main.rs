@@ -70,7 +70,7 @@ async fn main() {
         println!("run {run} of {}", arguments.runs);
         for (name, objects, calls) in &cases {
             send_for(WARM_UP, address, calls.clone()).await;
-            fleet.forget_peak("gateway");
+            fleet.reset_peak("gateway");
             let cpu = fleet.cpu("gateway");
             let taken = send_for(time, address, calls.clone()).await;
             let cpu = fleet.cpu("gateway") - cpu;

@@ -93,7 +93,7 @@ impl Installation {
     pub async fn end_to_end(&mut self, kind: Kind, objects: usize) -> Speed {
         let calls = self.calls(kind, objects);
         settle(&self.pool).await;
-        self.fleet.forget_peak(WORKER);
+        self.fleet.reset_peak(WORKER);
         let (began, cpu) = (Instant::now(), self.worker_cpu());
         let taken = send(self.address(), calls).await;
         let end = self.end().await;

@@ -176,7 +176,7 @@ async fn main() {
     for run in 1..=arguments.runs {
         println!("run {run} of {}", arguments.runs);
         settle(&bench.pool).await;
-        bench.fleet.forget_peak(WORKER);
+        bench.fleet.reset_peak(WORKER);
         let before = bench.fleet.cpu(WORKER);
         let seconds = bench.send_to_all().await;
         let cpu = bench.fleet.cpu(WORKER) - before;

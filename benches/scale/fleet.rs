@@ -16,7 +16,7 @@ use crate::settle::settle;
 use crate::simulated::{Seen, Worker};
 use crate::support::WorkspaceFile;
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::places::Place;
+use crate::support::storage::TestStorage;
 use crate::workers::steady;
 
 /// What is to be measured.
@@ -79,7 +79,7 @@ struct Simulation {
     app: App,
     asker: Asker,
     part: Duration,
-    place: Place,
+    place: TestStorage,
 }
 
 pub async fn measure(plan: &Plan) -> Figures {
@@ -114,7 +114,7 @@ pub async fn measure(plan: &Plan) -> Figures {
 
 impl Simulation {
     async fn new(part: Duration) -> Self {
-        let place = Place::s3().await;
+        let place = TestStorage::s3().await;
         let settings = [
             ("RUST_LOG", "warn".to_owned()),
             ("LONGSHORE_DATABASE__MAX_CONNECTIONS", CONNECTIONS.to_string()),
@@ -143,7 +143,7 @@ impl Simulation {
         self.follow(&first, Instant::now()).await;
         self.end(&first).await.expect("it is done soon");
         tokio::time::sleep(IDLE).await;
-        seen.begin_anew();
+        seen.restart();
         let old = match case.old_snapshot {
             true => Some(self.hold_snapshot().await),
             false => None,

@@ -40,7 +40,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    pub fn begin_anew(&self) {
+    pub fn restart(&self) {
         *self.since.lock().expect("no panic") = Some(Instant::now());
         self.claims.lock().expect("no panic").clear();
         self.dones.lock().expect("no panic").clear();

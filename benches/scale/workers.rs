@@ -11,7 +11,7 @@ use crate::machine::{Servers, cores};
 use crate::settle::settle;
 use crate::support::api::ALL_FIELDS;
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::places::Place;
+use crate::support::storage::TestStorage;
 use crate::support::{Api, WorkspaceFile};
 use crate::throttle::{TURNS, Throttle};
 
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub struct Workers {
     pub fleet: Fleet,
     api: Api,
-    place: Place,
+    place: TestStorage,
     pub pool: PgPool,
     pub users: usize,
     servers: Servers,
@@ -46,7 +46,7 @@ struct Export {
 impl Workers {
     /// A new installation with a workspace of so many users, all in the control group.
     pub async fn with_users(users: usize) -> Self {
-        let place = Place::s3().await;
+        let place = TestStorage::s3().await;
         let settings = [
             ("RUST_LOG", "warn".to_owned()),
             ("LONGSHORE_DATABASE__MAX_CONNECTIONS", "16".to_owned()),

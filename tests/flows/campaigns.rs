@@ -5,8 +5,8 @@ use longshore::campaigns::{self, api};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::calls::Calls;
 use crate::support::installation::Installation;
+use crate::support::local_api::LocalApi;
 use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(World =>
@@ -23,7 +23,7 @@ const START: i64 = 1_795_262_400_000;
 
 struct World {
     place: Installation,
-    calls: Calls,
+    api: LocalApi,
 }
 
 fn id(number: usize) -> Uuid {
@@ -62,8 +62,8 @@ impl World {
         })
         .await;
         place.app.clock.set(Timestamp::from_millisecond(START).unwrap());
-        let calls = Calls::new(&place.app, api::routes(), KEY);
-        Self { place, calls }
+        let api = LocalApi::new(&place.app, api::routes(), KEY);
+        Self { place, api }
     }
 
     /// Applies a file with these campaigns, so many hours after the start.
@@ -73,7 +73,7 @@ impl World {
     }
 
     async fn list(&self, query: &str) -> Vec<Value> {
-        let (status, body) = self.calls.get(&format!("{LIST}{query}")).await;
+        let (status, body) = self.api.get(&format!("{LIST}{query}")).await;
         assert_eq!((status, &body["message"]), (200, &json!("success")), "{query}: {body}");
         body["campaigns"].as_array().unwrap_or_else(|| panic!("{body}")).clone()
     }
@@ -113,9 +113,9 @@ async fn pages_follow_the_order_of_creation_both_ways(world: World) {
     let other = "workspace: other\nkeys: [{name: k, secret: key-of-another-workspace, \
                  permissions: [campaigns.list]}]\n";
     world.place.apply(other, false).await;
-    let (status, body) = world.calls.with_key("key-of-another-workspace").get(LIST).await;
+    let (status, body) = world.api.with_key("key-of-another-workspace").get(LIST).await;
     assert_eq!((status, body), (200, json!({ "message": "success", "campaigns": [] })));
-    let (status, _) = world.calls.with_key("key-that-may-only-track").get(LIST).await;
+    let (status, _) = world.api.with_key("key-that-may-only-track").get(LIST).await;
     assert_eq!(status, 403);
 }
 
@@ -203,7 +203,7 @@ async fn bad_parameters_are_named(world: World) {
         ("sort_direction=up", "sort_direction"),
         ("last_edit.time%5Bgt%5D=never", "last_edit.time[gt]"),
     ] {
-        let (status, body) = world.calls.get(&format!("{LIST}?{query}")).await;
+        let (status, body) = world.api.get(&format!("{LIST}?{query}")).await;
         assert_eq!(status, 400, "{query}");
         assert!(body["message"].as_str().unwrap().starts_with(named), "{query}: {body}");
     }

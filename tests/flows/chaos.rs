@@ -30,10 +30,10 @@ use serde_json::json;
 use crate::support::api::{ALL_FIELDS, Api};
 use crate::support::checker::{self, Records, Wanted};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::places::Place;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::receiver::Receiver;
-use crate::support::{WorkspaceFile, callbacks, eventually, leftovers};
+use crate::support::storage::TestStorage;
+use crate::support::{WorkspaceFile, callbacks, eventually, open_work};
 
 const WORKERS: [&str; 3] = ["worker-1", "worker-2", "worker-3"];
 
@@ -85,7 +85,7 @@ impl Scale {
 struct Scene {
     fleet: Fleet,
     api: Api,
-    place: Place,
+    place: TestStorage,
     proxy: Proxy,
     workspace: WorkspaceFile,
     receiver: Receiver,
@@ -98,7 +98,7 @@ struct Scene {
 impl Scene {
     async fn new(scale: &Scale) -> Self {
         println!("{} users, seed {} (CHAOS_SEED repeats the choices)", scale.users, scale.seed);
-        let place = Place::s3().await;
+        let place = TestStorage::s3().await;
         let proxy = Proxy::to(place.endpoint()).await;
         let settings = [
             ("LONGSHORE_EXPORTS__USERS_PER_FILE", scale.per_file.to_string()),
@@ -156,13 +156,13 @@ impl Scene {
             self.place.list().await.len() == files
         })
         .await;
-        leftovers::no_work(&self.fleet).await;
+        open_work::wait_until_done(&self.fleet).await;
         for number in 0..self.exports.len() {
             let (path, secret) = (format!("/{number}"), &self.workspace.callback_secret);
-            let told = callbacks::told_at(&self.receiver, &path, secret).await;
+            let told = callbacks::callback_at(&self.receiver, &path, secret).await;
             assert_eq!(told, json!({ "success": true }));
         }
-        leftovers::a_day_passes(&self.fleet).await;
+        open_work::expire_exports(&self.fleet).await;
         assert_eq!(self.place.list().await.len(), files);
         println!("{} exports, each of every user once; nothing is left over", self.exports.len());
         self.fleet.close().await;

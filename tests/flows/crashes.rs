@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use crate::support::api::{ALL_FIELDS, Accepted};
 use crate::support::checker::{self, Wanted};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::places::Place;
 use crate::support::receiver::Receiver;
-use crate::support::{Api, WorkspaceFile, callbacks, eventually, killed, people, stores};
+use crate::support::storage::TestStorage;
+use crate::support::{Api, WorkspaceFile, callbacks, eventually, killed, stores, user_records};
 
 const PARTS: usize = 6;
 const PER_FILE: usize = 20;
@@ -29,7 +29,7 @@ fn settings() -> [(&'static str, String); 6] {
 struct Scene {
     fleet: Fleet,
     api: Api,
-    place: Option<Place>,
+    place: Option<TestStorage>,
     workspace: WorkspaceFile,
     receiver: Receiver,
     records: Vec<String>,
@@ -38,11 +38,11 @@ struct Scene {
 impl Scene {
     /// With storage of its own.
     async fn own(backend: Backend, failing: (&str, &str)) -> Self {
-        Self::new(backend, Some(Place::s3().await), failing).await
+        Self::new(backend, Some(TestStorage::s3().await), failing).await
     }
 
     /// `failing` is a process and its fail points.
-    async fn new(backend: Backend, place: Option<Place>, failing: (&str, &str)) -> Self {
+    async fn new(backend: Backend, place: Option<TestStorage>, failing: (&str, &str)) -> Self {
         let mut fleet = Fleet::prepare(backend, &settings(), |_| {}).await;
         let mut workspace = WorkspaceFile::new("acme");
         if let Some(place) = &place {
@@ -50,7 +50,7 @@ impl Scene {
         }
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
         let records: Vec<String> =
-            (0..PARTS * PER_FILE).map(|number| people::simple(number, 1)).collect();
+            (0..PARTS * PER_FILE).map(|number| user_records::simple(number, 1)).collect();
         fleet.import("acme", &records).await;
         fleet.launch_all(Some(failing)).await;
         let receiver = Receiver::start([]).await;
@@ -97,13 +97,13 @@ impl Scene {
 
     /// What the one callback says.
     async fn told(&self) -> Value {
-        callbacks::told_at(&self.receiver, "/", &self.workspace.callback_secret).await
+        callbacks::callback_at(&self.receiver, "/", &self.workspace.callback_secret).await
     }
 }
 
 /// The process ends at `point`, and another continues.
 async fn killed_at(backend: Backend, name: &str, own: bool, point: &str) {
-    let place = if own { Some(Place::s3().await) } else { None };
+    let place = if own { Some(TestStorage::s3().await) } else { None };
     let mut scene = Scene::new(backend, place, (name, &format!("{point}=kill"))).await;
     let accepted = scene.request().await;
     scene.fleet.has_ended(name).await;
@@ -204,7 +204,7 @@ async fn a_standalone_that_ends_within_the_append() {
 
 /// A worker hangs at `point`, past its lease; another ends the export; then the first wakes.
 async fn a_sleeper(own: bool, point: &str) {
-    let place = if own { Some(Place::s3().await) } else { None };
+    let place = if own { Some(TestStorage::s3().await) } else { None };
     let failing = ("worker-1", &*format!("{point}=stop"));
     let mut scene = Scene::new(Backend::Fleet(1), place, failing).await;
     let accepted = scene.request().await;

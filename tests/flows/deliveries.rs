@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::support::callbacks::{told_at, verified};
+use crate::support::callbacks::{callback_at, verified};
 use crate::support::eventually;
 use crate::support::installation::Installation;
 use crate::support::receiver::{Answer, Receiver};
@@ -173,7 +173,7 @@ async fn failures_are_tried_again_under_the_same_id(store: TestStore) {
     let delivery = world.wait_for(id, State::Delivered).await;
     assert_eq!((delivery.attempts, delivery.last_status), (6, Some(204)));
     assert_eq!(receiver.received().len(), 6);
-    told_at(&receiver, "/hook", &secret()).await;
+    callback_at(&receiver, "/hook", &secret()).await;
     world.close().await;
 }
 

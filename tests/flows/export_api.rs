@@ -10,10 +10,10 @@ use crate::support::api::{ALL_FIELDS, Api, EXPORT, answer};
 use crate::support::archives::unzip;
 use crate::support::checker::{self, Wanted};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::places::Place;
 use crate::support::proxy::{Proxy, Way};
+use crate::support::storage::TestStorage;
 use crate::support::workspace::WorkspaceFile;
-use crate::support::{eventually, people, process, servers, stores};
+use crate::support::{eventually, process, servers, stores, user_records};
 
 const PERMISSION: &str = "users.export.global_control_group";
 
@@ -27,7 +27,7 @@ async fn with_users(
     let fleet = Fleet::start(backend, settings).await;
     let name = workspace.name.clone();
     let api = fleet.apply(&[workspace]).await.remove(0);
-    let records: Vec<String> = (0..users).map(|number| people::simple(number, 1)).collect();
+    let records: Vec<String> = (0..users).map(|number| user_records::simple(number, 1)).collect();
     if users > 0 {
         fleet.import(&name, &records).await;
     }
@@ -343,7 +343,7 @@ async fn exports_are_watched_and_listed() {
 /// sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_export_leaves_nothing() {
-    let (place, proxy) = (Place::s3().await, way_to_s3().await);
+    let (place, proxy) = (TestStorage::s3().await, way_to_s3().await);
     let settings = [
         ("LONGSHORE_EXPORTS__USERS_PER_FILE", "10".to_owned()),
         ("LONGSHORE_EXPORTS__PARTS_IN_FLIGHT", "1".to_owned()),
@@ -373,7 +373,7 @@ async fn a_cancelled_export_leaves_nothing() {
 /// after its time; and then the file is gone from the storage, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_life_of_a_download_address() {
-    let (place, proxy) = (Place::s3().await, way_to_s3().await);
+    let (place, proxy) = (TestStorage::s3().await, way_to_s3().await);
     let settings = [("LONGSHORE_OBJECTS_URL", place.at(&proxy.endpoint()).objects_url())];
     let (fleet, api) =
         with_users(Backend::Embedded, WorkspaceFile::new("acme"), 50, &settings).await;
@@ -406,7 +406,7 @@ async fn the_life_of_a_download_address() {
     let wanted =
         Wanted { fields: &ALL_FIELDS, days: checker::days_of(&status), prefix: &accepted.prefix };
     let users = checker::lines(&checker::downloaded(&archive), &wanted);
-    let records: Vec<String> = (0..50).map(|number| people::simple(number, 1)).collect();
+    let records: Vec<String> = (0..50).map(|number| user_records::simple(number, 1)).collect();
     checker::check(&users, checker::exactly(&records), &wanted);
 
     // Four hours later, according to the rows.
@@ -471,7 +471,7 @@ async fn reserved_names_are_not_exports() {
 async fn only_requested_fields_are_exported() {
     let fleet = Fleet::start(Backend::Embedded, &[]).await;
     let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
-    let records = people::crowd(400).await;
+    let records = user_records::mixed(400).await;
     fleet.import("acme", &records).await;
     let identifiers = ["external_id", "user_aliases", "email", "service_id"];
     for more in [

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use crate::support::api::{ALL_FIELDS, Accepted, Api};
 use crate::support::checker::{self, Wanted};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::middleman::{Middleman, NO_TRICK, PlayTrick, Trick};
-use crate::support::places::Place;
+use crate::support::http_proxy::{ChooseFault, HttpProxy, NO_FAULT, ProxyFault};
 use crate::support::process::free_port;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::receiver::{Answer, Receiver};
+use crate::support::storage::TestStorage;
 use crate::support::workspace::WorkspaceFile;
-use crate::support::{callbacks, eventually, people, stores};
+use crate::support::{callbacks, eventually, stores, user_records};
 
 /// Parts of the exports here: enough to be in the middle of them.
 const PARTS: usize = 40;
@@ -36,7 +36,7 @@ fn settings(attempts: u32) -> Vec<(&'static str, String)> {
 struct Scene {
     fleet: Fleet,
     api: Api,
-    place: Place,
+    place: TestStorage,
     proxy: Proxy,
     workspace: WorkspaceFile,
     records: Vec<String>,
@@ -44,13 +44,13 @@ struct Scene {
 
 impl Scene {
     async fn new(backend: Backend, attempts: u32) -> Self {
-        let place = Place::s3().await;
+        let place = TestStorage::s3().await;
         let proxy = Proxy::to(place.endpoint()).await;
         let fleet = Fleet::start(backend, &settings(attempts)).await;
         let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
         let records: Vec<String> =
-            (0..PARTS * PER_FILE).map(|number| people::simple(number, 1)).collect();
+            (0..PARTS * PER_FILE).map(|number| user_records::simple(number, 1)).collect();
         fleet.import("acme", &records).await;
         Self { fleet, api, place, proxy, workspace, records }
     }
@@ -174,7 +174,7 @@ async fn failing_storage_is_reported_at_once() {
 /// A gateway writes none, and needs none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_reports_unwritable_storage() {
-    let place = Place::s3().await;
+    let place = TestStorage::s3().await;
     let proxy = Proxy::to(place.endpoint()).await;
     let objects = place.at(&proxy.endpoint()).objects_url();
     let settings = [("LONGSHORE_OBJECTS_URL", objects)];
@@ -206,22 +206,22 @@ async fn a_worker_reports_unwritable_storage() {
 /// that is counted: `doctor` refuses such a store, and no export is written to it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_without_conditional_writes_is_refused() {
-    const NOT_IMPLEMENTED: PlayTrick = |method, _| {
+    const NOT_IMPLEMENTED: ChooseFault = |method, _| {
         let body = "<Error><Code>NotImplemented</Code><Message>no</Message></Error>";
-        (method == "PUT").then_some(Trick::AnswerConditional(501, body))
+        (method == "PUT").then_some(ProxyFault::AnswerConditional(501, body))
     };
-    const IGNORED: PlayTrick =
-        |method, _| (method == "PUT").then_some(Trick::AnswerConditional(200, ""));
-    let place = Place::s3().await;
-    let middleman = Middleman::start(place.endpoint(), NO_TRICK).await;
+    const IGNORED: ChooseFault =
+        |method, _| (method == "PUT").then_some(ProxyFault::AnswerConditional(200, ""));
+    let place = TestStorage::s3().await;
+    let http_proxy = HttpProxy::start(place.endpoint(), NO_FAULT).await;
     let fleet = Fleet::start(Backend::Embedded, &settings(3)).await;
-    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&middleman.endpoint()));
+    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&http_proxy.endpoint()));
     let api = fleet.apply(&[workspace]).await.remove(0);
-    fleet.import("acme", &[people::simple(1, 1)]).await;
+    fleet.import("acme", &[user_records::simple(1, 1)]).await;
     let doctor = async || fleet.command(&["doctor", "--json"]).await;
     assert!(doctor().await.status.success(), "{:?}", doctor().await);
-    for trick in [IGNORED, NOT_IMPLEMENTED] {
-        middleman.play(trick);
+    for fault in [IGNORED, NOT_IMPLEMENTED] {
+        http_proxy.inject(fault);
         let output = doctor().await;
         assert!(!output.status.success(), "{output:?}");
         let said = String::from_utf8_lossy(&output.stdout);
@@ -231,7 +231,7 @@ async fn a_store_without_conditional_writes_is_refused() {
     let error = api.failed(&accepted.prefix).await;
     assert!(error.contains("conditional writes"), "{error}");
     assert_eq!(place.list().await, [""; 0]);
-    middleman.play(NO_TRICK);
+    http_proxy.inject(NO_FAULT);
     let accepted = api.export_all().await;
     api.done(&accepted.prefix).await;
     assert_eq!(place.list().await.len(), 1);
@@ -351,7 +351,7 @@ async fn receivers_fail() {
     let received = receiver.wait_for(4).await;
     assert_eq!(received.len(), 4);
     let secret = &scene.workspace.callback_secret;
-    let told = callbacks::told_at(&receiver, "/tried", secret).await;
+    let told = callbacks::callback_at(&receiver, "/tried", secret).await;
     assert_eq!(told, json!({ "success": true }));
 
     let nobody = format!("http://127.0.0.1:{}/", free_port());
@@ -382,7 +382,7 @@ async fn limits_without_own_storage() {
     let fleet = Fleet::start(Backend::Embedded, &settings(3)).await;
     let receiver = Receiver::start([]).await;
     let body = json!({ "fields_to_export": ALL_FIELDS, "callback_endpoint": receiver.url("/") });
-    let records: Vec<String> = (0..300).map(|number| people::simple(number, 1)).collect();
+    let records: Vec<String> = (0..300).map(|number| user_records::simple(number, 1)).collect();
     let limited =
         |name: &str, limits: Value| WorkspaceFile::new(name).with("export_limits", limits);
     let workspaces = [

@@ -7,8 +7,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::support::api::EXPORT;
-use crate::support::calls::Calls;
 use crate::support::installation::Installation;
+use crate::support::local_api::LocalApi;
 use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(World => an_export_is_asked_for_once,);
@@ -26,14 +26,14 @@ keys:
 
 struct World {
     place: Installation,
-    calls: Calls,
+    api: LocalApi,
 }
 
 impl World {
     async fn new(store: TestStore) -> Self {
         let place = Installation::open(store, WORKSPACE, |_| {}).await;
         place.app.log.create_topics().await.unwrap();
-        Self { calls: Calls::new(&place.app, api::routes(), KEY), place }
+        Self { api: LocalApi::new(&place.app, api::routes(), KEY), place }
     }
 
     async fn exports(&self) -> Vec<String> {
@@ -47,9 +47,9 @@ impl World {
 async fn an_export_is_asked_for_once(world: World) {
     let asked = json!({ "fields_to_export": ["email"] });
     // At once, and one after the other.
-    let calls = (0..6).map(|_| world.calls.post_once(EXPORT, "k", &asked));
+    let calls = (0..6).map(|_| world.api.post_once(EXPORT, "k", &asked));
     let mut answers = join_all(calls).await;
-    answers.push(world.calls.post_once(EXPORT, "k", &asked).await);
+    answers.push(world.api.post_once(EXPORT, "k", &asked).await);
     let first = answers[0].clone();
     assert_eq!(first.0, 201, "{first:?}");
     assert!(answers.iter().all(|answer| *answer == first), "{answers:?}");
@@ -57,12 +57,12 @@ async fn an_export_is_asked_for_once(world: World) {
     assert!(first.1["url"].is_string(), "{first:?}");
 
     let other = json!({ "fields_to_export": ["email", "phone"] });
-    assert_eq!(world.calls.post_once(EXPORT, "k", &other).await.0, 422);
+    assert_eq!(world.api.post_once(EXPORT, "k", &other).await.0, 422);
     // What is refused is not kept, and another key is another export, as none is.
     let bad = json!({ "fields_to_export": [] });
-    assert_eq!(world.calls.post_once(EXPORT, "l", &bad).await.0, 400);
-    assert_eq!(world.calls.post_once(EXPORT, "l", &asked).await.0, 201);
-    assert_eq!(world.calls.post(EXPORT, &asked).await.0, 201);
+    assert_eq!(world.api.post_once(EXPORT, "l", &bad).await.0, 400);
+    assert_eq!(world.api.post_once(EXPORT, "l", &asked).await.0, 201);
+    assert_eq!(world.api.post(EXPORT, &asked).await.0, 201);
     assert_eq!(world.exports().await.len(), 3);
     world.place.app.log.close().await;
 }

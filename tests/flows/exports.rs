@@ -13,11 +13,11 @@ use crate::support::api::{ALL_FIELDS, Accepted, Api};
 use crate::support::archives::Unpacked;
 use crate::support::checker::{self, Outcome, Wanted};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::places::Place;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::receiver::{Received, Receiver};
+use crate::support::storage::TestStorage;
 use crate::support::workspace::WorkspaceFile;
-use crate::support::{callbacks, eventually, people};
+use crate::support::{callbacks, eventually, user_records};
 
 /// Users in a file, unless a setting says otherwise.
 const PER_FILE: usize = 5_000;
@@ -51,11 +51,11 @@ impl Destination {
         matches!(self, Self::S3(_) | Self::Azure(_))
     }
 
-    async fn place(self) -> Place {
+    async fn place(self) -> TestStorage {
         match self {
-            Self::S3(_) | Self::UrlOnS3 => Place::s3().await,
-            Self::Azure(_) | Self::UrlOnAzure => Place::azure().await,
-            Self::UrlOnFiles => Place::files(),
+            Self::S3(_) | Self::UrlOnS3 => TestStorage::s3().await,
+            Self::Azure(_) | Self::UrlOnAzure => TestStorage::azure().await,
+            Self::UrlOnFiles => TestStorage::files(),
         }
     }
 
@@ -95,7 +95,7 @@ async fn suite(backend: Backend, destination: Destination, per_file: usize, size
             workspace = workspace.with_storage(&place);
         }
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
-        let records = people::crowd(*size).await;
+        let records = user_records::mixed(*size).await;
         if !records.is_empty() {
             fleet.import(&workspace.name, &records).await;
         }
@@ -131,7 +131,7 @@ impl Export {
         &self,
         fleet: &Fleet,
         destination: Destination,
-        place: &Place,
+        place: &TestStorage,
         accepted: &Accepted,
     ) {
         let status = self.api.done(&accepted.prefix).await;
@@ -168,7 +168,7 @@ fn check_prefix(prefix: &str) {
 /// Nothing is left but the files of the exports.
 async fn check_nothing_else(
     destination: Destination,
-    place: &Place,
+    place: &TestStorage,
     exports: &[Export],
     accepted: &[Accepted],
 ) {
@@ -286,7 +286,7 @@ const DURING: usize = 15;
 fn outcomes_of_round(round: usize, when: When, outcomes: &mut BTreeMap<String, Outcome>) {
     let [changed, deleted, created] = users_of_round(round);
     let mut expect = |number: usize, versions: &[usize], may_be_absent: bool| {
-        let versions = versions.iter().map(|version| people::simple(number, *version));
+        let versions = versions.iter().map(|version| user_records::simple(number, *version));
         let versions: Vec<Value> =
             versions.map(|text| serde_json::from_str(&text).expect("JSON")).collect();
         let Some(first) = versions.first() else { return };
@@ -330,9 +330,9 @@ fn users_of_round(round: usize) -> [std::ops::Range<usize>; 3] {
 
 async fn round(fleet: &Fleet, round: usize) {
     let [changed, deleted, created] = users_of_round(round);
-    let changes = changed.map(|number| people::simple(number, 2));
+    let changes = changed.map(|number| user_records::simple(number, 2));
     let records: Vec<String> =
-        changes.chain(created.map(|number| people::simple(number, 1))).collect();
+        changes.chain(created.map(|number| user_records::simple(number, 1))).collect();
     fleet.import("acme", &records).await;
     let ids: Vec<String> = deleted.map(|number| format!("user-{number:06}")).collect();
     let mut arguments = vec!["users", "delete", "--workspace", "acme"];
@@ -345,7 +345,7 @@ async fn round(fleet: &Fleet, round: usize) {
 /// twice.
 async fn while_users_change(backend: Backend) {
     let _seat = seat().await;
-    let place = Place::s3().await;
+    let place = TestStorage::s3().await;
     let proxy = Proxy::to(place.endpoint()).await;
     let settings = [
         ("LONGSHORE_EXPORTS__USERS_PER_FILE", "40".to_owned()),
@@ -355,10 +355,11 @@ async fn while_users_change(backend: Backend) {
     let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
     let api = fleet.apply(&[workspace]).await.remove(0);
     // Everybody but those that rounds create.
-    let mut records: Vec<String> = (0..UNTOUCHED).map(|number| people::simple(number, 1)).collect();
+    let mut records: Vec<String> =
+        (0..UNTOUCHED).map(|number| user_records::simple(number, 1)).collect();
     for round in 0..BEFORE + DURING {
         let [changed, deleted, _] = users_of_round(round);
-        records.extend(changed.chain(deleted).map(|number| people::simple(number, 1)));
+        records.extend(changed.chain(deleted).map(|number| user_records::simple(number, 1)));
     }
     fleet.import("acme", &records).await;
     for number in 0..BEFORE {
@@ -415,11 +416,11 @@ async fn users_change_while_a_fleet_exports() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_switch_sets_the_destination_of_exports() {
     let _seat = seat().await;
-    let (s3, azure) = (Place::s3().await, Place::azure().await);
+    let (s3, azure) = (TestStorage::s3().await, TestStorage::azure().await);
     let fleet = Fleet::start(Backend::Embedded, &[]).await;
     let bare = WorkspaceFile::new("acme");
     fleet.apply(std::slice::from_ref(&bare)).await;
-    let records: Vec<String> = (0..30).map(|number| people::simple(number, 1)).collect();
+    let records: Vec<String> = (0..30).map(|number| user_records::simple(number, 1)).collect();
     fleet.import("acme", &records).await;
     let (off, on) = (false, true);
     for (workspace, to) in [
@@ -448,7 +449,7 @@ async fn the_switch_sets_the_destination_of_exports() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_group_is_exported() {
     let _seat = seat().await;
-    let place = Place::s3().await;
+    let place = TestStorage::s3().await;
     let fleet = Fleet::start(Backend::Embedded, &[]).await;
     let workspace = WorkspaceFile::new("acme").with_percent(Some(5)).with_storage(&place);
     let api = fleet.apply(&[workspace]).await.remove(0);
@@ -457,7 +458,8 @@ async fn only_the_group_is_exported() {
     let bucket_of = |number: usize| number * 13 % 10_000;
     let records: Vec<String> = (0..USERS)
         .map(|number| {
-            let mut record: Value = serde_json::from_str(&people::simple(number, 1)).expect("JSON");
+            let mut record: Value =
+                serde_json::from_str(&user_records::simple(number, 1)).expect("JSON");
             record["random_bucket"] = bucket_of(number).into();
             record.to_string()
         })

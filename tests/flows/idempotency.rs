@@ -30,7 +30,7 @@ use crate::lost_commit::losing_the_answer_of;
 use crate::support::eventually;
 use crate::support::installation::Installation;
 use crate::support::stores::{TestStore, on_both_stores, on_pool};
-use crate::support::tracked::{Remembering, take_all};
+use crate::support::tracked::{Remembering, read_all};
 
 const WORKSPACE: &str = "workspace: acme\ncurrency: USD\n";
 
@@ -114,7 +114,7 @@ impl World {
     }
 
     async fn messages(&self, at_least: usize) -> Vec<Message> {
-        take_all(&self.app().log, |messages| messages.len() >= at_least).await
+        read_all(&self.app().log, |messages| messages.len() >= at_least).await
     }
 }
 

@@ -239,7 +239,7 @@ mod at_once {
 #[tokio::test(flavor = "multi_thread")]
 async fn users_still_in_the_log_are_not_exported() {
     use crate::support::fleet::{Backend, Fleet};
-    use crate::support::{WorkspaceFile, checker, eventually, people, stores};
+    use crate::support::{WorkspaceFile, checker, eventually, stores, user_records};
 
     let settings = [
         ("FAILPOINTS", "plan::committed=stop".to_owned()),
@@ -249,7 +249,7 @@ async fn users_still_in_the_log_are_not_exported() {
     let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
     fleet.launch("gateway").await;
     fleet.launch_roles("worker-1", "exports").await;
-    let mut known: Vec<String> = (0..25).map(|number| people::simple(number, 1)).collect();
+    let mut known: Vec<String> = (0..25).map(|number| user_records::simple(number, 1)).collect();
     fleet.import("acme", &known).await;
     for first in (0..200).step_by(50) {
         let user = |number| json!({ "external_id": format!("tracked {number}") });
@@ -257,7 +257,7 @@ async fn users_still_in_the_log_are_not_exported() {
         let answer = api.post("/users/track", &json!({ "attributes": users })).await;
         assert_eq!(answer.status, 201, "{answer:?}");
     }
-    known.push(people::simple(25, 1));
+    known.push(user_records::simple(25, 1));
     fleet.import("acme", &known[25..]).await;
     let accepted = api.export(&json!({ "fields_to_export": ["external_id"] })).await;
     eventually("the export is planned", || async { fleet.is_stopped("worker-1") }).await;

@@ -19,7 +19,7 @@ use crate::support::installation::Installation;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::receiver::Receiver;
 use crate::support::stores::{TestStore, execute, on_both_stores, on_pool};
-use crate::support::{WorkspaceFile, eventually, people, servers};
+use crate::support::{WorkspaceFile, eventually, servers, user_records};
 
 on_both_stores!(fleet_metrics_count_only_open_work,);
 
@@ -307,7 +307,7 @@ async fn open_work_is_reported(backend: Backend) {
     let permissions = ["users.export.global_control_group", "messages.schedule.create"];
     let workspace = WorkspaceFile::new("acme").permitted(&permissions);
     let api = scene.fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
-    let records: Vec<String> = (0..20).map(|number| people::simple(number, 1)).collect();
+    let records: Vec<String> = (0..20).map(|number| user_records::simple(number, 1)).collect();
     scene.fleet.import("acme", &records).await;
 
     let callback = callbacks.instead_of(&receiver.url("/"));

@@ -19,10 +19,10 @@ use uuid::Uuid;
 use crate::support::api::{ALL_FIELDS, EXPORT};
 use crate::support::checker::{self, Wanted};
 use crate::support::installation::Installation;
-use crate::support::places::Place;
 use crate::support::proxy::{Proxy, Way};
+use crate::support::storage::TestStorage;
 use crate::support::stores::{TestStore, on_both_stores};
-use crate::support::{WorkspaceFile, eventually, people, process, servers};
+use crate::support::{WorkspaceFile, eventually, process, servers, user_records};
 
 on_both_stores!(an_export_across_midnight_lies_under_the_day_of_its_end,);
 
@@ -56,7 +56,7 @@ async fn an_export_across_midnight_lies_under_the_day_of_its_end(store: TestStor
         let output = process::output(command).await;
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
-    let place = Place::s3().await;
+    let place = TestStorage::s3().await;
     let proxy = Proxy::to(&servers::variable("LONGSHORE_TEST_S3_ENDPOINT")).await;
     let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
     command(&["migrate"]).await;
@@ -67,7 +67,7 @@ async fn an_export_across_midnight_lies_under_the_day_of_its_end(store: TestStor
     })
     .await;
     let records: Vec<String> =
-        (0..PARTS * PER_FILE).map(|number| people::simple(number, 1)).collect();
+        (0..PARTS * PER_FILE).map(|number| user_records::simple(number, 1)).collect();
     let file = directory.join("users.ndjson");
     std::fs::write(&file, records.join("\n") + "\n").unwrap();
     command(&["import", file.to_str().unwrap()]).await;

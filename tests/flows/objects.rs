@@ -20,8 +20,8 @@ use objects::{
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-use crate::support::middleman::{Middleman, PlayTrick, Trick};
-use crate::support::places::Place;
+use crate::support::http_proxy::{ChooseFault, HttpProxy, ProxyFault};
+use crate::support::storage::TestStorage;
 use crate::support::temporary::Temporary;
 use crate::support::{eventually, servers};
 
@@ -32,12 +32,12 @@ const ANY: Wanted<'static> = &|_| true;
 /// A storage of the test's own, and a way to look behind it.
 struct Backend {
     objects: Objects,
-    place: Place,
+    place: TestStorage,
 }
 
 impl Backend {
     async fn files() -> Self {
-        let place = Place::files();
+        let place = TestStorage::files();
         let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
         let objects = Objects::open(&place.objects_url(), &secrets).await.unwrap();
         Self { objects, place }
@@ -48,13 +48,13 @@ impl Backend {
         let (settings, bucket) = servers::new_bucket().await;
         let settings = S3Settings { prefix: "some/prefix".into(), ..settings };
         let objects = Objects::s3(&settings).await.unwrap();
-        Self { objects, place: Place::S3(settings, Arc::new(bucket)) }
+        Self { objects, place: TestStorage::S3(settings, Arc::new(bucket)) }
     }
 
     async fn azure() -> Self {
         let (settings, container) = servers::new_container().await;
         let objects = Objects::azure(&settings).unwrap();
-        Self { objects, place: Place::Azure(settings, Arc::new(container)) }
+        Self { objects, place: TestStorage::Azure(settings, Arc::new(container)) }
     }
 
     /// With a token instead of the account's key.
@@ -66,13 +66,13 @@ impl Backend {
             ..settings
         };
         let objects = Objects::azure(&settings).unwrap();
-        Self { objects, place: Place::Azure(settings, Arc::new(container)) }
+        Self { objects, place: TestStorage::Azure(settings, Arc::new(container)) }
     }
 
     /// Asserts that nothing was left unfinished. Azure lists finished blobs among them.
     async fn assert_no_strays(&self) {
         let finished = match &self.place {
-            Place::Azure(..) => self.objects.list("").await.unwrap(),
+            TestStorage::Azure(..) => self.objects.list("").await.unwrap(),
             _ => Vec::new(),
         };
         let finished: Vec<String> = finished.into_iter().map(|entry| entry.key).collect();
@@ -81,7 +81,7 @@ impl Backend {
 
     /// Begins an upload as a process does that is then killed; false where none can be left.
     async fn abandon_upload(&self, key: &str) -> bool {
-        let Place::S3(settings, _) = &self.place else {
+        let TestStorage::S3(settings, _) = &self.place else {
             // Temporary files are swept when the directory is opened, and Azure discards what was
             // staged after a week.
             return false;
@@ -429,7 +429,7 @@ async fn replaced_objects_are_not_copied(backend: Backend) {
         };
         match (objects.copy(&from, &to, &replaced).await, &backend.place) {
             // It has the one that it looks at already.
-            (copied, Place::Files(_)) => copied.unwrap(),
+            (copied, TestStorage::Files(_)) => copied.unwrap(),
             (Err(ObjectError::NotFound(_)), _) => {}
             (copied, _) => panic!("{copied:?}"),
         }
@@ -552,12 +552,12 @@ async fn a_store_that_is_not_there_may_be_there_later() {
     }
 }
 
-/// The bucket and the container of tests, behind a middleman that plays `trick`.
-async fn behind(trick: PlayTrick) -> [(Objects, Middleman, Temporary); 2] {
+/// The bucket and the container of tests, behind a proxy that injects `fault`.
+async fn behind(fault: ChooseFault) -> [(Objects, HttpProxy, Temporary); 2] {
     let (s3, bucket) = servers::new_bucket().await;
     let (azure, container) = servers::new_container().await;
-    let for_s3 = Middleman::start(s3.endpoint.as_deref().unwrap(), trick).await;
-    let for_azure = Middleman::start(azure.endpoint.as_deref().unwrap(), trick).await;
+    let for_s3 = HttpProxy::start(s3.endpoint.as_deref().unwrap(), fault).await;
+    let for_azure = HttpProxy::start(azure.endpoint.as_deref().unwrap(), fault).await;
     let s3 = S3Settings { endpoint: Some(for_s3.endpoint()), ..s3 };
     let azure = AzureSettings { endpoint: Some(for_azure.endpoint()), ..azure };
     let (s3, azure) = (Objects::s3(&s3).await.unwrap(), Objects::azure(&azure).unwrap());
@@ -573,27 +573,27 @@ fn completes(method: &Method, query: &str) -> bool {
 
 #[tokio::test]
 async fn an_upload_whose_last_answer_is_lost_is_complete() {
-    let trick = |method: &Method, query: &str| match completes(method, query) {
+    let fault = |method: &Method, query: &str| match completes(method, query) {
         // Not every S3 server knows an upload that it has completed.
-        true if method == Method::POST => Some(Trick::LoseAnswerThen(404, NO_SUCH_UPLOAD)),
-        true => Some(Trick::LoseAnswer),
+        true if method == Method::POST => Some(ProxyFault::LoseAnswerThen(404, NO_SUCH_UPLOAD)),
+        true => Some(ProxyFault::LoseAnswer),
         false => None,
     };
-    for (objects, middleman, _place) in behind(trick).await {
+    for (objects, http_proxy, _place) in behind(fault).await {
         let (key, body) = (key("large"), pattern(20 * MIB));
         let size = body.len() as u64;
         objects.put_stream(&key, size, in_chunks(&body), options(false)).await.unwrap();
-        assert_eq!(middleman.caught(), 2, "{objects}");
+        assert_eq!(http_proxy.caught(), 2, "{objects}");
         assert!(read(&objects, &key).await == body, "{objects}: what is read differs");
     }
 }
 
 #[tokio::test]
 async fn an_upload_that_is_gone_may_be_begun_again() {
-    let trick = |method: &Method, query: &str| {
-        completes(method, query).then_some(Trick::Answer(404, NO_SUCH_UPLOAD))
+    let fault = |method: &Method, query: &str| {
+        completes(method, query).then_some(ProxyFault::Answer(404, NO_SUCH_UPLOAD))
     };
-    let [(s3, _middleman, _place), _] = behind(trick).await;
+    let [(s3, _http_proxy, _place), _] = behind(fault).await;
     let (key, body) = (key("gone"), pattern(20 * MIB));
     let streamed = s3.put_stream(&key, body.len() as u64, in_chunks(&body), options(false));
     let error = streamed.await.unwrap_err();
@@ -602,13 +602,13 @@ async fn an_upload_that_is_gone_may_be_begun_again() {
 
 #[tokio::test]
 async fn a_success_that_is_garbled_or_holds_an_error_may_pass() {
-    let cut: PlayTrick = |_, query| {
-        query.contains("list").then_some(Trick::Answer(200, "<ListBucketResult><Contents><Ke"))
+    let cut: ChooseFault = |_, query| {
+        query.contains("list").then_some(ProxyFault::Answer(200, "<ListBucketResult><Contents><Ke"))
     };
-    let no_xml: PlayTrick =
-        |_, query| query.contains("list").then_some(Trick::Answer(200, "Please log in first"));
-    for trick in [cut, no_xml] {
-        for (objects, _middleman, _place) in behind(trick).await {
+    let no_xml: ChooseFault =
+        |_, query| query.contains("list").then_some(ProxyFault::Answer(200, "Please log in first"));
+    for fault in [cut, no_xml] {
+        for (objects, _http_proxy, _place) in behind(fault).await {
             let error = objects.list("a/").await.unwrap_err();
             assert!(error.can_retry(), "{error:?}");
         }
@@ -616,9 +616,9 @@ async fn a_success_that_is_garbled_or_holds_an_error_may_pass() {
     let failing = |method: &Method, query: &str| {
         let error = "<Error><Code>InternalError</Code><Message>Again.</Message></Error>";
         let copies = method == Method::PUT && query.contains("x-id=CopyObject");
-        (copies || completes(method, query)).then_some(Trick::Answer(200, error))
+        (copies || completes(method, query)).then_some(ProxyFault::Answer(200, error))
     };
-    let [(s3, _middleman, _place), _] = behind(failing).await;
+    let [(s3, _http_proxy, _place), _] = behind(failing).await;
     let (from, body) = (key("from"), pattern(9 * MIB));
     let streamed = s3.put_stream(&from, body.len() as u64, in_chunks(&body), options(false));
     let error = streamed.await.unwrap_err();
@@ -630,11 +630,11 @@ async fn a_success_that_is_garbled_or_holds_an_error_may_pass() {
 
 #[tokio::test]
 async fn write_only_keys_are_reported_with_their_limits() {
-    let trick = |method: &Method, query: &str| {
+    let fault = |method: &Method, query: &str| {
         let writes = method == Method::PUT && !query.contains("x-id=CopyObject");
-        (!writes).then_some(Trick::Answer(403, "<Error><Code>AccessDenied</Code></Error>"))
+        (!writes).then_some(ProxyFault::Answer(403, "<Error><Code>AccessDenied</Code></Error>"))
     };
-    let [(s3, _middleman, _place), _] = behind(trick).await;
+    let [(s3, _http_proxy, _place), _] = behind(fault).await;
     let limits = probe::own_storage(&s3).await.unwrap();
     let cannot = ["read object properties", "read objects", "copy objects", "delete objects"];
     assert_eq!(limits.len(), cannot.len(), "{limits:?}");
@@ -658,7 +658,7 @@ async fn write_only_keys_are_reported_with_their_limits() {
 async fn objects_are_opened_by_their_address() {
     servers::install_tls();
     let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
-    for place in [Place::s3().await, Place::azure().await] {
+    for place in [TestStorage::s3().await, TestStorage::azure().await] {
         let objects = Objects::open(&place.objects_url(), &secrets).await.unwrap();
         assert_eq!(probe::own_storage(&objects).await.unwrap(), Vec::<String>::new());
     }

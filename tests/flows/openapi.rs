@@ -82,7 +82,7 @@ fn operations_have_ids_of_their_own() {
     let links = CONTRACT.document.to_string();
     for (_, _, operation) in CONTRACT.operations() {
         for (_, response) in operation["responses"].as_object().unwrap() {
-            let targets = CONTRACT.meant(response)["links"].as_object();
+            let targets = CONTRACT.resolve(response)["links"].as_object();
             for target in targets.into_iter().flat_map(|links| links.keys()) {
                 assert!(ids.contains(&target.as_str()), "{target}");
             }
@@ -199,7 +199,7 @@ fn every_example_is_of_its_schema() {
             check(media, &format!("{method} {path}"));
         }
         for (status, response) in operation["responses"].as_object().unwrap() {
-            let content = CONTRACT.meant(response)["content"].as_object();
+            let content = CONTRACT.resolve(response)["content"].as_object();
             for media in content.into_iter().flat_map(|content| content.values()) {
                 check(media, &format!("{method} {path} {status}"));
             }
@@ -400,9 +400,9 @@ fn each_example_of_a_body_has_a_key_of_its_own() {
     let mut seen = BTreeSet::new();
     for (path, method, operation) in CONTRACT.operations() {
         let parameters = operation["parameters"].as_array().unwrap();
-        let is_key = |one: &&Value| CONTRACT.meant(one)["name"] == "Idempotency-Key";
+        let is_key = |one: &&Value| CONTRACT.resolve(one)["name"] == "Idempotency-Key";
         let Some(key) = parameters.iter().find(is_key) else { continue };
-        let keys = CONTRACT.meant(key)["examples"].as_object().unwrap();
+        let keys = CONTRACT.resolve(key)["examples"].as_object().unwrap();
         let media = operation["requestBody"]["content"]["application/json"].as_object();
         let bodies = media.map_or(1, |media| media["examples"].as_object().unwrap().len());
         assert_eq!(keys.len(), bodies, "{method} {path}");

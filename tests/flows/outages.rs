@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 use crate::support::api::{ALL_FIELDS, Accepted, Api, files_done};
 use crate::support::checker::{self, Wanted};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::middleman::{Middleman, NO_TRICK};
-use crate::support::places::Place;
+use crate::support::http_proxy::{HttpProxy, NO_FAULT};
 use crate::support::proxy::{Proxy, Way};
 use crate::support::receiver::Receiver;
-use crate::support::{WorkspaceFile, callbacks, eventually, leftovers, people, servers};
+use crate::support::storage::TestStorage;
+use crate::support::{WorkspaceFile, callbacks, eventually, open_work, servers, user_records};
 
 /// Users in a file.
 const PER_FILE: usize = 10;
@@ -83,10 +83,10 @@ struct Scene {
     records: Vec<String>,
     /// Files of an export.
     parts: usize,
-    place: Place,
+    place: TestStorage,
     /// The way to the bucket, on which requests can be tampered with before its end.
     bucket: Proxy,
-    middleman: Middleman,
+    http_proxy: HttpProxy,
     database: Proxy,
     broker: Proxy,
     /// The way to the receiver.
@@ -96,14 +96,14 @@ struct Scene {
 
 impl Scene {
     /// Exports are of so many `parts`.
-    async fn new(place: Place, parts: usize) -> Self {
+    async fn new(place: TestStorage, parts: usize) -> Self {
         Self::with(place, parts, &servers::variable("LONGSHORE_TEST_POSTGRES")).await
     }
 
     /// `database` says where the server is, and the login.
-    async fn with(place: Place, parts: usize, database: &str) -> Self {
-        let middleman = Middleman::start(place.endpoint(), NO_TRICK).await;
-        let bucket = Proxy::to(&middleman.endpoint()).await;
+    async fn with(place: TestStorage, parts: usize, database: &str) -> Self {
+        let http_proxy = HttpProxy::start(place.endpoint(), NO_FAULT).await;
+        let bucket = Proxy::to(&http_proxy.endpoint()).await;
         let receiver = Receiver::start([]).await;
         let callbacks = Proxy::to(&receiver.url("/")).await;
         let broker = Proxy::to_kafka(&servers::kafka()).await;
@@ -118,11 +118,11 @@ impl Scene {
             environment.insert("LONGSHORE_LOG_URL".to_owned(), log);
         })
         .await;
-        let led = place.at(&bucket.instead_of(&middleman.endpoint()));
+        let led = place.at(&bucket.instead_of(&http_proxy.endpoint()));
         let workspace = WorkspaceFile::new("acme").with_storage(&led);
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
         let records: Vec<String> =
-            (0..parts * PER_FILE).map(|number| people::simple(number, 1)).collect();
+            (0..parts * PER_FILE).map(|number| user_records::simple(number, 1)).collect();
         fleet.import("acme", &records).await;
         Self {
             fleet,
@@ -132,7 +132,7 @@ impl Scene {
             parts,
             place,
             bucket,
-            middleman,
+            http_proxy,
             database,
             broker,
             callbacks,
@@ -187,13 +187,13 @@ impl Scene {
     /// Requests that came for `path` are of one delivery, and say `body`.
     async fn is_called_back(&self, path: &str, body: &Value) {
         let secret = &self.workspace.callback_secret;
-        assert_eq!(callbacks::told_at(&self.receiver, path, secret).await, *body);
+        assert_eq!(callbacks::callback_at(&self.receiver, path, secret).await, *body);
     }
 
     /// Of all that happened only the files of whole exports are left.
     async fn leaves_only(self, exports: usize) {
-        leftovers::no_work(&self.fleet).await;
-        leftovers::a_day_passes(&self.fleet).await;
+        open_work::wait_until_done(&self.fleet).await;
+        open_work::expire_exports(&self.fleet).await;
         eventually("only the files of whole exports are left", || async {
             self.place.list().await.len() == exports * self.parts
         })

@@ -6,8 +6,8 @@ use longshore::schedules::api;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::calls::Calls;
 use crate::support::installation::Installation;
+use crate::support::local_api::LocalApi;
 use crate::support::stores::{TestStore, on_both_stores, on_pool};
 
 on_both_stores!(World =>
@@ -33,7 +33,7 @@ const NOW: i64 = 1_795_262_400_000;
 
 struct World {
     place: Installation,
-    calls: Calls,
+    api: LocalApi,
 }
 
 fn file() -> String {
@@ -73,7 +73,7 @@ fn body(members: Value) -> Value {
 impl World {
     async fn new(store: TestStore) -> Self {
         let place = Installation::open(store, &file(), |_| {}).await;
-        let world = Self { calls: Calls::new(&place.app, api::routes(), KEY), place };
+        let world = Self { api: LocalApi::new(&place.app, api::routes(), KEY), place };
         world.at(NOW);
         world
     }
@@ -85,7 +85,7 @@ impl World {
     /// Makes a schedule far in the future, and answers its id.
     async fn make(&self) -> String {
         let far = body(json!({ "schedule": { "time": "2099-01-01T00:00:00Z" } }));
-        let (status, answer) = self.calls.post(CREATE, &far).await;
+        let (status, answer) = self.api.post(CREATE, &far).await;
         assert_eq!(status, 201, "{answer}");
         answer["schedule_id"].as_str().unwrap().to_owned()
     }
@@ -109,7 +109,7 @@ async fn a_schedule_can_be_seen_at_once_and_deleted(world: World) {
         "canvas_entry_properties": { "a": [1, null] },
         "unknown": 5,
     }));
-    let (status, answer) = world.calls.post(CREATE, &asked).await;
+    let (status, answer) = world.api.post(CREATE, &asked).await;
     assert_eq!((status, &answer["message"]), (201, &json!("success")), "{answer}");
     let dispatch = answer["dispatch_id"].as_str().unwrap();
     assert!(dispatch.len() == 32 && dispatch.bytes().all(|b| b.is_ascii_hexdigit()), "{answer}");
@@ -141,7 +141,7 @@ async fn a_schedule_can_be_seen_at_once_and_deleted(world: World) {
     let delete = json!({ "canvas_id": CANVAS, "schedule_id": id });
     // Again it has the same response.
     for _ in 0..2 {
-        let answer = world.calls.post(DELETE, &delete).await;
+        let answer = world.api.post(DELETE, &delete).await;
         assert_eq!(answer, (201, json!({ "message": "success" })));
     }
     assert_eq!(world.states().await, ["cancelled"]);
@@ -170,17 +170,17 @@ async fn invalid_schedules_are_rejected(world: World) {
         (json!({ "canvas_id": Uuid::new_v4() }), 404, "No Canvas has this canvas_id"),
         (json!({ "canvas_id": CAMPAIGN }), 404, "No Canvas has this canvas_id"),
     ] {
-        let text = world.calls.refusal(CREATE, &body(members.clone()), status).await;
+        let text = world.api.refusal(CREATE, &body(members.clone()), status).await;
         assert!(text.starts_with(named), "{members}: {text}");
     }
-    let other = world.calls.with_key(OTHER_KEY);
+    let other = world.api.with_key(OTHER_KEY);
     other.refusal(CREATE, &body(json!({ "canvas_id": SECOND_CANVAS })), 404).await;
     assert!(world.listed().await.is_empty());
     for members in [
         json!({ "recipients": recipients(50), "schedule": { "time": "2099-01-01" } }),
         json!({ "recipients": null, "broadcast": true, "schedule": { "time": "2099-01-01" } }),
     ] {
-        let (status, answer) = world.calls.post(CREATE, &body(members)).await;
+        let (status, answer) = world.api.post(CREATE, &body(members)).await;
         assert_eq!(status, 201, "{answer}");
     }
     assert_eq!(world.listed().await.len(), 2);
@@ -191,9 +191,9 @@ async fn local_times_are_accepted_until_past_everywhere(world: World) {
     for switch in ["in_local_time", "at_optimal_time"] {
         // It is noon in UTC, and midnight in the last zone.
         let midnight = at("2026-11-21T01:00:00+09:00", switch);
-        let (status, answer) = world.calls.post(CREATE, &midnight).await;
+        let (status, answer) = world.api.post(CREATE, &midnight).await;
         assert_eq!(status, 201, "{answer}");
-        let past = world.calls.refusal(CREATE, &at("2026-11-20T23:59:59-11:00", switch), 400).await;
+        let past = world.api.refusal(CREATE, &at("2026-11-20T23:59:59-11:00", switch), 400).await;
         assert_eq!(past, "schedule.time is in the past");
     }
     let listed = world.listed().await;
@@ -218,17 +218,17 @@ async fn unknown_schedules_cannot_be_deleted(world: World) {
         (json!(SECOND_CANVAS), json!(id), 404, no_schedule),
     ] {
         let body = json!({ "canvas_id": canvas, "schedule_id": schedule });
-        assert_eq!(world.calls.refusal(DELETE, &body, status).await, named, "{body}");
+        assert_eq!(world.api.refusal(DELETE, &body, status).await, named, "{body}");
     }
     let delete = json!({ "canvas_id": CANVAS, "schedule_id": id });
-    let other = world.calls.with_key(OTHER_KEY);
+    let other = world.api.with_key(OTHER_KEY);
     assert_eq!(other.refusal(DELETE, &delete, 404).await, no_schedule);
     assert_eq!(world.states().await, ["pending"]);
 
     on_pool!(&world.place.app.store, pool => {
         sqlx::query("UPDATE schedules SET state = 'sent', ended_at = 1").execute(pool).await.unwrap();
     });
-    let sent = world.calls.refusal(DELETE, &delete, 400).await;
+    let sent = world.api.refusal(DELETE, &delete, 400).await;
     assert_eq!(sent, "The schedule has already been sent");
     let output = world.place.run(&["schedules", "cancel", &id]).await;
     assert!(!output.status.success());
@@ -238,24 +238,24 @@ async fn unknown_schedules_cannot_be_deleted(world: World) {
 
 async fn a_call_under_a_key_is_done_once(world: World) {
     let asked = body(json!({ "schedule": { "time": "2026-11-21T13:00:00Z" } }));
-    let first = world.calls.post_once(CREATE, "k", &asked).await;
+    let first = world.api.post_once(CREATE, "k", &asked).await;
     assert_eq!(first.0, 201, "{first:?}");
     // Also when the time has come since.
     world.at(NOW + 7_200_000);
-    assert_eq!(world.calls.post_once(CREATE, "k", &asked).await, first);
-    let (status, _) = world.calls.post_once(CREATE, "k", &body(json!({}))).await;
+    assert_eq!(world.api.post_once(CREATE, "k", &asked).await, first);
+    let (status, _) = world.api.post_once(CREATE, "k", &body(json!({}))).await;
     assert_eq!(status, 422);
     assert_eq!(world.listed().await.len(), 1);
     // What was refused is not kept.
-    let (status, _) = world.calls.post_once(CREATE, "late", &asked).await;
+    let (status, _) = world.api.post_once(CREATE, "late", &asked).await;
     assert_eq!(status, 400);
     world.at(NOW);
-    assert_eq!(world.calls.post_once(CREATE, "late", &asked).await.0, 201);
+    assert_eq!(world.api.post_once(CREATE, "late", &asked).await.0, 201);
 
     let delete = json!({ "canvas_id": CANVAS, "schedule_id": first.1["schedule_id"] });
     for _ in 0..2 {
         // The same key means another thing to another call.
-        let answer = world.calls.post_once(DELETE, "k", &delete).await;
+        let answer = world.api.post_once(DELETE, "k", &delete).await;
         assert_eq!(answer, (201, json!({ "message": "success" })));
     }
     assert_eq!(world.states().await.iter().filter(|state| *state == "cancelled").count(), 1);
@@ -263,7 +263,7 @@ async fn a_call_under_a_key_is_done_once(world: World) {
 
 async fn schedules_go_with_their_canvas(world: World) {
     world.make().await;
-    let other = world.calls.with_key(OTHER_KEY);
+    let other = world.api.with_key(OTHER_KEY);
     let far = body(json!({ "schedule": { "time": "2099-01-01T00:00:00Z" } }));
     assert_eq!(other.post(CREATE, &far).await.0, 201);
     let without = "workspace: acme\n";

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::{Received, Receiver};
-use crate::support::{Api, WorkspaceFile, callbacks, people};
+use crate::support::{Api, WorkspaceFile, callbacks, user_records};
 
 const FORGED: &str = r#"{"success": true, "url": "https://evil.example/users.zip"}"#;
 
@@ -48,8 +48,8 @@ async fn a_webhook_of_a_message_does_not_pass_for_a_callback() {
     let again: Value =
         serde_json::from_str(&fleet.run(&["apply", file, "--json"]).await).expect("JSON");
     assert_eq!((&again["changes"], &again["secrets"]), (&json!([]), &json!({})));
-    fleet.import("acme", &[people::simple(0, 1)]).await;
-    let user: Value = serde_json::from_str(&people::simple(0, 1)).expect("JSON");
+    fleet.import("acme", &[user_records::simple(0, 1)]).await;
+    let user: Value = serde_json::from_str(&user_records::simple(0, 1)).expect("JSON");
 
     let api = Api::new(fleet.base(), &workspace.key);
     let webhook = json!({ "url": receiver.url("/hook"), "request_method": "POST", "body": FORGED });
@@ -68,7 +68,7 @@ async fn a_webhook_of_a_message_does_not_pass_for_a_callback() {
     let callback = receiver.url("/callback");
     let wanted = json!({ "fields_to_export": ["email"], "callback_endpoint": callback });
     api.done(&api.export(&wanted).await.prefix).await;
-    let told = callbacks::told_at(&receiver, "/callback", &workspace.callback_secret).await;
+    let told = callbacks::callback_at(&receiver, "/callback", &workspace.callback_secret).await;
     assert_eq!(told["success"], true);
     let received = receiver.received();
     let callback = received.iter().find(|one| one.uri.path() == "/callback").expect("it came");

@@ -4,8 +4,8 @@
 use longshore::sms::api;
 use serde_json::{Value, json};
 
-use crate::support::calls::Calls;
 use crate::support::installation::Installation;
+use crate::support::local_api::LocalApi;
 use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(World =>
@@ -20,7 +20,7 @@ const REMOVE: &str = "/sms/invalid_phone_numbers/remove";
 
 struct World {
     place: Installation,
-    calls: Calls,
+    api: LocalApi,
 }
 
 impl World {
@@ -32,7 +32,7 @@ impl World {
         };
         let file = [workspace("acme", KEY), workspace("other", OTHER_KEY)].join("\n---\n");
         let place = Installation::open(store, &file, |_| {}).await;
-        Self { calls: Calls::new(&place.app, api::routes(), KEY), place }
+        Self { api: LocalApi::new(&place.app, api::routes(), KEY), place }
     }
 
     /// Puts lines on the list of a workspace.
@@ -72,17 +72,17 @@ async fn numbers_are_listed_and_removed_by_the_api(world: World) {
     // One with its plus, one without, one twice, and one that is not on the list.
     let numbers = json!({ "phone_numbers": ["+15550100", "15550102", "+15550102", "+4930000000"] });
     let success = (201, json!({ "message": "success" }));
-    assert_eq!(world.calls.post(REMOVE, &numbers).await, success);
+    assert_eq!(world.api.post(REMOVE, &numbers).await, success);
     assert_eq!(world.listed("acme").await, ["+15550101", "+15550103"]);
     assert_eq!(world.listed("other").await, ["+15550100"]);
 
     // Under a key a repeat does nothing, whatever has been added since.
     let one = json!({ "phone_numbers": ["+15550101"] });
-    assert_eq!(world.calls.post_once(REMOVE, "k", &one).await, success);
+    assert_eq!(world.api.post_once(REMOVE, "k", &one).await, success);
     world.add("acme", "+15550101\n").await;
-    assert_eq!(world.calls.post_once(REMOVE, "k", &one).await, success);
+    assert_eq!(world.api.post_once(REMOVE, "k", &one).await, success);
     assert_eq!(world.listed("acme").await, ["+15550101", "+15550103"]);
-    assert_eq!(world.calls.post_once(REMOVE, "k", &numbers).await.0, 422);
+    assert_eq!(world.api.post_once(REMOVE, "k", &numbers).await.0, 422);
 
     let arguments = ["invalid-numbers", "remove", "15550101", "+15550109", "--workspace", "acme"];
     assert_eq!(world.place.printed(&arguments).await, ["1 number removed"]);
@@ -102,7 +102,7 @@ async fn a_request_with_a_bad_number_removes_nothing(world: World) {
         (json!(null), "phone_numbers is required"),
     ] {
         let body = json!({ "phone_numbers": numbers, "phone_number": ["+15550100"] });
-        let text = world.calls.refusal(REMOVE, &body, 400).await;
+        let text = world.api.refusal(REMOVE, &body, 400).await;
         assert!(text.starts_with(named), "{text}");
     }
     assert_eq!(world.listed("acme").await, ["+15550100"]);

@@ -7,16 +7,16 @@ use serde_json::json;
 
 use crate::support::api::ALL_FIELDS;
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::middleman::{Middleman, NO_TRICK, PlayTrick, Trick};
-use crate::support::places::Place;
+use crate::support::http_proxy::{ChooseFault, HttpProxy, NO_FAULT, ProxyFault};
 use crate::support::proxy::{Proxy, Way};
 use crate::support::receiver::{Answer, Receiver};
-use crate::support::{WorkspaceFile, eventually, leftovers, people, stores};
+use crate::support::storage::TestStorage;
+use crate::support::{WorkspaceFile, eventually, open_work, stores, user_records};
 
 const PARTS: usize = 12;
 const PER_FILE: usize = 10;
 
-fn settings(built: &Place) -> Vec<(&'static str, String)> {
+fn settings(built: &TestStorage) -> Vec<(&'static str, String)> {
     vec![
         ("LONGSHORE_OBJECTS_URL", built.objects_url()),
         ("LONGSHORE_EXPORTS__USERS_PER_FILE", PER_FILE.to_string()),
@@ -28,15 +28,15 @@ fn settings(built: &Place) -> Vec<(&'static str, String)> {
 }
 
 /// Refuses what is written.
-const REFUSE: PlayTrick = |method, _| {
-    let refused = Trick::Answer(403, "<Error><Code>AccessDenied</Code></Error>");
+const REFUSE: ChooseFault = |method, _| {
+    let refused = ProxyFault::Answer(403, "<Error><Code>AccessDenied</Code></Error>");
     (method == reqwest::Method::PUT).then_some(refused)
 };
 
-async fn exports_of_every_end(backend: Backend, worker: &str, built: Place) {
-    let place = Place::s3().await;
-    let middleman = Middleman::start(place.endpoint(), NO_TRICK).await;
-    let proxy = Proxy::to(&middleman.endpoint()).await;
+async fn exports_of_every_end(backend: Backend, worker: &str, built: TestStorage) {
+    let place = TestStorage::s3().await;
+    let http_proxy = HttpProxy::start(place.endpoint(), NO_FAULT).await;
+    let proxy = Proxy::to(&http_proxy.endpoint()).await;
     let mut fleet = Fleet::start(backend, &settings(&built)).await;
     let workspaces = [
         WorkspaceFile::new("own").with_storage(&place.at(&proxy.endpoint())),
@@ -44,7 +44,7 @@ async fn exports_of_every_end(backend: Backend, worker: &str, built: Place) {
     ];
     let [own, url] = fleet.apply(&workspaces).await.try_into().ok().expect("two");
     let records: Vec<String> =
-        (0..PARTS * PER_FILE).map(|number| people::simple(number, 1)).collect();
+        (0..PARTS * PER_FILE).map(|number| user_records::simple(number, 1)).collect();
     for workspace in &workspaces {
         fleet.import(&workspace.name, &records).await;
     }
@@ -59,9 +59,9 @@ async fn exports_of_every_end(backend: Backend, worker: &str, built: Place) {
     assert_eq!(answer.status, 200, "{answer:?}");
     let failed = own.export(&body).await;
     own.has_files(&failed.prefix, 2).await;
-    middleman.play(REFUSE);
+    http_proxy.inject(REFUSE);
     own.failed(&failed.prefix).await;
-    middleman.play(NO_TRICK);
+    http_proxy.inject(NO_FAULT);
 
     // Done with a worker that was killed half way, in own storage and behind a url.
     let whole = own.export(&body).await;
@@ -78,8 +78,8 @@ async fn exports_of_every_end(backend: Backend, worker: &str, built: Place) {
     let unread = url.export(&body).await;
     url.failed(&unread.prefix).await;
 
-    leftovers::no_work(&fleet).await;
-    leftovers::a_day_passes(&fleet).await;
+    open_work::wait_until_done(&fleet).await;
+    open_work::expire_exports(&fleet).await;
     eventually("only the whole export is in own storage", || async {
         let keys = place.list().await;
         keys.len() == PARTS && keys.iter().all(|key| key.contains(&whole.prefix))
@@ -113,10 +113,10 @@ fn strange_files(directory: &Path) -> Vec<PathBuf> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn standalone() {
-    exports_of_every_end(Backend::Embedded, "standalone", Place::files()).await;
+    exports_of_every_end(Backend::Embedded, "standalone", TestStorage::files()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_fleet() {
-    exports_of_every_end(Backend::Fleet(2), "worker-1", Place::s3().await).await;
+    exports_of_every_end(Backend::Fleet(2), "worker-1", TestStorage::s3().await).await;
 }

@@ -78,7 +78,7 @@ impl Scene {
         stores::count(&self.fleet.database_url(), sql).await
     }
 
-    async fn somebody_waits(&self) {
+    async fn a_session_waits(&self) {
         eventually("somebody waits", || async { self.count(WAITING).await > 0 }).await;
     }
 
@@ -135,7 +135,7 @@ async fn an_erasure_waits_for_ingestion_that_makes_the_user() {
     for (user, id, _) in ann() {
         scene.ingestion_sleeps("tracking::named", &user).await;
         let erasure = scene.erases(id);
-        scene.somebody_waits().await;
+        scene.a_session_waits().await;
         scene.ingestion_ends().await;
         let output = erasure.await.expect("the command runs");
         assert!(output.status.success(), "{output:?}");
@@ -151,7 +151,7 @@ async fn ingestion_waits_for_an_erasure_under_way() {
         scene.ingestion_sleeps(looked, &user).await;
         let erasure = scene.erasure_sleeps("erase::written", id).await;
         scene.fleet.go_on("worker-1");
-        scene.somebody_waits().await;
+        scene.a_session_waits().await;
         goes_on(erasure).await;
         scene.ingestion_ends().await;
         assert_eq!(scene.users().await, 0, "{id} is there after the erasure");
@@ -181,7 +181,7 @@ async fn ingestion_finds_renamed_and_merged_users() {
     let renamed = json!({ "service_id": scene.service_id("anna").await, "external_id": "cat" });
     scene.ingestion_sleeps("tracking::named", &json!({ "external_id": "cat" })).await;
     let import = scene.imports(&renamed);
-    scene.somebody_waits().await;
+    scene.a_session_waits().await;
     scene.ingestion_ends().await;
     let output = import.await.expect("the command runs");
     assert!(!output.status.success(), "{output:?}");
@@ -205,7 +205,7 @@ async fn an_erasure_keeps_users_renamed_before() {
     // The other way round there is nobody left to rename.
     let erasure = scene.erasure_sleeps("erase::written", "anna").await;
     let import = scene.imports(&json!({ "external_id": "anna", "first_name": "Anna" }));
-    scene.somebody_waits().await;
+    scene.a_session_waits().await;
     goes_on(erasure).await;
     let output = import.await.expect("the command runs");
     assert!(output.status.success(), "{output:?}");

@@ -13,7 +13,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use crate::support::api::{Answer, Api, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::servers;
-use crate::support::tracked::take_all;
+use crate::support::tracked::read_all;
 use crate::support::workspace::WorkspaceFile;
 
 /// Bytes of a body that is almost too large.
@@ -30,7 +30,7 @@ async fn in_the_log(fleet: &Fleet, objects: usize) -> Vec<Message> {
     let found = |messages: &[Message]| -> usize {
         messages.iter().map(|message| Batch::decode(&message.payload).unwrap().objects.len()).sum()
     };
-    let messages = take_all(&log, |messages| found(messages) >= objects).await;
+    let messages = read_all(&log, |messages| found(messages) >= objects).await;
     assert_eq!(found(&messages), objects);
     log.close().await;
     messages

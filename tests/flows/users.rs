@@ -360,7 +360,7 @@ async fn of_two_lines_for_one_user_the_later_stays(world: World) {
 }
 
 /// Waits until the import has written somebody.
-async fn until_somebody_is_in(world: &World, child: &mut Child) {
+async fn until_a_user_is_imported(world: &World, child: &mut Child) {
     crate::support::eventually("somebody is imported", || async { world.count().await > 0 }).await;
     assert!(child.try_wait().unwrap().is_none(), "it waits for more");
 }
@@ -380,7 +380,7 @@ async fn a_killed_import_is_finished_by_running_it_again(world: World) {
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all((lines[..7_000].join("\n") + "\n").as_bytes()).unwrap();
     stdin.flush().unwrap();
-    until_somebody_is_in(&world, &mut child).await;
+    until_a_user_is_imported(&world, &mut child).await;
     child.kill().unwrap();
     child.wait().unwrap();
     drop(stdin);

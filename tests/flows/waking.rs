@@ -61,7 +61,7 @@ async fn offer(store: &Store, delay: Duration) {
     tx.commit().await.unwrap();
 }
 
-async fn all_are_taken(store: &Store) {
+async fn all_work_is_claimed(store: &Store) {
     let sql = "SELECT count(*) FROM claims WHERE kind = 'delivery'";
     eventually("the worker takes what is offered", || async {
         let left: i64 = on_pool!(store, pool => {
@@ -79,9 +79,9 @@ async fn delayed_work_starts_when_due(test: TestStore) {
     let lost = claims::take(&test.store, kinds::DELIVERY, 1, 8, delay, &[]).await.unwrap();
     assert_eq!(lost.claims.len(), 1);
     let worker = Worker::start(&test, HOURS_MS).await;
-    all_are_taken(&test.store).await;
+    all_work_is_claimed(&test.store).await;
     offer(&worker.app.store, delay).await;
-    all_are_taken(&test.store).await;
+    all_work_is_claimed(&test.store).await;
     worker.stop().await;
 }
 
@@ -93,14 +93,14 @@ async fn an_offer_wakes_workers_of_other_processes() {
     for _ in 0..3 {
         worker.idle().await;
         offer(&test.store, Duration::ZERO).await;
-        all_are_taken(&test.store).await;
+        all_work_is_claimed(&test.store).await;
     }
     // Also what one offers that ends at once.
     worker.idle().await;
     let brief = longshore::app::connect(&test.config).await.unwrap();
     offer(&brief, Duration::ZERO).await;
     brief.close().await;
-    all_are_taken(&test.store).await;
+    all_work_is_claimed(&test.store).await;
     worker.stop().await;
 }
 
@@ -116,10 +116,10 @@ async fn a_listener_that_lost_its_connection_listens_again() {
         assert!(execute(url, cut).await > 0);
         // It is notified of none of what is offered meanwhile.
         offer(&test.store, Duration::ZERO).await;
-        all_are_taken(&test.store).await;
+        all_work_is_claimed(&test.store).await;
         worker.idle().await;
         offer(&test.store, Duration::ZERO).await;
-        all_are_taken(&test.store).await;
+        all_work_is_claimed(&test.store).await;
     }
     worker.stop().await;
 }
@@ -151,7 +151,7 @@ async fn workers_poll_without_notifications_and_doctor_reports_it() {
     let worker = Worker::start(&place.store, 50).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     offer(&place.store.store, Duration::ZERO).await;
-    all_are_taken(&place.store.store).await;
+    all_work_is_claimed(&place.store.store).await;
     assert!(!worker.app.store.wake().works());
     worker.stop().await;
 }

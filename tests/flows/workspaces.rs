@@ -20,7 +20,7 @@ use serde_json::json;
 use store::{Store, Tx};
 use uuid::Uuid;
 
-use crate::support::places::Place;
+use crate::support::storage::TestStorage;
 use crate::support::stores::{TestStore, on_both_stores};
 use crate::support::{eventually, process, servers};
 
@@ -141,7 +141,7 @@ fn environment(name: &str) -> Option<String> {
 }
 
 /// The `storage` of a workspace file that names a place; and its bucket.
-fn storage(place: &Place) -> (String, String) {
+fn storage(place: &TestStorage) -> (String, String) {
     let (kind, settings) = place.storage();
     let bucket = settings["bucket"].as_str().unwrap().to_owned();
     (format!("storage: {}\n", json!({ kind: settings })), bucket)
@@ -286,7 +286,7 @@ async fn two_that_apply_at_once_make_one_workspace(world: World) {
 
 async fn storage_is_tried_kept_and_changed_under_a_new_id(world: World) {
     let missing = servers::new_name();
-    let place = Place::s3().await;
+    let place = TestStorage::s3().await;
     let (storage, bucket) = self::storage(&place);
     let error = world.apply(&acme(&storage.replace(&bucket, &missing))).await.err().unwrap();
     assert!(error.contains(&missing), "{error}");
@@ -301,7 +301,7 @@ async fn storage_is_tried_kept_and_changed_under_a_new_id(world: World) {
     workspaces::open_storage(&world.app, first).await.unwrap();
     assert!(world.apply(&acme(&storage)).await.unwrap().changes.is_empty());
 
-    let other_place = Place::s3().await;
+    let other_place = TestStorage::s3().await;
     let (moved, other) = self::storage(&other_place);
     let applied = world.apply(&acme(&moved)).await.unwrap();
     assert!(lines(&applied)[0].contains(&format!("bucket {bucket}")), "{:?}", lines(&applied));
@@ -318,7 +318,7 @@ async fn storage_is_tried_kept_and_changed_under_a_new_id(world: World) {
 }
 
 async fn secrets_are_not_readable_where_they_are_stored(world: World) {
-    let place = Place::s3().await;
+    let place = TestStorage::s3().await;
     let (storage, bucket) = storage(&place);
     let callback = "whsec_Zm91ci1hbmQtdHdlbnR5LWJ5dGVzLW9yLXNv";
     let text = acme(&format!("{storage}callbacks: {{secret: {callback}}}\n"));

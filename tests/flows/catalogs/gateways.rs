@@ -235,7 +235,7 @@ async fn a_call_with_a_key_counts_once_on_kafka() {
 }
 
 /// Sends until it is taken, to one gateway and then to the other.
-async fn send_until_taken(apis: &[Api; 2], first: usize, body: &Value) {
+async fn send_until_accepted(apis: &[Api; 2], first: usize, body: &Value) {
     for attempt in 0..1_000 {
         let request = apis[(first + attempt) % 2].request(Method::PATCH, ITEMS).json(body);
         match request.send().await {
@@ -258,7 +258,7 @@ async fn edit_in_order(apis: [Api; 2], writer: usize, edits: usize, taken: Arc<A
                 json!({ "id": format!("r{}", writer * 5 + k), "N": n, last: n })
             })
             .collect();
-        send_until_taken(&apis, writer + n, &json!({ "items": items })).await;
+        send_until_accepted(&apis, writer + n, &json!({ "items": items })).await;
         taken.fetch_add(1, Ordering::Relaxed);
     }
 }

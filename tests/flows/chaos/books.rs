@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::ledger::Ledger;
 use super::taken::Taken;
-use crate::support::takers::Mark;
+use crate::support::channel_receivers::Mark;
 
 /// By how much clocks on one machine differ.
 const TOLERANCE_MS: i64 = 1_000;

@@ -10,10 +10,10 @@ use serde_json::json;
 
 use super::herd::Herd;
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::middleman::{Middleman, NO_TRICK, PlayTrick, Trick};
-use crate::support::places::Place;
+use crate::support::http_proxy::{ChooseFault, HttpProxy, NO_FAULT, ProxyFault};
 use crate::support::process::free_port;
-use crate::support::{Api, WorkspaceFile, eventually, people, python};
+use crate::support::storage::TestStorage;
+use crate::support::{Api, WorkspaceFile, eventually, python, user_records};
 
 /// Dropped with the directory that its files are in.
 pub struct Clocks {
@@ -85,20 +85,20 @@ async fn a_gateway_with_a_wrong_clock_accepts_schedules() {
 
 /// A storage refuses the only worker for its clock, while it is configured to; a counted attempt
 /// would be the last.
-async fn refused_for_its_clock(place: Place, refuse: PlayTrick, hours: i64, told: &str) {
-    let middleman = Middleman::start(place.endpoint(), NO_TRICK).await;
+async fn refused_for_its_clock(place: TestStorage, refuse: ChooseFault, hours: i64, told: &str) {
+    let http_proxy = HttpProxy::start(place.endpoint(), NO_FAULT).await;
     let settings = [("LONGSHORE_EXPORTS__ATTEMPTS", "1".to_owned())];
     let fleet = Fleet::prepare(Backend::Fleet(0), &settings, |_| {}).await;
-    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&middleman.endpoint()));
+    let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&http_proxy.endpoint()));
     let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
-    fleet.import("acme", &[people::simple(1, 1)]).await;
+    fleet.import("acme", &[user_records::simple(1, 1)]).await;
     let (mut clocks, mut herd) = (Clocks::build(fleet.directory()), Herd::of(&fleet));
     let variables = clocks.variables("wrong");
     clocks.set("wrong", hours * 3_600);
     herd.add("gateway", &["gateway"], &[]);
     herd.add("wrong", &["worker"], &variables);
     herd.all_ready().await;
-    middleman.play(refuse);
+    http_proxy.inject(refuse);
     let waits = api.export_all().await.prefix;
     eventually("the worker says what is wrong", || async {
         let status = api.status(&waits).await;
@@ -114,13 +114,13 @@ async fn refused_for_its_clock(place: Place, refuse: PlayTrick, hours: i64, told
         is_said
     })
     .await;
-    middleman.play(NO_TRICK);
+    http_proxy.inject(NO_FAULT);
     api.done(&waits).await;
     herd.terminate("wrong").await;
     // Where the worker's clock is right the storage's is wrong, for every worker.
     herd.add("right", &["worker"], &[]);
     herd.ready("right").await;
-    middleman.play(refuse);
+    http_proxy.inject(refuse);
     api.failed(&api.export_all().await.prefix).await;
     herd.terminate("right").await;
     herd.terminate("gateway").await;
@@ -128,14 +128,15 @@ async fn refused_for_its_clock(place: Place, refuse: PlayTrick, hours: i64, told
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_s3_refuses_for_its_clock_fails_no_export() {
-    let refuse: PlayTrick =
-        |_, _| Some(Trick::Answer(403, "<Error><Code>RequestTimeTooSkewed</Code></Error>"));
-    refused_for_its_clock(Place::s3().await, refuse, 1, "seconds ahead of the store's").await;
+    let refuse: ChooseFault =
+        |_, _| Some(ProxyFault::Answer(403, "<Error><Code>RequestTimeTooSkewed</Code></Error>"));
+    refused_for_its_clock(TestStorage::s3().await, refuse, 1, "seconds ahead of the store's").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_azure_refuses_for_its_clock_fails_no_export() {
-    let refuse: PlayTrick =
-        |_, _| Some(Trick::Answer(403, "<Error><Code>AuthenticationFailed</Code></Error>"));
-    refused_for_its_clock(Place::azure().await, refuse, -1, "seconds behind the store's").await;
+    let refuse: ChooseFault =
+        |_, _| Some(ProxyFault::Answer(403, "<Error><Code>AuthenticationFailed</Code></Error>"));
+    refused_for_its_clock(TestStorage::azure().await, refuse, -1, "seconds behind the store's")
+        .await;
 }

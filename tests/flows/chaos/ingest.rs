@@ -23,9 +23,9 @@ use super::ledger::{EUR_RATE, FIELDS, Ledger};
 use super::{Servers, count, seed};
 use crate::support::checker::{self, Wanted};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::places::Place;
 use crate::support::process::free_port;
-use crate::support::{Api, WorkspaceFile, leftovers, stores};
+use crate::support::storage::TestStorage;
+use crate::support::{Api, WorkspaceFile, open_work, stores};
 
 const PROCESSES: [&str; 5] = ["gateway", "gateway-2", "worker-1", "worker-2", "worker-3"];
 
@@ -57,7 +57,7 @@ struct Scene {
     gateways: Vec<Api>,
     /// Where the second gateway listens.
     second: String,
-    place: Place,
+    place: TestStorage,
     workspace: WorkspaceFile,
     users: Arc<Users>,
 }
@@ -77,7 +77,7 @@ impl Scene {
             ("LONGSHORE_WORKER__LEASE_MS", "2000".to_owned()),
         ];
         let mut fleet = Fleet::start(Backend::Fleet(3), &settings).await;
-        let place = Place::s3().await;
+        let place = TestStorage::s3().await;
         let workspace = WorkspaceFile::new("acme")
             .unlimited()
             .with_storage(&place)
@@ -278,7 +278,7 @@ async fn ingest_under(restarts: &[&'static str]) {
     scene.fleet.applied().await;
     println!("  all is applied after {:.1} s", began.elapsed().as_secs_f64());
     scene.check(&ledger).await;
-    leftovers::no_work(&scene.fleet).await;
+    open_work::wait_until_done(&scene.fleet).await;
     let database = scene.fleet.database_url();
     let claims = "SELECT count(*) FROM idempotency_claims";
     assert_eq!(stores::count(&database, claims).await, requests as i64);

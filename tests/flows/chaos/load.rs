@@ -22,8 +22,8 @@ use super::client::{CLIENTS, Client, Quota, Users};
 use super::gates::{Call, Gates, Kind};
 use super::taken::Taken;
 use crate::support::api::{ALL_FIELDS, EXPORT};
+use crate::support::channel_receivers::{external_id, mark};
 use crate::support::fleet::Operator;
-use crate::support::takers::{external_id, mark};
 
 /// The workspaces, by their numbers: with own storage, and without.
 pub const OWN: usize = 0;

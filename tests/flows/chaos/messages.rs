@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{WORKERS, count, seed};
+use crate::support::channel_receivers::{ChannelReceivers, Mark, WIRED, external_id, stored_cards};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::process::free_port;
-use crate::support::takers::{Mark, Takers, WIRED, external_id, stored_cards};
-use crate::support::{Api, WorkspaceFile, leftovers, stores};
+use crate::support::{Api, WorkspaceFile, open_work, stores};
 
 const GATEWAYS: [&str; 2] = ["gateway", "gateway-2"];
 
@@ -75,7 +75,7 @@ struct Scene {
     gateways: Vec<Api>,
     /// Where the second gateway listens.
     second: String,
-    takers: Arc<Takers>,
+    receivers: Arc<ChannelReceivers>,
     users: usize,
 }
 
@@ -86,7 +86,7 @@ impl Scene {
             "{} messages to {users} users, seed {} (CHAOS_SEED repeats the choices)",
             scale.messages, scale.seed
         );
-        let takers = Arc::new(Takers::start().await);
+        let receivers = Arc::new(ChannelReceivers::start().await);
         let settings = [
             ("LONGSHORE_LOG__APPEND_TIMEOUT_MS", "3000".to_owned()),
             ("LONGSHORE_WORKER__LEASE_MS", "2000".to_owned()),
@@ -99,7 +99,7 @@ impl Scene {
         let segments = json!([{ "id": SEGMENT, "name": "Everybody", "audience": everybody }]);
         let mut workspace =
             WorkspaceFile::new("acme").permitted(&["messages.send"]).with("segments", segments);
-        for (name, value) in takers.declared() {
+        for (name, value) in receivers.declared() {
             workspace = workspace.with(name, value);
         }
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
@@ -107,9 +107,9 @@ impl Scene {
         let other = Api::new(&format!("http://{second}"), &workspace.key);
         fleet.launch_with(GATEWAYS[1], &[("LONGSHORE_LISTEN", &second)]).await;
         fleet.ready(GATEWAYS[1]).await;
-        let records: Vec<String> = (0..users).map(Takers::record).collect();
+        let records: Vec<String> = (0..users).map(ChannelReceivers::record).collect();
         fleet.import(&workspace.name, &records).await;
-        Self { fleet, gateways: vec![api, other], second, takers, users }
+        Self { fleet, gateways: vec![api, other], second, receivers, users }
     }
 
     /// All sends in a random order.
@@ -121,7 +121,7 @@ impl Scene {
             .collect();
         targets.shuffle(random);
         let order = |(number, target): (usize, Option<Vec<usize>>)| {
-            let mut body = json!({ "messages": self.takers.messages(number) });
+            let mut body = json!({ "messages": self.receivers.messages(number) });
             match &target {
                 Some(users) => {
                     let ids: Vec<String> = users.iter().map(|user| external_id(*user)).collect();
@@ -149,7 +149,7 @@ impl Scene {
     fn client(&self) -> Client {
         Client {
             gateways: self.gateways.clone(),
-            takers: self.takers.clone(),
+            receivers: self.receivers.clone(),
             ahead: self.users * WIRED.len(),
             repeats: 0,
         }
@@ -158,7 +158,7 @@ impl Scene {
     /// Does something to a process, which no other cause may have ended.
     async fn kill(&mut self, name: &str, random: &mut StdRng) {
         assert!(self.fleet.is_running(name), "{name} has ended by itself");
-        println!("  kill -9 {name}, {} messages taken", self.takers.count());
+        println!("  kill -9 {name}, {} messages taken", self.receivers.count());
         self.fleet.kill(name);
         tokio::time::sleep(Duration::from_millis(random.random_range(0..1_000))).await;
         let listen = [("LONGSHORE_LISTEN", self.second.as_str())];
@@ -168,13 +168,13 @@ impl Scene {
 
     /// Waits until so many messages were taken, as long as there come any.
     async fn have_taken(&self, messages: usize) {
-        let (mut most, mut since) = (self.takers.count(), Instant::now());
-        while self.takers.count() < messages {
-            if self.takers.count() > most {
-                (most, since) = (self.takers.count(), Instant::now());
+        let (mut most, mut since) = (self.receivers.count(), Instant::now());
+        while self.receivers.count() < messages {
+            if self.receivers.count() > most {
+                (most, since) = (self.receivers.count(), Instant::now());
             }
             assert!(since.elapsed() < TIMEOUT, "no more than {most} of {messages} come");
-            self.takers.check();
+            self.receivers.check();
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -197,7 +197,7 @@ impl Scene {
 /// same again under the same key until it is acknowledged, and some at both gateways at once.
 struct Client {
     gateways: Vec<Api>,
-    takers: Arc<Takers>,
+    receivers: Arc<ChannelReceivers>,
     /// How many messages may be in progress.
     ahead: usize,
     repeats: usize,
@@ -208,7 +208,7 @@ impl Client {
     async fn run(mut self, orders: Arc<Vec<Order>>) -> (Vec<Uuid>, usize) {
         let (mut dispatches, mut asked) = (Vec::new(), 0);
         for order in orders.iter() {
-            while asked > self.takers.count() + self.ahead {
+            while asked > self.receivers.count() + self.ahead {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             dispatches.push(self.send(order).await);
@@ -294,13 +294,13 @@ async fn messages() {
     }
     scene.have_taken(over_wire).await;
     println!("  all are taken after {:.1} s", began.elapsed().as_secs_f64());
-    leftovers::no_work(&scene.fleet).await;
+    open_work::wait_until_done(&scene.fleet).await;
     println!("  nothing is left to be done after {:.1} s", began.elapsed().as_secs_f64());
     let must = orders.iter().flat_map(|order| {
         let users = order.users.iter();
         users.flat_map(|user| WIRED.map(|channel| mark(order, channel, *user)))
     });
-    let (repeated, refused) = scene.takers.check_all(must);
+    let (repeated, refused) = scene.receivers.check_all(must);
     let sent = "SELECT count(*) FROM messages WHERE state = 'sent'";
     let all = over_wire / WIRED.len() * CHANNELS;
     assert_eq!(stores::count(&scene.fleet.database_url(), sent).await, all as i64);

@@ -22,12 +22,12 @@ use super::load::{
 };
 use super::taken::Taken;
 use crate::support::api::ALL_FIELDS;
+use crate::support::channel_receivers::{ChannelReceivers, external_id, stored_cards};
 use crate::support::checker::{self, Wanted};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::places::Place;
 use crate::support::process::free_port;
-use crate::support::takers::{Takers, external_id, stored_cards};
-use crate::support::{Api, WorkspaceFile, leftovers, people, stores};
+use crate::support::storage::TestStorage;
+use crate::support::{Api, WorkspaceFile, open_work, stores, user_records};
 
 pub const GATEWAYS: [&str; 2] = ["gateway-1", "gateway-2"];
 
@@ -59,15 +59,15 @@ pub struct Stage {
     pub clocks: Option<Clocks>,
     workspaces: Vec<WorkspaceFile>,
     segments: Vec<String>,
-    place: Place,
+    place: TestStorage,
     /// Where exports without own storage are built.
-    _objects: Place,
+    _objects: TestStorage,
     still: Vec<String>,
 }
 
 impl Stage {
     pub async fn new(plan: Plan) -> Self {
-        let (place, objects) = (Place::s3().await, Place::s3().await);
+        let (place, objects) = (TestStorage::s3().await, TestStorage::s3().await);
         let mut settings = plan.settings;
         settings.push(("LONGSHORE_OBJECTS_URL", objects.objects_url()));
         settings.push(("RUST_LOG", "info".to_owned()));
@@ -89,9 +89,9 @@ impl Stage {
             until: (Timestamp::now() - Duration::from_secs(7_200)).as_millisecond(),
             some_are_erased: false,
         });
-        let addressees: Vec<String> = (0..ADDRESSEES).map(Takers::record).collect();
+        let addressees: Vec<String> = (0..ADDRESSEES).map(ChannelReceivers::record).collect();
         fleet.import("acme", &addressees).await;
-        let still: Vec<String> = (0..STILL).map(|number| people::simple(number, 1)).collect();
+        let still: Vec<String> = (0..STILL).map(|number| user_records::simple(number, 1)).collect();
         fleet.import("plain", &still).await;
         let mut segments = Vec::new();
         for workspace in &workspaces {
@@ -220,7 +220,7 @@ impl Stage {
         tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
         self.fleet.applied().await;
         self.all_taken(last, TIMEOUT).await;
-        leftovers::no_work(&self.fleet).await;
+        open_work::wait_until_done(&self.fleet).await;
         self.check_exports().await;
         self.check_tracked().await;
         let again = self.books().check_messages(&self.world.taken);
@@ -310,7 +310,7 @@ impl Stage {
 }
 
 /// The workspace that all is done in, but for exports without own storage.
-fn own(place: &Place, taken: &Taken) -> WorkspaceFile {
+fn own(place: &TestStorage, taken: &Taken) -> WorkspaceFile {
     WorkspaceFile::new("acme")
         .permitted(&[
             "users.export.global_control_group",

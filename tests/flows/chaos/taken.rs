@@ -12,9 +12,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 
+use crate::support::channel_receivers::{self, Mark};
 use crate::support::mail::{Mail, MailServer};
 use crate::support::process::{Process, free_port};
-use crate::support::takers::{self, Mark};
 use crate::support::{callbacks, eventually, python};
 
 /// A message as it was taken.
@@ -56,7 +56,7 @@ struct Notes {
 
 impl Notes {
     fn enter(&mut self, text: &str, id: &str, at: i64) {
-        let Some(mark) = takers::read(text).filter(|_| !id.is_empty()) else {
+        let Some(mark) = channel_receivers::read(text).filter(|_| !id.is_empty()) else {
             self.wrong.push(format!("without a mark or an id: {id:?} {text:.300}"));
             return;
         };
@@ -91,8 +91,8 @@ impl Taken {
             let mut notes = of_mail.lock().expect("no test panics here");
             let at = i64::try_from(mail.at / 1_000_000).expect("a time");
             notes.enter(&mail.subject, &mail.message_id, at);
-            let mark = takers::read(&mail.subject);
-            if mark.is_some_and(|(.., user)| mail.to != takers::address(user as usize)) {
+            let mark = channel_receivers::read(&mail.subject);
+            if mark.is_some_and(|(.., user)| mail.to != channel_receivers::address(user as usize)) {
                 notes.wrong.push(format!("to somebody else: {mail:?}"));
             }
         });

@@ -14,7 +14,7 @@ use super::{count, number, seed};
 use crate::support::process;
 
 /// How long both versions work side by side, when half of the processes are replaced.
-fn beside() -> Duration {
+fn overlap() -> Duration {
     Duration::from_secs(number("BESIDE_SECONDS").unwrap_or(20))
 }
 
@@ -75,11 +75,11 @@ async fn replace(stage: &Stage, name: &str, binary: &Path) {
 async fn roll(stage: &Stage, names: &[&str], binary: &Path) {
     for (number, name) in names.iter().enumerate() {
         if number == names.len().div_ceil(2) {
-            tokio::time::sleep(beside()).await;
+            tokio::time::sleep(overlap()).await;
         }
         replace(stage, name, binary).await;
     }
-    tokio::time::sleep(beside()).await;
+    tokio::time::sleep(overlap()).await;
     let recovery = recovered(stage).await;
     println!(
         "  messages wait {:.1} s, exports take {:.1} s",

@@ -12,7 +12,7 @@ use super::{GROUP, World};
 use crate::support::WorkspaceFile;
 use crate::support::api::{Answer, answer};
 use crate::support::eventually;
-use crate::support::tracked::take_all;
+use crate::support::tracked::read_all;
 
 impl World {
     async fn repeatable(&self, path: &str, key: &str, body: &Value) -> Answer {
@@ -63,7 +63,7 @@ async fn an_email_status_applies_after_earlier_tracking() {
     let body = json!({ "email": "a@example.com", "subscription_state": "unsubscribed" });
     world.done("/email/status", body).await;
     let log = world.fleet.log().await;
-    let messages = take_all(&log, |messages| messages.len() >= 2).await;
+    let messages = read_all(&log, |messages| messages.len() >= 2).await;
     log.close().await;
     assert_eq!(messages[0].partition, messages[1].partition, "{messages:?}");
     assert_eq!(world.user("ann").await["email_subscribe"], "unsubscribed");

@@ -14,7 +14,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use crate::support::api::{Answer, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::proxy::{Proxy, Way};
-use crate::support::tracked::take_all;
+use crate::support::tracked::read_all;
 use crate::support::{Api, WorkspaceFile, eventually, killed, servers, stores};
 
 const KEY: &str = "\"8e03978e-40d5-43e8-bc93-6894a57f9324\"";
@@ -111,7 +111,7 @@ impl Scene {
         assert_eq!((again.status, &again.body), (first.status, &first.body));
         let log = self.fleet.log().await;
         let whole = |messages: &[Message]| times(messages.iter()).len() == USERS;
-        let messages = take_all(&log, whole).await;
+        let messages = read_all(&log, whole).await;
         log.close().await;
         self.fleet.applied().await;
         let users = self.api.exported().await;

@@ -34,7 +34,7 @@ use crate::support::eventually;
 use crate::support::process::Process;
 use crate::support::proxy::{Proxy, Way};
 use crate::support::stores::{execute, on_pool};
-use crate::support::tracked::take_all;
+use crate::support::tracked::read_all;
 
 on_both!(
     all_is_applied_once_by_several_runners,

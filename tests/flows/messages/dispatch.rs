@@ -128,7 +128,7 @@ async fn templates_name_the_campaign_and_the_user(world: World) {
 }
 
 async fn a_segment_is_walked_in_parts(world: World) {
-    world.crowd(95).await;
+    world.create_users(95).await;
     let target = Target { segment_id: segment(), ..Target::default() };
     let listed = world.send(&Order { target, ..world.order() }).await;
     assert_eq!((listed.users, listed.walked, listed.parts), (95, 95, 10), "{listed:?}");
@@ -168,7 +168,7 @@ async fn subscriptions_are_respected(world: World) {
 }
 
 async fn frequency_caps_hold_across_concurrent_sends(world: World) {
-    world.crowd(40).await;
+    world.create_users(40).await;
     let orders: Vec<Order> = (0..4).map(|_| world.campaign()).collect();
     for order in &orders {
         world.begin(order).await;
@@ -194,7 +194,7 @@ async fn frequency_caps_hold_across_concurrent_sends(world: World) {
 }
 
 async fn the_control_group_is_left_out_of_campaigns(world: World) {
-    world.crowd(60).await;
+    world.create_users(60).await;
     let mut tx = world.place.app.store.snapshot().await.unwrap();
     let group = workspaces::control_group(&mut tx, world.place.workspace).await.unwrap().unwrap();
     let members = workspaces::groups::users(&mut tx, world.place.workspace, &group).await.unwrap();
@@ -219,7 +219,7 @@ async fn the_control_group_is_left_out_of_campaigns(world: World) {
 }
 
 async fn temporary_failures_are_retried_under_the_same_id(world: World) {
-    world.crowd(8).await;
+    world.create_users(8).await;
     world.receiver.script((0..10).map(|_| Answer::Status(503)));
     let listed = world.send(&world.campaign()).await;
     assert_eq!((listed.sent, listed.failed), (8, 0), "{listed:?}");
@@ -265,7 +265,7 @@ async fn why_is_shown(world: &World, dispatch: &str) {
 }
 
 async fn messages_that_are_never_accepted_fail(world: World) {
-    world.crowd(2).await;
+    world.create_users(2).await;
     world.receiver.script((0..10_000).map(|_| Answer::Status(503)));
     let order = world.campaign();
     world.begin(&order).await;
@@ -280,7 +280,7 @@ async fn messages_that_are_never_accepted_fail(world: World) {
 }
 
 async fn erased_users_receive_nothing(mut world: World) {
-    world.crowd(3).await;
+    world.create_users(3).await;
     world.rest().await;
     let waits = world.order();
     let users = ["u0", "u1"].map(|id| named(external(id), "")).to_vec();
@@ -306,7 +306,7 @@ async fn erased_users_receive_nothing(mut world: World) {
 }
 
 async fn a_send_is_cancelled(world: World) {
-    world.crowd(30).await;
+    world.create_users(30).await;
     world.receiver.script((0..10_000).map(|_| Answer::Status(503)));
     let order = world.order();
     world.begin(&order).await;
@@ -328,7 +328,7 @@ async fn a_send_is_cancelled(world: World) {
 }
 
 async fn unsent_messages_of_cancelled_sends_do_not_count(world: World) {
-    world.crowd(3).await;
+    world.create_users(3).await;
     world.receiver.script([Answer::Hang, Answer::Hang, Answer::Hang]);
     let order = world.campaign();
     world.begin(&order).await;
@@ -344,7 +344,7 @@ async fn unsent_messages_of_cancelled_sends_do_not_count(world: World) {
 }
 
 async fn outcomes_are_stored_while_other_messages_are_pending(world: World) {
-    world.crowd(3).await;
+    world.create_users(3).await;
     world.receiver.script([Answer::Hang]);
     let order = world.campaign();
     world.begin(&order).await;
@@ -379,7 +379,7 @@ async fn users_who_unsubscribe_before_a_retry_receive_nothing(world: World) {
 }
 
 async fn reasons_with_nul_affect_only_their_user(world: World) {
-    world.crowd(2).await;
+    world.create_users(2).await;
     let mut order = world.campaign();
     order.messages["webhook"]["body"] = json!(
         "{% if api_trigger_properties.${word} != 'fine' %}\
@@ -393,7 +393,7 @@ async fn reasons_with_nul_affect_only_their_user(world: World) {
 }
 
 async fn a_send_fails_if_its_declarations_are_gone(world: World) {
-    world.crowd(3).await;
+    world.create_users(3).await;
     let gone = Uuid::new_v4();
     let users = to_users(vec![named(external("u1"), "")]);
     let by_campaign = Order { campaign_id: Some(gone), ..world.order() };
@@ -416,7 +416,7 @@ async fn a_send_fails_if_its_declarations_are_gone(world: World) {
 }
 
 async fn reports_count_once(world: World) {
-    world.crowd(2).await;
+    world.create_users(2).await;
     let order = world.campaign();
     world.send(&order).await;
     let user = world.service_id("u0").await;
@@ -442,7 +442,7 @@ async fn reports_count_once(world: World) {
 }
 
 async fn old_sends_are_deleted(mut world: World) {
-    world.crowd(12).await;
+    world.create_users(12).await;
     let order = world.campaign();
     world.send(&order).await;
     world.rest().await;
@@ -622,7 +622,7 @@ async fn only_emails_and_pushes_have_subscriptions(world: World) {
 }
 
 async fn a_repeated_order_begins_once(world: World) {
-    world.crowd(5).await;
+    world.create_users(5).await;
     let order = world.order();
     world.begin(&order).await;
     world.begin(&order).await;

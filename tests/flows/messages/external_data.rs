@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::Receiver;
-use crate::support::{Api, WorkspaceFile, eventually, leftovers, stores};
+use crate::support::{Api, WorkspaceFile, eventually, open_work, stores};
 
 const SEND: &str = "/messages/send";
 const PREVIEW: &str = "/templates/preview";
@@ -218,7 +218,7 @@ impl World {
             stores::count(&self.fleet.database_url(), ended).await == sends
         })
         .await;
-        leftovers::no_work(&self.fleet).await;
+        open_work::wait_until_done(&self.fleet).await;
     }
 
     /// The texts that came, in order.

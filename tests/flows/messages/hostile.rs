@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::api::{Answer as Response, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::{Answer, Receiver};
-use crate::support::{Api, WorkspaceFile, eventually, leftovers, stores};
+use crate::support::{Api, WorkspaceFile, eventually, open_work, stores};
 
 const SEND: &str = "/messages/send";
 
@@ -79,7 +79,7 @@ impl World {
         let ended = "SELECT count(*) FROM dispatches WHERE finished_at IS NOT NULL";
         let all = self.taken.load(Ordering::SeqCst);
         eventually("every send has ended", || async { self.count(ended).await == all }).await;
-        leftovers::no_work(&self.fleet).await;
+        open_work::wait_until_done(&self.fleet).await;
     }
 }
 

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use uuid::Uuid;
 
-use crate::support::calls::Calls;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::installation::Installation;
-use crate::support::orders::orders;
+use crate::support::local_api::LocalApi;
+use crate::support::order_log::read_orders;
 use crate::support::receiver::Receiver;
 use crate::support::stores::{TestStore, on_both_stores};
-use crate::support::{WorkspaceFile, callbacks, eventually, leftovers};
+use crate::support::{WorkspaceFile, callbacks, eventually, open_work};
 
 on_both_stores!(World =>
     activity_starts_become_orders,
@@ -41,7 +41,7 @@ const NOW: i64 = 1_795_262_400_750;
 
 struct World {
     place: Installation,
-    calls: Calls,
+    api: LocalApi,
 }
 
 fn file() -> String {
@@ -99,16 +99,16 @@ impl World {
     async fn new(store: TestStore) -> Self {
         let place = Installation::open(store, &file(), |_| {}).await;
         place.app.clock.set(Timestamp::from_millisecond(NOW).unwrap());
-        Self { calls: Calls::new(&place.app, api::routes(), KEY), place }
+        Self { api: LocalApi::new(&place.app, api::routes(), KEY), place }
     }
 
     async fn start(&self, body: &Value) {
-        let answered = self.calls.post(START, body).await;
+        let answered = self.api.post(START, body).await;
         assert_eq!(answered, (201, json!({ "message": "success" })), "{body}");
     }
 
     async fn orders(&self) -> Vec<(Message, Order)> {
-        orders(&self.place.app).await
+        read_orders(&self.place.app).await
     }
 }
 
@@ -177,16 +177,16 @@ async fn invalid_activity_starts_are_rejected(world: World) {
         (to("segment_id", SEGMENT_OF_OTHERS.into()), "segment_id does not match"),
         (json!([]), "The request body must be a JSON object"),
     ] {
-        check_refused(&world.calls.post(START, &wrong).await, part);
+        check_refused(&world.api.post(START, &wrong).await, part);
     }
-    let without = world.calls.with_key(WITHOUT_PUSH);
+    let without = world.api.with_key(WITHOUT_PUSH);
     let of_others = body(json!({ "app_id": APP_OF_OTHERS }));
-    check_refused(&world.calls.post(START, &of_others).await, "app_id does not match an iOS app");
+    check_refused(&world.api.post(START, &of_others).await, "app_id does not match an iOS app");
     check_refused(&without.post(START, &of_others).await, "no providers.push");
-    let no_key = world.calls.post_once(START, "", &body(json!({}))).await;
+    let no_key = world.api.post_once(START, "", &body(json!({}))).await;
     check_refused(&no_key, "Idempotency-Key must be");
     // All else is said as everywhere.
-    let text = world.calls.with_key(MAY_NOT).refusal(START, &body(json!({})), 403).await;
+    let text = world.api.with_key(MAY_NOT).refusal(START, &body(json!({})), 403).await;
     assert_eq!(text, "You do not have permission to access this resource");
     for (kind, text, status, member) in [
         ("application/json", "{\"app_id\":", 400, "error"),
@@ -224,15 +224,15 @@ fn check_refused((status, body): &(u16, Value), part: &str) {
 async fn activity_starts_with_a_key_are_idempotent(world: World) {
     let first = body(json!({}));
     let answers = [
-        world.calls.post_once(START, "a", &first).await,
-        world.calls.post_once(START, "a", &first).await,
+        world.api.post_once(START, "a", &first).await,
+        world.api.post_once(START, "a", &first).await,
     ];
     assert_eq!(
         answers,
         [(201, json!({ "message": "success" })), (201, json!({ "message": "success" }))]
     );
     let (status, other) =
-        world.calls.post_once(START, "a", &body(json!({ "activity_id": "order-8" }))).await;
+        world.api.post_once(START, "a", &body(json!({ "activity_id": "order-8" }))).await;
     assert_eq!(status, 422, "{other}");
     assert!(other["message"].is_string() && other.get("error").is_none(), "{other}");
     let orders = world.orders().await;
@@ -240,17 +240,17 @@ async fn activity_starts_with_a_key_are_idempotent(world: World) {
     assert_eq!(orders[0].0.key.len(), 16, "its id");
     // What was taken continues to be, although the segment it was for is no more.
     let to_segment = to("segment_id", SEGMENT.into());
-    assert_eq!(world.calls.post_once(START, "b", &to_segment).await.0, 201);
+    assert_eq!(world.api.post_once(START, "b", &to_segment).await.0, 201);
     let without: String = file().replace(SEGMENT, &Uuid::new_v4().to_string());
     world.place.apply(&without, true).await;
     // What is declared is kept for some seconds.
     eventually("the segment is forgotten", || async {
-        world.calls.post(START, &to_segment).await.0 == 400
+        world.api.post(START, &to_segment).await.0 == 400
     })
     .await;
-    check_refused(&world.calls.post(START, &to_segment).await, "segment_id does not match");
+    check_refused(&world.api.post(START, &to_segment).await, "segment_id does not match");
     let orders = world.orders().await.len();
-    assert_eq!(world.calls.post_once(START, "b", &to_segment).await.0, 201);
+    assert_eq!(world.api.post_once(START, "b", &to_segment).await.0, 201);
     assert_eq!(world.orders().await.len(), orders);
 }
 
@@ -298,7 +298,7 @@ async fn activity_starts_reach_the_push_provider() {
         assert_eq!(answer.status, 201, "{answer:?}");
         receiver.wait_for(times).await;
     }
-    leftovers::no_work(&fleet).await;
+    open_work::wait_until_done(&fleet).await;
     let received = receiver.received();
     let [first, second] = received.as_slice() else { panic!("{received:?}") };
     assert_ne!(first.header("webhook-id"), second.header("webhook-id"));

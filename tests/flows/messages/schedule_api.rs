@@ -30,7 +30,7 @@ fn body(members: Value) -> Value {
 
 impl World {
     async fn scheduled(&self, body: &Value) -> Value {
-        let (status, answer) = self.calls.post(CREATE, body).await;
+        let (status, answer) = self.api.post(CREATE, body).await;
         assert_eq!((status, &answer["message"]), (201, &json!("success")), "{body}: {answer}");
         answer
     }
@@ -99,7 +99,7 @@ async fn a_campaign_supplies_the_messages(world: World) {
     assert_eq!(Value::from(world.scheduled_order().await.messages), body(json!({}))["messages"]);
     for members in [json!({ "messages": null }), json!({ "messages": {}, "campaign_id": CAMPAIGN })]
     {
-        let said = world.calls.refusal(CREATE, &body(members.clone()), 400).await;
+        let said = world.api.refusal(CREATE, &body(members.clone()), 400).await;
         assert!(said.starts_with("No message to send: messages"), "{members}: {said}");
     }
 }
@@ -136,13 +136,13 @@ async fn invalid_schedules_are_rejected(world: World) {
             "messages.webhook.body: line 1, column",
         ),
     ] {
-        let said = world.calls.refusal(CREATE, &body(members.clone()), 400).await;
+        let said = world.api.refusal(CREATE, &body(members.clone()), 400).await;
         assert!(said.starts_with(text), "{members}: {said}");
     }
     let deep = format!(r#"{{"schedule":{}{}}}"#, r#"{"a":"#.repeat(10_000), "}".repeat(10_000));
-    let (status, answer) = world.calls.post_text(CREATE, deep).await;
+    let (status, answer) = world.api.post_text(CREATE, deep).await;
     assert_eq!(status, 400, "{answer}");
-    let other = world.calls.with_key(OTHER_KEY);
+    let other = world.api.with_key(OTHER_KEY);
     let theirs = body(json!({ "campaign_id": CAMPAIGN, "messages": null }));
     assert_eq!(other.refusal(CREATE, &theirs, 400).await, "Invalid Campaign ID");
     assert!(world.listed().await.is_empty());
@@ -161,7 +161,7 @@ async fn invalid_messages_are_reported_and_the_others_accepted(world: World) {
         json!({ "webhook": webhook("x") })
     );
     let alone = body(json!({ "messages": { "whats_app": whats_app } }));
-    let (status, answer) = world.calls.post(CREATE, &alone).await;
+    let (status, answer) = world.api.post(CREATE, &alone).await;
     assert_eq!(status, 400, "{answer}");
     assert_eq!(answer["code"], "invalid-request", "{answer}");
     assert_eq!(answer["errors"][0]["path"], "messages.whats_app");
@@ -172,7 +172,7 @@ async fn local_times_are_accepted_until_past_everywhere(world: World) {
     for switch in ["in_local_time", "at_optimal_time"] {
         // It is noon in UTC, and midnight in the last zone.
         world.scheduled(&at("2026-11-21T01:00:00+09:00", switch)).await;
-        let past = world.calls.refusal(CREATE, &at("2026-11-20T23:59:59-11:00", switch), 400).await;
+        let past = world.api.refusal(CREATE, &at("2026-11-20T23:59:59-11:00", switch), 400).await;
         assert_eq!(past, "schedule.time is in the past");
     }
     let listed = world.listed().await;
@@ -182,16 +182,16 @@ async fn local_times_are_accepted_until_past_everywhere(world: World) {
 
 async fn a_call_under_a_key_is_done_once(world: World) {
     let asked = body(json!({}));
-    let first = world.calls.post_once(CREATE, "k", &asked).await;
+    let first = world.api.post_once(CREATE, "k", &asked).await;
     assert_eq!(first.0, 201, "{first:?}");
     // Also when the time has come since.
     world.at(NOW + 7_200_000);
-    assert_eq!(world.calls.post_once(CREATE, "k", &asked).await, first);
-    assert_eq!(world.calls.post_once(CREATE, "k", &body(json!({ "send_id": "x" }))).await.0, 422);
+    assert_eq!(world.api.post_once(CREATE, "k", &asked).await, first);
+    assert_eq!(world.api.post_once(CREATE, "k", &body(json!({ "send_id": "x" }))).await.0, 422);
     // What was refused is not kept.
-    assert_eq!(world.calls.post_once(CREATE, "late", &asked).await.0, 400);
+    assert_eq!(world.api.post_once(CREATE, "late", &asked).await.0, 400);
     world.at(NOW);
-    let second = world.calls.post_once(CREATE, "late", &asked).await;
+    let second = world.api.post_once(CREATE, "late", &asked).await;
     assert_eq!(second.0, 201, "{second:?}");
     assert_ne!(second.1["dispatch_id"], first.1["dispatch_id"]);
     assert_eq!(world.listed().await.len(), 2);

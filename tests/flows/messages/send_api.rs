@@ -9,9 +9,9 @@ use longshore::messages::order::{Kind, Order, SubscriptionState, Who};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::calls::Calls;
 use crate::support::installation::Installation;
-use crate::support::orders::orders;
+use crate::support::local_api::LocalApi;
+use crate::support::order_log::read_orders;
 use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(World =>
@@ -45,7 +45,7 @@ pub const NOW: i64 = 1_795_262_400_000;
 
 pub struct World {
     pub place: Installation,
-    pub calls: Calls,
+    pub api: LocalApi,
 }
 
 /// The calls that send and schedule.
@@ -121,7 +121,7 @@ pub fn tier() -> Value {
 impl World {
     pub async fn new(store: TestStore) -> Self {
         let place = Installation::open(store, &file(), |_| {}).await;
-        let world = Self { calls: Calls::new(&place.app, routes(), KEY), place };
+        let world = Self { api: LocalApi::new(&place.app, routes(), KEY), place };
         world.at(NOW);
         world
     }
@@ -131,13 +131,13 @@ impl World {
     }
 
     pub async fn taken(&self, body: &Value) -> Value {
-        let (status, answer) = self.calls.post(SEND, body).await;
+        let (status, answer) = self.api.post(SEND, body).await;
         assert_eq!((status, &answer["message"]), (201, &json!("success")), "{body}: {answer}");
         answer
     }
 
     pub async fn orders(&self) -> Vec<(Message, Order)> {
-        orders(&self.place.app).await
+        read_orders(&self.place.app).await
     }
 
     /// The only order.
@@ -284,7 +284,7 @@ async fn invalid_recipients_are_rejected(world: World) {
             "external_user_ids, user_aliases and recipients must have at most 50 users in total",
         ),
     ] {
-        let said = world.calls.refusal(SEND, &asked, 400).await;
+        let said = world.api.refusal(SEND, &asked, 400).await;
         assert!(said.starts_with(text), "{asked}: {said}");
     }
     let fifty = body(json!({
@@ -299,11 +299,11 @@ async fn undeclared_segments_and_campaigns_are_rejected(world: World) {
     let unknown = Uuid::new_v4().to_string();
     let no_segment = "segment_id does not match a segment in this workspace";
     for id in [&unknown, SEGMENT_OF_OTHERS, "VIP", "", CAMPAIGN] {
-        let said = world.calls.refusal(SEND, &body(json!({ "segment_id": id })), 400).await;
+        let said = world.api.refusal(SEND, &body(json!({ "segment_id": id })), 400).await;
         assert_eq!(said, no_segment, "{id}");
     }
     for id in [&unknown, "Welcome", "", TRANSACTIONAL, CANVAS, SEGMENT] {
-        let said = world.calls.refusal(SEND, &body(json!({ "campaign_id": id })), 400).await;
+        let said = world.api.refusal(SEND, &body(json!({ "campaign_id": id })), 400).await;
         assert_eq!(said, "Invalid Campaign ID", "{id}");
     }
     for (id, text) in [
@@ -316,10 +316,10 @@ async fn undeclared_segments_and_campaigns_are_rejected(world: World) {
             "The campaign is paused. Resume the campaign in order for trigger requests to take effect.",
         ),
     ] {
-        let said = world.calls.refusal(SEND, &body(json!({ "campaign_id": id })), 400).await;
+        let said = world.api.refusal(SEND, &body(json!({ "campaign_id": id })), 400).await;
         assert_eq!(said, text);
     }
-    let other = world.calls.with_key(OTHER_KEY);
+    let other = world.api.with_key(OTHER_KEY);
     assert_eq!(other.refusal(SEND, &body(json!({ "segment_id": SEGMENT })), 400).await, no_segment);
     assert!(world.orders().await.is_empty());
 }
@@ -378,7 +378,7 @@ async fn members_that_are_wrong_are_refused_by_name(world: World) {
         (json!({ "audience": { "purchase_property": {} } }), "audience: unknown condition"),
         (json!({ "messages": [] }), "messages must be an object"),
     ] {
-        let said = world.calls.refusal(SEND, &body(members.clone()), 400).await;
+        let said = world.api.refusal(SEND, &body(members.clone()), 400).await;
         assert!(said.starts_with(text), "{members}: {said}");
     }
     // What another call has means nothing here.
@@ -399,14 +399,14 @@ async fn invalid_messages_are_reported_and_the_others_accepted(world: World) {
     assert_eq!(Value::from(order.messages), json!({ "webhook": webhook("x") }));
 
     for messages in [json!(null), json!({}), json!({ "webhook": null }), json!({ "fax": {} })] {
-        let said = world.calls.refusal(SEND, &body(json!({ "messages": messages })), 400).await;
+        let said = world.api.refusal(SEND, &body(json!({ "messages": messages })), 400).await;
         assert!(said.starts_with("No message to send: messages"), "{messages}: {said}");
-        let (_, answer) = world.calls.post(SEND, &body(json!({ "messages": messages }))).await;
+        let (_, answer) = world.api.post(SEND, &body(json!({ "messages": messages }))).await;
         let path = answer["errors"][0]["path"].as_str().unwrap_or_default();
         assert!(path.starts_with("messages"), "{answer}");
     }
     let nothing = body(json!({ "messages": { "apple_push": push, "email": {} } }));
-    let (status, answer) = world.calls.post(SEND, &nothing).await;
+    let (status, answer) = world.api.post(SEND, &nothing).await;
     assert_eq!(status, 400, "{answer}");
     assert_eq!(answer["code"], "invalid-request", "{answer}");
     let paths: BTreeSet<&str> =
@@ -424,14 +424,14 @@ async fn a_template_that_is_wrong_condemns_the_whole(world: World) {
         messages["webhook"] = hook;
         body(json!({ "messages": messages }))
     };
-    let (status, answer) = world.calls.post(SEND, &with(webhook("a\n{% if x %}"))).await;
+    let (status, answer) = world.api.post(SEND, &with(webhook("a\n{% if x %}"))).await;
     assert_eq!(status, 400, "{answer}");
     let said = answer["message"].as_str().unwrap();
     assert!(said.starts_with("messages.webhook.body: line "), "{said}");
     assert!(said.contains("column"), "{said}");
     assert_eq!(answer["errors"][0]["path"], "messages.webhook.body");
     for mistake in ["{{${frist_name}}}", "{{ first_name }}", "{{campaign.${nmae}}}"] {
-        let (status, answer) = world.calls.post(SEND, &with(webhook(mistake))).await;
+        let (status, answer) = world.api.post(SEND, &with(webhook(mistake))).await;
         assert_eq!(status, 400, "{answer}");
         let said = answer["message"].as_str().unwrap();
         assert!(said.starts_with("messages.webhook.body: line 1, column "), "{said}");
@@ -439,7 +439,7 @@ async fn a_template_that_is_wrong_condemns_the_whole(world: World) {
     }
     let mut private = webhook("x");
     private["url"] = json!("http://10.0.0.1/");
-    let (status, answer) = world.calls.post(SEND, &with(private)).await;
+    let (status, answer) = world.api.post(SEND, &with(private)).await;
     assert_eq!(status, 400, "{answer}");
     assert!(answer["message"].as_str().unwrap().starts_with("messages.webhook.url: "), "{answer}");
     assert!(world.orders().await.is_empty());
@@ -467,7 +467,7 @@ async fn invalid_addresses_are_rejected_unless_templates(world: World) {
         for path in [SEND, "/messages/schedule/create"] {
             let mut asked = with(member, value);
             asked["schedule"] = json!({ "time": "2127-01-01T09:00:00Z" });
-            let (status, answer) = world.calls.post(path, &asked).await;
+            let (status, answer) = world.api.post(path, &asked).await;
             assert_eq!(status, 400, "{member} {value}: {answer}");
             let path = format!("messages.email.{member}");
             assert_eq!(answer["errors"][0]["path"], path, "{answer}");
@@ -498,7 +498,7 @@ async fn a_variation_that_the_campaign_lacks_is_refused(world: World) {
         for path in [SEND, "/messages/schedule/create"] {
             let mut asked = of(Some(CAMPAIGN), json!(unknown));
             asked["schedule"] = json!({ "time": "2127-01-01T09:00:00Z" });
-            let (status, answer) = world.calls.post(path, &asked).await;
+            let (status, answer) = world.api.post(path, &asked).await;
             assert_eq!(status, 400, "{answer}");
             let path = "messages.webhook.message_variation_id";
             assert_eq!(answer["errors"][0]["path"], path, "{answer}");
@@ -541,7 +541,7 @@ async fn nothing_is_harmed_by_hostile_bodies(world: World) {
         ("[]".into(), "must be a JSON object"),
         ("".into(), "not valid JSON"),
     ] {
-        let (status, answer) = world.calls.post_text(SEND, text).await;
+        let (status, answer) = world.api.post_text(SEND, text).await;
         assert_eq!(status, 400, "{part}: {answer}");
         assert!(answer["message"].as_str().unwrap().contains(part), "{part}: {answer}");
     }

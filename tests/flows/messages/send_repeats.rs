@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::send_api::{CAMPAIGN, KEY, NOW, SEGMENT, SEND, World, body, file, routes, to};
-use crate::support::calls::{Answered, Calls};
+use crate::support::local_api::{Answered, LocalApi};
 use crate::support::stores::{on_both_stores, on_pool};
 
 on_both_stores!(World =>
@@ -26,25 +26,25 @@ impl World {
 
 async fn sends_with_a_key_are_idempotent(world: World) {
     let asked = body(json!({}));
-    let first = world.calls.post_once(SEND, "a", &asked).await;
+    let first = world.api.post_once(SEND, "a", &asked).await;
     assert_eq!(first.0, 201, "{first:?}");
     world.at(NOW + 60_000);
-    assert_eq!(world.calls.post_once(SEND, "a", &asked).await, first);
-    let other: Answered = world.calls.post_once(SEND, "a", &body(json!({ "send_id": "x" }))).await;
+    assert_eq!(world.api.post_once(SEND, "a", &asked).await, first);
+    let other: Answered = world.api.post_once(SEND, "a", &body(json!({ "send_id": "x" }))).await;
     assert_eq!(other.0, 422, "{other:?}");
-    let again = world.calls.post_once(SEND, "b", &asked).await;
+    let again = world.api.post_once(SEND, "b", &asked).await;
     let keyless = world.taken(&asked).await;
     let ids = [&first.1, &again.1, &keyless].map(|answer| answer["dispatch_id"].to_string());
     assert_eq!(BTreeSet::from(ids).len(), 3);
     assert_eq!(world.orders().await.len(), 3);
     // What was taken stays taken, whatever the workspace declares since.
     let to_segment = to(json!({ "broadcast": true, "segment_id": SEGMENT }));
-    let first = world.calls.post_once(SEND, "c", &to_segment).await;
+    let first = world.api.post_once(SEND, "c", &to_segment).await;
     assert_eq!(first.0, 201, "{first:?}");
     let without = file().replace(SEGMENT, &Uuid::new_v4().to_string());
     world.place.apply(&without, true).await;
     let another = App::open((*world.place.app.config).clone()).await.unwrap();
-    let forgetful = Calls::new(&another, routes(), KEY);
+    let forgetful = LocalApi::new(&another, routes(), KEY);
     assert_eq!(forgetful.post_once(SEND, "c", &to_segment).await, first);
     assert_eq!(forgetful.post(SEND, &to_segment).await.0, 400);
 }
@@ -52,14 +52,14 @@ async fn sends_with_a_key_are_idempotent(world: World) {
 /// As if the gateway had ended before it kept the response: the order may be in the log or not.
 async fn retried_sends_keep_their_dispatch(world: World) {
     let asked = body(json!({ "campaign_id": CAMPAIGN, "send_id": "s" }));
-    let first = world.calls.post_once(SEND, "a", &asked).await;
+    let first = world.api.post_once(SEND, "a", &asked).await;
     assert_eq!(first.0, 201, "{first:?}");
     for _ in 0..2 {
         world
             .execute("UPDATE idempotency_claims SET status = NULL, answer = NULL, leased_until = 0")
             .await;
         world.at(NOW + 3_600_000);
-        assert_eq!(world.calls.post_once(SEND, "a", &asked).await, first);
+        assert_eq!(world.api.post_once(SEND, "a", &asked).await, first);
     }
     let orders = world.orders().await;
     assert_eq!(orders.len(), 3);

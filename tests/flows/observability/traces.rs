@@ -13,7 +13,7 @@ use crate::support::files::project;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::process::{self, Process, free_port};
 use crate::support::receiver::Receiver;
-use crate::support::{WorkspaceFile, eventually, people};
+use crate::support::{WorkspaceFile, eventually, user_records};
 
 /// The trace of a caller.
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -94,7 +94,7 @@ async fn a_trace_follows_a_request_into_its_work_and_its_callback() {
     let file =
         WorkspaceFile::new("acme").permitted(&["users.track", "users.export.global_control_group"]);
     let api = fleet.apply(&[file]).await.remove(0);
-    fleet.import("acme", &[people::simple(1, 1)]).await;
+    fleet.import("acme", &[user_records::simple(1, 1)]).await;
     let receiver = Receiver::start([]).await;
     let track = json!({ "events": [{ "external_id": "a", "name": "seen", "time": "2026-01-01T00:00:00Z" }] });
     let export = json!({

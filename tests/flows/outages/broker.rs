@@ -1,13 +1,13 @@
 //! The broker is down or lies: what is planned continues, what is asked for waits.
 
 use super::{BROKEN_WAYS, Scene, endure};
-use crate::support::places::Place;
 use crate::support::proxy::Way;
+use crate::support::storage::TestStorage;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "scripts/test --all"]
 async fn broken_ways_to_the_broker() {
-    let scene = Scene::new(Place::s3().await, 12).await;
+    let scene = Scene::new(TestStorage::s3().await, 12).await;
     let planned = scene.half_done("/planned").await;
     scene.broker.set(Way::Refused);
     scene.more_files(&planned, 3).await;

@@ -3,28 +3,28 @@
 use serde_json::json;
 
 use super::{BROKEN_WAYS, SLOW, Scene, endure};
-use crate::support::middleman::{NO_TRICK, PlayTrick, Trick};
-use crate::support::places::Place;
+use crate::support::http_proxy::{ChooseFault, NO_FAULT, ProxyFault};
 use crate::support::proxy::Way;
+use crate::support::storage::TestStorage;
 
 /// What stores answer, in the order of its use.
 struct Answers {
     /// What may pass.
-    failing: &'static [(&'static str, PlayTrick)],
+    failing: &'static [(&'static str, ChooseFault)],
     /// The credentials are refused, and how that is reported.
-    refusing: PlayTrick,
+    refusing: ChooseFault,
     told: &'static str,
 }
 
 macro_rules! answer {
     ($status:literal, $code:literal) => {{
-        let play: PlayTrick = |_, _| {
+        let play: ChooseFault = |_, _| {
             let body = concat!(
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>",
                 $code,
                 "</Code><Message>as told</Message></Error>"
             );
-            Some(Trick::Answer($status, body))
+            Some(ProxyFault::Answer($status, body))
         };
         play
     }};
@@ -51,7 +51,7 @@ const AZURE: Answers = Answers {
     told: "access denied",
 };
 
-async fn outages(place: Place, ways: &[Way], answers: Answers) {
+async fn outages(place: TestStorage, ways: &[Way], answers: Answers) {
     let scene = Scene::new(place, 48).await;
     let accepted = scene.half_done("/waits").await;
     for way in ways {
@@ -61,15 +61,15 @@ async fn outages(place: Place, ways: &[Way], answers: Answers) {
         scene.more_files(&accepted, 1).await;
     }
     for (code, answer) in answers.failing {
-        scene.middleman.play(*answer);
+        scene.http_proxy.inject(*answer);
         endure(&scene.fleet, &format!("the bucket: {code}")).await;
-        scene.middleman.play(NO_TRICK);
+        scene.http_proxy.inject(NO_FAULT);
         scene.more_files(&accepted, 1).await;
     }
     scene.ends_whole(&accepted, "/waits").await;
 
     let accepted = scene.half_done("/fails").await;
-    scene.middleman.play(answers.refusing);
+    scene.http_proxy.inject(answers.refusing);
     let error = scene.api.failed(&accepted.prefix).await;
     assert!(error.contains(answers.told), "{error}");
     scene.is_called_back("/fails", &json!({ "success": false, "error": error })).await;
@@ -78,7 +78,7 @@ async fn outages(place: Place, ways: &[Way], answers: Answers) {
     assert!(!doctor.status.success() && said.contains(answers.told), "{said}");
     // Nothing can be removed yet, either.
     endure(&scene.fleet, "the bucket: refuses").await;
-    scene.middleman.play(NO_TRICK);
+    scene.http_proxy.inject(NO_FAULT);
     scene.bucket.set(Way::Open);
 
     let mended = scene.api.export_all().await;
@@ -88,11 +88,11 @@ async fn outages(place: Place, ways: &[Way], answers: Answers) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn outages_of_s3() {
-    outages(Place::s3().await, &BROKEN_WAYS, S3).await;
+    outages(TestStorage::s3().await, &BROKEN_WAYS, S3).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "scripts/test --all"]
 async fn outages_of_azure() {
-    outages(Place::azure().await, &[Way::Stuck, Way::Garbled], AZURE).await;
+    outages(TestStorage::azure().await, &[Way::Stuck, Way::Garbled], AZURE).await;
 }

@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::{BROKEN_WAYS, Scene, endure, outage};
 use crate::support::api::{Accepted, EXPORT};
-use crate::support::places::Place;
 use crate::support::proxy::Way;
+use crate::support::storage::TestStorage;
 use crate::support::temporary::Temporary;
 use crate::support::{servers, stores};
 
@@ -22,7 +22,7 @@ async fn outages_of_the_database() {
     database.set_username(&role).unwrap();
     // While only some connections are refused the work continues, and must not come to its end.
     let parts = 60 + outage().as_secs() as usize * 5;
-    let scene = Scene::with(Place::s3().await, parts, database.as_str()).await;
+    let scene = Scene::with(TestStorage::s3().await, parts, database.as_str()).await;
     let accepted = scene.half_done("/").await;
     for way in BROKEN_WAYS {
         scene.database.set(way);

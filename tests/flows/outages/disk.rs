@@ -10,9 +10,9 @@ use super::{PER_FILE, SLOW, endure, settings};
 use crate::support::api::{ALL_FIELDS, EXPORT};
 use crate::support::checker::{self, Wanted};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::places::Place;
 use crate::support::proxy::{Proxy, Way};
-use crate::support::{WorkspaceFile, people, stores};
+use crate::support::storage::TestStorage;
+use crate::support::{WorkspaceFile, stores, user_records};
 
 const PARTS: usize = 20;
 
@@ -22,13 +22,13 @@ const MEBIBYTES: u32 = 24;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk() {
     Fleet::can_mount().await;
-    let place = Place::s3().await;
+    let place = TestStorage::s3().await;
     let proxy = Proxy::to(place.endpoint()).await;
     let mut fleet = Fleet::start(Backend::Embedded, &settings()).await;
     let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
     let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
     let records: Vec<String> =
-        (0..PARTS * PER_FILE).map(|number| people::simple(number, 1)).collect();
+        (0..PARTS * PER_FILE).map(|number| user_records::simple(number, 1)).collect();
     fleet.import("acme", &records).await;
     let segment = fleet.segment_id("acme").await;
     fleet.terminate("standalone").await;

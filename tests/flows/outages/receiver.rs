@@ -4,13 +4,13 @@
 use axum::http::StatusCode;
 
 use super::{BROKEN_WAYS, Scene, endure};
-use crate::support::places::Place;
 use crate::support::proxy::Way;
 use crate::support::receiver::Answer;
+use crate::support::storage::TestStorage;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn broken_ways_to_the_receiver() {
-    let scene = Scene::new(Place::s3().await, 4).await;
+    let scene = Scene::new(TestStorage::s3().await, 4).await;
     let mut exports = 0;
     for way in BROKEN_WAYS {
         scene.callbacks.set(way);

@@ -14,7 +14,7 @@ const TOLERANCE: i64 = 300;
 
 /// Waits for the callback at a path of the receiver; returns its body. However often it has come,
 /// it is of one `webhook-id` and says one thing.
-pub async fn told_at(receiver: &Receiver, path: &str, secret: &[u8]) -> Value {
+pub async fn callback_at(receiver: &Receiver, path: &str, secret: &[u8]) -> Value {
     let at_path = || {
         let received = receiver.received().into_iter();
         received.filter(|one| one.uri.path() == path).collect::<Vec<_>>()

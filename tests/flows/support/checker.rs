@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::archives::{self, Unpacked};
-use super::places::Place;
+use super::storage::TestStorage;
 
 /// Users in a file at most.
 const PER_FILE: usize = 5_000;
@@ -88,7 +88,7 @@ pub fn identity(record: &Value) -> String {
 /// The files of an export in own storage: where they lie, what they are called, and that
 /// each is an archive of one file of lines. In the order of the files' names.
 pub async fn own_files(
-    place: &Place,
+    place: &TestStorage,
     segment: &str,
     extension: &str,
     wanted: &Wanted<'_>,
@@ -103,7 +103,7 @@ pub async fn own_files(
 
 /// The keys of an export's files: that they lie where they should, and are called so.
 pub async fn own_keys(
-    place: &Place,
+    place: &TestStorage,
     segment: &str,
     extension: &str,
     wanted: &Wanted<'_>,
@@ -229,7 +229,7 @@ pub fn check_whole(files: &[Unpacked], count: usize, records: &[String], wanted:
 /// Gives every user of an export's ZIP files to `each`, one file after the other; returns how many
 /// files there are.
 pub async fn each_user(
-    place: &Place,
+    place: &TestStorage,
     segment: &str,
     wanted: &Wanted<'_>,
     mut each: impl FnMut(Value),
@@ -277,7 +277,13 @@ impl Records {
 
     /// Holds an export's ZIP files against the records, one file after the other: each
     /// record is there exactly once, as imported.
-    pub async fn check(&self, place: &Place, segment: &str, files: usize, wanted: &Wanted<'_>) {
+    pub async fn check(
+        &self,
+        place: &TestStorage,
+        segment: &str,
+        files: usize,
+        wanted: &Wanted<'_>,
+    ) {
         let mut missing: HashSet<u64> = self.places.keys().copied().collect();
         let mut service_ids = HashSet::new();
         let found = each_user(place, segment, wanted, |user| {

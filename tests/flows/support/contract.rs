@@ -38,7 +38,7 @@ impl Contract {
     }
 
     /// What a value stands for that may be a reference.
-    pub fn meant<'a>(&'a self, value: &'a Value) -> &'a Value {
+    pub fn resolve<'a>(&'a self, value: &'a Value) -> &'a Value {
         match value["$ref"].as_str() {
             Some(reference) => self.document.pointer(&reference[1..]).expect(reference),
             None => value,
@@ -72,10 +72,10 @@ impl Contract {
             return;
         };
         let what = format!("{method} {path}: {status} {}", String::from_utf8_lossy(body));
-        let response = self.meant(&operation["responses"][status.to_string()]);
+        let response = self.resolve(&operation["responses"][status.to_string()]);
         assert!(response.is_object(), "the status is not described: {what}");
         for (name, header) in response["headers"].as_object().expect("headers") {
-            self.check_header(name, self.meant(header), headers, &what);
+            self.check_header(name, self.resolve(header), headers, &what);
         }
         if method != Method::HEAD {
             self.check_body(response, headers, body, &what);

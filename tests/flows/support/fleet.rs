@@ -454,14 +454,14 @@ impl Fleet {
     }
 
     /// The most memory that a process has had resident since its start or since
-    /// [`forget_peak`](Self::forget_peak), in bytes.
+    /// [`reset_peak`](Self::reset_peak), in bytes.
     pub fn peak(&self, name: &str) -> u64 {
         self.processes[name].peak()
     }
 
     #[allow(dead_code, reason = "for benchmarks, which share this")]
-    pub fn forget_peak(&self, name: &str) {
-        self.processes[name].forget_peak();
+    pub fn reset_peak(&self, name: &str) {
+        self.processes[name].reset_peak();
     }
 
     /// What the system says of a process under a name of `/proc/<pid>/status`.

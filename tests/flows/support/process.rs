@@ -114,14 +114,14 @@ impl Process {
         assert!(sent.success(), "{} cannot be sent SIG{name}", self.name);
     }
 
-    /// The most memory that it has had resident since its start or since [`forget_peak`]
-    /// (Self::forget_peak), in bytes.
+    /// The most memory that it has had resident since its start or since [`reset_peak`]
+    /// (Self::reset_peak), in bytes.
     pub fn peak(&self) -> u64 {
         self.kib("VmHWM").expect("a number of kibibytes") << 10
     }
 
     /// Takes what is resident now for its peak (5 in `/proc/<pid>/clear_refs`).
-    pub fn forget_peak(&self) {
+    pub fn reset_peak(&self) {
         let path = format!("/proc/{}/clear_refs", self.child.id());
         std::fs::write(path, "5").expect("the peak is reset");
     }

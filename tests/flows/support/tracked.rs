@@ -18,7 +18,7 @@ const QUIET: Duration = Duration::from_millis(500);
 
 /// Every message of tracking in a log, for a group of its own: until they are whole, and what
 /// comes soon after.
-pub async fn take_all(log: &Log, is_whole: impl Fn(&[Message]) -> bool) -> Vec<Message> {
+pub async fn read_all(log: &Log, is_whole: impl Fn(&[Message]) -> bool) -> Vec<Message> {
     let group = format!("looks-on-{}", Uuid::new_v4());
     let mut reader = Reader::new(log, &group, topics::TRACKING).await;
     let mut messages = Vec::new();

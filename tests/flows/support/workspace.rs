@@ -5,7 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::places::Place;
+use super::storage::TestStorage;
 
 /// What a workspace file declares, for one workspace.
 #[derive(Clone)]
@@ -47,13 +47,13 @@ impl WorkspaceFile {
     }
 
     /// With storage of its own; an Azure container becomes the default destination.
-    pub fn with_storage(self, place: &Place) -> Self {
+    pub fn with_storage(self, place: &TestStorage) -> Self {
         self.with_storage_switched(place, true)
     }
 
     /// With storage of its own, and the default-destination switch as given where that is
     /// an Azure container.
-    pub fn with_storage_switched(mut self, place: &Place, default: bool) -> Self {
+    pub fn with_storage_switched(mut self, place: &TestStorage, default: bool) -> Self {
         let (kind, mut settings) = place.storage();
         if kind == "azure" {
             settings["default_export_destination"] = default.into();

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::Receiver;
 use crate::support::workspace::WorkspaceFile;
-use crate::support::{eventually, leftovers, stores};
+use crate::support::{eventually, open_work, stores};
 
 const DEAD: &str = "SELECT count(*) FROM dead_letters";
 
@@ -177,6 +177,6 @@ async fn rows_wait() {
                      WHERE kind = 'of_tomorrow' AND attempt = 0 AND owner IS NULL AND due_at = 0";
     assert_eq!(stores::count(&database, untouched).await, 1);
     execute("DELETE FROM claims WHERE kind = 'of_tomorrow'").await;
-    leftovers::no_work(&fleet).await;
+    open_work::wait_until_done(&fleet).await;
     fleet.close().await;
 }

@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::workspace::WorkspaceFile;
-use crate::support::{Api, eventually, leftovers, stores};
+use crate::support::{Api, eventually, open_work, stores};
 
 /// As docs/runbooks/restore-backup.md describes.
 async fn vacuum_into(from: &Path, to: &Path) {
@@ -123,6 +123,6 @@ async fn a_back_up_under_load_has_all_that_was_acknowledged_once() {
     assert_eq!(api.post("/users/track", &body).await.status, 201);
     fleet.applied().await;
     fleet.run(&["users", "show", "later"]).await;
-    leftovers::no_work(&fleet).await;
+    open_work::wait_until_done(&fleet).await;
     tokio::time::timeout(Duration::from_secs(180), fleet.close()).await.expect("it ends");
 }

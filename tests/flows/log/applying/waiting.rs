@@ -57,7 +57,7 @@ async fn isolated_messages_do_not_wait_for_stuck_partitions(place: Place) {
     // Begun twice by workers that ended.
     log.append(tracked(1, 0, 10)).await.unwrap();
     running.stop().await;
-    let all = take_all(&log, |all| all.len() >= 11).await;
+    let all = read_all(&log, |all| all.len() >= 11).await;
     let first = all.iter().find(|message| (message.partition, message.offset) == (1, 0)).unwrap();
     let sql = "INSERT INTO message_attempts VALUES ($1, 'tracking', 1, 0, $2, 2, 0)";
     for removed in ["DELETE FROM tally", "UPDATE log_offsets SET next = 0"] {

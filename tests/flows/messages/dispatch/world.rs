@@ -124,7 +124,7 @@ impl World {
     }
 
     /// Users u0 and on, of which every second one is in the segment.
-    pub async fn crowd(&self, users: usize) {
+    pub async fn create_users(&self, users: usize) {
         let record = |number: usize| {
             json!({
                 "external_id": format!("u{number}"),

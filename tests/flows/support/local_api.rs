@@ -1,4 +1,4 @@
-//! Calls of the API within this process, on an installation of the test's own.
+//! An API client within this process, on an installation of the test's own.
 
 use axum::Router;
 use axum::body::Body;
@@ -11,14 +11,14 @@ use tower::ServiceExt as _;
 /// What was answered: the status, and the body, null where that is not JSON.
 pub type Answered = (u16, Value);
 
-/// Calls with a key of a workspace.
+/// Sends requests with a key of a workspace.
 #[derive(Clone)]
-pub struct Calls {
+pub struct LocalApi {
     router: Router,
     key: &'static str,
 }
 
-impl Calls {
+impl LocalApi {
     pub fn new(app: &App, routes: impl Into<Router<App>>, key: &'static str) -> Self {
         Self { router: gateway::router(app.clone(), routes), key }
     }

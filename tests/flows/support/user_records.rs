@@ -95,7 +95,7 @@ pub fn unusual() -> Vec<String> {
 }
 
 /// `count` users: the unusual ones where there is room for them, and generated ones.
-pub async fn crowd(count: usize) -> Vec<String> {
+pub async fn mixed(count: usize) -> Vec<String> {
     let mut records = if count > 100 { unusual() } else { Vec::new() };
     let others = count - records.len();
     // Smaller crowds are cut out of one that is generated once.

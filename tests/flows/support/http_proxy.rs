@@ -1,4 +1,4 @@
-//! A way to an HTTP server on which requests and answers can be tampered with.
+//! An HTTP proxy that changes, drops or answers requests of a test.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use super::servers;
 
 /// What is done to a request.
 #[derive(Clone, Copy, Debug)]
-pub enum Trick {
+pub enum ProxyFault {
     /// It is led on, and the first such answered with an error all the same.
     LoseAnswer,
     /// The same, and later ones are answered so.
@@ -26,15 +26,15 @@ pub enum Trick {
 }
 
 /// Chooses by a request's method and query.
-pub type PlayTrick = fn(&Method, &str) -> Option<Trick>;
+pub type ChooseFault = fn(&Method, &str) -> Option<ProxyFault>;
 
 /// Leaves every request alone.
-pub const NO_TRICK: PlayTrick = |_, _| None;
+pub const NO_FAULT: ChooseFault = |_, _| None;
 
 /// Listens until it is dropped.
-pub struct Middleman {
+pub struct HttpProxy {
     endpoint: String,
-    trick: Arc<Mutex<PlayTrick>>,
+    fault: Arc<Mutex<ChooseFault>>,
     caught: Arc<AtomicUsize>,
     serving: JoinHandle<()>,
 }
@@ -44,20 +44,20 @@ struct Way {
     client: reqwest::Client,
     /// `http://host:port`.
     server: String,
-    trick: Arc<Mutex<PlayTrick>>,
+    fault: Arc<Mutex<ChooseFault>>,
     caught: Arc<AtomicUsize>,
 }
 
-impl Middleman {
+impl HttpProxy {
     /// A way to `server` (`http://host:port` and maybe a path).
-    pub async fn start(server: &str, trick: PlayTrick) -> Self {
+    pub async fn start(server: &str, fault: ChooseFault) -> Self {
         servers::install_tls();
         let server = url::Url::parse(server).expect("an address");
-        let (trick, caught) = (Arc::new(Mutex::new(trick)), Arc::new(AtomicUsize::new(0)));
+        let (fault, caught) = (Arc::new(Mutex::new(fault)), Arc::new(AtomicUsize::new(0)));
         let way = Way {
             client: reqwest::Client::new(),
             server: server.origin().ascii_serialization(),
-            trick: trick.clone(),
+            fault: fault.clone(),
             caught: caught.clone(),
         };
         let router = axum::Router::new().fallback(lead).with_state(way);
@@ -67,7 +67,7 @@ impl Middleman {
             axum::serve(listener, router).await.expect("served");
         });
         let endpoint = format!("http://{address}{}", server.path().trim_end_matches('/'));
-        Self { endpoint, trick, caught, serving }
+        Self { endpoint, fault, caught, serving }
     }
 
     /// The server's address by this way.
@@ -75,41 +75,41 @@ impl Middleman {
         self.endpoint.clone()
     }
 
-    /// Plays another trick from now on.
-    pub fn play(&self, trick: PlayTrick) {
-        *self.trick.lock().expect("no test panics here") = trick;
+    /// Injects another fault from now on.
+    pub fn inject(&self, fault: ChooseFault) {
+        *self.fault.lock().expect("no test panics here") = fault;
     }
 
-    /// How many requests there were for which there is a trick.
+    /// How many requests there were for which there is a fault.
     pub fn caught(&self) -> usize {
         self.caught.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Middleman {
+impl Drop for HttpProxy {
     fn drop(&mut self) {
         self.serving.abort();
     }
 }
 
 async fn lead(State(way): State<Way>, request: Request) -> Response {
-    let play = *way.trick.lock().expect("no test panics here");
-    let trick = play(request.method(), request.uri().query().unwrap_or_default());
-    let Some(trick) = trick else { return lead_on(&way, request).await };
+    let choose = *way.fault.lock().expect("no test panics here");
+    let fault = choose(request.method(), request.uri().query().unwrap_or_default());
+    let Some(fault) = fault else { return lead_on(&way, request).await };
     let is_first = way.caught.fetch_add(1, Ordering::Relaxed) == 0;
-    match trick {
-        Trick::LoseAnswer | Trick::LoseAnswerThen(..) if is_first => {
+    match fault {
+        ProxyFault::LoseAnswer | ProxyFault::LoseAnswerThen(..) if is_first => {
             let answer = lead_on(&way, request).await;
             assert!(answer.status().is_success(), "{answer:?}");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
-        Trick::LoseAnswer => lead_on(&way, request).await,
-        Trick::AnswerConditional(..) if !request.headers().contains_key("if-none-match") => {
+        ProxyFault::LoseAnswer => lead_on(&way, request).await,
+        ProxyFault::AnswerConditional(..) if !request.headers().contains_key("if-none-match") => {
             lead_on(&way, request).await
         }
-        Trick::LoseAnswerThen(status, text)
-        | Trick::Answer(status, text)
-        | Trick::AnswerConditional(status, text) => {
+        ProxyFault::LoseAnswerThen(status, text)
+        | ProxyFault::Answer(status, text)
+        | ProxyFault::AnswerConditional(status, text) => {
             // Read to its end, so that the connection can be used again.
             to_bytes(request.into_body(), usize::MAX).await.expect("a body");
             let status = StatusCode::from_u16(status).expect("a status");

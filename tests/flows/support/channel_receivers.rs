@@ -124,14 +124,14 @@ impl Ledger {
 }
 
 /// All of them; they stop when this is dropped.
-pub struct Takers {
+pub struct ChannelReceivers {
     ledger: Arc<Ledger>,
     mail: MailServer,
     http: SocketAddr,
     stop: CancellationToken,
 }
 
-impl Takers {
+impl ChannelReceivers {
     pub async fn start() -> Self {
         let (ledger, stop) = (Arc::new(Ledger::default()), CancellationToken::new());
         let of_mail = ledger.clone();
@@ -263,7 +263,7 @@ impl Takers {
     }
 }
 
-impl Drop for Takers {
+impl Drop for ChannelReceivers {
     fn drop(&mut self) {
         self.stop.cancel();
     }

@@ -1,4 +1,4 @@
-//! What calls order to be sent, as the log has it.
+//! The orders in the log, as requests wrote them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::reader::Reader;
 
 /// Every order in the log with its message, the first accepted first.
-pub async fn orders(app: &App) -> Vec<(Message, Order)> {
+pub async fn read_orders(app: &App) -> Vec<(Message, Order)> {
     let group = format!("looks-on-{}", Uuid::new_v4());
     let mut reader = Reader::new(&app.log, &group, topics::MESSAGES).await;
     let extent = app.log.extent(topics::MESSAGES).await.expect("the log answers");

@@ -1,5 +1,4 @@
-//! Places where exports go, looked into behind the program's back: with clients of the
-//! tests' own.
+//! Storages that exports are written to, inspected with clients of the tests' own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +14,13 @@ use super::temporary::{Temporary, remove_bucket};
 
 /// A bucket, a container or a directory of a test's own, removed with its last clone.
 #[derive(Clone)]
-pub enum Place {
+pub enum TestStorage {
     S3(S3Settings, Arc<Temporary>),
     Azure(AzureSettings, Arc<Temporary>),
     Files(Arc<TempDir>),
 }
 
-impl Place {
+impl TestStorage {
     pub async fn s3() -> Self {
         let (settings, bucket) = servers::new_bucket().await;
         Self::S3(settings, Arc::new(bucket))

@@ -1,11 +1,11 @@
-//! What exports may leave behind: what somebody asked for, and nothing else.
+//! Waits until the work in a database is done.
 
 use super::fleet::Fleet;
 use super::{eventually, stores};
 
 /// Waits until no row is left that somebody would still work on, but the later passes of
 /// removal; the sweeps of activity are there for ever.
-pub async fn no_work(fleet: &Fleet) {
+pub async fn wait_until_done(fleet: &Fleet) {
     let database = fleet.database_url();
     for sql in [
         "SELECT count(*) FROM claims WHERE kind NOT IN ('export_cleanup', 'activity_sweep')",
@@ -22,7 +22,7 @@ pub async fn no_work(fleet: &Fleet) {
 
 /// Puts the end of every export a day and an hour back, and waits for the last pass of
 /// removal: of the work not even a row is left then.
-pub async fn a_day_passes(fleet: &Fleet) {
+pub async fn expire_exports(fleet: &Fleet) {
     let database = fleet.database_url();
     let ended = "UPDATE export_jobs
                  SET finished_at = finished_at - 90000000, expires_at = expires_at - 90000000";
@@ -35,5 +35,5 @@ pub async fn a_day_passes(fleet: &Fleet) {
     })
     .await;
     assert_eq!(stores::count(&database, "SELECT count(*) FROM export_parts").await, 0);
-    no_work(fleet).await;
+    wait_until_done(fleet).await;
 }
