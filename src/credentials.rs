@@ -28,13 +28,13 @@ use kit::secrets::random_bytes;
 use store::cache::{Cache, Rules};
 use store::{StoreError, Tx};
 
-/// A revocation takes effect within `confirmed` and a second. After `patience` the database counts
+/// A revocation takes effect within `confirmed` and a second. After `read_timeout` the database counts
 /// as down.
 const RULES: Rules = Rules {
     name: "credential",
     fresh: Duration::from_millis(2_500),
     confirmed: Duration::from_secs(4),
-    patience: Duration::from_secs(1),
+    read_timeout: Duration::from_secs(1),
     kept: Duration::from_secs(15 * 60),
     give_up: Duration::from_secs(5),
     most: 10_000,

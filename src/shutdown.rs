@@ -29,9 +29,9 @@ pub async fn with_hint<T>(
 }
 
 /// A token that SIGTERM or SIGINT cancels. A second signal ends the process immediately, with the
-/// exit status that shells use for SIGINT. After `patience` the process ends as if all work had
+/// exit status that shells use for SIGINT. After `timeout` the process ends as if all work had
 /// ended: other processes repeat work that a dead connection holds up.
-pub fn signals(patience: Duration) -> std::io::Result<CancellationToken> {
+pub fn signals(timeout: Duration) -> std::io::Result<CancellationToken> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let token = CancellationToken::new();
@@ -46,7 +46,7 @@ pub fn signals(patience: Duration) -> std::io::Result<CancellationToken> {
         tokio::select! {
             _ = terminate.recv() => exit(130),
             _ = interrupt.recv() => exit(130),
-            () = tokio::time::sleep(patience) => {}
+            () = tokio::time::sleep(timeout) => {}
         }
         tracing::warn!("stopped before all work had ended");
         exit(0);

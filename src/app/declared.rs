@@ -12,7 +12,7 @@ const RULES: Rules = Rules {
     fresh: Duration::from_secs(4),
     // A change takes effect after this time at most.
     confirmed: Duration::from_secs(5),
-    patience: Duration::from_secs(2),
+    read_timeout: Duration::from_secs(2),
     kept: Duration::MAX,
     give_up: Duration::from_secs(2),
     most: 1_000,

@@ -49,7 +49,7 @@ use store::{StoreError, Tx, answered};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Time limit for the store to return a stopped partition's position.
-const LOOK_PATIENCE: Duration = Duration::from_secs(5);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Applies messages in the caller's transaction.
 pub trait Handler: Send + Sync + 'static {
@@ -275,7 +275,7 @@ impl<H: Handler> Runner<H> {
         let (store, topic) = (self.shared.app.store.clone(), self.topic);
         let places = async move { offsets::places(&mut store.snapshot().await?, topic).await };
         let places: Result<Vec<Place>, StoreError> =
-            answered(places, tokio::time::sleep(LOOK_PATIENCE)).await;
+            answered(places, tokio::time::sleep(LOOKUP_TIMEOUT)).await;
         match places {
             Ok(places) => stopped.iter().any(|place| !places.contains(place)),
             Err(error) => {

@@ -231,12 +231,12 @@ async fn take(
     let taking = async move {
         claims::take(&store, kind, limit, options.per_job, options.lease, &avoided).await
     };
-    let patience = async {
+    let timeout = async {
         retry::wait(TIMEOUT, shutdown).await;
         // A stopping worker still waits a little, to return its claimed rows.
         sleep(GRACE).await;
     };
-    answered(taking, patience).await
+    answered(taking, timeout).await
 }
 
 async fn drain(mut tasks: JoinSet<()>, stop: CancellationToken, deadline: Duration) {

@@ -72,14 +72,14 @@ fn next_pass(app: &App, claim: &Claim, progress: &Progress, passed: bool) -> Opt
     let now = app.clock.now_ms();
     let attempt = u32::try_from(claim.attempt).unwrap_or(u32::MAX);
     let pause = retry::pause(attempt, PAUSE, LONGEST_PAUSE);
-    let patience = millis(hours(app.config.exports.cleanup_hours));
+    let retention = millis(hours(app.config.exports.cleanup_hours));
     let Some(ended) = progress.finished_at else { return Some(pause) };
     let until_expiry = progress.expires_at.map_or(0, |expires_at| expires_at - now);
     if until_expiry > 0 {
         return Some(pause.min(Duration::from_millis(until_expiry.unsigned_abs())));
     }
-    let patience = if passed { patience } else { 2 * patience };
-    (now < ended + patience).then_some(pause)
+    let retention = if passed { retention } else { 2 * retention };
+    (now < ended + retention).then_some(pause)
 }
 
 async fn pass(

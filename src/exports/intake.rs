@@ -45,8 +45,8 @@ pub fn job_of(message: &Message) -> Result<Uuid, PayloadError> {
 /// Writes a new job, and offers its planning in case its message is lost.
 pub async fn insert(app: &App, tx: &mut Tx, job: &Job) -> Result<(), StoreError> {
     rows::insert(tx, job).await?;
-    let patience = Duration::from_secs(app.config.exports.requeue_seconds);
-    claims::offer(tx, kinds::EXPORT_PLAN, job.id, 0, patience).await
+    let delay = Duration::from_secs(app.config.exports.requeue_seconds);
+    claims::offer(tx, kinds::EXPORT_PLAN, job.id, 0, delay).await
 }
 
 /// Appends the message of a new job. A slow append continues in the background. After a failure the

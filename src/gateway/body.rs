@@ -147,7 +147,7 @@ impl JsonText {
     }
 
     async fn read(request: Request, app: &App, reading: Reading<'_>) -> Result<Self, ApiError> {
-        let patience = Duration::from_secs(app.config.gateway.request_timeout_seconds);
+        let timeout = Duration::from_secs(app.config.gateway.request_timeout_seconds);
         let (head, body) = request.into_parts();
         let coding = match Coding::of(&head.headers) {
             Ok(coding) => coding,
@@ -156,7 +156,7 @@ impl JsonText {
                 return Err(error);
             }
         };
-        let (body, mut room) = tokio::time::timeout(patience, read(&head, body, &reading))
+        let (body, mut room) = tokio::time::timeout(timeout, read(&head, body, &reading))
             .await
             .map_err(|_| ApiError::TooSlow)??;
         if body.is_empty() {

@@ -92,7 +92,7 @@ pub async fn serve(app: App, router: Router, listener: TcpListener, shutdown: Ca
             heads: Places::new(heads, heads / 8),
             idle: Places::new(usize::MAX, usize::MAX),
         },
-        patience: Duration::from_secs(app.config.gateway.request_timeout_seconds),
+        request_timeout: Duration::from_secs(app.config.gateway.request_timeout_seconds),
         free: Arc::new(Semaphore::new(app.config.gateway.connections)),
         connections: TaskTracker::new(),
         handlers: TaskTracker::new(),
@@ -114,7 +114,7 @@ pub async fn serve(app: App, router: Router, listener: TcpListener, shutdown: Ca
 struct Server {
     router: Router,
     /// Time limit for a head to arrive, and for the client to read a response.
-    patience: Duration,
+    request_timeout: Duration,
     /// Places for connections. While all are in use, idle ones are closed; while none is idle,
     /// further ones wait in the system's queue.
     free: Arc<Semaphore>,
@@ -198,11 +198,11 @@ impl Server {
             }
         });
         let mut stream = TimeoutStream::new(Watched { stream, connection: known });
-        stream.set_write_timeout(Some(self.patience));
+        stream.set_write_timeout(Some(self.request_timeout));
         // The time for a head also limits how long an idle connection is kept.
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.patience)
+            .header_read_timeout(self.request_timeout)
             .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(Box::pin(stream)), service);
         let mut connection = std::pin::pin!(connection);

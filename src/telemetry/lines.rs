@@ -159,17 +159,17 @@ impl Lines {
     }
 
     /// Waits until everything is written, for `longest` at most; gives up earlier once nothing was
-    /// written for as long as `patience`.
-    fn flush_with(&self, patience: Duration, longest: Duration) {
+    /// written for as long as `timeout`.
+    fn flush_with(&self, timeout: Duration, longest: Duration) {
         let began = Instant::now();
         let mut state = self.state.lock();
         while !state.waiting.is_empty() || state.is_writing {
             let written = state.written;
-            let patience = patience.min(longest.saturating_sub(began.elapsed()));
+            let timeout = timeout.min(longest.saturating_sub(began.elapsed()));
             let is_busy = |state: &mut State| {
                 state.written == written && (!state.waiting.is_empty() || state.is_writing)
             };
-            let waited = self.changed.wait_while_for(&mut state, is_busy, patience);
+            let waited = self.changed.wait_while_for(&mut state, is_busy, timeout);
             if waited.timed_out() || began.elapsed() >= longest {
                 return;
             }

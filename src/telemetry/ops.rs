@@ -24,7 +24,7 @@ use store::migrate::Schema;
 use store::{StoreError, answered_in_turn};
 
 /// Time limit of a response from the store, before the process counts as not ready.
-const STORE_PATIENCE: Duration = Duration::from_secs(2);
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Concurrent checks of the store; further ones fail.
 const STORE_LOOKS: usize = 4;
@@ -131,6 +131,6 @@ impl Ops {
     async fn store_ready(&self) -> Result<Schema, StoreError> {
         let store = self.app.store.clone();
         let look = async move { MIGRATIONS.check(&store).await };
-        answered_in_turn(look, &self.looks, STORE_PATIENCE).await
+        answered_in_turn(look, &self.looks, STORE_TIMEOUT).await
     }
 }

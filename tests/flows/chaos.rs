@@ -76,7 +76,7 @@ impl Scale {
     }
 
     /// How long an export may take: many times as long as it does.
-    fn patience(&self) -> Duration {
+    fn export_timeout(&self) -> Duration {
         Duration::from_secs(600) + Duration::from_millis(1) * self.users as u32
     }
 }
@@ -109,7 +109,7 @@ impl Scene {
         let fleet = Fleet::start(Backend::Fleet(WORKERS.len()), &settings).await;
         let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
         let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
-        let api = api.with_patience(scale.patience());
+        let api = api.with_timeout(scale.export_timeout());
         let (users, seed) = (scale.users, scale.seed);
         fleet
             .shell(&format!(

@@ -36,7 +36,7 @@ const BROKEN_WAYS: [Way; 4] = [Way::Refused, Way::Stuck, Way::Unanswered, Way::G
 const CPU_SHARE: f64 = 0.5;
 const LINES_A_SECOND: f64 = 50.0;
 
-/// How long each outage lasts: longer than leases and the patience of clients are here.
+/// How long each outage lasts: longer than leases and the timeouts of clients are here.
 fn outage() -> Duration {
     let seconds = std::env::var("OUTAGE_SECONDS").ok();
     let seconds = seconds.map(|text| text.parse().expect("OUTAGE_SECONDS is a number"));

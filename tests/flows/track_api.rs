@@ -320,8 +320,8 @@ fn is_unavailable(answer: &Answer) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_log_nothing_is_acknowledged_embedded() {
-    let patience = [("LONGSHORE_LOG__APPEND_TIMEOUT_MS", "500".to_owned())];
-    let fleet = Fleet::start(Backend::Embedded, &patience).await;
+    let settings = [("LONGSHORE_LOG__APPEND_TIMEOUT_MS", "500".to_owned())];
+    let fleet = Fleet::start(Backend::Embedded, &settings).await;
     let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
     let file = SqliteConnectOptions::new().filename(fleet.directory().join("data/log.db"));
     let mut holder = SqliteConnection::connect_with(&file).await.unwrap();
@@ -335,8 +335,8 @@ async fn without_the_log_nothing_is_acknowledged_embedded() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_log_nothing_is_acknowledged_on_kafka() {
-    let patience = [("LONGSHORE_LOG__APPEND_TIMEOUT_MS", "1000".to_owned())];
-    let mut fleet = Fleet::start(Backend::Fleet(1), &patience).await;
+    let settings = [("LONGSHORE_LOG__APPEND_TIMEOUT_MS", "1000".to_owned())];
+    let mut fleet = Fleet::start(Backend::Fleet(1), &settings).await;
     let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
     fleet.terminate("gateway").await;
     fleet.launch_with("gateway", &[("LONGSHORE_LOG_URL", "kafka://127.0.0.1:1")]).await;

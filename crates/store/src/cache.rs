@@ -25,7 +25,7 @@ pub struct Rules {
     /// From this age on, callers wait for the refresh, unless the last read failed.
     pub confirmed: Duration,
     /// How long a caller waits if a value is cached.
-    pub patience: Duration,
+    pub read_timeout: Duration,
     /// How long a value is used that cannot be refreshed.
     pub kept: Duration,
     /// Time limit of a read; callers wait that long if no value is cached.
@@ -74,9 +74,9 @@ impl<V> Reading<V> {
         self.found.has_changed().is_ok()
     }
 
-    async fn found(mut self, patience: Duration) -> Found<V> {
+    async fn found(mut self, read_timeout: Duration) -> Found<V> {
         let silent = || Err(Arc::new(StoreError::Silent));
-        let rest = patience.saturating_sub(self.since.elapsed());
+        let rest = read_timeout.saturating_sub(self.since.elapsed());
         match timeout(rest, self.found.wait_for(Option::is_some)).await {
             Ok(Ok(found)) => found.clone().unwrap_or_else(silent),
             Ok(Err(_)) | Err(_) => silent(),
@@ -133,8 +133,8 @@ where
                 (value, None) => return value.ok_or_else(|| Arc::new(StoreError::Silent)),
             }
         };
-        let patience = if value.is_some() { rules.patience } else { rules.give_up };
-        match (reading.found(patience).await, value) {
+        let read_timeout = if value.is_some() { rules.read_timeout } else { rules.give_up };
+        match (reading.found(read_timeout).await, value) {
             (Err(error), Some(value)) if (rules.survives)(&error) => Ok(value),
             (found, _) => found,
         }
@@ -197,7 +197,7 @@ mod tests {
         name: "number",
         fresh: Duration::ZERO,
         confirmed: Duration::ZERO,
-        patience: Duration::MAX,
+        read_timeout: Duration::MAX,
         kept: Duration::MAX,
         give_up: Duration::from_secs(60),
         most: 10,

@@ -453,12 +453,12 @@ impl Store {
     }
 }
 
-/// Runs `work` with the store in its own task, and waits at most for `patience`: a connection that
+/// Runs `work` with the store in its own task, and waits at most for `timeout`: a connection that
 /// was cut silently never returns. The task continues, because database work is never dropped half
 /// way.
 pub async fn answered<T, E>(
     work: impl Future<Output = Result<T, E>> + Send + 'static,
-    patience: impl Future<Output = ()>,
+    timeout: impl Future<Output = ()>,
 ) -> Result<T, E>
 where
     T: Send + 'static,
@@ -467,7 +467,7 @@ where
     let task = tokio::spawn(work.in_current_span());
     tokio::select! {
         joined = task => joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())),
-        () = patience => Err(StoreError::Silent.into()),
+        () = timeout => Err(StoreError::Silent.into()),
     }
 }
 
@@ -477,7 +477,7 @@ where
 pub async fn answered_in_turn<T: Send + 'static>(
     work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     turns: &Arc<Semaphore>,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<T, StoreError> {
     let turn = turns.clone().try_acquire_owned().map_err(|_| StoreError::Silent)?;
     let work = async move {
@@ -485,7 +485,7 @@ pub async fn answered_in_turn<T: Send + 'static>(
         drop(turn);
         result
     };
-    answered(work, tokio::time::sleep(patience)).await
+    answered(work, tokio::time::sleep(timeout)).await
 }
 
 /// A value as JSON: for a column, or as an array for SQLite's `json_each`.

@@ -101,8 +101,8 @@ async fn try_relay(what: String, relay: Result<Relay, String>) -> Finding {
         Err(error) => return Finding::fail(&what, error, "fix email.smtp, and apply the file"),
     };
     let place = relay.place();
-    let patience = Timeouts { connect: TIMEOUT, answer: TIMEOUT, accept: TIMEOUT };
-    let connector = Connector::new(relay.clone(), ClientId::default(), patience);
+    let timeouts = Timeouts { connect: TIMEOUT, answer: TIMEOUT, accept: TIMEOUT };
+    let connector = Connector::new(relay.clone(), ClientId::default(), timeouts);
     let mut connection = match connector.connect().await {
         Ok(connection) => connection,
         Err(trouble) => {

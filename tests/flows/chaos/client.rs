@@ -371,7 +371,7 @@ impl Client {
         let since = Instant::now();
         loop {
             let gateway = &self.gateways[self.random.random_range(0..self.gateways.len())];
-            let patience = match self.random.random_ratio(1, 50) {
+            let timeout = match self.random.random_ratio(1, 50) {
                 true => Duration::from_millis(self.random.random_range(1..20)),
                 false => Duration::from_secs(30),
             };
@@ -379,7 +379,7 @@ impl Client {
                 .request(Method::POST, "/users/track")
                 .header("idempotency-key", key)
                 .header(header::CONTENT_TYPE, "application/json")
-                .timeout(patience)
+                .timeout(timeout)
                 .body(body.to_owned());
             let why = match answered(request).await {
                 Ok(Ok(answer)) => return answer,

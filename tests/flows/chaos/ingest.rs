@@ -133,7 +133,7 @@ impl Scene {
 
     /// Holds an export that begins now, and the store, against the ledger.
     async fn check(&self, ledger: &Ledger) {
-        let api = self.gateways[0].clone().with_patience(Duration::from_secs(1_800));
+        let api = self.gateways[0].clone().with_timeout(Duration::from_secs(1_800));
         let prefix = api.export(&json!({ "fields_to_export": FIELDS })).await.prefix;
         let status = api.done(&prefix).await;
         let segment = self.fleet.segment_id(&self.workspace.name).await;

@@ -192,7 +192,7 @@ impl Stage {
 
     /// Waits until all that is due by a time, and every callback, has come: no longer than so
     /// for less to be left.
-    pub async fn all_taken(&self, by: i64, patience: Duration) {
+    pub async fn all_taken(&self, by: i64, timeout: Duration) {
         let (mut marks, mut paths) = self.books().due(by);
         let (mut least, mut since) = (usize::MAX, Instant::now());
         loop {
@@ -204,7 +204,7 @@ impl Stage {
             if left < least {
                 (least, since) = (left, Instant::now());
             }
-            assert!(since.elapsed() < patience, "{marks:?} and callbacks at {paths:?} do not come");
+            assert!(since.elapsed() < timeout, "{marks:?} and callbacks at {paths:?} do not come");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }

@@ -205,8 +205,8 @@ fn check_process(name: &str, service: &Value) {
     assert_eq!(arguments, [name]);
     let config = settings::taken(&environment, &arguments);
     if name != "migrate" {
-        let patience = text(&service["stop_grace_period"]).trim_end_matches('s');
-        assert!(patience.parse::<u64>().unwrap() >= config.worker.drain_seconds + 5, "{name}");
+        let grace_period = text(&service["stop_grace_period"]).trim_end_matches('s');
+        assert!(grace_period.parse::<u64>().unwrap() >= config.worker.drain_seconds + 5, "{name}");
         let after = &service["depends_on"]["migrate"]["condition"];
         assert_eq!(after, "service_completed_successfully", "{name}");
     }

@@ -233,8 +233,8 @@ async fn idle_connections_do_not_block_other_workspaces() {
             }
         }
     };
-    let patience = std::time::Duration::from_secs(180);
-    tokio::time::timeout(patience, flood).await.expect("connections are accepted");
+    let timeout = std::time::Duration::from_secs(180);
+    tokio::time::timeout(timeout, flood).await.expect("connections are accepted");
     let open = held.iter().filter(|stream| is_open(stream)).count();
     assert!((CONNECTIONS / 2..CONNECTIONS).contains(&open), "{open}");
     // That of the workspace that has only one is as it was.

@@ -49,8 +49,8 @@ impl Scene {
         broker: Option<&Proxy>,
         failpoints: Option<&str>,
     ) -> Self {
-        let patience = [("LONGSHORE_LOG__APPEND_TIMEOUT_MS", append_ms.to_string())];
-        let fleet = Fleet::prepare(backend, &patience, |environment| {
+        let settings = [("LONGSHORE_LOG__APPEND_TIMEOUT_MS", append_ms.to_string())];
+        let fleet = Fleet::prepare(backend, &settings, |environment| {
             if let Some(broker) = broker {
                 let address = format!("kafka://{}", broker.address());
                 environment.insert("LONGSHORE_LOG_URL".into(), address);

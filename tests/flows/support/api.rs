@@ -83,7 +83,7 @@ pub struct Api {
     base: String,
     key: String,
     client: reqwest::Client,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Api {
@@ -94,13 +94,13 @@ impl Api {
             base: base.to_owned(),
             key: key.to_owned(),
             client: client.build().expect("a client"),
-            patience: TIMEOUT,
+            timeout: TIMEOUT,
         }
     }
 
     /// Waits so long for what exports come to.
-    pub fn with_patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
     pub fn key(&self) -> &str {
@@ -168,7 +168,7 @@ impl Api {
             if condition(&status) {
                 return status;
             }
-            assert!(since.elapsed() < self.patience, "{prefix} is not {what}: {status}");
+            assert!(since.elapsed() < self.timeout, "{prefix} is not {what}: {status}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

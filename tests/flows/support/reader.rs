@@ -22,9 +22,9 @@ impl Reader {
         Self { consumer, _store: store }
     }
 
-    /// The next message, acknowledged; none if none comes within `patience`.
-    pub async fn next(&mut self, patience: Duration) -> Option<Message> {
-        let next = tokio::time::timeout(patience, self.consumer.next()).await.ok()?;
+    /// The next message, acknowledged; none if none comes within `timeout`.
+    pub async fn next(&mut self, timeout: Duration) -> Option<Message> {
+        let next = tokio::time::timeout(timeout, self.consumer.next()).await.ok()?;
         let (mut batch, ack) = next.expect("the log answers");
         ack.done();
         batch.messages.pop()

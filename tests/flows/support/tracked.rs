@@ -23,8 +23,8 @@ pub async fn read_all(log: &Log, is_whole: impl Fn(&[Message]) -> bool) -> Vec<M
     let mut reader = Reader::new(log, &group, topics::TRACKING).await;
     let mut messages = Vec::new();
     loop {
-        let patience = if is_whole(&messages) { QUIET } else { TIMEOUT };
-        let Some(message) = reader.next(patience).await else { break };
+        let timeout = if is_whole(&messages) { QUIET } else { TIMEOUT };
+        let Some(message) = reader.next(timeout).await else { break };
         messages.push(message);
     }
     assert!(is_whole(&messages), "no more than {} messages came: {messages:?}", messages.len());

@@ -46,8 +46,8 @@ pub(super) fn known_extent<C: ClientContext>(
     let led = all.filter(|partition| partition.leader() >= 0).map(|partition| partition.id());
     let began = Instant::now();
     let ranges = led.filter(|partition| is_asked(*partition)).filter_map(|partition| {
-        let patience = TIMEOUT.saturating_sub(began.elapsed()).max(LITTLE);
-        let range = range(client, topic, partition, patience);
+        let timeout = TIMEOUT.saturating_sub(began.elapsed()).max(LITTLE);
+        let range = range(client, topic, partition, timeout);
         range.inspect_err(|error| tracing::warn!(partition, %error, "its offsets are unknown")).ok()
     });
     Ok(Extent { id, ranges: ranges.collect() })
@@ -57,9 +57,9 @@ fn range<C: ClientContext>(
     client: &Client<C>,
     topic: &str,
     partition: i32,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Range, LogError> {
-    let offsets = client.fetch_watermarks(topic, partition, patience).map_err(unavailable);
+    let offsets = client.fetch_watermarks(topic, partition, timeout).map_err(unavailable);
     offsets.map(|(earliest, end)| Range { partition, earliest, end })
 }
 

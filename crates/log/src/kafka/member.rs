@@ -282,8 +282,8 @@ impl Rebalancer {
         self.partitions.stop(revoked);
         // Other members may already have lost partitions; waiting and committing would be too late.
         if !client.assignment_lost() {
-            let patience = Instant::now() + REVOKE_WAIT;
-            let by = self.stopping().map_or(patience, |by| by.min(patience));
+            let deadline = Instant::now() + REVOKE_WAIT;
+            let by = self.stopping().map_or(deadline, |by| by.min(deadline));
             self.partitions.wait_idle(revoked, by);
             commit_now(client, &self.partitions);
         }

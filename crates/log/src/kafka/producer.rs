@@ -35,7 +35,7 @@ mod partition;
 const FULL_PAUSE: Duration = Duration::from_millis(10);
 
 /// Maximum wait for a new producer's first confirmation.
-const MOST_PATIENCE: Duration = Duration::from_secs(60);
+const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// When the last message was confirmed, in any partition; none before the first.
 type Confirmed = Arc<Mutex<Option<Instant>>>;
@@ -45,16 +45,22 @@ struct Client {
     made: Instant,
     confirmed: Confirmed,
     /// Time limit for the first confirmation: DNS, TLS and logins may be slow.
-    patience: Duration,
+    confirm_timeout: Duration,
     partitions: Arc<Partitions>,
     producer: BackgroundDrop<ThreadedProducer<Tracing>>,
 }
 
 impl Client {
-    fn new(settings: &Settings, patience: Duration) -> Result<Self, LogError> {
+    fn new(settings: &Settings, confirm_timeout: Duration) -> Result<Self, LogError> {
         let producer = BackgroundDrop::new(producer(settings)?);
         let partitions = Arc::new(Partitions::new(settings.topics, settings.partitions));
-        Ok(Self { made: Instant::now(), confirmed: Arc::default(), patience, partitions, producer })
+        Ok(Self {
+            made: Instant::now(),
+            confirmed: Arc::default(),
+            confirm_timeout,
+            partitions,
+            producer,
+        })
     }
 
     fn last_confirmed(&self) -> Option<Instant> {
@@ -64,15 +70,15 @@ impl Client {
     /// Whether its time limit has passed without a confirmation since `began`.
     fn is_stuck_since(&self, began: Instant) -> bool {
         match self.last_confirmed() {
-            None => self.made.elapsed() >= self.patience,
+            None => self.made.elapsed() >= self.confirm_timeout,
             Some(last) => last < began,
         }
     }
 
     /// Time limit of the next client: longer if this one never got a confirmation.
-    fn next_patience(&self, timeout: Duration) -> Duration {
+    fn next_confirm_timeout(&self, timeout: Duration) -> Duration {
         match self.last_confirmed() {
-            None => (self.patience * 2).min(MOST_PATIENCE),
+            None => (self.confirm_timeout * 2).min(MAX_TIMEOUT),
             Some(_) => timeout,
         }
     }
@@ -262,7 +268,7 @@ impl Producer {
             return;
         }
         tracing::warn!(reason, "replacing the Kafka producer");
-        match Client::new(&self.settings, failed.next_patience(self.settings.timeout)) {
+        match Client::new(&self.settings, failed.next_confirm_timeout(self.settings.timeout)) {
             Ok(new) => *current = Some(Arc::new(new)),
             Err(error) => tracing::error!(%error, "cannot create a new Kafka producer"),
         }
@@ -382,7 +388,7 @@ mod tests {
         }
         let second = producer.current().unwrap();
         assert!(!Arc::ptr_eq(&first, &second));
-        assert_eq!(second.patience, 2 * first.patience, "it was replaced once");
+        assert_eq!(second.confirm_timeout, 2 * first.confirm_timeout, "it was replaced once");
         // A holder of the first client does not replace the second.
         producer.replace_if_broken(&first, true);
         assert!(Arc::ptr_eq(&second, &producer.current().unwrap()));
@@ -411,7 +417,7 @@ mod tests {
         let producer = Producer::new(Arc::new(settings)).unwrap();
         let written = || {
             let client = producer.current().unwrap();
-            client.producer.client().fetch_watermarks("t.exports", 0, MOST_PATIENCE).unwrap().1
+            client.producer.client().fetch_watermarks("t.exports", 0, MAX_TIMEOUT).unwrap().1
         };
         let to = |partition| NewMessage { partition: Some(partition), ..message() };
         // It has its number and knows the leader; the next append is sent immediately.
@@ -439,7 +445,7 @@ mod tests {
         assert!(!client.is_stuck_since(began), "others were confirmed");
         *client.confirmed.lock() = Some(began - Duration::from_millis(1));
         assert!(client.is_stuck_since(began));
-        assert_eq!(client.next_patience(Duration::from_secs(5)), Duration::from_secs(5));
+        assert_eq!(client.next_confirm_timeout(Duration::from_secs(5)), Duration::from_secs(5));
     }
 
     #[test]

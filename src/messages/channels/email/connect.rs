@@ -18,7 +18,7 @@ use crate::workspaces::relay::{Login, Relay, Tls};
 pub struct Connector {
     relay: Relay,
     hello: ClientId,
-    patience: Timeouts,
+    timeouts: Timeouts,
     /// Created when first needed, because that reads the system's certificates.
     tls: OnceCell<TlsParameters>,
 }
@@ -33,13 +33,13 @@ pub struct Timeouts {
 
 impl Connector {
     /// `hello` is our name for EHLO.
-    pub fn new(relay: Relay, hello: ClientId, patience: Timeouts) -> Self {
-        Self { relay, hello, patience, tls: OnceCell::new() }
+    pub fn new(relay: Relay, hello: ClientId, timeouts: Timeouts) -> Self {
+        Self { relay, hello, timeouts, tls: OnceCell::new() }
     }
 
     /// Connects, up to the point where an email can be sent.
     pub async fn connect(&self) -> Result<AsyncSmtpConnection, SmtpError> {
-        let (most, tls) = (self.patience.connect, self.relay.tls);
+        let (most, tls) = (self.timeouts.connect, self.relay.tls);
         let connecting = async {
             match tls {
                 Tls::Wrapped => self.wrapped().await,
@@ -71,7 +71,7 @@ impl Connector {
 
     async fn wrapped(&self) -> Result<AsyncSmtpConnection, SmtpError> {
         let server = (self.relay.host.as_str(), self.relay.port);
-        let (most, tls) = (Some(self.patience.connect), Some(self.tls().await?));
+        let (most, tls) = (Some(self.timeouts.connect), Some(self.tls().await?));
         AsyncSmtpConnection::connect_tokio1(server, most, &self.hello, tls, None)
             .await
             .map_err(|error| SmtpError::of(Step::Connect, &error))
@@ -107,7 +107,7 @@ impl Connector {
         let Some(Login { user, password }) = &self.relay.login else { return Ok(()) };
         let password = password.expose_secret().to_owned();
         let credentials = Credentials::new(user.clone(), password);
-        within(self.patience.answer, Step::LogIn, async {
+        within(self.timeouts.answer, Step::LogIn, async {
             let said = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
             said.map(drop).map_err(|error| SmtpError::of(Step::LogIn, &error))
         })

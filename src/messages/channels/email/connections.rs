@@ -43,7 +43,7 @@ struct State {
 struct Lane {
     connector: Result<Connector, String>,
     settings: Smtp,
-    patience: Timeouts,
+    timeouts: Timeouts,
     places: Semaphore,
     /// The one used last is at the end, and is used next.
     unused: Mutex<Vec<Kept>>,
@@ -125,15 +125,15 @@ impl Kept {
 impl Lane {
     fn new(address: &str, config: &Config) -> Self {
         let settings = config.smtp.clone();
-        let patience = Timeouts {
+        let timeouts = Timeouts {
             connect: Duration::from_secs(settings.connect_seconds),
             answer: Duration::from_secs(settings.timeout_seconds),
             accept: Duration::from_secs(settings.accept_seconds),
         };
         Self {
             connector: Relay::parse(address)
-                .map(|relay| Connector::new(relay, hello(config), patience)),
-            patience,
+                .map(|relay| Connector::new(relay, hello(config), timeouts)),
+            timeouts,
             places: Semaphore::new(settings.connections),
             unused: Mutex::default(),
             settings,
@@ -144,7 +144,7 @@ impl Lane {
         let later = |reason: String| Outcome::Later { reason, after: None };
         let connector = self.connector.as_ref().map_err(|error| later(error.clone()))?;
         // The semaphore is never closed.
-        let place = timeout(self.patience.answer, self.places.acquire()).await;
+        let place = timeout(self.timeouts.answer, self.places.acquire()).await;
         let Ok(Ok(_place)) = place else {
             return Err(later("all connections to the relay are in use".into()));
         };
@@ -155,7 +155,7 @@ impl Lane {
                 Some(kept) => kept,
                 None => open(connector).await?,
             };
-            let handed = hand_over(&mut kept.connection, letter, self.patience).await;
+            let handed = hand_over(&mut kept.connection, letter, self.timeouts).await;
             match handed {
                 Err(trouble) if is_used && trouble.is_of_a_kept_connection() => {}
                 Ok(()) => {
@@ -164,7 +164,7 @@ impl Lane {
                 }
                 Err(trouble) => {
                     let goes_on = trouble.leaves_connection()
-                        && start_over(&mut kept.connection, self.patience).await;
+                        && start_over(&mut kept.connection, self.timeouts).await;
                     if goes_on {
                         self.keep(kept);
                     }

@@ -189,10 +189,10 @@ pub async fn within<T>(
 pub async fn hand_over(
     connection: &mut AsyncSmtpConnection,
     letter: &Letter,
-    patience: Timeouts,
+    timeouts: Timeouts,
 ) -> Result<(), SmtpError> {
     let parameters = parameters(connection, letter)?;
-    let mut said = Said { connection, patience };
+    let mut said = Said { connection, timeouts };
     said.say(Step::From, Mail::new(Some(letter.from.clone()), parameters)).await?;
     said.say(Step::To, Rcpt::new(letter.to.clone(), Vec::new())).await?;
     for copy in &letter.copies {
@@ -267,18 +267,18 @@ fn needed(letter: &Letter, offered: Offered) -> Result<(bool, bool), SmtpError> 
 }
 
 /// Makes the relay drop an email that it did not accept; returns whether the connection is usable.
-pub async fn start_over(connection: &mut AsyncSmtpConnection, patience: Timeouts) -> bool {
-    Said { connection, patience }.say(Step::From, Rset).await.is_ok()
+pub async fn start_over(connection: &mut AsyncSmtpConnection, timeouts: Timeouts) -> bool {
+    Said { connection, timeouts }.say(Step::From, Rset).await.is_ok()
 }
 
 struct Said<'c> {
     connection: &'c mut AsyncSmtpConnection,
-    patience: Timeouts,
+    timeouts: Timeouts,
 }
 
 impl Said<'_> {
     async fn say(&mut self, step: Step, what: impl fmt::Display) -> Result<(), SmtpError> {
-        let most = if step == Step::Accept { self.patience.accept } else { self.patience.answer };
+        let most = if step == Step::Accept { self.timeouts.accept } else { self.timeouts.answer };
         within(most, step, async {
             let answer = self.connection.command(what).await;
             answer.map(drop).map_err(|error| SmtpError::of(step, &error))
