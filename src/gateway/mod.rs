@@ -14,6 +14,7 @@ mod body;
 mod code;
 mod coding;
 pub mod error;
+mod eviction;
 pub mod fields;
 pub mod formats;
 pub mod idempotency;
@@ -26,7 +27,6 @@ mod refusal;
 mod request;
 pub mod scim;
 mod serve;
-mod strangers;
 mod value;
 
 use std::sync::Arc;
@@ -38,13 +38,13 @@ pub use body::{Json, JsonText, discard};
 pub use code::Code;
 pub(crate) use error::ADDRESS_REFUSED;
 pub use error::ApiError;
+pub use eviction::Connection;
 pub use idempotency::IdempotencyKey;
 pub use memory::place;
 pub use openapi::{Access, Operation, Routes};
 pub use query::parameter;
 pub use request::RequestId;
 pub use serve::{BindError, HEAD_BYTES, bind, no_path, router, serve};
-pub use strangers::Connection;
 
 use crate::workspaces::Workspace;
 

@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+use super::eviction::{Close, Connection, Places, Shares, Watched};
 use super::request::{self, ConcurrencyLimit};
-use super::strangers::{Close, Connection, Places, Shares, Watched};
 use super::{ApiError, body, path};
 use crate::app::App;
 
@@ -88,7 +88,7 @@ pub async fn serve(app: App, router: Router, listener: TcpListener, shutdown: Ca
     let server = Server {
         router,
         shares: Shares {
-            strangers: Places::new(connections, connections),
+            unauthenticated: Places::new(connections, connections),
             heads: Places::new(heads, heads / 8),
             idle: Places::new(usize::MAX, usize::MAX),
         },
@@ -160,7 +160,7 @@ impl Server {
         }
         // If unauthenticated connections use their whole share, the last one that arrived closed
         // another, which releases its place now.
-        let mut is_known_to_go = !self.shares.strangers.is_full();
+        let mut is_known_to_go = !self.shares.unauthenticated.is_full();
         loop {
             if is_known_to_go {
                 self.shares.idle.close_one();

@@ -14,18 +14,18 @@
 //! windows](conversions); some of them [start campaigns](triggers), whose dispatches begin in the
 //! same transaction.
 
+mod campaign_rules;
 mod conversions;
 mod custom;
 mod decimal;
 pub mod draft;
-mod heeded;
 mod identity;
 mod identity_rows;
-mod people;
 mod products;
 mod rows;
 mod tally;
 mod triggers;
+mod user_set;
 mod wanted;
 
 use std::collections::{BTreeMap, HashMap};
@@ -34,14 +34,14 @@ use std::sync::Arc;
 use jiff::civil::Date;
 use uuid::Uuid;
 
+use self::campaign_rules::{CampaignRules, KnownCampaignRules};
 use self::conversions::Windows;
-use self::heeded::{CampaignRules, KnownHeeded};
 pub use self::identity::Forget;
 use self::identity::Identities;
-use self::people::People;
 use self::products::Products;
 pub(super) use self::rows::products_page;
 pub(super) use self::tally::{Dropped, Tally};
+use self::user_set::UserSet;
 use self::wanted::Wanted;
 use super::Kind;
 use super::message::{Batch, Event, OBJECTS, Object, Purchase};
@@ -115,7 +115,7 @@ pub struct Ingest {
     cores: Cores,
     ids: Generator,
     products: Products,
-    heeded: KnownHeeded,
+    rules: KnownCampaignRules,
     forget: Forget,
 }
 
@@ -146,7 +146,7 @@ impl Ingest {
             cores: app.cores.clone(),
             ids: Generator::default(),
             products: Products::default(),
-            heeded: KnownHeeded::default(),
+            rules: KnownCampaignRules::default(),
             forget: |_, _, _| Box::pin(async { Ok(()) }),
         }
     }
@@ -166,7 +166,7 @@ impl Ingest {
             if let std::collections::btree_map::Entry::Vacant(entry) = found.entry(id) {
                 let workspace = workspaces::by_id(&mut tx, id).await?;
                 let workspace = workspace.ok_or(ApplyError::Workspace(id))?;
-                entry.insert((workspace, self.heeded.of(&mut tx, id).await?));
+                entry.insert((workspace, self.rules.of(&mut tx, id).await?));
             }
         }
         Ok(found)
@@ -181,9 +181,9 @@ impl Ingest {
         let id = batch.workspace;
         let workspace = workspaces::by_id(tx, id).await?.ok_or(ApplyError::Workspace(id))?;
         // What campaigns heed is purchases.
-        let (heeded, mut room) = (CampaignRules::default(), Room::endless());
+        let (rules, mut room) = (CampaignRules::default(), Room::endless());
         let (mut tally, received) = (Tally::default(), [Received { batch, request_id: "" }]);
-        self.apply_to(tx, (&workspace, &heeded), &received, &mut room, &mut tally).await?;
+        self.apply_to(tx, (&workspace, &rules), &received, &mut room, &mut tally).await?;
         Ok(tally)
     }
 
@@ -212,7 +212,7 @@ impl Ingest {
     async fn apply_to(
         &self,
         tx: &mut Tx,
-        (workspace, heeded): (&Workspace, &CampaignRules),
+        (workspace, rules): (&Workspace, &CampaignRules),
         batches: &[Received<'_>],
         room: &mut Room,
         tally: &mut Tally,
@@ -224,33 +224,33 @@ impl Ingest {
             })
             .collect();
         let wanted = self.cores.compute_here(|| Wanted::of(&objects));
-        let mut people = People::look_up(tx, workspace.id, &wanted, &self.ids, room).await?;
-        let mut deeds = self.cores.compute_here(|| go_through(&objects, &mut people, tally))?;
+        let mut user_set = UserSet::look_up(tx, workspace.id, &wanted, &self.ids, room).await?;
+        let mut deeds = self.cores.compute_here(|| go_through(&objects, &mut user_set, tally))?;
         tally.name_request(batches.iter().map(|of| (of.batch.objects.len(), of.request_id)));
         deeds.sort_by_key(|(place, _)| *place);
         let mut places: Vec<usize> = deeds.iter().map(|(place, _)| *place).collect();
         places.dedup();
-        let bodies = people.activity(tx, &places).await?;
+        let bodies = user_set.activity(tx, &places).await?;
         // A gateway's clock that is ahead must not make data old.
         let today = batches.iter().map(|of| of.batch.received_at).max().unwrap_or_default();
         let now = claims::now(tx).await?;
         let today = utc_date(from_ms(today.min(now)));
-        let windows = Windows::look_up(tx, workspace.id, heeded, &deeds, &people).await?;
-        let activity = self
-            .cores
-            .compute_here(|| fold(&deeds, &people, &bodies, (workspace, &windows, today), tally))?;
+        let windows = Windows::look_up(tx, workspace.id, rules, &deeds, &user_set).await?;
+        let activity = self.cores.compute_here(|| {
+            fold(&deeds, &user_set, &bodies, (workspace, &windows, today), tally)
+        })?;
         let request_id = batches.first().map_or("", |first| first.request_id);
         let place = triggers::Place { workspace_id: workspace.id, now, request_id };
         let (orders, stale) =
-            self.cores.compute_here(|| triggers::orders(&deeds, &people, heeded, place));
+            self.cores.compute_here(|| triggers::orders(&deeds, &user_set, rules, place));
         let bought = deeds.iter().filter_map(|(place, deed)| match deed {
-            Deed::Purchase(purchase, _) if people.is_known(*place) => {
+            Deed::Purchase(purchase, _) if user_set.is_known(*place) => {
                 Some(purchase.product_id.as_ref())
             }
             _ => None,
         });
         let bought: Vec<&str> = bought.collect();
-        tally.users_created += people.write(tx, activity).await?;
+        tally.users_created += user_set.write(tx, activity).await?;
         for order in &orders {
             dispatch::begin(tx, order).await?;
         }
@@ -287,12 +287,12 @@ impl Handler for Ingest {
         };
         for batches in prepared.batches.chunk_by(|a, b| a.batch.workspace == b.batch.workspace) {
             let id = batches[0].batch.workspace;
-            let (workspace, heeded) =
+            let (workspace, rules) =
                 prepared.workspaces.get(&id).ok_or(ApplyError::Workspace(id))?;
             let is_bulk = |of: &Received<'_>| !of.changes_identities();
             for batches in batches.chunk_by(|one, other| is_bulk(one) && is_bulk(other)) {
                 if is_bulk(&batches[0]) {
-                    self.apply_to(tx, (workspace, heeded), batches, &mut room, &mut tally).await?;
+                    self.apply_to(tx, (workspace, rules), batches, &mut room, &mut tally).await?;
                 } else {
                     self.apply_identities(tx, &batches[0].batch, &mut tally).await?;
                 }
@@ -346,12 +346,12 @@ impl Deed<'_> {
 /// Applies objects in order: changes profiles, and collects events and purchases.
 fn go_through<'a>(
     objects: &[(i64, &'a Object<'a>)],
-    people: &mut People<'a>,
+    user_set: &mut UserSet<'a>,
     tally: &mut Tally,
 ) -> Result<Vec<(usize, Deed<'a>)>, ApplyError> {
     let mut deeds = Vec::with_capacity(objects.len());
     for (at, (received_at, object)) in objects.iter().enumerate() {
-        let place = match people.meant(object, *received_at) {
+        let place = match user_set.meant(object, *received_at) {
             Ok(place) => place,
             Err(why) => {
                 tally.drop(object.kind(), why);
@@ -365,10 +365,10 @@ fn go_through<'a>(
                 deeds.push((place, Deed::Purchase(purchase, *received_at)));
             }
             Object::Attributes(attributes) => {
-                match people.change(place, attributes, *received_at)? {
+                match user_set.change(place, attributes, *received_at)? {
                     Ok(misfits) => {
                         if misfits > 0 {
-                            tally.misfit(misfits, at, people.service_id(place));
+                            tally.misfit(misfits, at, user_set.service_id(place));
                         }
                         tally.apply(Kind::Attributes);
                     }
@@ -383,7 +383,7 @@ fn go_through<'a>(
 /// Folds deeds, those of a user together, into activity: the bodies that changed, by place.
 fn fold(
     deeds: &[(usize, Deed<'_>)],
-    people: &People<'_>,
+    user_set: &UserSet<'_>,
     bodies: &HashMap<usize, Vec<u8>>,
     (workspace, windows, today): (&Workspace, &Windows, Date),
     tally: &mut Tally,
@@ -391,18 +391,18 @@ fn fold(
     let mut changed = Vec::with_capacity(bodies.len());
     for deeds in deeds.chunk_by(|(one, _), (other, _)| one == other) {
         let place = deeds[0].0;
-        if !people.is_known(place) {
+        if !user_set.is_known(place) {
             deeds.iter().for_each(|(_, deed)| tally.drop(deed.kind(), Dropped::UnknownUser));
             continue;
         }
         let before = bodies.get(&place);
         let mut activity = match before {
             Some(body) => Activity::decode(body)
-                .map_err(|why| ApplyError::Activity(people.service_id(place), why))?,
+                .map_err(|why| ApplyError::Activity(user_set.service_id(place), why))?,
             None => Activity::default(),
         };
         for (_, deed) in deeds {
-            let counts = |time| windows.hold(people.service_id(place), time);
+            let counts = |time| windows.hold(user_set.service_id(place), time);
             record(deed, &mut activity, workspace, counts, tally);
         }
         activity.prune(today);

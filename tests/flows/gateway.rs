@@ -5,7 +5,7 @@ mod coding;
 mod conduct;
 mod keys;
 mod limits;
-mod strangers;
+mod unauthenticated;
 
 use std::net::SocketAddr;
 use std::ops::Deref;

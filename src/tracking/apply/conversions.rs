@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::Deed;
-use super::heeded::CampaignRules;
-use super::people::People;
+use super::campaign_rules::CampaignRules;
+use super::user_set::UserSet;
 use crate::messages::dispatch;
 use store::{StoreError, Tx};
 
@@ -27,12 +27,12 @@ impl Windows {
         workspace: i32,
         rules: &CampaignRules,
         deeds: &[(usize, Deed<'_>)],
-        people: &People<'_>,
+        user_set: &UserSet<'_>,
     ) -> Result<Self, StoreError> {
         let Some(longest) = rules.windows.values().max() else { return Ok(Self::Everything) };
         let purchases = deeds.iter().filter_map(|(place, deed)| match deed {
-            Deed::Purchase(purchase, _) if people.is_known(*place) => {
-                Some((people.service_id(*place), purchase.time))
+            Deed::Purchase(purchase, _) if user_set.is_known(*place) => {
+                Some((user_set.service_id(*place), purchase.time))
             }
             _ => None,
         });

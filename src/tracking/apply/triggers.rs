@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::Deed;
-use super::heeded::{CampaignRules, Triggered};
-use super::people::People;
+use super::campaign_rules::{CampaignRules, Triggered};
+use super::user_set::UserSet;
 use crate::audience::has_properties;
 use crate::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
 
@@ -36,7 +36,7 @@ type Start<'a> = (Uuid, Option<&'a str>);
 /// besides, had the purchases been recent.
 pub(super) fn orders(
     deeds: &[(usize, Deed<'_>)],
-    people: &People<'_>,
+    user_set: &UserSet<'_>,
     rules: &CampaignRules,
     place: Place<'_>,
 ) -> (Vec<Order>, u64) {
@@ -47,11 +47,11 @@ pub(super) fn orders(
     for (at, deed) in deeds {
         if let Deed::Purchase(purchase, received_at) = deed
             && let Some(campaigns) = rules.triggered.get(purchase.product_id.as_ref())
-            && people.is_known(*at)
+            && user_set.is_known(*at)
         {
             let properties = purchase.properties.as_ref().map(|json| json.get());
             let age_ms = received_at.saturating_sub(purchase.time);
-            starts.add(campaigns, people.service_id(*at), properties, age_ms);
+            starts.add(campaigns, user_set.service_id(*at), properties, age_ms);
         }
     }
     let stale = starts.stale;

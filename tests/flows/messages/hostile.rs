@@ -93,13 +93,13 @@ fn everybody() -> Value {
     } } })
 }
 
-fn people(count: usize) -> Vec<Value> {
+fn users(count: usize) -> Vec<Value> {
     (0..count).map(|number| json!({ "external_id": format!("u{number}") })).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn template_bombs_fail_only_their_own_messages() {
-    let users = people(5);
+    let users = users(5);
     let world = World::start(Backend::Embedded, &users).await;
     let doubling = format!("{{% assign a = 'xxxxxxxx' %}}{}{{{{ a }}}}", {
         "{% assign a = a | append: a %}".repeat(60)
@@ -130,7 +130,7 @@ async fn template_bombs_fail_only_their_own_messages() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn templates_without_end_are_refused_at_the_call() {
-    let world = World::start(Backend::Embedded, &people(1)).await;
+    let world = World::start(Backend::Embedded, &users(1)).await;
     let deep = |levels: usize| {
         format!("{}x{}", "{% if true %}".repeat(levels), "{% endif %}".repeat(levels))
     };
@@ -155,7 +155,7 @@ async fn templates_without_end_are_refused_at_the_call() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_audience_of_depth_10_000_is_refused() {
-    let world = World::start(Backend::Embedded, &people(1)).await;
+    let world = World::start(Backend::Embedded, &users(1)).await;
     let leaf = json!({ "custom_attribute": {
         "custom_attribute_name": "x", "comparison": "does_not_exist",
     } })
@@ -211,7 +211,7 @@ async fn malicious_regexes_take_linear_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn users_erased_before_the_dispatch_receive_nothing() {
-    let mut world = World::start(Backend::Fleet(1), &people(60)).await;
+    let mut world = World::start(Backend::Fleet(1), &users(60)).await;
     world.fleet.stop("worker-1");
     world.send(named(&["u1", "u2"]), "named {{${external_id}}}").await;
     world.send(everybody(), "all {{${external_id}}}").await;
@@ -227,7 +227,7 @@ async fn users_erased_before_the_dispatch_receive_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn users_erased_while_a_message_waits_receive_nothing() {
-    let world = World::start(Backend::Embedded, &people(2)).await;
+    let world = World::start(Backend::Embedded, &users(2)).await;
     // Both are refused for now, so that both wait.
     world.receiver.script([Answer::Status(503), Answer::Status(503)]);
     world.receiver.script(vec![Answer::Status(503); 400]);

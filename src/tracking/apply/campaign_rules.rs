@@ -1,4 +1,4 @@
-//! What campaigns and Canvases heed of purchases: those that start one, and for how long after a
+//! How campaigns and Canvases use purchases: those that start one, and for how long after a
 //! message purchases count as revenue.
 
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ pub struct Triggered {
     pub audience: Option<Value>,
 }
 
-/// What a workspace's campaigns and Canvases heed.
+/// The rules of a workspace's campaigns and Canvases for purchases.
 #[derive(Debug, Default, PartialEq)]
 pub struct CampaignRules {
     /// By product, and neither archived nor paused.
@@ -62,10 +62,10 @@ impl CampaignRules {
 
 /// What this process knows of workspaces, each for a few seconds.
 #[derive(Debug, Default)]
-pub struct KnownHeeded(Mutex<HashMap<i32, (Instant, Arc<CampaignRules>)>>);
+pub struct KnownCampaignRules(Mutex<HashMap<i32, (Instant, Arc<CampaignRules>)>>);
 
-impl KnownHeeded {
-    /// What a workspace heeds, as it was a few seconds ago at most.
+impl KnownCampaignRules {
+    /// The rules of a workspace, as they were a few seconds ago at most.
     pub async fn of(&self, tx: &mut Tx, workspace: i32) -> Result<Arc<CampaignRules>, StoreError> {
         if let Some(known) = self.fresh(workspace) {
             return Ok(known);

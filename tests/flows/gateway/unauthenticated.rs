@@ -1,4 +1,4 @@
-//! Floods by senders who prove nothing, or by one key, at a real gateway, while calls with other
+//! Floods by unauthenticated senders, or with one key, at a real gateway, while calls with other
 //! keys and signed reports continue being served.
 
 use std::net::{IpAddr, SocketAddr};
@@ -254,7 +254,7 @@ async fn a_key_from_elsewhere_proves_nothing() {
         shows_key(&mut stream, &far.key, 403).await;
         held.push(stream);
     }
-    eventually("strangers have their share", async || {
+    eventually("unauthenticated senders have their share", async || {
         held.iter().filter(|stream| is_open(stream)).count() <= CONNECTIONS / 2
     })
     .await;

@@ -130,7 +130,7 @@ impl<K: Copy + Eq + Hash> Drop for Place<K> {
 #[derive(Clone)]
 pub(super) struct Shares {
     /// For unauthenticated connections.
-    pub strangers: Places,
+    pub unauthenticated: Places,
     /// For incomplete heads on such connections.
     pub heads: Places,
     /// Of all other connections between two requests, by workspace.
@@ -183,7 +183,7 @@ enum Input {
 impl Connection {
     /// A connection from `source` that `close` closes.
     pub(super) fn new(source: IpAddr, close: Close, shares: Shares) -> Self {
-        let place = shares.strangers.enter(source, close.now.clone());
+        let place = shares.unauthenticated.enter(source, close.now.clone());
         let state = Mutex::new(State::Unknown { _place: place, input: Input::None });
         Self(Arc::new(Inner { source, close, shares, state }))
     }
@@ -322,7 +322,7 @@ mod tests {
 
     fn shares() -> Shares {
         Shares {
-            strangers: Places::new(8, 8),
+            unauthenticated: Places::new(8, 8),
             heads: Places::new(8, 8),
             idle: Places::new(usize::MAX, usize::MAX),
         }
@@ -363,7 +363,7 @@ mod tests {
     fn a_partial_head_counts_until_it_is_complete() {
         let shares = shares();
         let connection = Connection::new(source(1), Close::default(), shares.clone());
-        let taken = || (shares.strangers.taken.lock().count, shares.heads.taken.lock().count);
+        let taken = || (shares.unauthenticated.taken.lock().count, shares.heads.taken.lock().count);
         connection.reads();
         connection.has_read();
         assert_eq!(taken(), (1, 0));

@@ -63,12 +63,12 @@ enum External {
 }
 
 /// The users of a workspace that objects may identify.
-pub struct People<'a> {
+pub struct UserSet<'a> {
     workspace: i32,
     ids: &'a Generator,
     /// For documents and activity.
     room: &'a mut Room,
-    people: Vec<Person>,
+    users: Vec<Person>,
     by_id: HashMap<Uuid, usize>,
     external_ids: HashMap<&'a str, External>,
     aliases: HashMap<(&'a str, &'a str), usize>,
@@ -82,7 +82,7 @@ pub struct People<'a> {
     is_outdated: bool,
 }
 
-impl<'a> People<'a> {
+impl<'a> UserSet<'a> {
     /// Looks up the users that objects may identify, locks the profiles that they may change, and
     /// creates users for unknown external ids.
     pub async fn look_up(
@@ -92,11 +92,11 @@ impl<'a> People<'a> {
         ids: &'a Generator,
         room: &'a mut Room,
     ) -> Result<Self, ApplyError> {
-        let mut people = Self {
+        let mut user_set = Self {
             workspace,
             ids,
             room,
-            people: Vec::new(),
+            users: Vec::new(),
             by_id: HashMap::new(),
             external_ids: HashMap::with_capacity(wanted.external_ids.len()),
             aliases: HashMap::new(),
@@ -106,20 +106,20 @@ impl<'a> People<'a> {
             is_outdated: false,
         };
         let mut changed = Vec::new();
-        people.look_up_external_ids(tx, wanted, &mut changed).await?;
-        people.look_up_aliases(tx, wanted, &mut changed).await?;
+        user_set.look_up_external_ids(tx, wanted, &mut changed).await?;
+        user_set.look_up_aliases(tx, wanted, &mut changed).await?;
         let ids: Vec<Uuid> = wanted.service_ids.keys().copied().collect();
         let merged = identity_rows::find_merged(tx, workspace, &ids).await?;
         for (id, wish) in &wanted.service_ids {
             let present = merged.get(id).copied().unwrap_or(*id);
-            let place = people.place(present, false);
-            people.by_id.insert(*id, place);
+            let place = user_set.place(present, false);
+            user_set.by_id.insert(*id, place);
             changed.extend(wish.changes.then_some(present));
         }
-        people.look_up_emails(tx, wanted, &mut changed).await?;
+        user_set.look_up_emails(tx, wanted, &mut changed).await?;
         fail_point!("tracking::named");
-        people.open(tx, &changed).await?;
-        Ok(people)
+        user_set.open(tx, &changed).await?;
+        Ok(user_set)
     }
 
     async fn look_up_external_ids(
@@ -292,8 +292,8 @@ impl<'a> People<'a> {
 
     /// The index of a stored user.
     fn place(&mut self, id: Uuid, is_sure: bool) -> usize {
-        let place = *self.by_id.entry(id).or_insert(self.people.len());
-        if place == self.people.len() {
+        let place = *self.by_id.entry(id).or_insert(self.users.len());
+        if place == self.users.len() {
             let found = Found { email: None, attributes_at: 0, is_sure, is_gone: false };
             let user = StoredUser {
                 key: 0,
@@ -303,9 +303,9 @@ impl<'a> People<'a> {
                 attributes_at: 0,
                 doc: String::new(),
             };
-            self.people.push(Person { user, found: Some(found), draft: None });
+            self.users.push(Person { user, found: Some(found), draft: None });
         }
-        if let Some(found) = &mut self.people[place].found {
+        if let Some(found) = &mut self.users[place].found {
             found.is_sure |= is_sure;
         }
         place
@@ -315,7 +315,7 @@ impl<'a> People<'a> {
     fn take(&mut self, user: StoredUser) {
         let Some(place) = self.by_id.get(&user.service_id).copied() else { return };
         self.has_email(place, user.email.as_deref());
-        let person = &mut self.people[place];
+        let person = &mut self.users[place];
         if let Some(found) = &mut person.found {
             found.email.clone_from(&user.email);
             found.attributes_at = user.attributes_at;
@@ -337,7 +337,7 @@ impl<'a> People<'a> {
     async fn miss(&mut self, tx: &mut Tx, missing: &HashSet<Uuid>) -> Result<(), ApplyError> {
         let mut sure = HashSet::new();
         for id in missing {
-            if let Some(found) = self.by_id.get(id).and_then(|at| self.people[*at].found.as_mut()) {
+            if let Some(found) = self.by_id.get(id).and_then(|at| self.users[*at].found.as_mut()) {
                 found.is_gone = true;
                 sure.extend(found.is_sure.then_some(*id));
             }
@@ -350,7 +350,7 @@ impl<'a> People<'a> {
             return Ok(());
         }
         // A user who is still referenced by an identifier would be missing each time.
-        let is_missing = |place: &usize| sure.contains(&self.people[*place].user.service_id);
+        let is_missing = |place: &usize| sure.contains(&self.users[*place].user.service_id);
         let external_ids: Vec<&str> = self
             .external_ids
             .iter()
@@ -413,14 +413,14 @@ impl<'a> People<'a> {
     }
 
     fn is_there(&self, place: usize) -> bool {
-        self.people[place].found.as_ref().is_none_or(|found| !found.is_gone)
+        self.users[place].found.as_ref().is_none_or(|found| !found.is_gone)
     }
 
     fn addressee(&self, email: &str) -> Option<usize> {
         let places = self.emails.get(email).into_iter().flatten().copied();
-        let has_it = |place: &usize| self.people[*place].user.email.as_deref() == Some(email);
+        let has_it = |place: &usize| self.users[*place].user.email.as_deref() == Some(email);
         places.filter(has_it).max_by_key(|place| {
-            let user = &self.people[*place].user;
+            let user = &self.users[*place].user;
             (user.external_id.is_some(), user.attributes_at, user.service_id)
         })
     }
@@ -449,9 +449,9 @@ impl<'a> People<'a> {
             attributes_at: received_at,
             doc: String::new(),
         };
-        let place = self.people.len();
+        let place = self.users.len();
         self.by_id.insert(service_id, place);
-        self.people.push(Person { user, found: None, draft: Some(Draft::new(profile)) });
+        self.users.push(Person { user, found: None, draft: Some(Draft::new(profile)) });
         self.has_email(place, email.as_deref());
         place
     }
@@ -463,7 +463,7 @@ impl<'a> People<'a> {
         attributes: &Attributes<'_>,
         received_at: i64,
     ) -> Result<Result<u64, Dropped>, ApplyError> {
-        let Person { user, draft, .. } = &mut self.people[place];
+        let Person { user, draft, .. } = &mut self.users[place];
         let draft = match draft {
             Some(draft) => draft,
             None => draft.insert(
@@ -497,7 +497,7 @@ impl<'a> People<'a> {
         if self.is_outdated {
             return Err(ApplyError::Changed);
         }
-        let stored = places.iter().map(|place| &self.people[*place]);
+        let stored = places.iter().map(|place| &self.users[*place]);
         let ids: Vec<Uuid> =
             stored.filter(|p| p.found.is_some()).map(|p| p.user.service_id).collect();
         let mut missing: HashSet<Uuid> = ids.iter().copied().collect();
@@ -505,7 +505,7 @@ impl<'a> People<'a> {
         for stored in activity_rows::lock_activity(tx, self.workspace, &ids, self.room).await? {
             missing.remove(&stored.service_id);
             if let Some(place) = self.by_id.get(&stored.service_id) {
-                self.people[*place].user.key = stored.key;
+                self.users[*place].user.key = stored.key;
                 bodies.extend(stored.body.map(|body| (*place, body)));
             }
         }
@@ -519,7 +519,7 @@ impl<'a> People<'a> {
     }
 
     pub fn service_id(&self, place: usize) -> Uuid {
-        self.people[place].user.service_id
+        self.users[place].user.service_id
     }
 
     /// Writes the changed profiles, and then activity, by index; returns how many users are new.
@@ -528,15 +528,15 @@ impl<'a> People<'a> {
         tx: &mut Tx,
         activity: Vec<(usize, Vec<u8>)>,
     ) -> Result<u64, ApplyError> {
-        let new: Vec<usize> = (0..self.people.len()).filter(|at| self.is_new(*at)).collect();
+        let new: Vec<usize> = (0..self.users.len()).filter(|at| self.is_new(*at)).collect();
         let ids: Vec<Uuid> = new.iter().map(|place| self.service_id(*place)).collect();
         for (place, key) in new.iter().zip(keys::allocate_keys(tx, &ids).await?) {
-            self.people[*place].user.key = key;
+            self.users[*place].user.key = key;
         }
         let mut activity: Vec<(i64, Uuid, Vec<u8>)> = activity
             .into_iter()
             .map(|(place, body)| {
-                let user = &self.people[place].user;
+                let user = &self.users[place].user;
                 (user.key, user.service_id, body)
             })
             .collect();
@@ -544,7 +544,7 @@ impl<'a> People<'a> {
 
         let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
         let mut users: Vec<StoredUser> = Vec::new();
-        for person in self.people {
+        for person in self.users {
             let Some((user, former)) = person.changed() else { continue };
             if user.email != former {
                 emails.extend(user.email.clone().map(|email| (email, user.service_id)));
@@ -563,7 +563,7 @@ impl<'a> People<'a> {
     }
 
     fn is_new(&self, place: usize) -> bool {
-        self.people[place].found.is_none()
+        self.users[place].found.is_none()
     }
 }
 
