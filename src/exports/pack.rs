@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_users_give_a_file_of_nothing() {
+    async fn no_users_produce_an_empty_file() {
         let memory = Memory::new(1 << 20);
         let pipeline = pipeline(memory.reserve(KIB).await, &CancellationToken::new());
         let part = pipeline.finish().unwrap();

@@ -240,9 +240,9 @@ impl Room {
         }
         let mut state = self.memory.0.state.lock();
         state.give_back(self.holder, units);
-        let somebody_waits = !state.waiting.is_empty();
+        let has_waiters = !state.waiting.is_empty();
         drop(state);
-        if somebody_waits {
+        if has_waiters {
             self.memory.give();
         }
     }

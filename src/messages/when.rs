@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(time in "[0-9TZ:+. -]{0,30}|\\PC*", local: bool, now: i64) {
+        fn never_panics(time in "[0-9TZ:+. -]{0,30}|\\PC*", local: bool, now: i64) {
             if let Ok(when) = read(json!({ "time": time, "in_local_time": local })) {
                 when.is_past(now);
             }

@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_of_large_activity_is_held_than_there_is_room_for() {
+    async fn large_activity_stays_within_the_memory_limit() {
         let mut range = range(FIRST_ROWS);
         let size = ACTIVITY_BYTES / 4;
         assert_eq!(take(&mut range, 1_000_000, size).await, (8, 8));

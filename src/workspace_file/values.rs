@@ -310,7 +310,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(text in "\\PC*") {
+        fn never_panics(text in "\\PC*") {
             let _ = (millionths(&text), bytes(&text), bucket(&text), container(&text));
             let _ = (endpoint(&text), network(&text), time_zone(&text), duration(&text));
             let _ = (workspace_name(&text), account(&text), currency(&text), percent(&text));

@@ -342,7 +342,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(text in "\\PC*") {
+        fn never_panics(text in "\\PC*") {
             let _ = (name(&text), id(&text), mailbox(&text), address(&text), relay(&text));
             let _ = (signing_secret(&text), message_channel(&text), number_channel(&text));
             let _ = (check_sender(&text, Channel::Sms), check_sender(&text, Channel::Email));

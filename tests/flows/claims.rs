@@ -211,7 +211,7 @@ async fn a_job_that_is_avoided_is_left_to_others(test: TestStore) {
 /// Somebody froze between the end of its claim and the commit: its job has fewest in progress, and
 /// nobody can take of it.
 #[tokio::test]
-async fn a_job_whose_rows_are_locked_holds_up_no_other() {
+async fn locked_rows_of_a_job_do_not_block_others() {
     let test = TestStore::postgres().await;
     let store = &test.store;
     let (frozen, other) = (Uuid::new_v4(), Uuid::new_v4());

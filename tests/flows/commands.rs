@@ -472,7 +472,7 @@ async fn demo_checks_every_line() {
 
 /// Ended while the file is fetched: says that the export is done, and leaves no half of a file.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fetch_that_is_broken_off_leaves_nothing() {
+async fn an_interrupted_fetch_leaves_nothing() {
     let stuck = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let public = format!("http://{}", stuck.local_addr().expect("an address"));
     let fleet = Fleet::start(Backend::Embedded, &[("LONGSHORE_PUBLIC_URL", public)]).await;

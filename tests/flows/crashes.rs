@@ -82,7 +82,7 @@ impl Scene {
                 checker::own_files(place, &segment, "zip", &wanted).await
             }
             None => {
-                let told = self.told().await;
+                let told = self.callback().await;
                 let address = told["url"].as_str().expect("an address");
                 checker::downloaded(&self.api.download(address).await)
             }
@@ -92,11 +92,11 @@ impl Scene {
             let only_files = || async { place.list().await.len() == PARTS };
             eventually("nothing else is left in the bucket", only_files).await;
         }
-        assert_eq!(self.told().await["success"], true);
+        assert_eq!(self.callback().await["success"], true);
     }
 
     /// What the one callback says.
-    async fn told(&self) -> Value {
+    async fn callback(&self) -> Value {
         callbacks::callback_at(&self.receiver, "/", &self.workspace.callback_secret).await
     }
 }
@@ -217,7 +217,7 @@ async fn a_sleeper(own: bool, point: &str) {
     scene.fleet.terminate("worker-2").await;
     let next = scene.api.export(&json!({ "fields_to_export": ALL_FIELDS })).await;
     scene.api.done(&next.prefix).await;
-    assert_eq!(scene.told().await["success"], true);
+    assert_eq!(scene.callback().await["success"], true);
     if let Some(place) = &scene.place {
         let only_files = || async { place.list().await.len() == 2 * PARTS };
         eventually("nothing else is left in the bucket", only_files).await;

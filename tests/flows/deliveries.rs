@@ -279,7 +279,7 @@ async fn private_addresses_are_not_called(store: TestStore) {
     world.close().await;
 }
 
-async fn a_name_may_lead_to_an_allowed_network(store: TestStore) {
+async fn names_may_resolve_to_an_allowed_network(store: TestStore) {
     let world = World::open(store).await;
     let receiver = Receiver::start([]).await;
     let id = world.enqueue(receiver.url_at("localhost", "/hook")).await;
@@ -324,7 +324,7 @@ async fn unreachable_receivers_are_reported(store: TestStore) {
     world.close().await;
 }
 
-async fn a_late_worker_counts_for_nothing_and_a_stopped_one_hands_back(store: TestStore) {
+async fn late_workers_are_ignored_and_stopped_ones_release_claims(store: TestStore) {
     let installation = Installation::open(store, WORKSPACE, settings).await;
     let app = &installation.app;
     let receiver = Receiver::start([]).await;
@@ -369,10 +369,10 @@ on_sqlite!(
     it_is_given_up_when_its_time_is_up_and_can_be_resent,
     redirects_are_not_followed,
     private_addresses_are_not_called,
-    a_name_may_lead_to_an_allowed_network,
+    names_may_resolve_to_an_allowed_network,
     a_slow_receiver_holds_up_no_other,
     unreachable_receivers_are_reported,
-    a_late_worker_counts_for_nothing_and_a_stopped_one_hands_back,
+    late_workers_are_ignored_and_stopped_ones_release_claims,
 );
 
 // What the database has a part in.
@@ -382,5 +382,5 @@ on_postgres!(
     delivery_errors_are_short_and_hide_secrets,
     it_is_given_up_when_its_time_is_up_and_can_be_resent,
     a_slow_receiver_holds_up_no_other,
-    a_late_worker_counts_for_nothing_and_a_stopped_one_hands_back,
+    late_workers_are_ignored_and_stopped_ones_release_claims,
 );

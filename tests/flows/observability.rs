@@ -22,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Series that are there in trouble alone: the metric, what a matcher of it holds (nothing: any),
 /// and what would have to happen.
-const SELDOM: &[(&str, &str, &str)] = &[
+const RARE: &[(&str, &str, &str)] = &[
     ("longshore_http_requests_total", "5..", "a call is answered 5xx"),
     ("longshore_http_refused_total", "", "a gateway has no room for a call"),
     ("longshore_rate_limit_alone_total", "", "the database does not answer a gateway"),
@@ -49,8 +49,8 @@ const OTHERS: &[(&str, &str)] = &[
 /// Labels that scraping adds, and that of a histogram's buckets.
 const SCRAPED: [&str; 5] = ["namespace", "job", "instance", "pod", "container"];
 
-fn seldom(selector: &Selector) -> Option<usize> {
-    SELDOM.iter().position(|(metric, matcher, _)| {
+fn rare(selector: &Selector) -> Option<usize> {
+    RARE.iter().position(|(metric, matcher, _)| {
         selector.metric == *metric && selector.matchers.contains(matcher)
     })
 }
@@ -107,9 +107,9 @@ async fn a_fleet_exposes_the_metrics_of_dashboards_and_alerts() {
     let listed: BTreeSet<usize> = expressions
         .iter()
         .flat_map(|expression| expressions::selectors(&expression.text))
-        .filter_map(|selector| seldom(&selector))
+        .filter_map(|selector| rare(&selector))
         .collect();
-    for (index, (metric, matcher, _)) in SELDOM.iter().enumerate() {
+    for (index, (metric, matcher, _)) in RARE.iter().enumerate() {
         assert!(listed.contains(&index), "nobody asks for {metric} with {matcher:?}");
     }
 
@@ -117,7 +117,7 @@ async fn a_fleet_exposes_the_metrics_of_dashboards_and_alerts() {
     let wanted: BTreeSet<String> = expressions
         .iter()
         .flat_map(|expression| expressions::selectors(&expression.text))
-        .filter(|selector| seldom(selector).is_none() && !is_of_a_cluster(&selector.metric))
+        .filter(|selector| rare(selector).is_none() && !is_of_a_cluster(&selector.metric))
         .map(|selector| selector.text())
         .collect();
     let since = Instant::now();
@@ -141,7 +141,7 @@ async fn a_fleet_exposes_the_metrics_of_dashboards_and_alerts() {
         expressions.iter().filter(|expression| !expression.place.contains("a variable"))
     {
         let must_show = !expression.is_alert
-            && expressions::selectors(&expression.text).iter().all(|it| seldom(it).is_none());
+            && expressions::selectors(&expression.text).iter().all(|it| rare(it).is_none());
         let since = Instant::now();
         loop {
             match prometheus.query(&expression.text).await {

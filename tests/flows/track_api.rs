@@ -301,7 +301,7 @@ async fn hostile_bodies_are_refused_by_name() {
 }
 
 /// Asks until the log is back.
-async fn taken_again(api: &Api) {
+async fn until_accepted_again(api: &Api) {
     let since = std::time::Instant::now();
     loop {
         let answer = api.post(TRACK, &json!({ "purchases": [purchase("ann")] })).await;
@@ -329,7 +329,7 @@ async fn without_the_log_nothing_is_acknowledged_embedded() {
     is_unavailable(&api.post(TRACK, &json!({ "purchases": [purchase("ann")] })).await);
     sqlx::query("ROLLBACK").execute(&mut holder).await.unwrap();
     holder.close().await.unwrap();
-    taken_again(&api).await;
+    until_accepted_again(&api).await;
     fleet.close().await;
 }
 
@@ -344,7 +344,7 @@ async fn without_the_log_nothing_is_acknowledged_on_kafka() {
     is_unavailable(&api.post(TRACK, &json!({ "purchases": [purchase("ann")] })).await);
     fleet.terminate("gateway").await;
     fleet.launch("gateway").await;
-    taken_again(&api).await;
+    until_accepted_again(&api).await;
     in_the_log(&fleet, 1).await;
     fleet.close().await;
 }

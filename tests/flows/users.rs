@@ -32,7 +32,7 @@ on_both_stores!(World =>
     users_of_one_millisecond_are_ordered,
     a_slice_with_much_activity_is_read_whole,
     repeated_imports_create_no_duplicates,
-    of_two_lines_for_one_user_the_later_stays,
+    the_later_of_two_lines_wins,
     a_killed_import_is_finished_by_running_it_again,
     users_created_after_the_cut_are_not_read,
     another_workspace_is_not_touched,
@@ -338,7 +338,7 @@ async fn repeated_imports_create_no_duplicates(world: World) {
     assert_eq!(world.count().await, 600);
 }
 
-async fn of_two_lines_for_one_user_the_later_stays(world: World) {
+async fn the_later_of_two_lines_wins(world: World) {
     let line = |id: &str, name: &str| json!({"external_id": id, "first_name": name}).to_string();
     let summary =
         world.import_well(&[line("a", "1"), line("b", "1"), line("a", "2"), line("a", "3")]).await;

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_compute_at_once_than_there_are_cores() {
+    fn concurrent_compute_is_limited_to_the_cores() {
         let cores = Cores::new(2);
         let (now, most, done) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn memory_is_held_grown_and_given_back() {
+    async fn memory_is_reserved_grown_and_released() {
         let memory = Memory::new(10 * UNIT);
         let mut first = memory.reserve(4 * UNIT - 1).await;
         let second = memory.reserve(4 * UNIT).await;

@@ -384,7 +384,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(time in "[0-9TZ:+. -]{0,30}|\\PC*", accepted: i64) {
+        fn never_panics(time in "[0-9TZ:+. -]{0,30}|\\PC*", accepted: i64) {
             if let Ok(start) = read(json!({ "stale_date": time, "dismissal_date": time })) {
                 let message = start.message(accepted);
                 prop_assert_eq!(&message["aps"]["stale-date"], &message["aps"]["dismissal-date"]);

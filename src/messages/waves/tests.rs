@@ -162,7 +162,7 @@ proptest! {
 
     /// Around days on which many zones change their clocks, and others.
     #[test]
-    fn everybody_is_in_exactly_one_wave(
+    fn each_user_is_in_exactly_one_wave(
         day in prop::sample::select(vec![
             "2026-03-08", "2026-03-29", "2026-04-05", "2026-10-04", "2026-10-25", "2026-11-01",
             "2026-07-15", "2011-12-30", "2028-02-29",
@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_panics(time: i64, made_at: i64, now: i64, reached: Option<i64>, late: u32) {
+    fn never_panics(time: i64, made_at: i64, now: i64, reached: Option<i64>, late: u32) {
         let progress = Progress { reached, missed: reached };
         for timing in [Timing::Instant, Timing::Local, Timing::Optimal] {
             let when = When { timing, time };

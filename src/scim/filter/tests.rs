@@ -136,7 +136,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn nothing_panics(
+    fn never_panics(
         text in "(\\PC|\\\\|\"|\u{0}| |and|or|not|eq|pr|co|sw|userName|emails|\\.|\\(|\\)|\\[|\\]|é)*"
     ) {
         let _ = Filter::parse(&text, Scope::Resource(&USERS));

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn campaigns_that_are_not_on_start_nothing() {
+    fn inactive_campaigns_start_nothing() {
         let content = json!({
             "messages": { "webhook": {} }, "trigger": { "purchase": { "product_id": "tea" } },
             "conversion_window": "1h",

@@ -46,7 +46,7 @@ async fn edits(fleet: &Fleet, catalog: &str) -> Vec<Value> {
     shown.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-fn is_taken(answer: &Answer) {
+fn assert_accepted(answer: &Answer) {
     assert_eq!((answer.status.as_u16(), &answer.body), (202, &json!({ "message": "success" })));
 }
 
@@ -57,7 +57,7 @@ async fn edits_reach_their_items(backend: Backend) {
     items.push(json!({ "id": "r50", "City": null, "Opened_at": "2021-06-28T19:02:43+0200" }));
     items.push(json!({ "id": "nobody", "City": "Nara" }));
     let request = api.request(Method::PATCH, ITEMS).header("x-request-id", "the-first");
-    is_taken(&answer(request.json(&json!({ "items": items }))).await);
+    assert_accepted(&answer(request.json(&json!({ "items": items }))).await);
     fleet.applied().await;
     assert_eq!(
         item(&fleet, "restaurants", "r7").await,
@@ -210,10 +210,10 @@ async fn a_call_with_a_key_counts_once(backend: Backend) {
         answer(request.json(&body(rating))).await
     };
     for _ in 0..3 {
-        is_taken(&send(ITEMS, 1).await);
+        assert_accepted(&send(ITEMS, 1).await);
     }
     send(ITEMS, 2).await.refuses(422, "another request body");
-    is_taken(&send("/catalogs/hotels/items", 1).await);
+    assert_accepted(&send("/catalogs/hotels/items", 1).await);
     fleet.applied().await;
     assert_eq!(item(&fleet, "hotels", "r39").await["Rating"], 1, "its key is another");
     for catalog in ["restaurants", "hotels"] {

@@ -167,7 +167,7 @@ impl Scene {
     }
 
     /// Waits until so many messages were taken, as long as there come any.
-    async fn have_taken(&self, messages: usize) {
+    async fn wait_for_messages(&self, messages: usize) {
         let (mut most, mut since) = (self.receivers.count(), Instant::now());
         while self.receivers.count() < messages {
             if self.receivers.count() > most {
@@ -280,7 +280,7 @@ async fn messages() {
     let (strikes, began) = (strikes(&scale, over_wire, &mut random), Instant::now());
     let client = tokio::spawn(scene.client().run(orders.clone()));
     for (messages, name) in strikes {
-        scene.have_taken(messages).await;
+        scene.wait_for_messages(messages).await;
         scene.kill(name, &mut random).await;
     }
     let (dispatches, repeats) = client.await.expect("all is acknowledged");
@@ -292,7 +292,7 @@ async fn messages() {
     for name in GATEWAYS.iter().chain(&WORKERS) {
         scene.fleet.ready(name).await;
     }
-    scene.have_taken(over_wire).await;
+    scene.wait_for_messages(over_wire).await;
     println!("  all are taken after {:.1} s", began.elapsed().as_secs_f64());
     open_work::wait_until_done(&scene.fleet).await;
     println!("  nothing is left to be done after {:.1} s", began.elapsed().as_secs_f64());

@@ -116,6 +116,6 @@ async fn export(stage: &Stage) -> Instant {
 }
 
 async fn messages(stage: &Stage) -> Instant {
-    stage.all_taken(Timestamp::now().as_millisecond(), TIMEOUT).await;
+    stage.all_received(Timestamp::now().as_millisecond(), TIMEOUT).await;
     Instant::now()
 }

@@ -192,7 +192,7 @@ impl Stage {
 
     /// Waits until all that is due by a time, and every callback, has come: no longer than so
     /// for less to be left.
-    pub async fn all_taken(&self, by: i64, timeout: Duration) {
+    pub async fn all_received(&self, by: i64, timeout: Duration) {
         let (mut marks, mut paths) = self.books().due(by);
         let (mut least, mut since) = (usize::MAX, Instant::now());
         loop {
@@ -219,7 +219,7 @@ impl Stage {
         println!("waiting {} s for what is scheduled", wait / 1_000);
         tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())).await;
         self.fleet.applied().await;
-        self.all_taken(last, TIMEOUT).await;
+        self.all_received(last, TIMEOUT).await;
         open_work::wait_until_done(&self.fleet).await;
         self.check_exports().await;
         self.check_tracked().await;

@@ -64,7 +64,7 @@ async fn a_key_is_rotated_without_a_break(store: TestStore) {
 }
 
 /// A gateway whose way to the database is a proxy.
-async fn led(world: &World) -> (Gateway, Proxy) {
+async fn through_proxy(world: &World) -> (Gateway, Proxy) {
     let url = world.installation.app.config.database.url.clone().unwrap();
     let proxy = Proxy::to(url.expose_secret()).await;
     let led = proxy.instead_of(url.expose_secret());
@@ -77,7 +77,7 @@ async fn led(world: &World) -> (Gateway, Proxy) {
 
 async fn known_keys_go_on_without_the_database(store: TestStore) {
     let world = World::open(store, |_| {}).await;
-    let (gateway, proxy) = led(&world).await;
+    let (gateway, proxy) = through_proxy(&world).await;
     let mortal = world.make_key("mortal").await;
     for key in [KEY, &mortal] {
         assert_eq!(status(&gateway, key).await, 201);
@@ -103,7 +103,7 @@ async fn known_keys_go_on_without_the_database(store: TestStore) {
 
 async fn floods_of_unknown_keys_do_not_affect_known_ones(store: TestStore) {
     let world = World::open(store, |_| {}).await;
-    let (gateway, proxy) = led(&world).await;
+    let (gateway, proxy) = through_proxy(&world).await;
     let mut uncached = Vec::new();
     for number in 0..10 {
         uncached.push(world.make_key(&format!("integrator-{number}")).await);

@@ -32,7 +32,7 @@ fn thing(gateway: &Gateway, path: &str, key: &str) -> RequestBuilder {
 
 /// What a response says of the budget: limit, remaining, reset.
 #[track_caller]
-fn said(headers: &HeaderMap) -> (i64, i64, i64) {
+fn rate_limit(headers: &HeaderMap) -> (i64, i64, i64) {
     let number = |name: &str| headers[name].to_str().unwrap().parse().unwrap();
     (number("x-ratelimit-limit"), number("x-ratelimit-remaining"), number("x-ratelimit-reset"))
 }
@@ -55,7 +55,7 @@ async fn four_gateways_share_the_limit(store: TestStore) {
         futures::stream::iter(sent).buffered(32).map(Result::unwrap).collect().await;
     let mut accepted = 0;
     for answer in &answers {
-        let (limit, remaining, _) = said(answer.headers());
+        let (limit, remaining, _) = rate_limit(answer.headers());
         assert_eq!(limit, i64::from(REQUESTS));
         match answer.status().as_u16() {
             201 => accepted += 1,
@@ -95,7 +95,7 @@ async fn every_request_with_a_key_counts(store: TestStore) {
         assert_eq!(answer.status(), status);
         assert_eq!(answer.headers().contains_key("retry-after"), status == 429);
         match remaining {
-            Some(remaining) => assert_eq!(said(answer.headers()).1, remaining, "{status}"),
+            Some(remaining) => assert_eq!(rate_limit(answer.headers()).1, remaining, "{status}"),
             None => assert!(!answer.headers().contains_key("x-ratelimit-limit")),
         }
         if status == 429 {
@@ -106,7 +106,7 @@ async fn every_request_with_a_key_counts(store: TestStore) {
     let slow = world.call(Method::POST, "/slow").bearer_auth(KEY).send().await.unwrap();
     assert_eq!(slow.status(), 429);
     let list = thing(&world, "/remote", OTHER_KEY).send().await.unwrap();
-    assert_eq!((list.status().as_u16(), said(list.headers()).0), (201, 250_000));
+    assert_eq!((list.status().as_u16(), rate_limit(list.headers()).0), (201, 250_000));
     let unlimited = thing(&world, "/unlimited", KEY).send().await.unwrap();
     assert_eq!(unlimited.status(), 403, "the permission alone");
     assert!(!unlimited.headers().contains_key("x-ratelimit-limit"));
@@ -124,7 +124,7 @@ async fn a_window_ends_on_the_clock(store: TestStore) {
     let call = async || {
         let answer = thing(&world, "/things", KEY).send().await.unwrap();
         let wait = answer.headers().get("retry-after").map(|wait| wait.to_str().unwrap().parse());
-        let (_, remaining, reset) = said(answer.headers());
+        let (_, remaining, reset) = rate_limit(answer.headers());
         (answer.status().as_u16(), remaining, reset, wait.map(Result::<i64, _>::unwrap))
     };
     let first = minute("2027-03-01T12:01:00Z");
@@ -142,7 +142,7 @@ async fn a_window_ends_on_the_clock(store: TestStore) {
     let other = world.another(|_| {}).await;
     other.app.clock.set("2027-03-01T12:02:00Z".parse().unwrap());
     let answer = thing(&other, "/things", KEY).send().await.unwrap();
-    assert_eq!(said(answer.headers()), (2, 1, first + 120));
+    assert_eq!(rate_limit(answer.headers()), (2, 1, first + 120));
     assert_eq!(call().await, (201, 0, first + 120, None));
     assert_eq!(call().await.0, 429);
     other.close().await;
@@ -159,7 +159,7 @@ async fn gateways_whose_clocks_differ_share_a_window(store: TestStore) {
     for (gateway, status) in [(&world.gateway, 201), (&other, 201), (&world, 201), (&other, 429)] {
         let answer = thing(gateway, "/things", KEY).send().await.unwrap();
         assert_eq!(answer.status(), status);
-        resets.push(said(answer.headers()).2);
+        resets.push(rate_limit(answer.headers()).2);
     }
     assert!(resets.iter().all(|reset| *reset == resets[0]), "{resets:?}");
     let reset = Timestamp::from_second(resets[0]).unwrap();
@@ -188,7 +188,7 @@ async fn a_limit_of_the_workspace_is_applied_within_seconds(store: TestStore) {
     );
     let limit = async || {
         let answer = thing(&world, "/things", KEY).send().await.unwrap();
-        (answer.status().as_u16(), said(answer.headers()))
+        (answer.status().as_u16(), rate_limit(answer.headers()))
     };
     eventually("the new limit is known", async || limit().await.1.0 == 1_000).await;
     let (status, (_, remaining, _)) = limit().await;
@@ -211,7 +211,7 @@ async fn each_gateway_counts_locally_without_the_database(store: TestStore) {
     let away = world.another(|config| config.database.url = Some(led.into())).await;
     let call = async |gateway: &Gateway| {
         let answer = thing(gateway, "/things", KEY).send().await.unwrap();
-        (answer.status().as_u16(), said(answer.headers()).1)
+        (answer.status().as_u16(), rate_limit(answer.headers()).1)
     };
     assert_eq!(call(&away).await, (201, 11));
     for way in [Way::Stuck, Way::Refused] {
@@ -271,7 +271,7 @@ async fn delayed_requests_are_counted_once(store: TestStore) {
     let led = proxy.instead_of(url.expose_secret());
     let away = world.another(|config| config.database.url = Some(led.into())).await;
     let remaining = async |gateway: &Gateway| {
-        said(thing(gateway, "/things", KEY).send().await.unwrap().headers()).1
+        rate_limit(thing(gateway, "/things", KEY).send().await.unwrap().headers()).1
     };
     remaining(&away).await;
     proxy.set(Way::Stuck);

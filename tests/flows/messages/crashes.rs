@@ -145,7 +145,7 @@ killed! {
 /// A worker that slept through its lease passes on what another has passed on meanwhile: under the
 /// same ids, and nothing counts twice.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sleeper_counts_for_nothing() {
+async fn a_stalled_worker_is_ignored() {
     let failing = Some(("worker-1", "dispatch::rendered@2=stop"));
     let mut scene = Scene::new(Backend::Fleet(1), failing).await;
     let dispatch = scene.send(json!({ "broadcast": true, "segment_id": SEGMENT })).await;

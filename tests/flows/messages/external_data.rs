@@ -212,7 +212,7 @@ impl World {
         states
     }
 
-    async fn nothing_is_left_to_do(&self, sends: i64) {
+    async fn wait_until_idle(&self, sends: i64) {
         let ended = "SELECT count(*) FROM dispatches WHERE finished_at IS NOT NULL";
         eventually("every send has ended", || async {
             stores::count(&self.fleet.database_url(), ended).await == sends
@@ -251,7 +251,7 @@ async fn blocks_and_catalogs_are_part_of_messages() {
                 {% catalog_items games 1234 {{ 'no' }} %}{{ items[0].id }} {{ items.size }} \
                 {% catalog_selection_items games cheap_first %}{{ items | map: 'title' | join: '+' }}";
     world.send(&["ann"], text).await;
-    world.nothing_is_left_to_do(1).await;
+    world.wait_until_idle(1).await;
     let expected = "Hi Ann? Acaratus 10.25,Teslagrad 4.99, 1234 1 Tales+Acaratus";
     assert_eq!(world.texts(), [expected]);
     // The same by the command, for a user.
@@ -377,7 +377,7 @@ async fn connected_content_is_read_and_cached() {
         url("/list"),
     );
     world.send(&all, &text).await;
-    world.nothing_is_left_to_do(1).await;
+    world.wait_until_idle(1).await;
     assert_eq!(world.texts(), ["Oslo 2 q=a%20b 200 plain text b"; 5]);
     for path in ["/json", "/text", "/list"] {
         assert_eq!(world.server.requests(path).len(), 1, "{path}");
@@ -392,7 +392,7 @@ async fn connected_content_is_read_and_cached() {
         url("/echo"),
     );
     world.send(&all, &text).await;
-    world.nothing_is_left_to_do(2).await;
+    world.wait_until_idle(2).await;
     let echoed = world.server.requests("/echo");
     assert_eq!(echoed.len(), 5);
     for (headers, body) in &echoed {
@@ -403,7 +403,7 @@ async fn connected_content_is_read_and_cached() {
     assert_eq!(world.texts()[5..], all);
     let text = format!("{{% connected_content {} :no_cache %}}", url("/text"));
     world.send(&all, &text).await;
-    world.nothing_is_left_to_do(3).await;
+    world.wait_until_idle(3).await;
     assert_eq!(world.server.requests("/text").len(), 6);
     world.close().await;
 }
@@ -427,13 +427,13 @@ async fn failed_responses_render_as_empty() {
         + "{% if got.__http_status__ != 200 %}{% abort_message('no data') %}{% endif %}";
     assert_eq!(world.preview(&text).await["aborted"], "no data");
     world.send(&["ann"], &text).await;
-    world.nothing_is_left_to_do(1).await;
+    world.wait_until_idle(1).await;
     assert_eq!(world.states().await, BTreeMap::from([("aborted", 1)]));
     world.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_servers_end_nothing_but_their_requests() {
+async fn hostile_servers_fail_only_their_requests() {
     let world = World::start(&[ann()]).await;
     for path in ["/large", "/endless", "/trickle", "/hang", "/redirect", "/deep"] {
         let url = world.server.url(path);
@@ -453,7 +453,7 @@ async fn hostile_servers_end_nothing_but_their_requests() {
     );
     let failed = world.preview(&many).await["failed"].to_string();
     assert!(failed.contains("more than 10 times"), "{failed}");
-    world.nothing_is_left_to_do(6).await;
+    world.wait_until_idle(6).await;
     assert_eq!(world.texts(), ["[]"; 6]);
     let peak = world.fleet.peak("standalone");
     assert!(peak < ROOM, "{} MB resident", peak >> 20);
@@ -466,7 +466,7 @@ async fn retry_makes_a_message_wait_for_its_server() {
     let retry = |path: &str| format!("{{% connected_content {} :retry %}}", world.server.url(path));
     world.send(&["ann"], &retry("/flaky")).await;
     world.send(&["ann"], &retry("/500")).await;
-    world.nothing_is_left_to_do(2).await;
+    world.wait_until_idle(2).await;
     assert_eq!(world.texts(), ["at last"]);
     assert_eq!(world.server.requests("/flaky").len(), 3);
     assert_eq!(world.server.requests("/500").len(), 5);
@@ -501,7 +501,7 @@ async fn slow_data_keeps_no_other_message_waiting() {
     eventually("the quick one has come", || async { world.texts().contains(&"quick".to_owned()) })
         .await;
     assert!(world.server.requests("/text").len() < 40, "the slow ones went first");
-    world.nothing_is_left_to_do(2).await;
+    world.wait_until_idle(2).await;
     assert_eq!(world.texts().len(), 41);
     world.close().await;
 }

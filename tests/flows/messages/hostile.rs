@@ -75,7 +75,7 @@ impl World {
         stores::count(&self.fleet.database_url(), sql).await
     }
 
-    async fn nothing_is_left_to_do(&self) {
+    async fn wait_until_idle(&self) {
         let ended = "SELECT count(*) FROM dispatches WHERE finished_at IS NOT NULL";
         let all = self.taken.load(Ordering::SeqCst);
         eventually("every send has ended", || async { self.count(ended).await == all }).await;
@@ -119,7 +119,7 @@ async fn template_bombs_fail_only_their_own_messages() {
     }
     // Among them, and behind them, others get theirs.
     world.send(named(&["u3"]), "hello {{${external_id}}}").await;
-    world.nothing_is_left_to_do().await;
+    world.wait_until_idle().await;
     assert_eq!(world.texts(), ["hello u3"]);
     let failed = "SELECT count(*) FROM messages WHERE state = 'failed' AND reason IS NOT NULL";
     assert_eq!(world.count(failed).await, (users.len() * bombs.len()) as i64);
@@ -148,7 +148,7 @@ async fn templates_without_end_are_refused_at_the_call() {
         assert!(said.contains(part) && said.len() < 2_000, "{:.80}: {said:.2000}", text);
     }
     world.send(named(&["u0"]), "still here").await;
-    world.nothing_is_left_to_do().await;
+    world.wait_until_idle().await;
     assert_eq!(world.texts(), ["still here"]);
     world.fleet.close().await;
 }
@@ -173,7 +173,7 @@ async fn an_audience_of_depth_10_000_is_refused() {
         world.post(&body(levels)).await.refuses(400, part);
     }
     world.takes(&body(31)).await;
-    world.nothing_is_left_to_do().await;
+    world.wait_until_idle().await;
     assert_eq!(world.texts(), ["hello"]);
     world.fleet.close().await;
 }
@@ -194,7 +194,7 @@ async fn malicious_regexes_take_linear_time() {
     let none: Vec<Value> =
         patterns.iter().map(|pattern| matches("does_not_match_regex", pattern)).collect();
     world.send(target(json!({ "AND": none })), "{{${external_id}}}").await;
-    world.nothing_is_left_to_do().await;
+    world.wait_until_idle().await;
     assert_eq!(world.texts().len(), 100, "none of them matches");
     for (pattern, part) in [
         ("((a{1000}){1000}){1000}", "the regular expression is too large"),
@@ -217,7 +217,7 @@ async fn users_erased_before_the_dispatch_receive_nothing() {
     world.send(everybody(), "all {{${external_id}}}").await;
     world.fleet.run(&["users", "delete", "u1", "--workspace", "acme"]).await;
     world.fleet.go_on("worker-1");
-    world.nothing_is_left_to_do().await;
+    world.wait_until_idle().await;
     let texts = world.texts();
     assert_eq!(texts.len(), 1 + 59, "{texts:?}");
     assert!(!texts.iter().any(|text| text.ends_with(" u1")), "{texts:?}");
@@ -237,7 +237,7 @@ async fn users_erased_while_a_message_waits_receive_nothing() {
     world.fleet.run(&["users", "delete", "u0", "--workspace", "acme"]).await;
     let before = world.texts().iter().filter(|text| *text == "u0").count();
     world.receiver.forget();
-    world.nothing_is_left_to_do().await;
+    world.wait_until_idle().await;
     let texts = world.texts();
     let after = texts.iter().filter(|text| *text == "u0").count();
     // One that was on its way as the user was erased may have come still.

@@ -25,7 +25,7 @@ on_both_stores!(World =>
     a_template_that_is_wrong_condemns_the_whole,
     invalid_addresses_are_rejected_unless_templates,
     a_variation_that_the_campaign_lacks_is_refused,
-    nothing_is_harmed_by_hostile_bodies,
+    hostile_bodies_do_no_harm,
 );
 
 pub const KEY: &str = "key-that-may-send-messages";
@@ -512,7 +512,7 @@ async fn a_variation_that_the_campaign_lacks_is_refused(world: World) {
     world.taken(&of(None, json!("vvvv"))).await;
 }
 
-async fn nothing_is_harmed_by_hostile_bodies(world: World) {
+async fn hostile_bodies_do_no_harm(world: World) {
     let nested = |depth: usize| {
         let open = r#"{"AND":["#.repeat(depth);
         let close = "]}".repeat(depth);

@@ -74,7 +74,7 @@ impl World {
 impl Answer {
     /// The status, and how the budget stands: its limit, and what is left.
     #[track_caller]
-    fn said(&self) -> (u16, i64, i64) {
+    fn rate_limit(&self) -> (u16, i64, i64) {
         let number = |name: &str| self.headers[name].to_str().unwrap().parse::<i64>().unwrap();
         assert!(number("x-ratelimit-reset") > 0);
         assert_eq!(self.headers.contains_key("retry-after"), self.status == 429);
@@ -89,16 +89,19 @@ async fn named_users_and_whole_segments_have_budgets_of_their_own(world: World) 
         whole
     };
     let within = body(json!({ "segment_id": SEGMENT, "audience": tier() }));
-    assert_eq!(world.send(&within).await.said(), (201, 5, 4));
-    assert_eq!(world.send(&whole(json!({ "segment_id": SEGMENT }))).await.said(), (201, 2, 1));
-    assert_eq!(world.send(&whole(json!({ "audience": tier() }))).await.said(), (201, 2, 0));
+    assert_eq!(world.send(&within).await.rate_limit(), (201, 5, 4));
+    assert_eq!(
+        world.send(&whole(json!({ "segment_id": SEGMENT }))).await.rate_limit(),
+        (201, 2, 1)
+    );
+    assert_eq!(world.send(&whole(json!({ "audience": tier() }))).await.rate_limit(), (201, 2, 0));
     let refused = world.send(&whole(json!({ "audience": tier() }))).await;
-    assert_eq!(refused.said(), (429, 2, 0));
+    assert_eq!(refused.rate_limit(), (429, 2, 0));
     assert_eq!(refused.body["message"], "The rate limit is exceeded, please retry later");
     // The rate comes before the members.
     let wrong = world.send(&whole(json!({ "audience": 5 }))).await;
-    assert_eq!(wrong.said(), (429, 2, 0));
-    assert_eq!(world.send(&body(json!({}))).await.said(), (201, 5, 3));
+    assert_eq!(wrong.rate_limit(), (429, 2, 0));
+    assert_eq!(world.send(&body(json!({}))).await.rate_limit(), (201, 5, 3));
 }
 
 async fn requests_with_a_key_count_despite_errors(world: World) {
@@ -107,14 +110,14 @@ async fn requests_with_a_key_count_despite_errors(world: World) {
     let json = "application/json";
     // The key of another permission; what cannot be read; what is wrong; a wrong key of a repeat.
     let may_not = world.call(MAY_NOT, json, right.clone(), None).await;
-    assert_eq!(may_not.said(), (403, 5, 4));
+    assert_eq!(may_not.rate_limit(), (403, 5, 4));
     assert_eq!(may_not.body["message"], "You do not have permission to access this resource");
-    assert_eq!(world.call(KEY, json, large.clone(), None).await.said(), (413, 5, 3));
-    assert_eq!(world.call(KEY, "text/plain", right.clone(), None).await.said(), (415, 5, 2));
-    assert_eq!(world.call(KEY, json, "{", None).await.said(), (400, 5, 1));
-    assert_eq!(world.call(KEY, json, right.clone(), Some("")).await.said(), (400, 5, 0));
+    assert_eq!(world.call(KEY, json, large.clone(), None).await.rate_limit(), (413, 5, 3));
+    assert_eq!(world.call(KEY, "text/plain", right.clone(), None).await.rate_limit(), (415, 5, 2));
+    assert_eq!(world.call(KEY, json, "{", None).await.rate_limit(), (400, 5, 1));
+    assert_eq!(world.call(KEY, json, right.clone(), Some("")).await.rate_limit(), (400, 5, 0));
     for text in [right, large, "{".into()] {
-        assert_eq!(world.call(KEY, json, text, None).await.said(), (429, 5, 0));
+        assert_eq!(world.call(KEY, json, text, None).await.rate_limit(), (429, 5, 0));
     }
     let nobody = world.call("nobody's", json, "{}", None).await;
     assert_eq!(nobody.status, 401);
@@ -125,14 +128,14 @@ async fn requests_over_every_limit_are_rejected_before_the_body(world: World) {
     let mut whole = body(json!({ "segment_id": SEGMENT }));
     (whole["external_user_ids"], whole["broadcast"]) = (json!([]), json!(true));
     for left in (0..5).rev() {
-        assert_eq!(world.send(&body(json!({}))).await.said(), (201, 5, left));
+        assert_eq!(world.send(&body(json!({}))).await.rate_limit(), (201, 5, left));
     }
     for left in (0..2).rev() {
-        assert_eq!(world.send(&whole).await.said(), (201, 2, left));
+        assert_eq!(world.send(&whole).await.rate_limit(), (201, 2, left));
     }
     // A body that is never there.
     let never = futures::stream::pending::<Result<Vec<u8>, std::io::Error>>();
     let json = "application/json";
     let refused = world.call(KEY, json, Body::from_stream(never), None).await;
-    assert_eq!(refused.said(), (429, 7, 0));
+    assert_eq!(refused.rate_limit(), (429, 7, 0));
 }

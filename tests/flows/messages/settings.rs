@@ -378,7 +378,7 @@ async fn invalid_declared_messages_are_rejected_with_their_path(world: World) {
 }
 
 /// The commands to a relay, by their first words.
-fn told(relay: &Smtp) -> Vec<String> {
+fn commands_to(relay: &Smtp) -> Vec<String> {
     let word = |line: &String| line.split(' ').next().unwrap_or_default().to_owned();
     relay.heard().iter().map(word).collect()
 }
@@ -402,7 +402,7 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
     let [email, push] = world.doctor(true).await.try_into().unwrap();
     assert!(email["ok"] == true && push["ok"] == true, "{email} {push}");
     assert!(text(&email).ends_with("accepts emails, with the login, without TLS"), "{email}");
-    assert_eq!(told(&relay), ["EHLO", "AUTH", "NOOP", "QUIT"]);
+    assert_eq!(commands_to(&relay), ["EHLO", "AUTH", "NOOP", "QUIT"]);
     let [asked] = provider.received().try_into().unwrap();
     assert_eq!((asked.method.as_str(), asked.body.len()), ("HEAD", 0));
     assert!(asked.headers.get("webhook-signature").is_none());
@@ -414,7 +414,7 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
     let [email, push] = world.doctor(true).await.try_into().unwrap();
     assert!(email["ok"] == false && text(&email).contains("STARTTLS"), "{email}");
     assert!(email["fix"].as_str().unwrap().contains("?tls=none"), "{email}");
-    assert!(!told(&relay)[4..].contains(&"AUTH".to_owned()));
+    assert!(!commands_to(&relay)[4..].contains(&"AUTH".to_owned()));
     assert!(push["ok"] == false && text(&push).contains("503"), "{push}");
 
     let no = (Step::LogIn, Does::Says(535, "5.7.8 not you"));

@@ -89,7 +89,7 @@ impl Scene {
     }
 
     /// Waits for the first postback of a dispatch.
-    pub async fn told(&self, dispatch: &str) -> Value {
+    pub async fn first_postback(&self, dispatch: &str) -> Value {
         let told = || self.postbacks().remove(dispatch).map(|all| all[0].clone());
         eventually("the state is told", || async { told().is_some() }).await;
         told().expect("it is there")
@@ -201,7 +201,7 @@ async fn an_email_is_sent_at_once_with_its_attributes(backend: Backend) {
     assert!(email.header("Message-ID").unwrap().contains(&dispatch), "{}", email.text);
     assert_eq!(email.header("list-unsubscribe"), None);
 
-    let told = scene.told(&dispatch).await;
+    let told = scene.first_postback(&dispatch).await;
     assert_eq!(told["status"], "sent");
     let told = &told["metadata"];
     let mut names: Vec<&String> = told.as_object().unwrap().keys().collect();
@@ -316,7 +316,7 @@ async fn undispatchable_emails_are_aborted_with_a_reason() {
     let scene = Scene::new(Backend::Embedded, []).await;
     let aborted = async |campaign: &str, body: Value| {
         let dispatch = dispatch_id(&scene.send_to(campaign, &body).await, 201);
-        let told = scene.told(&dispatch).await;
+        let told = scene.first_postback(&dispatch).await;
         assert_eq!(told["status"], "aborted", "{told}");
         let metadata = told["metadata"].as_object().unwrap();
         let names: Vec<&str> = metadata.keys().map(String::as_str).collect();
@@ -348,7 +348,7 @@ async fn relay_replies_set_the_email_status() {
     let script = [Does::Says(451, "4.3.0 try again later"), Does::TakesAndCloses];
     let scene = Scene::new(Backend::Embedded, script).await;
     let dispatch = scene.sent(&to("ann", json!({}))).await;
-    let told = scene.told(&dispatch).await;
+    let told = scene.first_postback(&dispatch).await;
     assert_eq!(told["status"], "sent", "{told}");
     // Taken twice, and under one id.
     let taken = scene.relay.taken();
@@ -356,7 +356,7 @@ async fn relay_replies_set_the_email_status() {
     assert_eq!(scene.relay.heard().iter().filter(|line| *line == "DATA").count(), 3);
     scene.relay.script([(Step::End, Does::Says(550, "5.1.1 no such user"))]);
     let dispatch = scene.sent(&to("bob", json!({}))).await;
-    let told = scene.told(&dispatch).await;
+    let told = scene.first_postback(&dispatch).await;
     assert_eq!(told["status"], "bounced", "{told}");
     let reason = told["metadata"]["reason"].as_str().unwrap();
     assert!(reason.contains("550") && reason.contains("no such user"), "{reason}");
@@ -389,8 +389,8 @@ async fn a_repeat_under_an_idempotency_key_is_one_send() {
     assert_eq!((dispatch_id(&first, 201), &first.body), (dispatch_id(&again, 201), &again.body));
     // Another campaign is another thing.
     let other = dispatch_id(&call(OTHERS[3].0).await, 201);
-    assert_eq!(scene.told(&other).await["status"], "aborted");
-    scene.told(&dispatch_id(&first, 201)).await;
+    assert_eq!(scene.first_postback(&other).await["status"], "aborted");
+    scene.first_postback(&dispatch_id(&first, 201)).await;
     assert_eq!(scene.relay.taken().len(), 1);
     scene.fleet.close().await;
 }
@@ -411,7 +411,7 @@ async fn the_sla_counts_covered_and_other_emails() {
     // What the relay refuses was passed on, and is not late when its minute is over.
     scene.relay.script([(Step::End, Does::Says(550, "5.1.1 no such user"))]);
     let refused = scene.sent(&to("u5", json!({}))).await;
-    assert_eq!(scene.told(&refused).await["status"], "bounced");
+    assert_eq!(scene.first_postback(&refused).await["status"], "bounced");
     let aged = "UPDATE transactional_emails
                 SET received_at = received_at - 120000, state_at = state_at - 120000
                 WHERE state = 'bounced' AND sent_at IS NULL";
@@ -445,6 +445,6 @@ async fn a_worker_can_serve_only_transactional_emails() {
     scene.fleet.launch_roles("worker-1", "transactional").await;
     scene.taken(1).await;
     scene.fleet.launch_roles("worker-2", "deliveries").await;
-    assert_eq!(scene.told(&dispatch).await["status"], "sent");
+    assert_eq!(scene.first_postback(&dispatch).await["status"], "sent");
     scene.fleet.close().await;
 }

@@ -27,7 +27,7 @@ async fn outages_of_the_database() {
     for way in BROKEN_WAYS {
         scene.database.set(way);
         endure(&scene.fleet, &format!("the database: {way:?}")).await;
-        is_told(&scene).await;
+        outage_is_reported(&scene).await;
         scene.database.set(Way::Open);
         goes_on(&scene, &accepted).await;
     }
@@ -40,7 +40,7 @@ async fn outages_of_the_database() {
 }
 
 /// The gateway takes what it can, and no worker can do anything.
-async fn is_told(scene: &Scene) {
+async fn outage_is_reported(scene: &Scene) {
     for (name, expected) in [("gateway", 200), ("worker-1", 503)] {
         let (status, text) = scene.fleet.readiness(name).await;
         assert_eq!((status, text.contains("the database")), (expected, true), "{name}: {text}");
@@ -96,7 +96,7 @@ async fn refuses(scene: &Scene, role: &str) {
     endure(&scene.fleet, "the database: some connections refused").await;
     put_out("ALL").await;
     endure(&scene.fleet, "the database: all connections refused").await;
-    is_told(scene).await;
+    outage_is_reported(scene).await;
     let doctor = scene.fleet.command(&["doctor"]).await;
     let said = String::from_utf8_lossy(&doctor.stdout);
     assert!(!doctor.status.success() && said.contains("not permitted to log in"), "{said}");

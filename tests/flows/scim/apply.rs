@@ -83,7 +83,7 @@ impl World {
     }
 
     /// Within seconds a token with that secret is taken, or is no longer.
-    async fn comes_to(&self, is_known: bool, secret: &str) {
+    async fn wait_until_known(&self, is_known: bool, secret: &str) {
         eventually("the process knows of the token", async || {
             tokens::find(&self.app, secret).await.unwrap().is_some() == is_known
         })
@@ -137,9 +137,9 @@ async fn applying_twice_changes_nothing_the_second_time(world: World) {
     ];
     assert_eq!(world.changes(FILE, dry).await, all, "a workspace of the same file is taken");
     assert!(world.users().await.is_empty());
-    world.comes_to(false, SECRET).await;
+    world.wait_until_known(false, SECRET).await;
     assert_eq!(world.changes(FILE, PLAIN).await, all);
-    world.comes_to(true, SECRET).await;
+    world.wait_until_known(true, SECRET).await;
     let before = world.users().await;
     assert_eq!(before.len(), 2);
     assert!(world.changes(FILE, PLAIN).await.is_empty());
@@ -161,7 +161,7 @@ async fn removed_declarations_end_only_with_prune(world: World) {
     let none = "company: Acme Inc.\n";
     let applied = world.apply(none, PLAIN).await.unwrap();
     assert!(applied.changes.is_empty() && applied.notes.len() == 3, "{:?}", applied.notes);
-    world.comes_to(true, SECRET).await;
+    world.wait_until_known(true, SECRET).await;
     assert_eq!(
         world.changes(none, PRUNE).await,
         [
@@ -171,7 +171,7 @@ async fn removed_declarations_end_only_with_prune(world: World) {
         ]
     );
     assert!(world.users().await.is_empty());
-    world.comes_to(false, SECRET).await;
+    world.wait_until_known(false, SECRET).await;
     assert!(world.changes(none, PRUNE).await.is_empty());
 }
 
@@ -180,8 +180,8 @@ async fn another_secret_is_a_rotation(world: World) {
     let other = FILE.replace(SECRET, "another-secret-of-that-provider");
     let changes = world.changes(&other, PLAIN).await;
     assert_eq!(changes, ["~ scim_token idp (new secret; the previous one is revoked)"]);
-    world.comes_to(false, SECRET).await;
-    world.comes_to(true, "another-secret-of-that-provider").await;
+    world.wait_until_known(false, SECRET).await;
+    world.wait_until_known(true, "another-secret-of-that-provider").await;
     // A secret can move to another name.
     let moved = other.replace("name: idp", "name: okta");
     assert_eq!(
@@ -339,7 +339,7 @@ async fn the_commands_report_their_changes(world: World) {
     assert!(okta.starts_with("lss_"), "{okta}");
     let secret = run(&["scim-token", "create", "--name", "cli", "--allow", "10.1.2.3/8"]).await;
     assert!(secret.starts_with("lss_"), "{secret}");
-    world.comes_to(true, secret.trim()).await;
+    world.wait_until_known(true, secret.trim()).await;
     let text = run(&["scim-token", "list", "--json"]).await;
     assert_eq!(text.lines().count(), 3, "{text}");
     assert!(!text.contains(secret.trim()) && !text.contains(SECRET));
@@ -349,5 +349,5 @@ async fn the_commands_report_their_changes(world: World) {
     assert!(text.contains("from         everywhere"), "{text}");
     assert!(text.contains("from         10.0.0.0/8"), "{text}");
     assert_eq!(run(&["scim-token", "revoke", "cli"]).await, "revoked cli\n");
-    world.comes_to(false, secret.trim()).await;
+    world.wait_until_known(false, secret.trim()).await;
 }

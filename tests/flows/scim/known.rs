@@ -20,7 +20,7 @@ on_postgres!(World =>
 const CONFIG: &str = "/scim/v2/ServiceProviderConfig";
 
 /// A gateway whose way to the database is a proxy.
-async fn led(world: &World) -> (Gateway, Proxy) {
+async fn through_proxy(world: &World) -> (Gateway, Proxy) {
     let mut config = Config::clone(&world.app.config);
     let url = config.database.url.clone().unwrap();
     let proxy = Proxy::to(url.expose_secret()).await;
@@ -34,7 +34,7 @@ async fn status(gateway: &Gateway, token: &str, path: &str) -> u16 {
 }
 
 async fn known_tokens_are_accepted_without_the_database(world: World) {
-    let (gateway, proxy) = led(&world).await;
+    let (gateway, proxy) = through_proxy(&world).await;
     let mortal = world.make_token("mortal", &[]).await.unwrap();
     for token in [TOKEN, &mortal] {
         assert_eq!(status(&gateway, token, USERS).await, 200);
@@ -64,7 +64,7 @@ async fn known_tokens_are_accepted_without_the_database(world: World) {
 }
 
 async fn floods_of_unknown_tokens_do_not_affect_known_ones(world: World) {
-    let (gateway, proxy) = led(&world).await;
+    let (gateway, proxy) = through_proxy(&world).await;
     assert_eq!(status(&gateway, TOKEN, USERS).await, 200);
     proxy.set(Way::Slow(Duration::from_millis(20)));
     let guesses: Vec<String> = (0..600).map(|number| format!("guess-{number}")).collect();

@@ -73,7 +73,7 @@ impl Process {
     }
 
     /// What the system says of it under a name of `/proc/<pid>/status`; none where it has ended.
-    fn said(&self, name: &str) -> Option<String> {
+    fn status_field(&self, name: &str) -> Option<String> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.id())).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         Some(line?.trim().to_owned())
@@ -81,12 +81,13 @@ impl Process {
 
     /// The same, where the process is there.
     pub fn status(&self, name: &str) -> String {
-        self.said(name).unwrap_or_else(|| panic!("nothing is said of {} as {name}", self.name))
+        self.status_field(name)
+            .unwrap_or_else(|| panic!("nothing is said of {} as {name}", self.name))
     }
 
     /// The same of a number of kibibytes.
     fn kib(&self, name: &str) -> Option<u64> {
-        self.said(name)?.split_whitespace().next()?.parse().ok()
+        self.status_field(name)?.split_whitespace().next()?.parse().ok()
     }
 
     /// The memory that it has resident, in bytes; none where it has ended.

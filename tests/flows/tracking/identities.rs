@@ -12,7 +12,7 @@ on_both_stores!(World =>
     merges_follow_earlier_messages_of_both_partitions,
     a_merge_does_not_depend_on_clocks,
     a_copy_that_is_delivered_again_changes_nothing,
-    merges_in_a_row_lead_to_the_last_user,
+    chained_merges_resolve_to_the_last_user,
     deleting_the_kept_user_deletes_the_merged_one,
     renames_follow_the_deletion_that_frees_the_id,
     a_deletion_reaches_a_user_renamed_before_it,
@@ -119,7 +119,7 @@ async fn a_copy_that_is_delivered_again_changes_nothing(world: World) {
     assert_eq!(world.bought("kept", "tea").await, 4);
 }
 
-async fn merges_in_a_row_lead_to_the_last_user(world: World) {
+async fn chained_merges_resolve_to_the_last_user(world: World) {
     for user in ["a", "b", "c"] {
         world.at(0, &by(id(user))("tea")).await;
     }

@@ -135,7 +135,7 @@ impl Installed {
         stores::count(&self.database_url(), sql).await
     }
 
-    async fn comes_to(&self, sql: &'static str, wanted: impl Fn(i64) -> bool) {
+    async fn wait_for_count(&self, sql: &'static str, wanted: impl Fn(i64) -> bool) {
         eventually(sql, || async { wanted(self.count(sql).await) }).await;
     }
 
@@ -224,8 +224,8 @@ impl Installed {
             let prefix = self.api.export(&body).await.prefix;
             self.api.done(&prefix).await;
             self.damaged().await;
-            self.comes_to("SELECT count(*) FROM dead_letters", |count| count == 1).await;
-            self.comes_to("SELECT count(*) FROM console_log", |count| count == 1).await;
+            self.wait_for_count("SELECT count(*) FROM dead_letters", |count| count == 1).await;
+            self.wait_for_count("SELECT count(*) FROM console_log", |count| count == 1).await;
             self.settled().await;
         })
         .await;
@@ -243,7 +243,7 @@ impl Installed {
             "SELECT count(*) FROM deliveries WHERE state = 'pending'",
             "SELECT count(*) FROM transactional_emails WHERE state = 'processing'",
         ] {
-            self.comes_to(sql, |count| count == 0).await;
+            self.wait_for_count(sql, |count| count == 0).await;
         }
     }
 
@@ -293,14 +293,16 @@ impl Installed {
                                "callback_endpoint": self.place.url("/callback-begun") });
             let prefix = self.api.export(&body).await.prefix;
             self.api.done(&prefix).await;
-            self.comes_to("SELECT count(*) FROM messages WHERE state = 'waiting'", |n| n == 4)
-                .await;
-            self.comes_to(
+            self.wait_for_count("SELECT count(*) FROM messages WHERE state = 'waiting'", |n| {
+                n == 4
+            })
+            .await;
+            self.wait_for_count(
                 "SELECT count(*) FROM deliveries WHERE state = 'pending' AND attempts > 0",
                 |n| n == 1,
             )
             .await;
-            self.comes_to(
+            self.wait_for_count(
                 "SELECT count(*) FROM transactional_emails
                  WHERE state = 'processing' AND put_off > 0",
                 |n| n == 1,
@@ -313,7 +315,7 @@ impl Installed {
         let parts =
             "SELECT count(*) FROM export_parts AS p JOIN export_jobs AS j ON j.id = p.job_id
                      WHERE p.done AND j.state = 'running'";
-        self.work(&[Role::Exports], self.comes_to(parts, |done| done > 0)).await;
+        self.work(&[Role::Exports], self.wait_for_count(parts, |done| done > 0)).await;
         let status = self.api.status(&prefix).await;
         assert_eq!(status["state"], "running", "it is too fast: run it again");
     }

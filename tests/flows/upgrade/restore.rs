@@ -52,7 +52,7 @@ async fn client(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_back_up_under_load_has_all_that_was_acknowledged_once() {
+async fn a_backup_under_load_contains_all_acknowledged_requests() {
     let settings = [("LONGSHORE_EXPORTS__REQUEUE_SECONDS", "1".to_owned())];
     let mut fleet = Fleet::start(Backend::Embedded, &settings).await;
     let api = fleet.apply(&[WorkspaceFile::new("acme").unlimited()]).await.remove(0);

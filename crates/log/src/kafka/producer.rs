@@ -378,7 +378,7 @@ mod tests {
 
     /// No server listens on this address.
     #[tokio::test]
-    async fn a_producer_that_has_nothing_confirmed_is_replaced_and_the_next_has_more_time() {
+    async fn replaced_producers_have_longer_timeouts() {
         let producer = Producer::new(settings(&[])).unwrap();
         let first = producer.current().unwrap();
         let messages = [message()];

@@ -273,7 +273,7 @@ fn the_bounds_of_a_message_are_those_of_its_texts_together() {
 }
 
 #[test]
-fn a_panic_ends_no_more_than_its_rendering() {
+fn a_panic_fails_only_its_rendering() {
     let stop = guarded(|| -> Result<(), Stop> { panic!("as planned") });
     assert_eq!(stop, Err(Stop::Failed("the template could not be rendered".into())));
 }

@@ -374,7 +374,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_ends_an_email_but_its_end(message in "[.\r\na]{0,40}") {
+        fn only_the_terminator_ends_an_email(message in "[.\r\na]{0,40}") {
             let Content(content) = Content::new(&message);
             let (_, rest) = content.split_once("\r\n.\r\n").unwrap();
             prop_assert_eq!(rest, "");

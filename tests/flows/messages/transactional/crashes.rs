@@ -44,7 +44,7 @@ async fn killed_at(backend: Backend, point: &str, most: usize) {
     scene.fleet.launch(name).await;
     // A client that was not answered asks again, and is notified of what was taken.
     let dispatch = dispatch_id(&scene.send(&body).await, 200);
-    let told = scene.told(&dispatch).await;
+    let told = scene.first_postback(&dispatch).await;
     assert_eq!(told["status"], "sent", "{told}");
     assert_eq!(scene.postbacks()[&dispatch].len(), 1);
     let taken = scene.relay.taken();
@@ -116,7 +116,7 @@ async fn concurrent_duplicates_are_accepted_by_one_gateway() {
         dispatches.push(dispatch);
     }
     for dispatch in &dispatches {
-        assert_eq!(scene.told(dispatch).await["status"], "sent");
+        assert_eq!(scene.first_postback(dispatch).await["status"], "sent");
     }
     let taken = scene.relay.taken();
     assert_eq!((taken.len(), by_id(&taken).len()), (PAIRS, PAIRS));
@@ -134,7 +134,7 @@ async fn a_log_that_is_unavailable_delays_no_email() {
     let scene = Scene::on(fleet.await, []).await;
     broker.set(Way::Closed);
     let dispatch = scene.sent(&to("ann", json!({}))).await;
-    assert_eq!(scene.told(&dispatch).await["status"], "sent");
+    assert_eq!(scene.first_postback(&dispatch).await["status"], "sent");
     assert_eq!(scene.relay.taken().len(), 1);
     broker.set(Way::Open);
     scene.fleet.close().await;
@@ -153,7 +153,7 @@ async fn emails_without_a_claim_are_sent() {
         execute(&scene.fleet.database_url(), sql).await;
     }
     scene.fleet.launch_with("worker-1", &[]).await;
-    assert_eq!(scene.told(&dispatch).await["status"], "sent");
+    assert_eq!(scene.first_postback(&dispatch).await["status"], "sent");
     assert_eq!(scene.relay.taken().len(), 1);
     scene.fleet.close().await;
 }
@@ -196,7 +196,7 @@ async fn emails_are_not_resent_when_the_commit_fails() {
                  WHERE datname = current_database() AND state = 'idle in transaction'";
     assert_eq!(count(&scene.fleet.database_url(), ended).await, 1);
     scene.fleet.go_on("worker-1");
-    assert_eq!(scene.told(&dispatch).await["status"], "sent");
+    assert_eq!(scene.first_postback(&dispatch).await["status"], "sent");
     assert_eq!(scene.relay.taken().len(), 1);
     scene.fleet.close().await;
 }

@@ -104,7 +104,7 @@ email:
     }
 
     /// What the receiver was notified of an email, in the order in which it took it.
-    fn told(&self, id: &MessageId) -> Vec<Value> {
+    fn postbacks(&self, id: &MessageId) -> Vec<Value> {
         let dispatch = id.dispatch_id.simple().to_string();
         let received = self.receiver.received();
         let told = received.iter().map(|request| verified(request, SECRET));
@@ -145,8 +145,8 @@ async fn states_are_posted_in_order_despite_failures(world: World) {
     let id = world.email().await;
     assert!(world.report(&id, PROCESSED, NOW + 5).await);
     assert!(world.report(&id, DELIVERED, NOW + 9).await);
-    eventually("all is told", || async { world.told(&id).len() == 9 }).await;
-    let told = world.told(&id);
+    eventually("all is told", || async { world.postbacks(&id).len() == 9 }).await;
+    let told = world.postbacks(&id);
     let expected = ["sent", "processed", "delivered"].map(|state| [state; 3]).concat();
     assert_eq!(statuses(&told), expected);
     assert_eq!(told[3]["metadata"]["processed_at"], "2020-08-31T18:58:41.005+00:00");
@@ -164,8 +164,8 @@ async fn late_and_repeated_reports_change_nothing(world: World) {
     assert_eq!((stored.state, stored.reason.as_deref()), (State::Bounced, Some("550 5.1.1")));
     assert_eq!((stored.sent_at, stored.state_at), (Some(NOW + 5), NOW + 5));
     assert!(stored.recipient.is_none() && stored.trigger_properties.is_none());
-    eventually("all is told", || async { world.told(&id).len() == 2 }).await;
-    let told = world.told(&id);
+    eventually("all is told", || async { world.postbacks(&id).len() == 2 }).await;
+    let told = world.postbacks(&id);
     assert_eq!(statuses(&told), ["sent", "bounced"]);
     assert_eq!(told[1]["metadata"]["reason"], "550 5.1.1");
     world.close().await;
@@ -197,7 +197,7 @@ async fn erasing_a_user_deletes_their_emails_and_callbacks(world: World) {
         world.report(&id, (State::Bounced, Some("to ann@acme.example")), NOW).await;
     }
     for id in [ann, bob] {
-        eventually("all is told", || async { world.told(&id).len() == 3 }).await;
+        eventually("all is told", || async { world.postbacks(&id).len() == 3 }).await;
     }
     let mut tx = world.app().store.write().await.unwrap();
     rows::erase_user(&mut tx, world.installation.workspace, ann.service_id).await.unwrap();
