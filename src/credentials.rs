@@ -28,8 +28,8 @@ use kit::secrets::random_bytes;
 use store::cache::{Cache, Rules};
 use store::{StoreError, Tx};
 
-/// A revocation takes effect within `confirmed` and a second. After `read_timeout` the database counts
-/// as down.
+/// A revocation takes effect within `confirmed` and a second. After `read_timeout` the database
+/// counts as down.
 const RULES: Rules = Rules {
     name: "credential",
     fresh: Duration::from_millis(2_500),

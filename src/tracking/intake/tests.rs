@@ -440,8 +440,8 @@ fn home(user: &str) -> usize {
     partition_of(format!("7\u{1f}{user}").as_bytes(), 8) as usize
 }
 
-/// Enough strangers for every partition to have one.
-fn strangers() -> impl Iterator<Item = String> {
+/// Enough other users for every partition to have one.
+fn other_users() -> impl Iterator<Item = String> {
     (0..40).map(|n| format!(r#"{{"external_id":"s{n}","name":"x","time":"2023-01-01"}}"#))
 }
 
@@ -457,7 +457,7 @@ fn a_weaker_identifier_follows_the_object_before_it_that_names_it() {
         event(alias),
         event(service_id),
     ];
-    let events: Vec<_> = ann.into_iter().chain(strangers()).collect();
+    let events: Vec<_> = ann.into_iter().chain(other_users()).collect();
     let body = format!(
         r#"{{"events":[{}],"attributes":[{{"external_id":"bob","email":"ann@b"}},
                                          {{"external_id":"ann","email":"ann@B"}}]}}"#,
@@ -487,7 +487,7 @@ fn external_ids_determine_the_partition() {
         r#"{{"attributes":[{{"external_id":"a","email":"e@b"}},
                            {{"external_id":"b","email":"e@b","first_name":"old"}}],
             "events":[{{"email":"e@b","name":"x","time":"2023-01-01"}},{}]}}"#,
-        strangers().collect::<Vec<_>>().join(",")
+        other_users().collect::<Vec<_>>().join(",")
     );
     let messages = users(body);
     assert_ne!(home("0a"), home("0b"));
