@@ -381,7 +381,7 @@ macro_rules! on_both {
 }
 
 on_both!(
-    reports_are_applied_once reports_to_a_fleet_are_heeded_once,
+    reports_are_applied_once reports_to_a_fleet_are_applied_once,
     a_replayed_report_undoes_nothing a_report_replayed_at_a_fleet_undoes_nothing,
     one_click_unsubscribes one_click_unsubscribes_at_a_fleet,
 );
