@@ -369,7 +369,7 @@ macro_rules! on_both {
             $test(Backend::Fleet(1)).await;
         })+
 
-        mod alone {
+        mod standalone {
             use super::*;
 
             $(#[tokio::test(flavor = "multi_thread")]
