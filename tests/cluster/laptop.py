@@ -13,6 +13,8 @@ def start(place):
     place.kubectl("wait", "--for=condition=complete", "job/longshore-apply", "--timeout=300s",
                   timeout=330)
     say("the workspace is applied")
+    for server in ("kafka", "postgres", "s3"):
+        place.rollout(f"statefulset/{server}")
     place.rollout()
     say("every pod is ready")
 
