@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn every_member_of_the_record_can_be_asked_for() {
+    fn every_field_of_the_record_can_be_exported() {
         let record: Vec<&str> = record().collect();
         assert_eq!(record.len(), 27);
         let set = parse(&record).unwrap();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn service_id_can_be_asked_for_by_another_name() {
+    fn service_id_can_be_exported_under_another_name() {
         let mut body = serde_json::json!({ "fields_to_export": ["email", "their_id", 5] });
         let body = body.as_object_mut().unwrap();
         note_alias(body, None);

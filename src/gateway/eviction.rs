@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn of_known_ones_the_idle_one_of_those_that_have_most_is_closed() {
+    fn the_idle_connection_of_the_largest_key_is_closed() {
         let shares = shares();
         let known = |workspace: i32| {
             let close = Close::default();

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_texts_and_everything_else_is_as_it_came() {
+    fn times_are_strings_and_other_values_unchanged() {
         for (json, same) in [
             (r#"{"a":[1.10,"$add"]}"#, r#"{"a":[1.10,"$add"]}"#),
             (r#"{"$price":5}"#, r#"{"$price":5}"#),

@@ -703,7 +703,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_long_ago_go_where_there_are_too_many() {
+    fn the_oldest_names_are_evicted() {
         let mut activity = Activity::default();
         activity.record_revenue("EUR", 5);
         for n in 0..20_000 {

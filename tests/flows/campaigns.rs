@@ -11,8 +11,8 @@ use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(World =>
     pages_follow_the_order_of_creation_both_ways,
-    archived_ones_and_those_edited_earlier_are_left_out,
-    applying_keeps_when_campaigns_came_and_were_edited,
+    archived_and_earlier_edited_campaigns_are_omitted,
+    applying_keeps_times_of_campaigns,
     bad_parameters_are_named,
     declarations_are_stored_as_written,
 );
@@ -119,7 +119,7 @@ async fn pages_follow_the_order_of_creation_both_ways(world: World) {
     assert_eq!(status, 403);
 }
 
-async fn archived_ones_and_those_edited_earlier_are_left_out(world: World) {
+async fn archived_and_earlier_edited_campaigns_are_omitted(world: World) {
     let mut all: Vec<Value> = (0..5).map(campaign).collect();
     (all[1]["archived"], all[3]["type"]) = (json!(true), json!("transactional"));
     all[3]["email"] = json!({ "from": "hello@acme.example", "body": "Thanks." });
@@ -161,7 +161,7 @@ async fn archived_ones_and_those_edited_earlier_are_left_out(world: World) {
     assert_eq!(world.names(&format!("{after}={last}")).await, names([]));
 }
 
-async fn applying_keeps_when_campaigns_came_and_were_edited(world: World) {
+async fn applying_keeps_times_of_campaigns(world: World) {
     let mut all: Vec<Value> = (0..3).map(campaign).collect();
     let url = "https://acme.example/hook";
     let webhook = json!({ "url": url, "request_method": "POST", "body": "a" });

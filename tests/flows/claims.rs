@@ -18,7 +18,7 @@ on_both_stores!(
     a_small_job_does_not_wait_behind_a_large_one,
     no_job_has_more_than_its_share,
     released_claims_do_not_count_as_attempts,
-    a_job_that_is_avoided_is_left_to_others,
+    an_avoided_job_goes_to_other_workers,
     an_empty_poll_reports_when_the_next_row_is_due,
 );
 
@@ -190,7 +190,7 @@ async fn released_claims_do_not_count_as_attempts(test: TestStore) {
     finish(store, &third).await.unwrap();
 }
 
-async fn a_job_that_is_avoided_is_left_to_others(test: TestStore) {
+async fn an_avoided_job_goes_to_other_workers(test: TestStore) {
     let store = &test.store;
     let (avoided, other) = (Uuid::new_v4(), Uuid::new_v4());
     let take = async |avoided: &[Uuid]| -> Vec<Uuid> {

@@ -114,7 +114,7 @@ async fn another_name_of_service_id_is_read_and_exported() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_setting_another_name_is_an_attribute_like_any() {
+async fn without_the_setting_another_name_is_a_plain_attribute() {
     let world = World::start(&[]).await;
     world.track(json!([{ "external_id": "ann", "braze_id": "x" }])).await;
     assert_eq!(world.user("ann").await["custom_attributes"], json!({ "braze_id": "x" }));

@@ -85,7 +85,7 @@ impl Scene {
 
 /// SIGTERM in the middle of an export ends with status 0, and the next process continues.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_process_is_followed_by_another() {
+async fn a_stopped_process_is_replaced() {
     let mut scene = Scene::new(Backend::Embedded, 20).await;
     let accepted = scene.half_done().await;
     scene.fleet.terminate("standalone").await;
@@ -97,7 +97,7 @@ async fn a_stopped_process_is_followed_by_another() {
 
 /// The same with the machine's power cut.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_process_is_followed_by_another() {
+async fn a_killed_process_is_replaced() {
     let mut scene = Scene::new(Backend::Embedded, 20).await;
     let accepted = scene.half_done().await;
     scene.fleet.kill("standalone");
@@ -241,7 +241,7 @@ async fn a_store_without_conditional_writes_is_refused() {
 /// A storage that stays away, or that has gone for good: the job fails, and its status, the
 /// callback and a metric say why, without credentials. What was written is removed.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storage_that_is_gone_fails_the_export() {
+async fn deleted_storage_fails_the_export() {
     let scene = Scene::new(Backend::Embedded, 3).await;
     let receiver = Receiver::start([]).await;
     let body = json!({ "fields_to_export": ALL_FIELDS, "callback_endpoint": receiver.url("/") });

@@ -11,7 +11,7 @@ use crate::support::installation::Installation;
 use crate::support::local_api::LocalApi;
 use crate::support::stores::{TestStore, on_both_stores};
 
-on_both_stores!(World => an_export_is_asked_for_once,);
+on_both_stores!(World => an_export_is_accepted_once,);
 
 const KEY: &str = "key-that-may-export-all-it-wants";
 
@@ -44,7 +44,7 @@ impl World {
     }
 }
 
-async fn an_export_is_asked_for_once(world: World) {
+async fn an_export_is_accepted_once(world: World) {
     let asked = json!({ "fields_to_export": ["email"] });
     // At once, and one after the other.
     let calls = (0..6).map(|_| world.api.post_once(EXPORT, "k", &asked));

@@ -22,7 +22,7 @@ use crate::support::stores::{on_both_stores, on_pool};
 
 on_both_stores!(World =>
     many_planners_plan_once,
-    without_users_only_the_finishing_is_left,
+    empty_exports_only_need_finishing,
     one_of_the_last_parts_brings_the_finishing,
     many_parts_are_counted_once,
     a_part_counts_once_and_for_its_last_claim,
@@ -30,7 +30,7 @@ on_both_stores!(World =>
     cancelling_races_with_the_last_part,
     exports_over_the_user_limit_fail_with_advice,
     exports_over_the_size_limit_fail_with_advice,
-    an_export_without_its_broken_users_is_not_passed_off_as_whole,
+    exports_without_unreadable_users_say_so,
     jobs_that_crash_their_workers_fail,
     a_lost_message_only_delays_the_planning,
     a_message_has_a_job_planned_at_once_and_once,
@@ -173,7 +173,7 @@ async fn many_planners_plan_once(world: World) {
     assert_eq!(world.progress(&job).await.state, State::Cancelled);
 }
 
-async fn without_users_only_the_finishing_is_left(world: World) {
+async fn empty_exports_only_need_finishing(world: World) {
     let job = world.queued().await;
     world.plan(&job).await;
     let progress = world.progress(&job).await;
@@ -340,7 +340,7 @@ async fn exports_over_the_size_limit_fail_with_advice(world: World) {
     assert_eq!(world.callbacks(&job).await[0]["error"], error);
 }
 
-async fn an_export_without_its_broken_users_is_not_passed_off_as_whole(world: World) {
+async fn exports_without_unreadable_users_say_so(world: World) {
     let (job, claims) = world.running(2).await;
     let id = Uuid::new_v4();
     let broken = PartResult { broken: vec![(id, "not JSON".into())], users: 4, ..result() };

@@ -249,7 +249,7 @@ async fn a_body_without_a_declared_size_is_limited_as_well(store: TestStore) {
     world.close().await;
 }
 
-async fn a_body_that_finds_no_room_is_refused_until_there_is_some(store: TestStore) {
+async fn bodies_are_rejected_while_memory_is_full(store: TestStore) {
     let world = World::open(store, |config| config.gateway.memory_bytes = LIMIT).await;
     let body = r#"{"name":"n"}"#;
     let head = format!(
@@ -447,7 +447,7 @@ async fn reports_its_health(store: TestStore, process: Process) {
 on_sqlite!(
     checks_have_a_fixed_order,
     a_body_without_a_declared_size_is_limited_as_well,
-    a_body_that_finds_no_room_is_refused_until_there_is_some,
+    bodies_are_rejected_while_memory_is_full,
     one_workspace_leaves_room_for_bodies_of_others,
     a_forwarded_address_counts_behind_a_trusted_proxy,
     valid_request_ids_are_echoed,

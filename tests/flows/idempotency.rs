@@ -339,7 +339,7 @@ async fn old_claims_are_removed_all_of_them() {
 
 /// Whether the claim was written is not known to who asked for it: nobody is at work on it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_whose_answer_is_lost_is_given_back() {
+async fn a_claim_whose_response_is_lost_is_released() {
     let world = World::new(TestStore::postgres().await).await;
     let (near, body) = (world.app(), json!({ "n": 1 }));
     let mut config = (*near.config).clone();

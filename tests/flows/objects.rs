@@ -537,7 +537,7 @@ async fn azure_reports_invalid_settings() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_not_there_may_be_there_later() {
+async fn a_missing_store_is_a_retryable_error() {
     servers::install_tls();
     // Bound and closed again: nobody listens there.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -572,7 +572,7 @@ fn completes(method: &Method, query: &str) -> bool {
 }
 
 #[tokio::test]
-async fn an_upload_whose_last_answer_is_lost_is_complete() {
+async fn an_upload_whose_last_response_is_lost_is_complete() {
     let fault = |method: &Method, query: &str| match completes(method, query) {
         // Not every S3 server knows an upload that it has completed.
         true if method == Method::POST => Some(ProxyFault::LoseAnswerThen(404, NO_SUCH_UPLOAD)),
@@ -589,7 +589,7 @@ async fn an_upload_whose_last_answer_is_lost_is_complete() {
 }
 
 #[tokio::test]
-async fn an_upload_that_is_gone_may_be_begun_again() {
+async fn a_lost_upload_can_be_restarted() {
     let fault = |method: &Method, query: &str| {
         completes(method, query).then_some(ProxyFault::Answer(404, NO_SUCH_UPLOAD))
     };

@@ -33,7 +33,7 @@ use crate::support::stores::{TestStore, on_both_stores, on_pool, on_postgres};
 
 on_both_stores!(World =>
     the_lookup_of_the_contract,
-    users_are_made_read_replaced_and_deleted,
+    users_are_created_read_replaced_and_deleted,
     user_names_are_unique_ignoring_case,
     of_two_that_make_the_same_user_one_does,
     filters_find_the_matching_users,
@@ -41,7 +41,7 @@ on_both_stores!(World =>
     users_are_listed_in_pages,
     a_search_is_a_list_by_post,
     a_patch_changes_only_its_paths,
-    permissions_name_app_groups_that_there_are,
+    permissions_name_existing_app_groups,
     invalid_users_are_rejected,
     versions_guard_against_lost_changes,
     parts_of_a_user_are_answered,
@@ -267,7 +267,7 @@ async fn the_lookup_of_the_contract(world: World) {
     assert_eq!((&nobody.body["totalResults"], &nobody.body["Resources"]), (&json!(0), &json!([])));
 }
 
-async fn users_are_made_read_replaced_and_deleted(world: World) {
+async fn users_are_created_read_replaced_and_deleted(world: World) {
     let request = world.request(Method::POST, USERS).body(ann().to_string());
     let made = answer(request.header("content-type", "application/scim+json; charset=utf-8")).await;
     assert_eq!(made.status, 201, "{made:?}");
@@ -561,7 +561,7 @@ async fn a_patch_changes_only_its_paths(world: World) {
     assert_eq!(replaced.body["department"], "Ops");
 }
 
-async fn permissions_name_app_groups_that_there_are(world: World) {
+async fn permissions_name_existing_app_groups(world: World) {
     let acme = AppGroup::of("acme").id;
     let with = |group: Value| {
         let groups = if group.is_array() { group } else { json!([group]) };

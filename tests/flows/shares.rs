@@ -21,7 +21,7 @@ use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(
     each_row_ends_as_its_work_does,
-    work_for_a_newer_worker_is_asked_for_now_and_then,
+    work_for_a_newer_worker_is_retried_from_time_to_time,
     one_job_does_not_starve_another,
 );
 
@@ -252,7 +252,7 @@ impl Handler for Older {
     }
 }
 
-async fn work_for_a_newer_worker_is_asked_for_now_and_then(test: TestStore) {
+async fn work_for_a_newer_worker_is_retried_from_time_to_time(test: TestStore) {
     const ROWS: usize = 200;
     let (store, newer, known) = (test.store.clone(), Uuid::new_v4(), Uuid::new_v4());
     let work = Arc::new(Older {
@@ -287,7 +287,7 @@ async fn work_for_a_newer_worker_is_asked_for_now_and_then(test: TestStore) {
 
 /// A connection that was cut without a word never answers and never fails.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_fell_silent_keeps_no_worker_from_stopping() {
+async fn workers_stop_while_the_store_hangs() {
     let test = TestStore::postgres().await;
     let mut config = test.config.clone();
     let address = config.database.url.unwrap();

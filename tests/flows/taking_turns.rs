@@ -130,7 +130,7 @@ async fn ingestion_does_not_create_an_erased_user() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_erasure_waits_for_ingestion_that_makes_the_user() {
+async fn erasure_waits_for_ingestion_that_creates_the_user() {
     let mut scene = Scene::new().await;
     for (user, id, _) in ann() {
         scene.ingestion_sleeps("tracking::named", &user).await;

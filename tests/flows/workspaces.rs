@@ -38,8 +38,8 @@ on_both_stores!(World =>
     two_that_apply_at_once_make_one_workspace,
     storage_is_tried_kept_and_changed_under_a_new_id,
     secrets_are_not_readable_where_they_are_stored,
-    the_callback_secret_is_made_once,
-    secrets_that_sign_are_made_changed_and_never_shared,
+    the_callback_secret_is_created_once,
+    signing_secrets_are_created_rotated_and_never_shared,
     webhooks_are_signed_before_the_first_apply_of_an_upgrade,
     the_control_group_is_made_once_and_renewed,
     keys_are_made_found_and_revoked,
@@ -337,7 +337,7 @@ async fn secrets_are_not_readable_where_they_are_stored(world: World) {
     assert_eq!(signing, Secret(b"four-and-twenty-bytes-or-so".into()).into());
 }
 
-async fn the_callback_secret_is_made_once(world: World) {
+async fn the_callback_secret_is_created_once(world: World) {
     let shown = world.apply(&acme("")).await.unwrap().callback_secret.unwrap();
     assert!(shown.starts_with("whsec_"));
     assert!(world.apply(&acme("")).await.unwrap().callback_secret.is_none());
@@ -346,7 +346,7 @@ async fn the_callback_secret_is_made_once(world: World) {
     assert!(world.apply(&declared).await.unwrap().changes.is_empty());
 }
 
-async fn secrets_that_sign_are_made_changed_and_never_shared(world: World) {
+async fn signing_secrets_are_created_rotated_and_never_shared(world: World) {
     let push = |more: &str| {
         acme(&format!("providers:\n  push: {{url: 'https://push.example/hook'{more}}}\n"))
     };

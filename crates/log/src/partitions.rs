@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn words_about_another_epoch_are_ignored() {
+    fn acknowledgements_of_another_epoch_are_ignored() {
         let partitions = partitions();
         let first = partitions.assign(3);
         assert!(partitions.start(3, first, 10));

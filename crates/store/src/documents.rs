@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_not_known_waits() {
+    fn unknown_states_wait() {
         #[derive(Debug, Deserialize)]
         #[serde(rename_all = "snake_case")]
         enum Word {

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_in_one_group_leaves_the_others() {
+    fn a_group_state_changes_only_its_group() {
         let mut draft = Draft::open(r#"{"first_name":"Ann"}"#).unwrap();
         let groups =
             |groups: &str| format!(r#"{{"user":{{"external_id":"a"}},"groups":{groups}}}"#);

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_format_is_read_no_further() {
+    fn unknown_file_formats_are_not_read() {
         let csv = "\nexternal_id,email\nann,ann@acme.example\n";
         let batches = read_all(
             vec![

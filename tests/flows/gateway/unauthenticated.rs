@@ -367,7 +367,7 @@ async fn responses_do_not_reveal_workspaces() {
 /// Reports of workspaces that were not looked up yet, while others name workspaces that there are
 /// not.
 #[tokio::test(flavor = "multi_thread")]
-async fn unknown_names_keep_no_known_one_out() {
+async fn unknown_names_evict_no_known_one() {
     const WORKSPACES: usize = 20;
     let world = World::start(WORKSPACES).await;
     let client = Client::builder().no_proxy().build().unwrap();

@@ -109,7 +109,7 @@ async fn a_key_holds_for_a_day(world: World) {
 
 /// Whether it was committed is not known to who did it; the repeat gets the response.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_whose_answer_is_lost_is_found() {
+async fn a_commit_whose_response_is_lost_is_found() {
     let world = World::new(TestStore::postgres().await).await;
     let mut config = (*world.app().config).clone();
     let address = config.database.url.clone().unwrap();

@@ -382,7 +382,7 @@ async fn a_reset_to_the_same_offset_is_one(place: Place) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_whose_answer_is_lost_is_not_repeated() {
+async fn a_commit_whose_response_is_lost_is_not_repeated() {
     let mut installation = prepared(Place::kafka()).await;
     let (store, log) = installation.open().await;
     let address = installation.place.config.database.url.clone().unwrap();
@@ -400,7 +400,7 @@ async fn a_commit_whose_answer_is_lost_is_not_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_letter_whose_commit_is_not_answered_is_applied() {
+async fn a_dead_letter_whose_commit_response_is_lost_is_applied() {
     let installation = prepared(Place::kafka()).await;
     let (store, log) = installation.open().await;
     let config = &installation.place.config;

@@ -477,7 +477,7 @@ async fn retry_makes_a_message_wait_for_its_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_data_keeps_no_other_message_waiting() {
+async fn slow_data_delays_no_other_message() {
     let users: Vec<Value> = (0..40).map(|n| json!({ "external_id": format!("u{n}") })).collect();
     let slow = |file: WorkspaceFile, address: &str| {
         file.with("connected_content", json!({ "hosts": [address], "requests_per_second": 1 }))

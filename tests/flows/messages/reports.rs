@@ -345,7 +345,7 @@ async fn unsubscribing_works_after_the_log_recovers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unsubscribing_that_waits_appends_only_so_much() {
+async fn waiting_unsubscribes_append_a_bounded_amount() {
     let mut world = World::start(Backend::Fleet(1)).await;
     let link = world.link().await;
     world.fleet.terminate("worker-1").await;

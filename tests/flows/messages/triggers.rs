@@ -52,7 +52,7 @@ async fn a_purchase_that_matches_starts_a_campaign_standalone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_purchase_that_matches_starts_a_campaign_in_a_fleet() {
+async fn a_matching_purchase_starts_a_campaign_in_a_fleet() {
     starts_a_campaign(Backend::Fleet(2)).await;
 }
 

@@ -41,7 +41,7 @@ async fn each_zone_has_it_at_its_own_hour_standalone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_zone_has_it_at_its_own_hour_in_a_fleet() {
+async fn each_zone_is_sent_at_its_local_hour_in_a_fleet() {
     each_zone_has_it_at_its_own_hour(Backend::Fleet(2)).await;
 }
 

@@ -23,7 +23,7 @@ on_both_stores!(World =>
     names_changed_over_scim_are_set_back,
     the_file_can_follow_a_name_changed_over_scim,
     apply_keeps_users_and_tokens_created_elsewhere,
-    workspaces_of_permissions_are_there,
+    app_groups_in_permissions_must_exist,
     permission_sets_are_groups,
     the_commands_report_their_changes,
 );
@@ -279,7 +279,7 @@ async fn apply_keeps_users_and_tokens_created_elsewhere(world: World) {
     assert!(world.changes(FILE, PLAIN).await.is_empty());
 }
 
-async fn workspaces_of_permissions_are_there(world: World) {
+async fn app_groups_in_permissions_must_exist(world: World) {
     let alone = FILE.split("---").next().unwrap();
     let error = world.apply(alone, PLAIN).await.err().unwrap();
     assert_eq!(error, "dashboard_user ann@acme.example: unknown workspace acme");

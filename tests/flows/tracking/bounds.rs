@@ -7,7 +7,7 @@ use super::*;
 on_both_stores!(World =>
     activity_stays_within_its_bytes,
     batches_beyond_the_transaction_limit_are_split,
-    a_gateway_whose_clock_is_ahead_makes_nothing_old,
+    a_gateway_whose_clock_is_ahead_expires_nothing,
     old_activity_is_removed_from_idle_rows,
     purchases_without_a_user_list_no_products,
     a_workspace_has_a_limit_of_products,
@@ -77,7 +77,7 @@ async fn batches_beyond_the_transaction_limit_are_split(world: World) {
     assert_eq!(world.bought("ann", "tea").await, 16_200);
 }
 
-async fn a_gateway_whose_clock_is_ahead_makes_nothing_old(world: World) {
+async fn a_gateway_whose_clock_is_ahead_expires_nothing(world: World) {
     let ann = by(json!({"external_id": "ann"}));
     world.track(&[ann("tea")]).await;
     let ahead = world.app.clock.now_ms() + 200 * DAY;

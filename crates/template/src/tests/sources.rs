@@ -315,7 +315,7 @@ fn unusable_sources_are_rejected() {
 }
 
 #[test]
-fn an_abort_gives_its_reason_in_plain_words() {
+fn aborts_have_a_plain_reason() {
     for (source, reason) in [
         ("{% abort_message(no venue name) %}", "no venue name"),
         ("{% abort_message('quoted') %}", "quoted"),

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_email_is_known_by_its_message_id() {
+    fn the_message_id_identifies_an_email() {
         let (dispatch_id, service_id) = (Uuid::now_v7(), Uuid::now_v7());
         let id = MessageId { dispatch_id, service_id, channel: Channel::Email };
         let message_id = message_id(&id, "acme.example");

@@ -13,7 +13,7 @@ use crate::support::receiver::{Answer, Receiver};
 use crate::support::stores::{TestStore, on_sqlite};
 
 on_sqlite!(
-    a_request_is_made_as_it_is_given,
+    requests_are_sent_as_declared,
     both_secrets_sign_while_they_are_changed,
     answers_decide,
     no_private_network_is_reached,
@@ -25,7 +25,7 @@ fn webhook(url: &str, more: Value) -> Message {
     Message::new(Channel::Webhook, object, json!({}))
 }
 
-async fn a_request_is_made_as_it_is_given(store: TestStore) {
+async fn requests_are_sent_as_declared(store: TestStore) {
     let world = World::new(store).await;
     let receiver = Receiver::start([]).await;
     let more = json!({ "request_headers": { "X-Order": "17", "Authorization": "Bearer x" } });
