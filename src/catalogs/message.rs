@@ -14,6 +14,7 @@
 
 use std::borrow::Cow;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -29,18 +30,21 @@ pub const VERSION: u32 = 2;
 /// The field of a payload that has the items.
 pub const ITEMS: &str = "items";
 
-/// The payload of a message of [`topics::CATALOGS`](crate::topics::CATALOGS).
-#[derive(Debug, Serialize, Deserialize)]
+/// The items of one request that belong to one partition.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Edit<'a> {
+    /// 2 if the edit has an `action`.
     pub v: u32,
+    /// The workspace's id in the store.
     pub workspace: i32,
+    /// The catalog's id in the store. A catalog that is deleted and declared again has another one.
     pub catalog: i32,
-    /// Of the catalog; former versions did not write it.
+    /// Name of the catalog; absent in messages of earlier versions.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub name: Option<Cow<'a, str>>,
     /// When the gateway accepted the request, in milliseconds since the epoch.
     pub received_at: i64,
-    /// Other than `update` of version 2.
+    /// Absent: `update`. The others are of version 2.
     #[serde(default, skip_serializing_if = "Action::is_update")]
     pub action: Action,
     /// In the request's order.
@@ -49,17 +53,17 @@ pub struct Edit<'a> {
 }
 
 /// What an edit does with its items.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Changes the fields that are given of an item that is there.
+    /// Changes the given fields of an item that exists.
     #[default]
     Update,
-    /// Adds an item that is not there.
+    /// Adds an item that does not exist.
     Create,
-    /// Leaves an item the fields that are given and no others, and adds it if it is not there.
+    /// Replaces all fields of an item, or adds it.
     Replace,
-    /// Removes an item that is there.
+    /// Deletes an item that exists.
     Delete,
 }
 
@@ -75,10 +79,11 @@ impl Action {
 }
 
 /// The changes of one item.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Item<'a> {
     #[serde(borrow)]
     pub id: Cow<'a, str>,
+    /// Fields and their values, of the fields' types; null removes.
     #[serde(borrow)]
     pub values: Values<'a>,
 }
@@ -104,6 +109,20 @@ impl<'a> Values<'a> {
             changed = true;
         }
         changed
+    }
+}
+
+impl JsonSchema for Values<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Values".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object" })
     }
 }
 

@@ -3,6 +3,7 @@
 //! `longshore reference docs/reference` writes them. A test compares the stored pages.
 
 pub mod api;
+pub mod asyncapi;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -92,6 +93,7 @@ pub fn pages() -> Vec<(&'static str, String)> {
         ("metrics-work.md", metrics("Metrics of exports, ingestion and messages", work)),
         ("workspace-file-fields.md", workspace_file()),
         ("error-codes.md", error_codes()),
+        ("asyncapi.json", format!("{:#}\n", asyncapi::document())),
     ];
     pages.extend(SETTINGS.iter().map(|part| (part.0, settings(part))));
     pages.extend(COMMANDS.iter().map(|part| (part.0, commands(part))));

@@ -14,29 +14,33 @@ use store::documents::parsed_up_to;
 use store::{StoreError, text_enum};
 
 /// An order to send. It is JSON in the log and in its dispatch's row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Order {
+    /// The dispatch that the order becomes, once.
     pub dispatch_id: Uuid,
+    /// The workspace's id in the store.
     pub workspace_id: i32,
+    #[schemars(with = "String", extend("enum" = Kind::ALL.map(Kind::name)))]
     pub kind: Kind,
     /// A campaign's or a Canvas's API identifier.
     pub campaign_id: Option<Uuid>,
     pub send_id: Option<String>,
-    /// The accepted message objects, by channel ([`super::content`]).
+    /// The accepted message objects, by channel.
     pub messages: Map<String, Value>,
     pub target: Target,
     pub subscription_state: SubscriptionState,
-    /// Frequency capping is not looked at.
+    /// Frequency capping does not apply.
     pub ignores_capping: bool,
-    /// For every user's template.
+    /// For the templates of all users.
     pub canvas_entry_properties: Option<Map<String, Value>>,
     /// For the templates of users who are not named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger_properties: Option<Map<String, Value>>,
     /// Milliseconds since the epoch.
     pub accepted_at: i64,
-    /// In the log it is next to the order.
+    /// In the log it is a header.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(skip)]
     pub request_id: String,
 }
 
@@ -44,15 +48,19 @@ pub struct Order {
 /// that can say what is in it.
 const VERSION: u32 = 2;
 
+/// An order to send messages.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Order")]
+pub(crate) struct Versioned<'a> {
+    /// 2 if the order has `trigger_properties`.
+    v: u32,
+    #[serde(flatten)]
+    order: &'a Order,
+}
+
 impl Order {
     /// JSON with its version, for the log and for rows.
     pub fn to_json(&self) -> String {
-        #[derive(Serialize)]
-        struct Versioned<'a> {
-            v: u32,
-            #[serde(flatten)]
-            order: &'a Order,
-        }
         let v = if self.trigger_properties.is_some() { VERSION } else { 1 };
         serde_json::to_string(&Versioned { v, order: self }).expect("an order is JSON")
     }
@@ -87,18 +95,19 @@ impl Kind {
 }
 
 /// The recipients.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
     /// Listed users; if there are none, all users who match the rest.
     pub users: Vec<Named>,
     /// A segment of the workspace file.
     pub segment_id: Option<Uuid>,
     /// A connected audience, as JSON.
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub audience: Option<Value>,
 }
 
 /// A listed user, with the data for this user only.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Named {
     pub who: Who,
     /// `api_trigger_properties` of the template.
@@ -109,7 +118,9 @@ pub struct Named {
     pub event_properties: Option<Map<String, Value>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Who {
     ExternalId(String),

@@ -20,6 +20,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -33,15 +34,17 @@ use log::{PayloadError, payload};
 /// what is in it: an earlier program then reads all that it knows.
 pub const VERSION: u32 = 2;
 
-/// The payload of a message of [`topics::TRACKING`](crate::topics::TRACKING).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The objects of one request that belong to one partition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Batch<'a> {
+    /// 2 if an object has `groups` or is an `identity`.
     pub v: u32,
+    /// The workspace's id in the store.
     pub workspace: i32,
-    /// When the gateway took the request, in milliseconds since the epoch: "now" for
-    /// everything that is done with it. No time of an object is later.
+    /// When the gateway accepted the request, in milliseconds since the epoch. No time of an object
+    /// is later.
     pub received_at: i64,
-    /// In the order in which they are to be applied.
+    /// In the order in which they are applied.
     #[serde(borrow)]
     pub objects: Vec<Object<'a>>,
 }
@@ -62,7 +65,7 @@ impl<'a> Batch<'a> {
 pub const OBJECTS: &str = "objects";
 
 /// One object of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Object<'a> {
     #[serde(borrow)]
@@ -115,37 +118,36 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Changes of a user's profile. No name is in more than one of its members, nor twice in one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Changes of a user's profile. Each name occurs once over all its fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attributes<'a> {
     #[serde(borrow)]
     pub user: Identifier<'a>,
+    /// No user is created.
     #[serde(default, skip_serializing_if = "is_false")]
     pub update_only: bool,
-    /// Fields of the [profile](crate::users::profile::Field) by name, each value in the form
-    /// in which the profile keeps it; null removes.
+    /// Fields of the profile by name, with values as the profile stores them; null removes.
     #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
     pub fields: Entries<'a>,
-    /// Custom attributes to set, their values as they came; null removes.
+    /// Custom attributes to set, with unchanged values; null removes.
     #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
     pub custom: Entries<'a>,
     /// Numbers to add to custom attributes.
     #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
     pub inc: Entries<'a>,
-    /// Arrays whose elements are to be added to custom attributes that are arrays.
+    /// Arrays of elements to add to custom attributes that are arrays.
     #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
     pub add: Entries<'a>,
-    /// Arrays whose elements are to be removed from them.
+    /// Arrays of elements to remove from such attributes.
     #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
     pub remove: Entries<'a>,
-    /// States in subscription groups, by the groups' ids; other groups stay as they are. Of
-    /// version 2.
+    /// States in subscription groups, by the groups' ids; other groups do not change. Of version 2.
     #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
     pub groups: Entries<'a>,
 }
 
-/// A change of who a user is. One that names another user as well is in the partitions of both.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A change of a user's identifiers. If it names two users, it is in the partitions of both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Identity<'a> {
     #[serde(borrow)]
     pub user: Identifier<'a>,
@@ -187,35 +189,37 @@ impl<'a> Identity<'a> {
     }
 }
 
-/// The change that an [`Identity`] makes to its user.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The change of an identity.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IdentityChange<'a> {
+    /// The user is deleted.
     Erase,
-    /// The user gets an alias; named by that alias itself, the user is created.
+    /// The user gets an alias. If the alias itself identifies the user, the user is created.
     #[serde(borrow)]
     AddAlias(UserAlias<'a>),
-    /// The alias by which the user is named gets another name.
+    /// The alias that identifies the user gets this name.
     #[serde(borrow)]
     RenameAlias(Cow<'a, str>),
-    /// The user, who has no external id, gets one, or becomes a part of the user who has it.
+    /// The user, who has no external id, gets this one, or is merged into the user who has it.
     #[serde(borrow)]
     Identify(Cow<'a, str>),
-    /// The user becomes a part of this one.
+    /// The user is merged into this one.
     #[serde(borrow)]
     MergeInto(Identifier<'a>),
-    /// The user gets another external id, and is found by the former one as well.
+    /// The user gets this external id. The former one still identifies the user.
     #[serde(borrow)]
     RenameExternalId(Cow<'a, str>),
-    /// The user is no longer found by this former external id.
+    /// This former external id no longer identifies the user.
     RemoveExternalId,
 }
 
 /// Something that a user did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event<'a> {
     #[serde(borrow)]
     pub user: Identifier<'a>,
+    /// No user is created.
     #[serde(default, skip_serializing_if = "is_false")]
     pub update_only: bool,
     /// 1 to 255 characters.
@@ -230,11 +234,12 @@ pub struct Event<'a> {
     pub properties: Option<Json<'a>>,
 }
 
-/// A purchase; `quantity` of them, to be exact.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A purchase of `quantity` units.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Purchase<'a> {
     #[serde(borrow)]
     pub user: Identifier<'a>,
+    /// No user is created.
     #[serde(default, skip_serializing_if = "is_false")]
     pub update_only: bool,
     /// 1 to 255 characters.
@@ -243,8 +248,7 @@ pub struct Purchase<'a> {
     /// An active code of ISO 4217, in upper case.
     #[serde(borrow)]
     pub currency: Cow<'a, str>,
-    /// Of one, in millionths of the currency; from 0, and no more than `quantity` times it
-    /// fits as well.
+    /// Price of one unit, in millionths of the currency, from 0.
     pub price: i64,
     /// 1 to 100.
     pub quantity: u8,
@@ -252,7 +256,7 @@ pub struct Purchase<'a> {
     pub time: i64,
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub app_id: Option<Cow<'a, str>>,
-    /// An object that has members; none of them is null.
+    /// A non-empty object without null values.
     #[serde(default, borrow, skip_serializing_if = "Option::is_none")]
     pub properties: Option<Json<'a>>,
 }
@@ -289,6 +293,21 @@ impl PartialEq for Json<'_> {
 
 impl Eq for Json<'_> {}
 
+/// Only used for objects.
+impl JsonSchema for Json<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Properties".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object" })
+    }
+}
+
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
@@ -308,6 +327,20 @@ pub struct Entries<'a>(pub Vec<(Cow<'a, str>, Json<'a>)>);
 impl Entries<'_> {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl JsonSchema for Entries<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Entries".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object" })
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The deciding identifier of an object's user.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The identifier that decides which user an object is of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Identifier<'a> {
     #[serde(borrow)]
@@ -47,7 +48,7 @@ impl Identifier<'_> {
 }
 
 /// An alias, as the API has it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct UserAlias<'a> {
     #[serde(borrow)]
     pub alias_name: Cow<'a, str>,

@@ -2,6 +2,7 @@
 //! addition, every response that any flow gets is held against the document
 //! ([`crate::support::contract`]).
 
+mod asyncapi;
 mod conformance;
 mod page;
 mod world;

@@ -1,4 +1,4 @@
-# Validators of OpenAPI documents: no errors, no warnings, on both document.
+# Validators of the OpenAPI documents and the AsyncAPI document: no errors, no warnings.
 python=$(scripts/python "$CASES/openapi.txt")
 cp "$CASES"/validators/* "$FOLDER"
 cd "$FOLDER"
@@ -23,3 +23,4 @@ done
 # It never ends at a 3.1 schema that refers to itself; a test holds that document against the
 # schema of OpenAPI.
 check "openapi-spec-validator: openapi-3.0.json" clean "$python" validate.py openapi-3.0.json
+check "AsyncAPI parser: asyncapi.json" clean node asyncapi.cjs "$CASES/../../docs/reference/asyncapi.json"

@@ -163,7 +163,7 @@ impl Validator {
 }
 
 /// Has every object that is described have no other members than those.
-fn close(schema: &mut Value) {
+pub fn close(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             if members.get("properties").is_some_and(Value::is_object)
