@@ -67,7 +67,7 @@ async fn compressed_bodies_are_read(store: TestStore) {
     world.close().await;
 }
 
-async fn large_responses_are_compressed_on_request(store: TestStore) {
+async fn large_responses_are_compressed_if_accepted(store: TestStore) {
     let world = World::open(store, |config| config.gateway.max_body_bytes = 1 << 20).await;
     let post = async |name: &str, accepted: Option<&str>| {
         let call = world.call(Method::POST, "/things").bearer_auth(KEY);
@@ -108,4 +108,4 @@ async fn large_responses_are_compressed_on_request(store: TestStore) {
     world.close().await;
 }
 
-on_sqlite!(compressed_bodies_are_read, large_responses_are_compressed_on_request,);
+on_sqlite!(compressed_bodies_are_read, large_responses_are_compressed_if_accepted,);
