@@ -178,6 +178,11 @@ impl Sending {
         ))
         .await;
         // Its waves are known by their moments.
+        self.execute(&format!(
+            "UPDATE claims SET item = item - {ms}
+             WHERE kind = 'dispatch_plan' AND item IN (SELECT number FROM dispatch_waves)"
+        ))
+        .await;
         self.execute(&format!("UPDATE dispatch_waves SET number = number - {ms}")).await;
         self.execute("UPDATE claims SET due_at = 0 WHERE kind = 'schedule'").await;
     }
