@@ -1,20 +1,18 @@
 //! The AsyncAPI document against the messages that a gateway appends.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use log::Topic;
+use log::{Message, Topic};
 use longshore::cli::reference::asyncapi;
 use longshore::topics;
 use reqwest::Method;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::world::{CATALOG, GROUP, SEGMENT, World};
 use crate::support::api::answer;
 use crate::support::contract::{Validator, close};
 use crate::support::fleet::Backend;
-use crate::support::reader::Reader;
+use crate::support::reader::read_topic;
 
 /// Requests that have every kind of message appended.
 fn requests() -> Vec<(Method, String, Value)> {
@@ -81,18 +79,13 @@ fn requests() -> Vec<(Method, String, Value)> {
 /// The payloads of all messages of a topic, as JSON.
 async fn payloads(world: &World, topic: Topic) -> Vec<Value> {
     let log = world.fleet.log().await;
-    let extent = log.extent(topic).await.expect("the log answers");
-    let all: i64 = extent.ranges.iter().map(|range| range.end).sum();
-    let mut reader = Reader::new(&log, &format!("test-{}", Uuid::new_v4()), topic).await;
-    let mut payloads = Vec::new();
-    for _ in 0..all {
-        let message = reader.next(Duration::from_secs(60)).await.expect("a message");
-        let text = String::from_utf8(message.payload).expect("UTF-8");
-        payloads.push(serde_json::from_str(&text).unwrap_or(Value::String(text)));
-    }
-    reader.close().await;
+    let messages = read_topic(&log, topic).await;
     log.close().await;
-    payloads
+    let payload = |message: Message| {
+        let text = String::from_utf8(message.payload).expect("UTF-8");
+        serde_json::from_str(&text).unwrap_or(Value::String(text))
+    };
+    messages.into_iter().map(payload).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use log::{Consumer, Limits, Log, Message, Topic};
+use uuid::Uuid;
 
 use super::stores::TestStore;
 
@@ -34,4 +35,16 @@ impl Reader {
     pub async fn close(self) {
         self.consumer.drain(Duration::from_secs(60)).await;
     }
+}
+
+/// The messages that a topic has now.
+pub async fn read_topic(log: &Log, topic: Topic) -> Vec<Message> {
+    let mut reader = Reader::new(log, &format!("looks-on-{}", Uuid::new_v4()), topic).await;
+    let extent = log.extent(topic).await.expect("the log answers");
+    let all: i64 = extent.ranges.iter().map(|range| range.end).sum();
+    let mut messages = Vec::new();
+    while (messages.len() as i64) < all {
+        messages.push(reader.next(Duration::from_secs(60)).await.expect("a message comes"));
+    }
+    messages
 }
