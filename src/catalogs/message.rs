@@ -14,10 +14,11 @@
 
 use std::borrow::Cow;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::topics;
 use kit::json::Members;
@@ -89,7 +90,8 @@ pub struct Item<'a> {
 }
 
 /// Fields and their values as JSON, in order, without duplicates.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, JsonSchema)]
+#[schemars(with = "Map<String, Value>", inline)]
 pub struct Values<'a>(pub Vec<(Cow<'a, str>, Cow<'a, RawValue>)>);
 
 impl<'a> Values<'a> {
@@ -109,20 +111,6 @@ impl<'a> Values<'a> {
             changed = true;
         }
         changed
-    }
-}
-
-impl JsonSchema for Values<'_> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Values".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "object" })
     }
 }
 

@@ -20,10 +20,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::Kind;
 use crate::topics;
@@ -265,8 +266,9 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// A value as compact JSON that every reader can read.
-#[derive(Clone, Debug)]
+/// A value as compact JSON that every reader can read. Fields of messages have only objects.
+#[derive(Clone, Debug, JsonSchema)]
+#[schemars(with = "Map<String, Value>", inline)]
 pub struct Json<'a>(Cow<'a, RawValue>);
 
 impl<'a> Json<'a> {
@@ -293,21 +295,6 @@ impl PartialEq for Json<'_> {
 
 impl Eq for Json<'_> {}
 
-/// Only used for objects.
-impl JsonSchema for Json<'_> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Properties".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "object" })
-    }
-}
-
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
@@ -321,26 +308,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for Json<'a> {
 }
 
 /// Names and values, in their order: an object in the message.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[schemars(with = "Map<String, Value>", inline)]
 pub struct Entries<'a>(pub Vec<(Cow<'a, str>, Json<'a>)>);
 
 impl Entries<'_> {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-}
-
-impl JsonSchema for Entries<'_> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Entries".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "object" })
     }
 }
 

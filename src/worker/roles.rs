@@ -50,7 +50,14 @@ impl Role {
         retention::sweep(self, app, shutdown, loops);
         match self {
             Self::Exports => {
-                take_batches(app, "exports", topics::EXPORTS, intake::PlanAtOnce, shutdown, loops);
+                take_batches(
+                    app,
+                    Role::Exports.name(),
+                    topics::EXPORTS,
+                    intake::PlanAtOnce,
+                    shutdown,
+                    loops,
+                );
                 let exports = &app.config.exports;
                 let parts = match exports.parts_in_flight {
                     0 => 2 * app.cores.count(),
@@ -74,13 +81,20 @@ impl Role {
             }
             Self::Ingest => {
                 let ingest = Ingest::new(app).forgetting(erase::forget);
-                take_batches(app, "ingest", topics::TRACKING, ingest, shutdown, loops);
+                take_batches(app, Role::Ingest.name(), topics::TRACKING, ingest, shutdown, loops);
                 share(app, ActivitySweep(app.clone()), options(app, 1), shutdown, loops);
                 spawn(loops, offer_sweeps(app.clone(), shutdown.clone()));
             }
             Self::Catalogs => {
                 let handler = ApplyEdits::new(app);
-                take_batches(app, "catalogs", topics::CATALOGS, handler, shutdown, loops);
+                take_batches(
+                    app,
+                    Role::Catalogs.name(),
+                    topics::CATALOGS,
+                    handler,
+                    shutdown,
+                    loops,
+                );
             }
             Self::Transactional => {
                 let shared = shares::Options {
@@ -110,7 +124,7 @@ impl Role {
 
 /// Sends to listed users have separate slots, so that large sends never delay them.
 fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()>) {
-    take_batches(app, "messages", topics::MESSAGES, BeginOrders, shutdown, loops);
+    take_batches(app, Role::Messages.name(), topics::MESSAGES, BeginOrders, shutdown, loops);
     let settings = &app.config.messages;
     let parts = match settings.parts_in_flight {
         0 => 2 * app.cores.count(),

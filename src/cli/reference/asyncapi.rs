@@ -8,6 +8,7 @@ use crate::catalogs::message::Edit;
 use crate::messages::order::Versioned;
 use crate::topics;
 use crate::tracking::message::Batch;
+use crate::worker::Role;
 use log::{MAX_MESSAGE_BYTES, Topic};
 
 /// Where the document has its schemas.
@@ -16,8 +17,8 @@ const SCHEMAS: &str = "/components/schemas";
 /// What the document has of a topic.
 struct Channel {
     topic: Topic,
-    /// The consumer group that applies its messages.
-    group: &'static str,
+    /// The role that applies its messages, in the consumer group of that name.
+    role: Role,
     /// The name of its message.
     message: &'static str,
     summary: &'static str,
@@ -33,7 +34,7 @@ const MESSAGE_ID: &str = "The message's id, a UUID of 16 bytes, if the request h
 const CHANNELS: [Channel; 4] = [
     Channel {
         topic: topics::EXPORTS,
-        group: "exports",
+        role: Role::Exports,
         message: "Export",
         summary: "An export that waits to be planned: its id.",
         content_type: "text/plain",
@@ -42,7 +43,7 @@ const CHANNELS: [Channel; 4] = [
     },
     Channel {
         topic: topics::TRACKING,
-        group: "ingest",
+        role: Role::Ingest,
         message: "Batch",
         summary: "Attributes, events and purchases of users, and changes of their identifiers.",
         content_type: JSON,
@@ -51,7 +52,7 @@ const CHANNELS: [Channel; 4] = [
     },
     Channel {
         topic: topics::CATALOGS,
-        group: "catalogs",
+        role: Role::Catalogs,
         message: "Edit",
         summary: "Edits of catalog items.",
         content_type: JSON,
@@ -60,7 +61,7 @@ const CHANNELS: [Channel; 4] = [
     },
     Channel {
         topic: topics::MESSAGES,
-        group: "messages",
+        role: Role::Messages,
         message: "Order",
         summary: "An order to send messages.",
         content_type: JSON,
@@ -109,9 +110,9 @@ pub fn document() -> Value {
             operations.insert(format!("{action}{message}"), written);
         };
         operation("send", "A gateway appends an accepted request.", json!({}));
-        let group = format!("^.*{}$", channel.group);
-        let group = json!({ "type": "string", "pattern": group, "description":
-            format!("The setting log.topic_prefix, and `{}`.", channel.group) });
+        let group = channel.role.name();
+        let group = json!({ "type": "string", "pattern": format!("^.*{group}$"),
+            "description": format!("The setting log.topic_prefix, and `{group}`.") });
         let bindings = json!({ "kafka": { "groupId": group, "bindingVersion": "0.5.0" } });
         operation("receive", "A worker applies the message once.", bindings);
     }
