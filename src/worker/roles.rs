@@ -52,7 +52,7 @@ impl Role {
             Self::Exports => {
                 take_batches(
                     app,
-                    Role::Exports.name(),
+                    Role::Exports,
                     topics::EXPORTS,
                     intake::PlanAtOnce,
                     shutdown,
@@ -81,20 +81,13 @@ impl Role {
             }
             Self::Ingest => {
                 let ingest = Ingest::new(app).forgetting(erase::forget);
-                take_batches(app, Role::Ingest.name(), topics::TRACKING, ingest, shutdown, loops);
+                take_batches(app, Role::Ingest, topics::TRACKING, ingest, shutdown, loops);
                 share(app, ActivitySweep(app.clone()), options(app, 1), shutdown, loops);
                 spawn(loops, offer_sweeps(app.clone(), shutdown.clone()));
             }
             Self::Catalogs => {
                 let handler = ApplyEdits::new(app);
-                take_batches(
-                    app,
-                    Role::Catalogs.name(),
-                    topics::CATALOGS,
-                    handler,
-                    shutdown,
-                    loops,
-                );
+                take_batches(app, Role::Catalogs, topics::CATALOGS, handler, shutdown, loops);
             }
             Self::Transactional => {
                 let shared = shares::Options {
@@ -124,7 +117,7 @@ impl Role {
 
 /// Sends to listed users have separate slots, so that large sends never delay them.
 fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()>) {
-    take_batches(app, Role::Messages.name(), topics::MESSAGES, BeginOrders, shutdown, loops);
+    take_batches(app, Role::Messages, topics::MESSAGES, BeginOrders, shutdown, loops);
     let settings = &app.config.messages;
     let parts = match settings.parts_in_flight {
         0 => 2 * app.cores.count(),
@@ -144,12 +137,13 @@ fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()
 /// Applies the messages of a topic in batches, exactly once.
 fn take_batches(
     app: &App,
-    group: &'static str,
+    role: Role,
     topic: Topic,
     handler: impl batches::Handler,
     shutdown: &CancellationToken,
     loops: &mut JoinSet<()>,
 ) {
+    let group = role.name();
     let mut options = batches::Options::new(&app.config);
     if !app.store.is_postgres() {
         options.limits.bytes = options.limits.bytes.min(SQLITE_BATCH_BYTES);
