@@ -1,4 +1,4 @@
-//! What the templates of messages can name, and where its values are (crates/template/README.md).
+//! What the templates of messages can name, and where its values are (docs/reference/templates.md).
 
 use std::cell::OnceCell;
 

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The language is that of Liquid, with the family's way to name a field (`{{${first_name}}}`,
-//! `{{custom_attribute.${n}}}`); the README next to this crate lists the features and every limit.
-//! This crate parses and renders it itself, because none of the existing crates can be exposed to
+//! `{{custom_attribute.${n}}}`); docs/reference/templates.md lists the features and every
+//! limit. This crate parses and renders it itself, because none of the existing crates can be exposed to
 //! untrusted templates: parsing them takes time that grows with the square of a run of spaces, long
 //! conditions and indexes overflow the stack, and numbers end the thread. Here parsing is linear,
 //! nesting is counted, and each step of a rendering is paid from a [`Work`] before it is made. What

@@ -140,25 +140,25 @@ fn error(source: &str) -> String {
 }
 
 /// The page for integrators.
-const PAGE: &str = include_str!("../README.md");
+const PAGE: &str = include_str!("../../../docs/reference/templates.md");
 
 #[test]
-fn the_page_names_every_filter_and_every_bound() {
+fn the_documentation_names_every_filter_and_every_limit() {
     for filter in super::filters::FILTERS {
         assert!(PAGE.contains(&format!("`{}`", filter.name)), "{}", filter.name);
     }
     let bounds = [
         (MAX_SOURCE as u64, "the source of a template | {} bytes"),
-        (MAX_NESTING as u64, "blocks within each other | {} levels"),
-        (expression::MAX_INDEXES as u64, "indexes and ranges within each other | {} levels"),
-        (expression::MAX_FILTERS as u64, "filters of one value | {} |"),
-        (MAX_STEPS, "that are read or made | {} |"),
-        (MAX_OUTPUT as u64, "captured too | {} bytes"),
-        (MAX_MADE as u64, "make on the way | {} bytes"),
+        (MAX_NESTING as u64, "nested blocks | {} levels"),
+        (expression::MAX_INDEXES as u64, "nested indexes and ranges | {} levels"),
+        (expression::MAX_FILTERS as u64, "filters on one value | {} |"),
+        (MAX_STEPS, "bytes read or written | {} |"),
+        (MAX_OUTPUT as u64, "output, including captures | {} bytes"),
+        (MAX_MADE as u64, "intermediate results of filters, captures and arrays | {} bytes"),
         (MAX_TIME.as_secs(), "processor time | {} second"),
         (MAX_EXTRAS as u64, "`message_extras` | {} bytes"),
-        (MAX_BLOCKS as u64, "content blocks within each other | {} levels"),
-        (MAX_BLOCK_BYTES as u64, "each as often as it is used | {} bytes"),
+        (MAX_BLOCKS as u64, "nested content blocks | {} levels"),
+        (MAX_BLOCK_BYTES as u64, "content blocks of a template, counted at each use | {} bytes"),
         (MAX_ITEMS as u64, "items of one `catalog_items` | {} |"),
     ];
     for (bound, row) in bounds {

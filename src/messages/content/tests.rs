@@ -465,7 +465,7 @@ fn only_live_activity_alerts_have_templates() {
 
 #[test]
 fn the_documentation_states_the_message_limits() {
-    let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/crates/template/README.md"));
+    let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/templates.md"));
     let [values, depth, bytes] = [MAX_VALUES, MAX_DEPTH, MAX_BYTES]
         .map(|bound| kit::words::count(bound as u64, "").trim_end_matches([' ', 's']).to_owned());
     let row = format!("a message object | {values} values, {depth} levels, {bytes} bytes of text");
