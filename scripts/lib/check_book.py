@@ -42,7 +42,7 @@ class Page(HTMLParser):
             self.text.append(text)
 
     def words(self):
-        return sum(1 for word in "".join(self.text).split() if re.search(r"\w", word))
+        return sum(1 for word in " ".join(self.text).split() if re.search(r"\w", word))
 
 
 def main(book):

@@ -30,6 +30,10 @@ graphroot = "{cache}/containers"
 runroot = "{cache}/containers-run"
 """
 
+# Programs that scripts/cluster builds, and the name of each in its image.
+PROGRAMS = [("coredns", "coredns"), ("metrics-server", "metrics-server"), ("operator", "keda"),
+            ("adapter", "keda-adapter")]
+
 
 class Images:
     def __init__(self, cache, services):
@@ -78,19 +82,27 @@ class Images:
         (context / "kafka/libs").mkdir()
         for jar in next(self.services.glob("kafka-*")).glob("*.jar"):
             shutil.copy(jar, context / "kafka/libs")
-        shutil.copy(self.cache / "bin/metrics-server", context / "metrics/metrics-server")
         archives = []
         for folder, image in (
             ("pause", "localhost/pause:3.10"),
             ("postgres", "docker.io/library/postgres:17"),
             ("kafka", "docker.io/apache/kafka:4.3.1"),
             ("s3", "docker.io/versity/versitygw:v1.8.0"),
-            ("metrics", "docker.io/library/metrics-server:it"),
             ("tools", "docker.io/library/tools:it"),
         ):
             archive = self.archives / f"{folder}-{digest(context / folder)}.tar"
             if not archive.exists():
                 self.build(image, context / folder / "Dockerfile", context / folder)
+                self.save(image, archive, image)
+                say(f"built {image}")
+            archives.append(archive)
+        for program, name in PROGRAMS:
+            shutil.copy(self.cache / "bin" / program, context / "program/program")
+            image = f"docker.io/library/{name}:it"
+            archive = self.archives / f"{name}-{digest(context / 'program')}.tar"
+            if not archive.exists():
+                self.build(image, context / "program/Dockerfile", context / "program",
+                           "--build-arg", f"NAME={name}")
                 self.save(image, archive, image)
                 say(f"built {image}")
             archives.append(archive)

@@ -65,6 +65,7 @@ def main():
         for archive in archives:
             node.load_image(archive)
         say(f"{len(archives)} images are loaded")
+        node.start_dns()
         place = Place(node, cache / "rootfs", options.prometheus, options.tools)
         if options.command == "up":
             laptop.start(place)

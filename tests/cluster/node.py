@@ -120,7 +120,7 @@ class Node:
     def start(self):
         if self.folder.exists():
             self.stop()
-        for part in ("log", "pids", "pki", "volumes", "cni", "dns", "targets"):
+        for part in ("log", "pids", "pki", "volumes", "cni", "targets"):
             (self.folder / part).mkdir(parents=True)
         before = {path: read(f"/proc/sys/{path}") for path in KERNEL}
         traces = {path: names(path) for path in TRACES}
@@ -133,12 +133,7 @@ class Node:
         self.write("kube-proxy.yaml", PROXY)
         self.spawn("kube-proxy", self.program, "kube-proxy",
                    f"--config={self.folder}/kube-proxy.yaml")
-        (self.folder / "dns/hosts").write_text("")
-        self.spawn("dnsmasq", "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null",
-                   "--no-resolv", "--no-hosts", f"--addn-hosts={self.folder}/dns/hosts",
-                   f"--listen-address={ADDRESS}", "--bind-interfaces", "--local=/cluster.local/",
-                   "--pid-file=", "--user=root", "--local-ttl=1")
-        self.spawn("network", sys.executable, pathlib.Path(__file__).with_name("network.py"),
+        self.spawn("targets", sys.executable, pathlib.Path(__file__).with_name("targets.py"),
                    self.folder)
         volumes = []
         for number in range(8):
@@ -149,7 +144,19 @@ class Node:
         self.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": volumes}))
         wait("the node is ready", lambda: "True" in self.kubectl(
             "get", "node", NAME, "--output=jsonpath={.status.conditions[?(@.type=='Ready')].status}"))
+        # The network policies alone: kube-proxy has the services, and the pods have routes.
+        self.spawn("kube-router", self.tools / "kube-router", "--run-firewall=true",
+                   "--run-router=false", "--run-service-proxy=false",
+                   f"--kubeconfig={self.config}", f"--hostname-override={NAME}",
+                   f"--service-cluster-ip-range={SERVICES}")
         say("the node is ready")
+
+    def start_dns(self):
+        """CoreDNS, once its image is loaded."""
+        self.apply(read(pathlib.Path(__file__).with_name("dns") / "coredns.yaml"))
+        self.kubectl("--namespace=kube-system", "rollout", "status", "deployment/coredns",
+                     "--timeout=120s")
+        say("the cluster's DNS runs")
 
     def start_network(self):
         run("ip", "netns", "add", NAMESPACE)
@@ -403,7 +410,7 @@ tlsCertFile: {folder}/pki/kubelet.crt
 tlsPrivateKeyFile: {folder}/pki/kubelet.key
 cgroupDriver: cgroupfs
 containerRuntimeEndpoint: unix://{folder}/containerd.sock
-clusterDNS: [{address}]
+clusterDNS: [10.96.0.10]
 clusterDomain: cluster.local
 resolvConf: {folder}/resolv.conf
 oomScoreAdj: 0

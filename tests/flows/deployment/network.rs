@@ -137,13 +137,11 @@ fn each_pod_reaches_its_dependencies() {
         // Names, the database, the brokers.
         let mut wanted = BTreeSet::from([53, 5432, 9092]);
         match pod.component() {
-            // The bucket.
-            "gateway" => wanted.extend([443]),
-            // The bucket and the storage of workspaces, which may be anywhere; receivers.
-            "exports" | "deliveries" | "apply" => wanted.extend([80, 443]),
-            // Receivers, providers and relays.
-            "messages" => wanted.extend([80, 443, 465, 587]),
-            "transactional" => wanted.extend([465, 587]),
+            // The bucket and the storage of workspaces, which may be anywhere; receivers; servers
+            // of connected_content, which previews request from gateways.
+            "gateway" | "exports" | "deliveries" | "apply" => wanted.extend([80, 443]),
+            // Receivers, providers, servers of connected_content and relays.
+            "messages" | "transactional" => wanted.extend([80, 443, 465, 587]),
             _ => {}
         }
         assert_eq!(ports, wanted, "{}", pod.name());
