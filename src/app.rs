@@ -25,11 +25,11 @@ use store::{Store, StoreError};
 
 /// The settings and the connections made from them. Cheap to clone: each request has one.
 #[derive(Clone)]
-pub struct App(Arc<Parts>);
+pub struct App(Arc<AppState>);
 
 /// The contents of an [`App`].
 #[derive(Clone)]
-pub struct Parts {
+pub struct AppState {
     pub config: Arc<Config>,
     pub store: Store,
     pub log: Log,
@@ -41,28 +41,28 @@ pub struct Parts {
     /// Memory for users' data (`exports.memory_bytes`).
     pub memory: Memory,
     /// The queue of API requests that wait for the store.
-    pub calls: StoreQueue,
+    pub request_queue: StoreQueue,
     /// Resources for transactional emails only.
-    pub reserved: Reserved,
+    pub reserved: TransactionalResources,
     /// Conditions that an operator should check.
-    pub notices: HealthWarnings,
-    kept: Arc<RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>,
+    pub health_warnings: HealthWarnings,
+    singletons: Arc<RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>,
 }
 
 /// Resources that are reserved, so that other work cannot delay their users.
 #[derive(Clone)]
-pub struct Reserved {
+pub struct TransactionalResources {
     pub store: Store,
-    pub calls: StoreQueue,
+    pub request_queue: StoreQueue,
     pub cores: Cores,
 }
 
 /// A value that a process has only one of, for its lifetime: clients, caches, limits.
-pub trait Kept: Send + Sync + 'static {
+pub trait Singleton: Send + Sync + 'static {
     fn from_config(config: &Config) -> Self;
 }
 
-impl<T: Default + Send + Sync + 'static> Kept for T {
+impl<T: Default + Send + Sync + 'static> Singleton for T {
     fn from_config(_: &Config) -> Self {
         Self::default()
     }
@@ -113,11 +113,11 @@ impl App {
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
         let memory = Memory::new(config.exports.memory_bytes);
         let threads = config.worker.compute_threads;
-        Ok(Self(Arc::new(Parts {
+        Ok(Self(Arc::new(AppState {
             config: Arc::new(config),
-            calls: StoreQueue::new(store.clone()),
-            reserved: Reserved {
-                calls: StoreQueue::new(reserved.clone()),
+            request_queue: StoreQueue::new(store.clone()),
+            reserved: TransactionalResources {
+                request_queue: StoreQueue::new(reserved.clone()),
                 store: reserved,
                 cores: Cores::new(threads),
             },
@@ -128,20 +128,19 @@ impl App {
             clock: Clock::system(),
             cores: Cores::new(threads),
             memory,
-            notices: HealthWarnings::default(),
-            kept: Arc::default(),
+            health_warnings: HealthWarnings::default(),
+            singletons: Arc::default(),
         })))
     }
 
-    /// The process's value of a type: created at the first use, and then kept. So a module that
-    /// needs state between requests declares it where it is used, and this layer knows nothing of
-    /// it.
-    pub fn kept<T: Kept>(&self) -> Arc<T> {
+    /// The process's value of a type, created at the first use. So a module that needs state
+    /// between requests declares it where it is used, and this layer knows nothing of it.
+    pub fn singleton<T: Singleton>(&self) -> Arc<T> {
         let kind = TypeId::of::<T>();
-        let known = self.kept.read().get(&kind).cloned();
+        let known = self.singletons.read().get(&kind).cloned();
         let kept = known.unwrap_or_else(|| {
             let made: Arc<dyn Any + Send + Sync> = Arc::new(T::from_config(&self.config));
-            let mut all = self.kept.write();
+            let mut all = self.singletons.write();
             // If two threads create one, the first one stays.
             all.entry(kind).or_insert(made).clone()
         });
@@ -150,21 +149,21 @@ impl App {
 
     /// The same with the reserved resources: separate connections to the store, a separate queue of
     /// requests, and separate processor permits.
-    pub fn urgent(&self) -> Self {
-        let Reserved { store, calls, cores } = self.reserved.clone();
-        Self(Arc::new(Parts { store, calls, cores, ..Parts::clone(self) }))
+    pub fn for_transactional(&self) -> Self {
+        let TransactionalResources { store, request_queue, cores } = self.reserved.clone();
+        Self(Arc::new(AppState { store, request_queue, cores, ..AppState::clone(self) }))
     }
 
     /// The same with another clock.
     pub fn with_clock(&self, clock: Clock) -> Self {
-        Self(Arc::new(Parts { clock, ..Parts::clone(self) }))
+        Self(Arc::new(AppState { clock, ..AppState::clone(self) }))
     }
 }
 
 impl Deref for App {
-    type Target = Parts;
+    type Target = AppState;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &AppState {
         &self.0
     }
 }

@@ -9,7 +9,7 @@ mod data;
 mod load;
 pub mod network;
 
-pub use load::variable;
+pub use load::{is_setting, variable};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -49,18 +49,17 @@ pub struct Config {
     #[schemars(with = "Option<String>")]
     pub secret_key_old: Option<SecretString>,
     /// Private networks that callbacks, status postbacks, webhooks and messages to providers may
-    /// reach. A list of addresses and CIDRs; in the environment,
-    /// separated by commas.
+    /// reach. A list of addresses and CIDRs; in the environment, separated by commas.
     #[serde(deserialize_with = "load::networks")]
     #[schemars(with = "Vec<String>")]
     pub allow_private: Vec<IpNet>,
-    /// Proxies whose `X-Forwarded-For` header is trusted. A list of
-    /// addresses and CIDRs; in the environment, separated by commas.
+    /// Proxies whose `X-Forwarded-For` header is trusted. A list of addresses and CIDRs; in the
+    /// environment, separated by commas.
     #[serde(deserialize_with = "load::networks")]
     #[schemars(with = "Vec<String>")]
     pub trusted_proxies: Vec<IpNet>,
-    /// Format of log lines: `text` or `json`. The default is `text` on a
-    /// terminal and `json` elsewhere.
+    /// Format of log lines: `text` or `json`. The default is `text` on a terminal and `json`
+    /// elsewhere.
     pub log_format: Option<LogFormat>,
     pub database: Database,
     pub log: log::Settings,
@@ -83,8 +82,7 @@ pub struct Config {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Database {
-    /// `sqlite://FILE` or `postgres://…`. The default is `store.db` in
-    /// the data directory.
+    /// `sqlite://FILE` or `postgres://…`. The default is `store.db` in the data directory.
     #[serde(skip_serializing)]
     #[schemars(with = "Option<String>")]
     pub url: Option<SecretString>,
@@ -151,13 +149,13 @@ pub struct Gateway {
 
 impl Gateway {
     /// Bytes for heads of unauthenticated requests, and as many for their bodies.
-    pub fn unproved_bytes(&self) -> usize {
+    pub fn unauthenticated_memory(&self) -> usize {
         self.unauthenticated_bytes / 2
     }
 
     /// The largest unauthenticated body: the share of one sender.
-    pub fn unproved_limit(&self) -> usize {
-        self.max_body_bytes.min(self.unproved_bytes() / 8)
+    pub fn unauthenticated_body_limit(&self) -> usize {
+        self.max_body_bytes.min(self.unauthenticated_memory() / 8)
     }
 }
 
@@ -165,8 +163,7 @@ impl Gateway {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ops {
-    /// Address of the operations listener: `/healthz`, `/readyz` and `/metrics`
-    ///.
+    /// Address of the operations listener: `/healthz`, `/readyz` and `/metrics`.
     #[schemars(with = "String")]
     pub listen: SocketAddr,
     /// Seconds between two reads of the fleet's work by a gateway, for `/metrics`, 1 to 3,600.
@@ -177,8 +174,8 @@ pub struct Ops {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Worker {
-    /// Lease of claimed work, in milliseconds, at least 500. If a worker does not renew it,
-    /// another worker takes the work over. A live worker renews after a third of it.
+    /// Lease of claimed work, in milliseconds, at least 500. If a worker does not renew it, another
+    /// worker takes over the work. A live worker renews it after a third of that time.
     pub lease_ms: u64,
     /// Milliseconds between two polls of an idle worker that notifications do not reach. A worker
     /// that they reach polls ten times less often.
@@ -186,14 +183,14 @@ pub struct Worker {
     /// Seconds that a process may take to stop. Keep it 5 seconds below the limit of the
     /// supervisor.
     pub drain_seconds: u64,
-    /// Threads of one process, a gateway too, that parse, project, compress and render at the same
-    /// time, at most 1,024. Transactional emails have as many of their own. 0 means one for each
-    /// processor, or the CPU quota of the container.
+    /// Threads of one process (worker or gateway) that parse, project, compress and render at the
+    /// same time, at most 1,024. Transactional emails have the same number of separate threads. 0
+    /// means one for each processor, or the CPU quota of the container.
     pub compute_threads: usize,
     /// Exports that one worker plans at the same time.
     pub messages_in_flight: usize,
     /// Batches of tracked objects, and batches of catalog edits, that one worker applies at the
-    /// same time, each from another partition.
+    /// same time, each from a different partition.
     pub batches_in_flight: usize,
     /// Maximum number of messages in a batch, 1 to 100,000. A batch with more than 8,000 objects,
     /// or that changes more than 8 MiB of profiles and activity, is applied in pieces.
@@ -215,7 +212,7 @@ pub struct Exports {
     pub memory_bytes: usize,
     /// Attempts at planning, at a part, or at finishing, before the export fails.
     pub attempts: u32,
-    /// First pause between attempts, in milliseconds. It doubles, to a minute.
+    /// First pause between attempts, in milliseconds. It doubles with each attempt, up to a minute.
     pub retry_ms: u64,
     /// Minutes for which a download URL is valid after its export is done.
     pub download_minutes: u64,
@@ -229,13 +226,14 @@ pub struct Exports {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Deliveries {
-    /// Deliveries (callbacks and status postbacks) that one worker sends at the same time.
+    /// Deliveries (callbacks and status postbacks) of one workspace that one worker sends at the
+    /// same time. All workspaces together get twice as many.
     pub in_flight: usize,
     /// Deliveries to one receiver (scheme, host and port) at the same time, over the whole fleet.
     pub per_receiver: u32,
     /// Hours after which a delivery is given up, 1 to 8,760.
     pub retry_hours: u64,
-    /// First pause between attempts, in milliseconds. It doubles, to an hour.
+    /// First pause between attempts, in milliseconds. It doubles with each attempt, up to an hour.
     pub retry_ms: u64,
     /// Seconds that connecting to a receiver may take.
     pub connect_seconds: u64,
@@ -258,21 +256,22 @@ pub struct Messages {
     /// Users whose messages are stored, rendered and sent together, 1 to 5,000. Fewer if profiles
     /// are large.
     pub batch_users: u32,
-    /// Messages that one worker sends at the same time, 1 to 100,000: this many to users of parts,
-    /// and as many to listed users.
+    /// Messages of one workspace that one worker sends at the same time, 1 to 100,000: this many to
+    /// users of parts, and as many to listed users. All workspaces together get twice as many.
     pub sends_in_flight: usize,
-    /// Number of times that work on a group of messages may end its worker before those messages
-    /// are given up.
+    /// Number of times that a worker may be lost while it sends a group of messages, before those
+    /// messages are given up.
     pub attempts: u32,
     /// Hours after which a message is given up if its channel does not accept it, 1 to 8,760.
     pub retry_hours: u64,
-    /// First pause before a message is tried again, in milliseconds. It doubles, to an hour.
+    /// First pause before a message is tried again, in milliseconds. It doubles with each attempt,
+    /// up to an hour.
     pub retry_ms: u64,
     /// Days for which the messages of each user are kept, 1 to 3,650. They are kept longer if
-    /// frequency capping or a conversion window needs them for longer.
+    /// frequency capping or a conversion window needs them.
     pub keep_days: u32,
-    /// Minutes by which a scheduled send may be late and is still sent, 1 to 525,600. A later one
-    /// is missed.
+    /// Minutes by which a scheduled send may be late, 1 to 525,600. A send that is later is missed:
+    /// it is not sent.
     pub late_minutes: u64,
 }
 
@@ -299,18 +298,18 @@ pub struct Traces {
 pub struct Smtp {
     /// Connections of one worker to a relay for sends, and as many again for transactional emails.
     pub connections: usize,
-    /// Seconds that connecting to a relay may take, until its greeting, and as long again for
-    /// STARTTLS.
+    /// Seconds that connecting to a relay may take, until its greeting. STARTTLS may take as long
+    /// again.
     pub connect_seconds: u64,
     /// Seconds that a relay may take for any other reply, and that an email may wait for a
     /// connection.
     pub timeout_seconds: u64,
-    /// Seconds that a relay may take to accept an email after it has received all of it. A shorter
-    /// time means more emails that arrive twice.
+    /// Seconds that a relay may take to accept an email after it has received all of it. With a
+    /// shorter time, more emails arrive twice.
     pub accept_seconds: u64,
     /// Seconds for which an unused connection to a relay is kept.
     pub idle_seconds: u64,
-    /// Seconds for which a connection to a relay is used at most.
+    /// Maximum number of seconds for which a connection to a relay is used.
     pub age_seconds: u64,
 }
 

@@ -6,7 +6,7 @@
 //!
 //! A credential in use is refreshed every few seconds in the background: a revocation takes effect
 //! within five seconds. While the database is down, a cached credential stays valid for 15 minutes
-//! ([`RULES`]). The hashes of all valid credentials are cached as a [`Listing`]: an unknown one is
+//! ([`RULES`]). The hashes of all valid credentials are cached as a [`CachedList`]: an unknown one is
 //! never looked up, takes no space in the cache, and never delays a valid one that is not cached
 //! yet.
 
@@ -21,36 +21,36 @@ use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use self::listing::Listing;
+use self::listing::CachedList;
 use crate::app::App;
 use kit::retry::Retry;
 use kit::secrets::random_bytes;
-use store::cache::{Cache, Rules};
+use store::cache::{Cache, CacheSettings};
 use store::{StoreError, Tx};
 
-/// A revocation takes effect within `confirmed` and a second. After `read_timeout` the database
+/// A revocation takes effect within `wait_after` and a second. After `read_timeout` the database
 /// counts as down.
-const RULES: Rules = Rules {
+const RULES: CacheSettings = CacheSettings {
     name: "credential",
-    fresh: Duration::from_millis(2_500),
-    confirmed: Duration::from_secs(4),
+    refresh_after: Duration::from_millis(2_500),
+    wait_after: Duration::from_secs(4),
     read_timeout: Duration::from_secs(1),
-    kept: Duration::from_secs(15 * 60),
+    max_age: Duration::from_secs(15 * 60),
     give_up: Duration::from_secs(5),
     most: 10_000,
     reads: 4,
-    survives: |_| true,
+    keep_on_error: |_| true,
 };
 
 /// Minimum interval between writes of `last_used_at`, per credential and process.
-const USED_EVERY: Duration = Duration::from_secs(60);
+const USE_WRITE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The stored form of a secret.
 pub type Hash = [u8; 32];
 
 /// The owner of a secret, as found by a lookup.
 pub trait Credential: Sized + Send + Sync + 'static {
-    /// Its name in the operator's log.
+    /// The kind's name in the operator's log.
     const NAME: &'static str;
 
     fn id(&self) -> Uuid;
@@ -101,7 +101,7 @@ pub fn hash(secret: &str) -> Hash {
 /// the background.
 pub async fn find<C: Credential>(app: &App, presented: &str) -> Result<Option<Arc<C>>, FindError> {
     let hash = hash(presented);
-    let credentials = app.kept::<Credentials<C>>();
+    let credentials = app.singleton::<Credentials<C>>();
     let is_listed = |all: Arc<HashSet<Hash>>| all.contains(&hash);
     let may_be_there = credentials.known.knows(&hash)
         || credentials.all.latest().is_some_and(is_listed)
@@ -118,13 +118,13 @@ pub async fn find<C: Credential>(app: &App, presented: &str) -> Result<Option<Ar
     };
     let found = credentials.known.get(hash, look_up).await.map_err(FindError::Store)?;
     match &*found {
-        Some(credential) if credentials.is_use_to_be_written(hash) => {
+        Some(credential) if credentials.should_record_use(hash) => {
             write_use::<C>(app, credential.id());
         }
         Some(_) => {}
         // Revoked since it was listed. The rest of the list is still valid.
         None => {
-            credentials.known.forget(&hash);
+            credentials.known.evict(&hash);
             credentials.all.change(|all| {
                 all.remove(&hash);
             });
@@ -136,8 +136,8 @@ pub async fn find<C: Credential>(app: &App, presented: &str) -> Result<Option<Ar
 /// Reads the list of all credentials.
 pub async fn list<C: Credential>(app: &App) -> Result<Arc<HashSet<Hash>>, FindError> {
     let store = app.store.clone();
-    let credentials = app.kept::<Credentials<C>>();
-    let all = credentials.all.renewed(async move {
+    let credentials = app.singleton::<Credentials<C>>();
+    let all = credentials.all.refresh(async move {
         let mut tx = store.snapshot().await?;
         let all = C::all(&mut tx).await?;
         tx.commit().await?;
@@ -163,24 +163,24 @@ fn write_use<C: Credential>(app: &App, id: Uuid) {
 /// The cached credentials of one kind.
 pub struct Credentials<C> {
     known: Arc<Cache<Hash, Option<Arc<C>>>>,
-    all: Listing<HashSet<Hash>>,
+    all: CachedList<HashSet<Hash>>,
     /// When the last uses were written.
     used: Mutex<HashMap<Hash, Instant>>,
 }
 
 impl<C: Credential> Default for Credentials<C> {
     fn default() -> Self {
-        Self { known: Cache::new(RULES), all: Listing::default(), used: Mutex::default() }
+        Self { known: Cache::new(RULES), all: CachedList::default(), used: Mutex::default() }
     }
 }
 
 impl<C> Credentials<C> {
-    fn is_use_to_be_written(&self, hash: Hash) -> bool {
+    fn should_record_use(&self, hash: Hash) -> bool {
         let mut used = self.used.lock();
-        let is_due = used.get(&hash).is_none_or(|written| written.elapsed() >= USED_EVERY);
+        let is_due = used.get(&hash).is_none_or(|written| written.elapsed() >= USE_WRITE_INTERVAL);
         if is_due {
             if used.len() >= RULES.most {
-                used.retain(|_, written| written.elapsed() < USED_EVERY);
+                used.retain(|_, written| written.elapsed() < USE_WRITE_INTERVAL);
             }
             used.insert(hash, Instant::now());
         }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::messages::channels::cards;
 use crate::messages::dispatch;
 use crate::transactional;
-use crate::users::find::{FindError, find_some, names, remove};
+use crate::users::find::{FindError, find_optional, names, remove};
 use crate::users::name_locks;
 use crate::users::rows::For;
 use crate::workspaces::Workspace;
@@ -21,12 +21,13 @@ use store::{Store, StoreError, Tx};
 pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uuid, FindError> {
     let (mut tx, user) = loop {
         let mut tx = store.write().await?;
-        let seen = find_some(&mut tx, workspace.id, id, For::Reading).await?;
+        let seen = find_optional(&mut tx, workspace.id, id, For::Reading).await?;
         fail_point!("erase::looked");
         // Locked before the profile, like everywhere.
         name_locks::lock(&mut tx, workspace.id, &names(id, seen.as_ref())).await?;
-        let user = find_some(&mut tx, workspace.id, id, For::Erasing).await?;
-        // Otherwise another writer was faster, and created the user or changed its identifiers.
+        let user = find_optional(&mut tx, workspace.id, id, For::Erasing).await?;
+        // If the names differ, another writer has created the user or changed its identifiers
+        // meanwhile: try again.
         if names(id, user.as_ref()) == names(id, seen.as_ref()) {
             break (tx, user);
         }
@@ -34,22 +35,22 @@ pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uui
     let now = now(&mut tx).await?;
     remove(&mut tx, workspace.id, &names(id, user.as_ref()), user.as_ref(), now).await?;
     if let Some(user) = &user {
-        forget(&mut tx, workspace.id, user.service_id).await?;
+        erase_rows(&mut tx, workspace.id, user.service_id).await?;
     }
     fail_point!("erase::written");
     tx.commit().await?;
     user.map(|user| user.service_id).ok_or_else(|| FindError::NotFoundYet(id.to_owned()))
 }
 
-/// Removes what other domains have of a user whose profile is removed.
-pub fn forget(
+/// Removes the data that other domains have of a user whose profile is removed.
+pub fn erase_rows(
     tx: &mut Tx,
     workspace: i32,
     service_id: Uuid,
 ) -> BoxFuture<'_, Result<(), StoreError>> {
     Box::pin(async move {
-        dispatch::forget_user(tx, workspace, service_id).await?;
-        cards::forget_user(tx, workspace, service_id).await?;
+        dispatch::erase_user(tx, workspace, service_id).await?;
+        cards::erase_user(tx, workspace, service_id).await?;
         transactional::rows::erase_user(tx, workspace, service_id).await
     })
 }

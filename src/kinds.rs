@@ -4,13 +4,13 @@ use store::claims::Kind;
 use uuid::Uuid;
 
 /// The planning of an export; the job is the export.
-pub const EXPORT_PLAN: Kind = Kind::one_work("export_plan");
+pub const EXPORT_PLAN: Kind = Kind::single_task("export_plan");
 /// A part of an export; the job is the export, the item the part's number.
-pub const EXPORT_PART: Kind = Kind::one_work("export_part");
+pub const EXPORT_PART: Kind = Kind::single_task("export_part");
 /// The finishing of an export; the job is the export.
-pub const EXPORT_FINISH: Kind = Kind::one_work("export_finish");
+pub const EXPORT_FINISH: Kind = Kind::single_task("export_finish");
 /// The deletion of an export's leftover files; the job is the export.
-pub const EXPORT_CLEANUP: Kind = Kind::one_work("export_cleanup");
+pub const EXPORT_CLEANUP: Kind = Kind::single_task("export_cleanup");
 /// A callback; the job is its receiver, the item is from the delivery's id.
 pub const DELIVERY: Kind = Kind::new("delivery");
 /// Deleting old activity; the item is a slice.
@@ -18,9 +18,9 @@ pub const ACTIVITY_SWEEP: Kind = Kind::new("activity_sweep");
 /// A schedule; the job is its workspace, the item is from the schedule's id.
 pub const SCHEDULE: Kind = Kind::new("schedule");
 /// Splitting the users of a dispatch into parts; the job is the dispatch, the item the wave.
-pub const DISPATCH_PLAN: Kind = Kind::one_work("dispatch_plan");
+pub const DISPATCH_PLAN: Kind = Kind::single_task("dispatch_plan");
 /// A part of a dispatch; the job is the dispatch, the item the part's number.
-pub const DISPATCH_PART: Kind = Kind::one_work("dispatch_part");
+pub const DISPATCH_PART: Kind = Kind::single_task("dispatch_part");
 /// A transactional email; the job is its workspace, the item is from its dispatch_id.
 pub const TRANSACTIONAL: Kind = Kind::new("transactional");
 /// The listed users of a dispatch; the job is the workspace, the item is random.
@@ -46,12 +46,12 @@ pub fn job_of_workspace(workspace: i32) -> Uuid {
     Uuid::from_u128(0x6d65_7373_6167_6573 << 64 | u128::from(workspace.unsigned_abs()))
 }
 
-/// The workspace of such a job.
+/// The workspace of a job from [`job_of_workspace`].
 pub fn workspace_of_job(job: Uuid) -> i32 {
     job.as_u128() as i32
 }
 
-/// The item of a claim about a thing with this id: the random end of a UUID, 0 and more.
+/// The item of a claim for this id: the random end of the UUID, as a number from 0.
 pub fn item_of(id: Uuid) -> i64 {
     let (_, low) = id.as_u64_pair();
     (low & (u64::MAX >> 1)) as i64

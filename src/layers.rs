@@ -1,4 +1,4 @@
-//! A module uses only those in the lines above its own, in the table of `lib.rs`.
+//! Checks that each module uses only modules above it in the table of `lib.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,5 +63,9 @@ fn a_module_uses_only_those_above_it_in_the_table() {
             }
         }
     }
-    assert!(upward.is_empty(), "imports from lower lines:\n{}", upward.join("\n"));
+    assert!(
+        upward.is_empty(),
+        "imports of modules further down in the table:\n{}",
+        upward.join("\n")
+    );
 }

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Data goes one way, left to right. A request gets 2xx only once its work is durable in the log or
-//! the store. A worker may die at any instruction: what it was doing is repeated, and the result is
-//! the same as if it had been done once.
+//! the store. A worker may die at any instruction: its work is repeated, and the result is the same
+//! as if it had run once.
 //!
 //! ## Where things are
 //!
@@ -28,6 +28,7 @@
 //! | [`config`] | every setting, with its unit and default; checked at start |
 //! | [`traces`] | follows a request's trace into its work, and sends spans to a collector |
 //! | [`topics`], [`kinds`] | the topics of the log; the kinds of work that workers claim |
+//! | [`fairness`] | limits that workspaces share, so that none uses them all |
 //! | [`app`] | the context of every part: settings, connections, and state between requests |
 //! | [`credentials`] | cache of API keys and SCIM tokens, which outlasts outages of the database |
 //! | [`engine`] | runs batches of the log and claims: attempts, leases, dead letters, drain |
@@ -42,21 +43,21 @@
 //! | [`exports`] | from the request to the files of users and the callback |
 //! | [`scim`] | the dashboard's users over SCIM 2.0, and the tokens that may manage them |
 //! | [`sms`] | phone numbers that are known to be invalid |
-//! | [`messages`] | from the order to the channel that takes each message |
-//! | [`schedules`] | scheduled sends; those of Canvases are created and cancelled by requests |
+//! | [`messages`] | from the order to the channel that accepts each message |
+//! | [`schedules`] | scheduled sends: created, changed and cancelled by requests, fired when due |
 //! | [`tracking`] | attributes, events and purchases, from the request to profiles and activity |
 //! | [`transactional`] | transactional emails, with separate resources, so that nothing else delays them |
 //! | [`inbound`] | reports about messages; unsubscribing |
 //! | [`erase`] | erases one user from every domain |
 //! | [`workspace_file`] | the workspace file: read, compared with what is stored, applied |
 //! | [`setup`] | migrates an installation to this version; checked at each start |
-//! | [`worker`] | which roles run, message to domain, claims to domain |
+//! | [`worker`] | runs the roles, and routes messages and claims to the domains |
 //! | [`telemetry`] | metrics with their help text, tracing, the operations listener |
 //! | [`shutdown`] | the signals that end a process |
 //! | [`cli`] | one file per subcommand; parses options, opens connections, runs the work |
 //!
 //! A domain has its routes in `api` (check and append), and its SQL in `rows` or files that end in
-//! `_rows`. The other files are the work. CONTRIBUTING.md shows where to add something.
+//! `_rows`. The other files do the work. CONTRIBUTING.md shows where to add something.
 
 pub mod app;
 pub mod audience;
@@ -69,6 +70,7 @@ pub mod deliveries;
 pub mod engine;
 pub mod erase;
 pub mod exports;
+pub mod fairness;
 pub mod gateway;
 pub mod inbound;
 pub mod kinds;

@@ -1,6 +1,7 @@
 use std::process::ExitCode;
 
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::fs::Mode;
+use rustix::process::{Resource, getrlimit, setrlimit, umask};
 
 use longshore::telemetry::lines::FlushAtEnd;
 
@@ -12,6 +13,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     // Outside of the runtime, whose end may write log lines, too.
     let _flush = FlushAtEnd;
+    // Files of exports and data are for their owner alone.
+    umask(Mode::RWXG | Mode::RWXO);
     take_all_descriptors();
     longshore::cli::main()
 }

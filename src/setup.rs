@@ -1,4 +1,5 @@
-//! Brings an installation to this version, and checks at a start that this program may run on it.
+//! Migrates an installation to this version, and checks at each start that this program may run on
+//! it.
 
 pub mod fixed;
 pub mod migrations;
@@ -22,7 +23,7 @@ pub enum SetupError {
     Storage(#[from] StorageError),
     #[error(transparent)]
     Log(#[from] LogError),
-    /// Of a newer program's schema this one does not know all that is sealed.
+    /// This program does not know every secret in the schema of a newer one.
     #[error(
         "only the newest version can rotate the secret key: run `longshore migrate` of the \
          version with schema {0}, with both keys"
@@ -44,18 +45,18 @@ impl Retry for SetupError {
 
 /// What [`run`] did, and found.
 #[derive(Debug)]
-pub struct Done {
+pub struct SetupResult {
     /// This program's, or a newer one that it may run on.
     pub schema: Schema,
     /// The stored secrets were encrypted again, because the secret key was rotated.
     pub rotated: bool,
-    /// What the operator should know of the log.
+    /// A message for the operator about the log.
     pub note: Option<String>,
 }
 
 /// Migrates the database, stores the fixed settings at the first run, and creates the topics. Safe
 /// to run repeatedly, and from many processes at the same time.
-pub async fn run(app: &App) -> Result<Done, SetupError> {
+pub async fn run(app: &App) -> Result<SetupResult, SetupError> {
     let schema = MIGRATIONS.run(&app.store).await?;
     let mut tx = app.store.write().await?;
     fixed::fix_partitions(&mut tx, app.config.log.partitions).await?;
@@ -72,7 +73,7 @@ pub async fn run(app: &App) -> Result<Done, SetupError> {
     if let Some(note) = &note {
         tracing::warn!("{note}");
     }
-    Ok(Done { schema, rotated, note })
+    Ok(SetupResult { schema, rotated, note })
 }
 
 /// Rejects a schema that this program may not run on, and a partition count or secret key that

@@ -24,13 +24,13 @@ pub async fn with_hint<T>(
         _ = interrupt.recv() => {}
     }
     // On a new line after a bar and the terminal's ^C.
-    lines::say(&format!("\nlongshore: {}", hint()));
+    lines::write_line(&format!("\nlongshore: {}", hint()));
     std::process::exit(130)
 }
 
 /// A token that SIGTERM or SIGINT cancels. A second signal ends the process immediately, with the
 /// exit status that shells use for SIGINT. After `timeout` the process ends as if all work had
-/// ended: other processes repeat work that a dead connection holds up.
+/// ended: a dead connection can delay the end, and other processes repeat the work.
 pub fn signals(timeout: Duration) -> std::io::Result<CancellationToken> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

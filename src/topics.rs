@@ -1,4 +1,4 @@
-//! What goes through the log.
+//! The topics of the log.
 //!
 #![doc = include_str!("topics.md")]
 

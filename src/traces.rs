@@ -24,7 +24,7 @@ const TRACEPARENT: &str = "traceparent";
 const LINKS: usize = 32;
 
 /// The id itself, without the trace that follows it.
-pub fn bare(request_id: &str) -> &str {
+pub fn without_trace(request_id: &str) -> &str {
     request_id.split_once(';').map_or(request_id, |(id, _)| id)
 }
 
@@ -44,9 +44,9 @@ pub fn begin(span: &Span, headers: &HeaderMap, request_id: &str) -> String {
 }
 
 /// Adds the request id to the current span, and continues the request's trace in it.
-pub fn follow(request_id: &str) {
+pub fn continue_trace(request_id: &str) {
     let span = Span::current();
-    span.record("request_id", bare(request_id));
+    span.record("request_id", without_trace(request_id));
     if let Some(parent) = parent(request_id) {
         let _ = span.set_parent(parent);
     }
@@ -72,8 +72,14 @@ pub fn inject(headers: &mut HeaderMap) {
     }
 }
 
+/// The id of the current span's trace, if it is sampled.
+pub fn current_trace() -> Option<String> {
+    let span = export::is_on().then(|| span_context(&Span::current().context()))?;
+    span.is_sampled().then(|| span.trace_id().to_string())
+}
+
 /// Adds a response's status to the current span.
-pub fn note_status(status: u16) {
+pub fn record_status(status: u16) {
     if export::is_on() {
         let span = Span::current();
         span.set_attribute("http.response.status_code", i64::from(status));
@@ -85,7 +91,7 @@ pub fn note_status(status: u16) {
 
 fn parent(request_id: &str) -> Option<Context> {
     let (_, traceparent) = request_id.split_once(';').filter(|_| export::is_on())?;
-    let context = TraceContextPropagator::new().extract(&Carried(traceparent));
+    let context = TraceContextPropagator::new().extract(&TraceparentExtractor(traceparent));
     span_context(&context).is_valid().then_some(context)
 }
 
@@ -103,9 +109,9 @@ fn traceparent(context: &Context) -> Option<String> {
 }
 
 /// A `traceparent` outside of headers.
-struct Carried<'a>(&'a str);
+struct TraceparentExtractor<'a>(&'a str);
 
-impl Extractor for Carried<'_> {
+impl Extractor for TraceparentExtractor<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         (key == TRACEPARENT).then_some(self.0)
     }
@@ -122,9 +128,9 @@ mod tests {
     #[test]
     fn separates_the_id_from_the_trace() {
         let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-        assert_eq!(bare(&format!("a-1;{trace}")), "a-1");
-        assert_eq!(bare("a-1"), "a-1");
-        assert_eq!(bare(""), "");
+        assert_eq!(without_trace(&format!("a-1;{trace}")), "a-1");
+        assert_eq!(without_trace("a-1"), "a-1");
+        assert_eq!(without_trace(""), "");
     }
 
     #[test]

@@ -138,8 +138,8 @@ struct Bench {
 impl Bench {
     /// Messages that are in the log and not applied.
     async fn behind(&self) -> i64 {
-        let extent = self.log.extent(topics::CATALOGS).await.expect("Kafka answers");
-        let end: i64 = extent.ranges.iter().map(|range| range.end).sum();
+        let topic_offsets = self.log.topic_offsets(topics::CATALOGS).await.expect("Kafka answers");
+        let end: i64 = topic_offsets.ranges.iter().map(|range| range.end).sum();
         let sql = "SELECT coalesce(sum(next), 0)::bigint FROM log_offsets WHERE topic = 'catalogs'";
         let done: i64 = sqlx::query_scalar(sql).fetch_one(&self.pool).await.expect("offsets");
         end - done
@@ -162,7 +162,7 @@ impl Bench {
 async fn main() {
     let arguments = Arguments::parse();
     let settings = load::settings(arguments.partitions, &arguments.common.set);
-    let fleet = Fleet::start_by(Backend::Fleet(1), &[], |all| all.extend(settings)).await;
+    let fleet = Fleet::start_with(Backend::Fleet(1), &[], |all| all.extend(settings)).await;
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let mut items = String::new();
     for id in 0..arguments.catalog {
@@ -191,7 +191,7 @@ async fn main() {
         println!("run {run} of {}", arguments.runs);
         bench.fleet.reset_peak("gateway");
         bench.fleet.reset_peak(WORKER);
-        let (before, edited) = (bench.fleet.efforts(), bench.edited().await);
+        let (before, edited) = (bench.fleet.process_usage(), bench.edited().await);
         let taken = load::send_at(pace, measured, address, calls.clone()).await;
         let (ended, behind) = (Instant::now(), bench.behind().await);
         bench.applied().await;
@@ -199,7 +199,7 @@ async fn main() {
         let lag = if behind == 0 { Duration::ZERO } else { ended.elapsed() };
         let all = taken.calls() * arguments.items;
         assert_eq!(bench.edited().await - edited, all as i64, "every item is edited once");
-        let after = bench.fleet.efforts();
+        let after = bench.fleet.process_usage();
         let seconds = taken.seconds + lag.as_secs_f64();
         let cores = |name: &str| (after[name].cpu - before[name].cpu).as_secs_f64() / seconds;
         figures.add(

@@ -10,8 +10,8 @@ use longshore::exports::archive::{Packer, Shape};
 use longshore::exports::fields::FieldSet;
 use longshore::exports::project::Projector;
 use longshore::users::Position;
-use longshore::users::moment::Moment;
-use longshore::users::scan::{self, Stretch, UserRow};
+use longshore::users::moment::TransactionSnapshot;
+use longshore::users::scan::{self, UserRange, UserRow};
 use uuid::Uuid;
 
 use crate::FieldChoice;
@@ -111,7 +111,7 @@ async fn read(
         .for_each_concurrent(at_once, |(after, up_to)| {
             let done = &done;
             async move {
-                let stretch = Stretch {
+                let stretch = UserRange {
                     workspace: 1,
                     slices: &plan.slices,
                     after: *after,
@@ -121,7 +121,7 @@ async fn read(
                 };
                 let mut users = Vec::new();
                 let mut tx = installation.store.snapshot().await.expect("the store answers");
-                let moment = Moment::endless();
+                let moment = TransactionSnapshot::endless();
                 let read = scan::read(&mut tx, &stretch, &moment, |user| {
                     users.push(Stored {
                         service_id: user.service_id,

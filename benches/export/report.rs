@@ -86,7 +86,7 @@ impl Report {
         }
         println!(
             "\nof bound: speed as a part of that of all stages alone on all cores; of pipe: speed\n\
-             beside that of the igzip pipe over the same records. MB are of lines uncompressed."
+             as a share of that of the igzip pipe over the same records. MB are of lines uncompressed."
         );
     }
 

@@ -17,11 +17,11 @@ use uuid::Uuid;
 
 use crate::WARM_UP;
 use crate::figures::Figures;
-use crate::load::{Calls, Kind, send_for};
+use crate::load::{Kind, Requests, send_for};
 use crate::support::WorkspaceFile;
 use crate::support::fleet::Fleet;
 
-/// Calls under a key, of which each run needs new ones: more than a run makes.
+/// Requests under a key, of which each run needs new ones: more than a run makes.
 const KEYED: usize = 60_000;
 
 /// A limit that is counted as the API's are, and beyond what can be called here: the database
@@ -58,15 +58,15 @@ impl<'a> Checks<'a> {
             .layer(Extension(caller));
         let open = Server::start(&app, open).await;
         let guarded = Server::start(&app, tracking::api::routes()).await;
-        let mut calls = Calls::new(2, customers, guarded.address, key);
+        let mut calls = Requests::new(2, customers, guarded.address, key);
         let calls = calls.make(50_000, Kind::Purchase, 1);
         Self { key: key.to_owned(), customers, open, guarded, calls, runs: 0 }
     }
 
     pub async fn run(&mut self, time: Duration, figures: &mut Figures) {
         self.runs += 1;
-        let calls = Calls::new(10 + self.runs, self.customers, self.guarded.address, &self.key);
-        let keyed = calls.under_keys().make(KEYED, Kind::Purchase, 1);
+        let calls = Requests::new(10 + self.runs, self.customers, self.guarded.address, &self.key);
+        let keyed = calls.with_idempotency_keys().make(KEYED, Kind::Purchase, 1);
         let mut bound = None;
         for (name, server, calls) in [
             ("no key, no limit", &self.open, &self.calls),

@@ -24,7 +24,7 @@ use clap::Parser;
 
 use crate::checks::Checks;
 use crate::figures::Figures;
-use crate::load::{Calls, Kind, send_for};
+use crate::load::{Kind, Requests, send_for};
 use crate::support::WorkspaceFile;
 use crate::support::fleet::{Backend, Fleet};
 
@@ -53,13 +53,13 @@ struct Arguments {
 async fn main() {
     let arguments = Arguments::parse();
     let settings = load::settings(arguments.partitions, &arguments.common.set);
-    let fleet = Fleet::start_by(Backend::Fleet(0), &[], |all| all.extend(settings)).await;
+    let fleet = Fleet::start_with(Backend::Fleet(0), &[], |all| all.extend(settings)).await;
     let workspaces = [WorkspaceFile::new("bench").unlimited(), checks::workspace()];
     let [api, limited] = fleet.apply(&workspaces).await.try_into().ok().expect("one for each");
     let address: SocketAddr =
         fleet.base().trim_start_matches("http://").parse().expect("an address");
     let customers: Vec<String> = (0..50_000).map(|n| format!("customer-{n:08}")).collect();
-    let mut calls = Calls::new(1, &customers, address, api.key());
+    let mut calls = Requests::new(1, &customers, address, api.key());
     let cases = CASES
         .map(|(name, objects, count)| (name, objects, calls.make(count, Kind::Purchase, objects)));
     let mut checks = Checks::start(&fleet, limited.key(), &customers).await;

@@ -69,8 +69,8 @@ impl Bound {
     /// The batches that a worker makes of the messages since the last time, if it finds all of
     /// them there.
     pub async fn batches(&mut self) -> Batches {
-        let extent = self.log.extent(topics::TRACKING).await.expect("Kafka answers");
-        let end: i64 = extent.ranges.iter().map(|range| range.end).sum();
+        let topic_offsets = self.log.topic_offsets(topics::TRACKING).await.expect("Kafka answers");
+        let end: i64 = topic_offsets.ranges.iter().map(|range| range.end).sum();
         let mut partitions: BTreeMap<i32, Partition> = BTreeMap::new();
         while self.read < end {
             let (read, ack) = self.messages.next().await.expect("Kafka answers");

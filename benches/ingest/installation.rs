@@ -9,7 +9,7 @@ use log::Log;
 use longshore::topics;
 use sqlx::PgPool;
 
-use crate::load::{Calls, Kind, send};
+use crate::load::{Kind, Requests, send};
 use crate::settle::settle;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::{Api, WorkspaceFile};
@@ -45,7 +45,7 @@ pub struct Speed {
 impl Installation {
     /// A new one, with a workspace of so many users.
     pub async fn with_users(users: usize, settings: BTreeMap<String, String>) -> Self {
-        let fleet = Fleet::start_by(Backend::Fleet(1), &[], |all| all.extend(settings)).await;
+        let fleet = Fleet::start_with(Backend::Fleet(1), &[], |all| all.extend(settings)).await;
         let api = fleet.apply(&[WorkspaceFile::new("bench").unlimited()]).await.remove(0);
         fleet
             .shell(&format!("\"$LONGSHORE\" generate --users {users} | \"$LONGSHORE\" import -"))
@@ -63,10 +63,10 @@ impl Installation {
         self.fleet.base().trim_start_matches("http://").parse().expect("an address")
     }
 
-    /// Calls of `objects` in all.
+    /// Requests of `objects` in all.
     fn calls(&mut self, kind: Kind, objects: usize) -> Arc<Vec<Vec<u8>>> {
         self.seed += 1;
-        let mut calls = Calls::new(self.seed, &self.customers, self.address(), self.api.key());
+        let mut calls = Requests::new(self.seed, &self.customers, self.address(), self.api.key());
         calls.make(objects / PER_CALL, kind, PER_CALL)
     }
 
@@ -117,8 +117,8 @@ impl Installation {
 
     /// Messages that are in the log, of all partitions.
     pub async fn end(&self) -> i64 {
-        let extent = self.log.extent(topics::TRACKING).await.expect("Kafka answers");
-        extent.ranges.iter().map(|range| range.end).sum()
+        let topic_offsets = self.log.topic_offsets(topics::TRACKING).await.expect("Kafka answers");
+        topic_offsets.ranges.iter().map(|range| range.end).sum()
     }
 
     /// Messages that are applied.

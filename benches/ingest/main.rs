@@ -92,7 +92,7 @@ async fn main() {
     }
     figures.print();
     println!(
-        "\nof bound: speed beside that of the same rows of the same batches read under lock and\n\
+        "\nof bound: speed as a share of that of the same rows of the same batches read under lock and\n\
          upserted, and nothing else."
     );
     if let Some(file) = arguments.common.json {

@@ -39,7 +39,7 @@ pub struct Common {
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("NAME=VALUE is meant")?;
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
@@ -67,24 +67,24 @@ pub enum Kind {
 }
 
 /// Makes calls about customers, each chosen at random.
-pub struct Calls<'a> {
+pub struct Requests<'a> {
     rng: ChaCha8Rng,
     customers: &'a [String],
     address: SocketAddr,
     key: String,
-    under_keys: bool,
+    with_idempotency_keys: bool,
 }
 
-impl<'a> Calls<'a> {
+impl<'a> Requests<'a> {
     /// Another seed makes other calls.
     pub fn new(seed: u64, customers: &'a [String], address: SocketAddr, key: &str) -> Self {
         let rng = ChaCha8Rng::seed_from_u64(seed);
-        Self { rng, customers, address, key: key.to_owned(), under_keys: false }
+        Self { rng, customers, address, key: key.to_owned(), with_idempotency_keys: false }
     }
 
     /// Gives each call an `Idempotency-Key` of its own.
-    pub fn under_keys(mut self) -> Self {
-        self.under_keys = true;
+    pub fn with_idempotency_keys(mut self) -> Self {
+        self.with_idempotency_keys = true;
         self
     }
 
@@ -104,7 +104,7 @@ impl<'a> Calls<'a> {
             }
         }
         body.push_str("]}");
-        let repeatable = match self.under_keys {
+        let repeatable = match self.with_idempotency_keys {
             true => format!("Idempotency-Key: \"{:032x}\"\r\n", self.rng.random::<u128>()),
             false => String::new(),
         };
@@ -157,12 +157,12 @@ impl<'a> Calls<'a> {
 }
 
 /// How long each call took, ascending, and all of them together.
-pub struct Taken {
+pub struct LoadResult {
     latencies: Vec<Duration>,
     pub seconds: f64,
 }
 
-impl Taken {
+impl LoadResult {
     pub fn calls(&self) -> usize {
         self.latencies.len()
     }
@@ -175,13 +175,13 @@ impl Taken {
 }
 
 /// Makes each call once; all must be gets 201 or 202.
-pub async fn send(address: SocketAddr, calls: Arc<Vec<Vec<u8>>>) -> Taken {
+pub async fn send(address: SocketAddr, calls: Arc<Vec<Vec<u8>>>) -> LoadResult {
     let count = calls.len();
     run(address, calls, count, Duration::MAX, None).await
 }
 
 /// Makes the calls over and over for so long.
-pub async fn send_for(time: Duration, address: SocketAddr, calls: Arc<Vec<Vec<u8>>>) -> Taken {
+pub async fn send_for(time: Duration, address: SocketAddr, calls: Arc<Vec<Vec<u8>>>) -> LoadResult {
     run(address, calls, usize::MAX, time, None).await
 }
 
@@ -192,7 +192,7 @@ pub async fn send_at(
     count: usize,
     address: SocketAddr,
     calls: Arc<Vec<Vec<u8>>>,
-) -> Taken {
+) -> LoadResult {
     run(address, calls, count, Duration::MAX, Some(pace)).await
 }
 
@@ -202,7 +202,7 @@ async fn run(
     most: usize,
     time: Duration,
     pace: Option<Duration>,
-) -> Taken {
+) -> LoadResult {
     let thread = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let (began, next) = (Instant::now(), AtomicUsize::new(0));
@@ -227,7 +227,7 @@ async fn run(
         let seconds = began.elapsed().as_secs_f64();
         let mut latencies = all.concat();
         latencies.sort_unstable();
-        Taken { latencies, seconds }
+        LoadResult { latencies, seconds }
     };
     tokio::task::spawn_blocking(thread).await.expect("the load is made")
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use futures::future::join_all;
-use longshore::messages::content::{Content, Place};
+use longshore::messages::content::{Content, MessageSource};
 use longshore::messages::personalization::Scope;
 use longshore::workspaces::settings::Settings;
 use serde_json::{Map, Value};
@@ -45,7 +45,7 @@ async fn render(profiles: Arc<Vec<String>>, messages: &Value) -> Vec<String> {
     let Value::Object(messages) = messages else { panic!("{messages}") };
     let allow_private = vec!["127.0.0.0/8".parse().expect("a network")];
     let settings = Settings { allow_private, ..Settings::default() };
-    let (content, _, problems) = Content::read(messages, Place::Send, &settings);
+    let (content, _, problems) = Content::read(messages, MessageSource::Send, &settings);
     assert!(problems.is_empty(), "{problems:?}");
     let (content, cores) = (Arc::new(content), cores());
     let share = profiles.len().div_ceil(cores);

@@ -108,7 +108,7 @@ struct Bench {
 impl Bench {
     async fn new(arguments: &Arguments, transactional: &Transactional) -> Self {
         let settings = load::settings(arguments.partitions, &arguments.common.set);
-        let fleet = Fleet::start_by(Backend::Fleet(1), &[], |all| all.extend(settings)).await;
+        let fleet = Fleet::start_with(Backend::Fleet(1), &[], |all| all.extend(settings)).await;
         let workspace = WorkspaceFile::new("bench").permitted(&[
             "messages.send",
             "transactional.send",
@@ -226,9 +226,9 @@ async fn main() {
     }
     figures.print();
     println!(
-        "\nof bound: speed beside that of the same messages rendered alone, then sent alone to the\n\
+        "\nof bound: speed as a share of that of the same messages rendered alone, then sent alone to the\n\
          same receiver, on all cores. Emails count from when their call was due to when the SMTP\n\
-         server has them; under load sends to everybody and exports of everybody go on all the\n\
+         server has them; under load, sends to and exports of all users continue all the\n\
          time."
     );
     if let Some(file) = arguments.common.json {

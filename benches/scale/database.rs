@@ -11,17 +11,17 @@ use tokio::task::JoinHandle;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Looks until it is ended.
-pub struct Watch {
+pub struct DatabaseMonitor {
     pool: PgPool,
     began: Instant,
     transactions: i64,
     statements: Option<i64>,
     end: Arc<AtomicBool>,
-    looks: JoinHandle<Vec<Look>>,
+    looks: JoinHandle<Vec<Sample>>,
 }
 
 /// Backends at a moment.
-struct Look {
+struct Sample {
     all: i64,
     busy: i64,
     /// Of these, those that wait for a lock.
@@ -29,7 +29,7 @@ struct Look {
 }
 
 /// On average, or a second.
-pub struct Watched {
+pub struct DatabaseUsage {
     pub transactions: f64,
     /// Where `pg_stat_statements` is loaded.
     pub statements: Option<f64>,
@@ -38,7 +38,7 @@ pub struct Watched {
     pub locked: f64,
 }
 
-impl Watch {
+impl DatabaseMonitor {
     pub async fn begin(pool: &PgPool) -> Self {
         let end = Arc::new(AtomicBool::new(false));
         let (watched, ended) = (pool.clone(), end.clone());
@@ -50,7 +50,7 @@ impl Watch {
             looks: tokio::spawn(async move {
                 let mut looks = Vec::new();
                 while !ended.load(Ordering::Relaxed) {
-                    looks.push(look(&watched).await);
+                    looks.push(sample(&watched).await);
                     tokio::time::sleep(LOOK).await;
                 }
                 looks
@@ -59,36 +59,36 @@ impl Watch {
         }
     }
 
-    pub async fn end(self) -> Watched {
+    pub async fn end(self) -> DatabaseUsage {
         self.end.store(true, Ordering::Relaxed);
         let looks = self.looks.await.expect("the looks end");
         let seconds = self.began.elapsed().as_secs_f64();
-        let mean = |of: fn(&Look) -> i64| {
+        let mean = |of: fn(&Sample) -> i64| {
             looks.iter().map(of).sum::<i64>() as f64 / looks.len().max(1) as f64
         };
         let statements = match self.statements {
             Some(before) => statements(&self.pool).await.map(|now| (now - before) as f64 / seconds),
             None => None,
         };
-        Watched {
+        DatabaseUsage {
             transactions: (transactions(&self.pool).await - self.transactions) as f64 / seconds,
             statements,
-            connections: mean(|look| look.all),
-            busy: mean(|look| look.busy),
-            locked: mean(|look| look.locked),
+            connections: mean(|sample| sample.all),
+            busy: mean(|sample| sample.busy),
+            locked: mean(|sample| sample.locked),
         }
     }
 }
 
-async fn look(pool: &PgPool) -> Look {
+async fn sample(pool: &PgPool) -> Sample {
     let sql = "SELECT count(*) AS all,
                       count(*) FILTER (WHERE state = 'active') AS busy,
                       count(*) FILTER (WHERE state = 'active' AND wait_event_type = 'Lock') AS locked
                FROM pg_stat_activity
                WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    let look = sqlx::query_as(sql).fetch_one(pool).await;
-    let (all, busy, locked) = look.expect("PostgreSQL answers");
-    Look { all, busy, locked }
+    let sample = sqlx::query_as(sql).fetch_one(pool).await;
+    let (all, busy, locked) = sample.expect("PostgreSQL answers");
+    Sample { all, busy, locked }
 }
 
 async fn transactions(pool: &PgPool) -> i64 {

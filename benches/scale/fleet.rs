@@ -8,12 +8,12 @@ use longshore::config::Config;
 use longshore::exports::{Job, State};
 use sqlx::PgPool;
 
-use crate::database::{Watch, claims_megabytes, count_statements, print_statements};
+use crate::database::{DatabaseMonitor, claims_megabytes, count_statements, print_statements};
 use crate::figures::Figures;
-use crate::jobs::{Asker, PER_PART};
+use crate::jobs::{ExportRequester, PER_PART};
 use crate::machine::Servers;
 use crate::settle::settle;
-use crate::simulated::{Seen, Worker};
+use crate::simulated::{Timings, Worker};
 use crate::support::WorkspaceFile;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::storage::TestStorage;
@@ -77,7 +77,7 @@ struct Simulation {
     pool: PgPool,
     servers: Servers,
     app: App,
-    asker: Asker,
+    asker: ExportRequester,
     part: Duration,
     place: TestStorage,
 }
@@ -127,13 +127,13 @@ impl Simulation {
         count_statements(&pool).await;
         let servers = Servers::find(&pool).await;
         let app = App::open(config.clone()).await.expect("the app opens");
-        let asker = Asker::new(&app, &pool).await;
+        let asker = ExportRequester::new(&app, &pool).await;
         Self { fleet, config, pool, servers, app, asker, part, place }
     }
 
     async fn run(&self, case: Case) -> Vec<(&'static str, f64)> {
         settle(&self.pool).await;
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(Timings::default());
         let mut workers = Vec::new();
         for _ in 0..case.workers {
             workers.push(Worker::start(&self.config, self.part, case.all_roles, &seen).await);
@@ -152,7 +152,7 @@ impl Simulation {
         let writing = Instant::now();
         self.asker.run(&large, case.parts).await;
         let written = writing.elapsed();
-        let (watch, before) = (Watch::begin(&self.pool).await, self.servers.now());
+        let (watch, before) = (DatabaseMonitor::begin(&self.pool).await, self.servers.now());
         let began = Instant::now();
         let smalls = async {
             match case.small {

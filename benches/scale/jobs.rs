@@ -15,14 +15,14 @@ use uuid::Uuid;
 pub const PER_PART: i64 = 5_000;
 
 /// Who asks, and where it goes.
-pub struct Asker {
+pub struct ExportRequester {
     app: App,
     workspace: i32,
     segment_id: Uuid,
     storage: Uuid,
 }
 
-impl Asker {
+impl ExportRequester {
     /// For the one workspace, which has storage of its own.
     pub async fn new(app: &App, pool: &PgPool) -> Self {
         let sql = "SELECT workspaces.id, segment_id, s3_storage
@@ -94,7 +94,7 @@ impl Asker {
             .await
             .expect("rows");
         tx.commit().await.expect("PostgreSQL answers");
-        claims::note_many(&self.app.store, parts).await;
+        claims::analyze_if_many(&self.app.store, parts).await;
     }
 
     pub async fn progress(&self, job: &Job) -> Progress {

@@ -12,7 +12,7 @@ pub struct Servers {
 
 /// Processor time used up to a moment.
 #[derive(Clone, Copy)]
-pub struct Moment {
+pub struct CpuTimes {
     at: Instant,
     postgres: Duration,
     s3: Duration,
@@ -21,7 +21,7 @@ pub struct Moment {
 }
 
 /// Processors that were used on average between two moments.
-pub struct Used {
+pub struct CpuUsage {
     pub seconds: f64,
     pub postgres: f64,
     pub s3: f64,
@@ -45,11 +45,11 @@ impl Servers {
         }
     }
 
-    pub fn now(&self) -> Moment {
+    pub fn now(&self) -> CpuTimes {
         let of = |pid| stat(pid).map_or(Duration::ZERO, |stat| stat.own + stat.of_ended);
         let backends = processes().into_iter().filter_map(stat);
         let backends = backends.filter(|stat| stat.parent == self.postmaster);
-        Moment {
+        CpuTimes {
             at: Instant::now(),
             postgres: of(self.postmaster) + backends.map(|stat| stat.own).sum::<Duration>(),
             s3: of(self.s3),
@@ -58,13 +58,13 @@ impl Servers {
         }
     }
 
-    pub fn since(&self, before: Moment) -> Used {
+    pub fn since(&self, before: CpuTimes) -> CpuUsage {
         let now = self.now();
         let seconds = now.at.duration_since(before.at).as_secs_f64();
         let used = |now: Duration, before: Duration| {
             now.saturating_sub(before).as_secs_f64() / seconds.max(1e-9)
         };
-        Used {
+        CpuUsage {
             seconds,
             postgres: used(now.postgres, before.postgres),
             s3: used(now.s3, before.s3),

@@ -6,7 +6,7 @@ use longshore::app::App;
 use longshore::exports::plan;
 
 use crate::figures::Figures;
-use crate::jobs::Asker;
+use crate::jobs::ExportRequester;
 use crate::workers::Workers;
 
 /// Users in a file, so that there are more and more parts.
@@ -22,7 +22,7 @@ pub async fn measure(workers: &mut Workers, runs: usize) -> Figures {
             let mut config = workers.fleet.config();
             config.exports.users_per_file = per_file;
             let app = App::open(config).await.expect("the app opens");
-            let asker = Asker::new(&app, &workers.pool).await;
+            let asker = ExportRequester::new(&app, &workers.pool).await;
             let job = asker.queue().await;
             let claim = asker.take_plan(&job).await;
             let began = Instant::now();

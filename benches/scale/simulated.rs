@@ -30,7 +30,7 @@ const RESULT: PartResult = PartResult {
 
 /// How long what the workers did took.
 #[derive(Default)]
-pub struct Seen {
+pub struct Timings {
     /// From a place that is free to the work that fills it.
     pub claims: Mutex<Vec<Duration>>,
     /// The transaction that counts a part.
@@ -39,7 +39,7 @@ pub struct Seen {
     since: Mutex<Option<Instant>>,
 }
 
-impl Seen {
+impl Timings {
     pub fn restart(&self) {
         *self.since.lock().expect("no panic") = Some(Instant::now());
         self.claims.lock().expect("no panic").clear();
@@ -60,7 +60,7 @@ pub struct Worker {
 impl Worker {
     /// Starts one, with the loops of the role `exports`; with `all` those of every role that
     /// look for claims.
-    pub async fn start(config: &Config, part: Duration, all: bool, seen: &Arc<Seen>) -> Self {
+    pub async fn start(config: &Config, part: Duration, all: bool, seen: &Arc<Timings>) -> Self {
         let app = App::open(config.clone()).await.expect("the worker opens");
         let worker = config.worker.clone();
         let options = |in_flight| Options {
@@ -121,7 +121,7 @@ struct Parts {
     part: Duration,
     /// Since when places are free that were taken before.
     free: Mutex<Vec<Instant>>,
-    seen: Arc<Seen>,
+    seen: Arc<Timings>,
 }
 
 impl Handler for Parts {
@@ -189,7 +189,7 @@ impl Handler for Cleanup {
     }
 
     async fn give_up(&self, claim: &Claim, _: Option<&ClaimError>) -> Result<(), ClaimError> {
-        claims::hand_back(&self.0.store, claim, shares::LONGEST_PAUSE).await
+        claims::release(&self.0.store, claim, shares::MAX_BACKOFF).await
     }
 }
 

@@ -5,35 +5,36 @@ use std::time::Duration;
 
 use kit::retry::Retry as _;
 use store::StoreError;
-use store::cache::{Cache, Rules};
+use store::cache::{Cache, CacheSettings};
 
-const RULES: Rules = Rules {
+const RULES: CacheSettings = CacheSettings {
     name: "declaration",
-    fresh: Duration::from_secs(4),
+    refresh_after: Duration::from_secs(4),
     // A change takes effect after this time at most.
-    confirmed: Duration::from_secs(5),
+    wait_after: Duration::from_secs(5),
     read_timeout: Duration::from_secs(2),
-    kept: Duration::MAX,
+    max_age: Duration::MAX,
     give_up: Duration::from_secs(2),
     most: 1_000,
     reads: 16,
     // A newer program's declaration must not be ignored.
-    survives: |error| error.can_retry() && !error.needs_newer(),
+    keep_on_error: |error| error.can_retry() && !error.needs_newer_version(),
 };
 
 /// One kind of declaration, by workspace.
-pub struct Declared<T>(Arc<Cache<i32, T>>);
+pub struct WorkspaceCache<T>(Arc<Cache<i32, T>>);
 
-impl<T: Send + Sync + 'static> Default for Declared<T> {
+impl<T: Send + Sync + 'static> Default for WorkspaceCache<T> {
     fn default() -> Self {
         Self(Cache::new(RULES))
     }
 }
 
-impl<T: Send + Sync + 'static> Declared<T> {
-    /// Has the next look read what `workspace` declares: it was changed here.
-    pub fn forget(&self, workspace: i32) {
-        self.0.forget(&workspace);
+impl<T: Send + Sync + 'static> WorkspaceCache<T> {
+    /// Makes the next lookup read the declaration of `workspace` from the store, because it was
+    /// changed here.
+    pub fn evict(&self, workspace: i32) {
+        self.0.evict(&workspace);
     }
 
     /// The declaration of `workspace`, which `read` reads from the store if it is missing or too

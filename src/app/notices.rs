@@ -1,4 +1,4 @@
-//! Conditions of this process that an operator should know, as long as they last: one per line at
+//! Current conditions of this process that an operator should know about: one per line at
 //! `/readyz`.
 
 use std::collections::BTreeMap;

@@ -46,7 +46,7 @@ impl StoreQueue {
         let place = timeout(TIMEOUT, self.places.acquire()).await;
         let Ok(Ok(_place)) = place else {
             metrics::counter!("longshore_http_refused_total", "reason" => "store").increment(1);
-            return Err(StoreError::Silent);
+            return Err(StoreError::Timeout);
         };
         work.await
     }
@@ -73,7 +73,7 @@ mod tests {
         while queue.places.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        assert!(matches!(queue.pass(async { Ok(()) }).await, Err(StoreError::Silent)));
+        assert!(matches!(queue.pass(async { Ok(()) }).await, Err(StoreError::Timeout)));
         waiting[0].abort();
         assert!(queue.pass(async { Ok(()) }).await.is_ok());
     }

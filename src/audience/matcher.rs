@@ -14,8 +14,8 @@ use crate::users::activity::Activity;
 use crate::users::recipient::Subscription;
 use kit::clock::parse_time;
 
-/// Bytes of a text that patterns are matched with; a longer text never matches. The time of a match
-/// grows with the text and the pattern.
+/// Maximum bytes of a text that a pattern can match; a longer text never matches. The time of a
+/// match grows with the text and the pattern.
 const MAX_MATCHED: usize = 16 << 10;
 
 const DAY_MS: i128 = Duration::from_secs(24 * 60 * 60).as_millis() as i128;
@@ -34,10 +34,10 @@ enum Node {
     Or(Vec<Node>),
     CustomAttribute {
         name: String,
-        question: Question,
+        condition: Condition,
     },
-    Push(Asked<Subscription>),
-    Email(Asked<Subscription>),
+    Push(Negatable<Subscription>),
+    Email(Negatable<Subscription>),
     LastUsedApp {
         ordering: Ordering,
         than: i64,
@@ -46,18 +46,18 @@ enum Node {
         /// Any product if absent.
         product_id: Option<String>,
         name: String,
-        question: Question,
+        condition: Condition,
     },
 }
 
 /// A comparison, or its complement.
 #[derive(Debug)]
-struct Asked<T> {
+struct Negatable<T> {
     of: T,
     is_negated: bool,
 }
 
-type Question = Asked<Check>;
+type Condition = Negatable<Check>;
 
 /// The condition on a value.
 #[derive(Debug)]
@@ -66,11 +66,11 @@ enum Check {
     Equals(Value),
     Matches(Regex),
     Includes(Value),
-    /// A number with this order relative to the given one.
+    /// A number that has this order relative to the given one.
     Number(fn(Ordering) -> bool, Number),
-    /// A time with this order relative to the given one.
+    /// A time that has this order relative to the given one.
     Time(Ordering, i64),
-    /// A time with this distance from now, before or after it.
+    /// A time at this distance from now, before or after it.
     Days {
         is_past: bool,
         ordering: Ordering,
@@ -88,8 +88,8 @@ struct User<'a> {
 }
 
 impl Audience {
-    /// Prepares the audience for matching. Takes the time to compile its regular expressions: at
-    /// most milliseconds for those that [`read`](Self::read) accepts.
+    /// Prepares the audience for matching. Compiles its regular expressions, which takes at most
+    /// milliseconds for those that [`read`](Self::read) accepts.
     pub fn matcher(&self) -> Matcher {
         Matcher { root: Node::of(self), needs_activity: self.needs_activity() }
     }
@@ -124,7 +124,7 @@ impl Node {
             Audience::And(nodes) => Self::And(all(nodes)),
             Audience::Or(nodes) => Self::Or(all(nodes)),
             Audience::CustomAttribute { name, test } => {
-                Self::CustomAttribute { name: name.clone(), question: Question::of(test) }
+                Self::CustomAttribute { name: name.clone(), condition: Condition::of(test) }
             }
             Audience::PushSubscriptionStatus(test) => Self::Push(status(test)),
             Audience::EmailSubscriptionStatus(test) => Self::Email(status(test)),
@@ -143,7 +143,7 @@ impl Node {
             Audience::PurchaseProperty { product_id, name, test } => Self::PurchaseProperty {
                 product_id: product_id.clone(),
                 name: name.clone(),
-                question: Question::of(test),
+                condition: Condition::of(test),
             },
         }
     }
@@ -154,19 +154,19 @@ impl Node {
         match self {
             Self::And(nodes) => nodes.iter().all(|node| node.holds(user)),
             Self::Or(nodes) => nodes.iter().any(|node| node.holds(user)),
-            Self::CustomAttribute { name, question } => {
+            Self::CustomAttribute { name, condition } => {
                 let attributes = recipient.profile.get("custom_attributes");
-                question.is_answered([attributes.and_then(|all| all.get(name))], user.now)
+                condition.is_met([attributes.and_then(|all| all.get(name))], user.now)
             }
             Self::Push(asked) => asked.is(recipient.push_subscription()),
             Self::Email(asked) => asked.is(recipient.email_subscription()),
             Self::LastUsedApp { ordering, than } => {
                 recipient.last_used_app().is_some_and(|last| last.cmp(than) == *ordering)
             }
-            Self::PurchaseProperty { product_id, name, question } => {
+            Self::PurchaseProperty { product_id, name, condition } => {
                 let properties = purchases(user, product_id.as_deref());
                 let values = properties.iter().map(|properties| properties.get(name));
-                question.is_answered(values, user.now)
+                condition.is_met(values, user.now)
             }
         }
     }
@@ -184,32 +184,28 @@ fn purchases(user: &User<'_>, product_id: Option<&str>) -> Vec<Map<String, Value
     }
 }
 
-fn status(test: &Test) -> Asked<Subscription> {
+fn status(test: &Test) -> Negatable<Subscription> {
     let of = match &test.operand {
         Operand::Text(text) if text == "opted_in" => Subscription::OptedIn,
         Operand::Text(text) if text == "unsubscribed" => Subscription::Unsubscribed,
         _ => Subscription::Subscribed,
     };
-    Asked { of, is_negated: test.comparison.is_negative() }
+    Negatable { of, is_negated: test.comparison.is_negative() }
 }
 
-impl<T: PartialEq> Asked<T> {
+impl<T: PartialEq> Negatable<T> {
     fn is(&self, value: T) -> bool {
         (self.of == value) != self.is_negated
     }
 }
 
-impl Question {
+impl Condition {
     fn of(test: &Test) -> Self {
         Self { of: Check::of(test), is_negated: test.comparison.is_negative() }
     }
 
     /// Whether one of the values matches; for a negative comparison, whether none does.
-    fn is_answered<'v>(
-        &self,
-        values: impl IntoIterator<Item = Option<&'v Value>>,
-        now: i64,
-    ) -> bool {
+    fn is_met<'v>(&self, values: impl IntoIterator<Item = Option<&'v Value>>, now: i64) -> bool {
         let is_there = |value: &&Value| !value.is_null();
         let mut values = values.into_iter().flatten().filter(is_there);
         values.any(|value| self.of.passes(value, now)) != self.is_negated
@@ -308,8 +304,8 @@ fn is_equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Whether a purchase has all the wanted properties with equal values: the condition
-/// `trigger.purchase.properties` of a campaign. Types are never coerced, and null equals nothing,
+/// Whether a purchase has all the given properties with equal values: the condition
+/// `trigger.purchase.properties` of a campaign. Types are never coerced. Null equals nothing,
 /// because no property is null.
 pub fn has_properties(wanted: &Map<String, Value>, properties: &Map<String, Value>) -> bool {
     let is_there = |(name, value): (&String, &Value)| {

@@ -220,7 +220,7 @@ fn any_profile() -> impl Strategy<Value = Value> {
     )
 }
 
-/// The members of a question about a value.
+/// The fields of a condition on a value.
 fn any_question() -> impl Strategy<Value = Value> {
     let of = |comparisons: &'static [&'static str], value: BoxedStrategy<Value>| {
         (prop::sample::select(comparisons), value)
@@ -312,7 +312,7 @@ proptest! {
             let mut other = inside.clone();
             other["comparison"] = json!(negative);
             let other = json!({ name: other });
-            // `does_not_equal` is of booleans alone, `not_equal` of the others.
+            // `does_not_equal` is only for booleans, `not_equal` only for other values.
             if Audience::read_segment(&other).is_ok() {
                 let is = holds(&leaf, profile.clone(), &purchases);
                 prop_assert_eq!(holds(&other, profile.clone(), &purchases), !is, "{}", other);

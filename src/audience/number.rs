@@ -1,4 +1,5 @@
-//! JSON numbers, compared by value: whole numbers exactly, also with fractions.
+//! Compares JSON numbers by value. Comparisons with whole numbers are exact, also if the other
+//! number has a fraction.
 
 use std::cmp::Ordering;
 
@@ -23,7 +24,7 @@ fn float(number: &Number) -> f64 {
     number.as_f64().unwrap_or(0.0)
 }
 
-/// `whole` is one of 64 bits.
+/// `whole` has at most 64 bits.
 fn compare_with_float(whole: i128, float: f64) -> Ordering {
     // Beyond 128 bits this saturates, still on the correct side.
     let floor = float.floor();

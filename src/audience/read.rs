@@ -20,7 +20,7 @@ pub(super) const MAX_NAME: usize = 255;
 const NODES: &str =
     "AND, OR, custom_attribute, push_subscription_status, email_subscription_status, last_used_app";
 
-/// The name of the leaf that only segments have.
+/// The name of the condition that is allowed only in segments.
 const OF_SEGMENTS: &str = "purchase_property";
 
 type Read<T> = Result<T, AudienceError>;
@@ -37,24 +37,24 @@ impl<'de> Deserialize<'de> for Audience {
 impl Audience {
     /// Parses a tree. Ignores unknown fields of a leaf, and treats null as absent.
     pub fn read(value: &Value) -> Result<Self, AudienceError> {
-        Reader { is_segment: false, conditions: 0, patterns: 0 }.node(value, &Place::Root, 1)
+        Reader { is_segment: false, conditions: 0, patterns: 0 }.node(value, &JsonPath::Root, 1)
     }
 
     /// Parses the tree of a segment in the workspace file, which may also have conditions on the
     /// latest purchase of each product.
     pub fn read_segment(value: &Value) -> Result<Self, AudienceError> {
-        Reader { is_segment: true, conditions: 0, patterns: 0 }.node(value, &Place::Root, 1)
+        Reader { is_segment: true, conditions: 0, patterns: 0 }.node(value, &JsonPath::Root, 1)
     }
 }
 
 /// The position of a value, written out only for an error.
-enum Place<'a> {
+enum JsonPath<'a> {
     Root,
-    Member(&'a Place<'a>, &'a str),
-    Element(&'a Place<'a>, usize),
+    Member(&'a JsonPath<'a>, &'a str),
+    Element(&'a JsonPath<'a>, usize),
 }
 
-impl Place<'_> {
+impl JsonPath<'_> {
     fn path(&self) -> String {
         match self {
             Self::Root => String::new(),
@@ -76,7 +76,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn node(&mut self, value: &Value, at: &Place<'_>, depth: usize) -> Read<Audience> {
+    fn node(&mut self, value: &Value, at: &JsonPath<'_>, depth: usize) -> Read<Audience> {
         if depth > MAX_DEPTH {
             return at.wrong(format!("an audience can nest at most {MAX_DEPTH} levels"));
         }
@@ -90,7 +90,7 @@ impl Reader {
                 self.nodes_there_are()
             ));
         };
-        let inside = Place::Member(at, name);
+        let inside = JsonPath::Member(at, name);
         match name.as_str() {
             "AND" => self.nodes(value, &inside, depth).map(Audience::And),
             "OR" => self.nodes(value, &inside, depth).map(Audience::Or),
@@ -98,20 +98,20 @@ impl Reader {
         }
     }
 
-    fn nodes(&mut self, value: &Value, at: &Place<'_>, depth: usize) -> Read<Vec<Audience>> {
+    fn nodes(&mut self, value: &Value, at: &JsonPath<'_>, depth: usize) -> Read<Vec<Audience>> {
         let Some(nodes) = value.as_array().filter(|nodes| !nodes.is_empty()) else {
             return at.wrong("expected a non-empty array of conditions");
         };
         let nodes = nodes.iter().enumerate();
-        nodes.map(|(i, node)| self.node(node, &Place::Element(at, i), depth + 1)).collect()
+        nodes.map(|(i, node)| self.node(node, &JsonPath::Element(at, i), depth + 1)).collect()
     }
 
     fn leaf(
         &mut self,
         name: &str,
         value: &Value,
-        at: &Place<'_>,
-        node: &Place<'_>,
+        at: &JsonPath<'_>,
+        node: &JsonPath<'_>,
     ) -> Read<Audience> {
         let (comparisons, make): (Comparisons, fn(Test) -> Audience) = match name {
             "custom_attribute" => {
@@ -142,7 +142,7 @@ impl Reader {
     fn attribute_test<'a>(
         &mut self,
         value: &'a Value,
-        at: &Place<'_>,
+        at: &JsonPath<'_>,
     ) -> Read<(&'a Map<String, Value>, Test)> {
         let members = self.members(value, at)?;
         self.count_pattern(members, at)?;
@@ -154,19 +154,18 @@ impl Reader {
         format!("{NODES}{more}")
     }
 
-    fn count_pattern(&mut self, members: &Map<String, Value>, at: &Place<'_>) -> Read<()> {
+    fn count_pattern(&mut self, members: &Map<String, Value>, at: &JsonPath<'_>) -> Read<()> {
         let comparison = members.get("comparison").and_then(Value::as_str);
         self.patterns += usize::from(comparison.is_some_and(|name| name.ends_with("_regex")));
         match self.patterns > MAX_PATTERNS {
-            true => at.wrong(format!(
-                "an audience can have at most {MAX_PATTERNS} regular \
-                                      expressions"
-            )),
+            true => {
+                at.wrong(format!("an audience can have at most {MAX_PATTERNS} regular expressions"))
+            }
             false => Ok(()),
         }
     }
 
-    fn members<'a>(&mut self, value: &'a Value, at: &Place<'_>) -> Read<&'a Map<String, Value>> {
+    fn members<'a>(&mut self, value: &'a Value, at: &JsonPath<'_>) -> Read<&'a Map<String, Value>> {
         self.conditions += 1;
         if self.conditions > MAX_CONDITIONS {
             return at.wrong(format!("an audience can have at most {MAX_CONDITIONS} conditions"));
@@ -176,34 +175,34 @@ impl Reader {
 }
 
 /// A field with the name of an attribute, a property or a product.
-fn name_in(members: &Map<String, Value>, member: &str, at: &Place<'_>) -> Read<String> {
+fn name_in(members: &Map<String, Value>, member: &str, at: &JsonPath<'_>) -> Read<String> {
     let name = members.get(member).and_then(Value::as_str);
     let name = name.filter(|name| (1..=MAX_NAME).contains(&name.chars().count()));
     name.map(str::to_owned).map_or_else(
         || {
             let meant = format!("expected a string of 1 to {MAX_NAME} characters");
-            Place::Member(at, member).wrong(meant)
+            JsonPath::Member(at, member).wrong(meant)
         },
         Ok,
     )
 }
 
-fn read_test(members: &Map<String, Value>, all: Comparisons, at: &Place<'_>) -> Read<Test> {
+fn read_test(members: &Map<String, Value>, all: Comparisons, at: &JsonPath<'_>) -> Read<Test> {
     let name = members.get("comparison").and_then(Value::as_str);
     let found = all.iter().find(|(comparison, _)| Some(comparison.name()) == name);
     let Some((comparison, kinds)) = found else {
         let names: Vec<&str> = all.iter().map(|(comparison, _)| comparison.name()).collect();
-        return Place::Member(at, "comparison")
+        return JsonPath::Member(at, "comparison")
             .wrong(format!("expected one of {}", names.join(", ")));
     };
     let value = members.get("value").filter(|value| !value.is_null());
-    let at = Place::Member(at, "value");
+    let at = JsonPath::Member(at, "value");
     match kinds.iter().find_map(|kind| kind.read(value)) {
         Some(Ok(operand)) => Ok(Test { comparison: *comparison, operand }),
         Some(Err(text)) => at.wrong(text),
         None => {
             let meant: Vec<String> = kinds.iter().copied().map(Kind::in_words).collect();
-            at.wrong(format!("{} goes with {}", comparison.name(), meant.join(" or ")))
+            at.wrong(format!("{} takes {}", comparison.name(), meant.join(" or ")))
         }
     }
 }

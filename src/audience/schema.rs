@@ -52,7 +52,7 @@ impl JsonSchema for Audience {
     }
 }
 
-/// Each comparison with what it compares with.
+/// Each comparison with the schema of its operand.
 fn tests(comparisons: Comparisons) -> Vec<Value> {
     let test = |(comparison, kinds): &(super::test::Comparison, &[Kind])| {
         let value = match kinds {

@@ -12,21 +12,21 @@ pub struct Test {
     pub operand: Operand,
 }
 
-/// What a value is compared with.
+/// The operand of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
-    /// The comparison has none.
+    /// The comparison takes no operand.
     None,
     Text(String),
     Number(Number),
     Boolean(bool),
-    /// A point in time, in milliseconds since the epoch, and how it was written.
+    /// A point in time, in milliseconds since the epoch, and its original text.
     Time(i64, String),
     Days(u32),
 }
 
 impl Comparison {
-    /// Whether it is the complement of another one, and so is true without a value.
+    /// Whether it is the complement of another comparison, and so is true without a value.
     pub const fn is_negative(self) -> bool {
         matches!(
             self,
@@ -41,7 +41,7 @@ impl Comparison {
 }
 
 kit::named! {
-    /// How a value is compared, by its name in JSON.
+    /// A comparison, by its name in JSON.
     pub enum Comparison {
         Equals = "equals",
         NotEqual = "not_equal",
@@ -111,12 +111,12 @@ pub(super) const OF_SUBSCRIPTIONS: Comparisons =
 pub(super) const OF_LAST_USES: Comparisons =
     &[(Comparison::After, &[Kind::Time]), (Comparison::Before, &[Kind::Time])];
 
-/// What an element of an array may be compared with.
+/// The kinds of operands for an element of an array.
 const SCALARS: &[Kind] = &[Kind::Text, Kind::Number, Kind::Boolean];
 
 pub(super) const STATUSES: [&str; 3] = ["opted_in", "subscribed", "unsubscribed"];
 
-/// Limits of a pattern: characters, bytes once compiled, and further bytes while matching.
+/// Limits of a pattern: characters, compiled bytes, and additional bytes while matching.
 pub(super) const MAX_PATTERN: usize = 255;
 const MAX_COMPILED: usize = 256 << 10;
 const MAX_MATCHING: usize = 1 << 20;
@@ -173,7 +173,7 @@ fn check_pattern(pattern: &str) -> Result<(), String> {
     }
     compile(pattern).map(|_| ()).map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "the regular expression is too large".into(),
-        // Its text has the pattern on several lines, and the reason in the last one.
+        // The error's text shows the pattern on several lines; the last line is the reason.
         error => {
             let text = error.to_string();
             let reason = text.lines().last().unwrap_or_default().trim();

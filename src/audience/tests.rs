@@ -94,14 +94,14 @@ fn errors_name_the_path() {
             leaf("after", json!("soon")),
             "custom_attribute.value: expected a date and time in ISO 8601",
         ),
-        (leaf("after", json!(5)), "custom_attribute.value: after goes with a date and time"),
+        (leaf("after", json!(5)), "custom_attribute.value: after takes a date and time"),
         (
             leaf("equals", json!([1])),
-            "custom_attribute.value: equals goes with a string or a number or true",
+            "custom_attribute.value: equals takes a string or a number or true",
         ),
         (
             leaf("less_than_x_days_ago", json!(-1)),
-            "custom_attribute.value: less_than_x_days_ago goes with",
+            "custom_attribute.value: less_than_x_days_ago takes",
         ),
         (
             leaf("matches_regex", json!("a(")),
@@ -117,7 +117,7 @@ fn errors_name_the_path() {
         ),
         (
             json!({ "push_subscription_status": { "comparison": "is", "value": "maybe" } }),
-            "push_subscription_status.value: is goes with one of opted_in, subscribed, unsubscribed",
+            "push_subscription_status.value: is takes one of opted_in, subscribed, unsubscribed",
         ),
     ] {
         let text = refusal(&tree);
@@ -143,7 +143,7 @@ fn a_segment_may_ask_for_purchases_and_an_audience_may_not() {
         (json!({ "property_name": "" }), "property_name: expected a string of 1 to 255"),
         (json!({ "product_id": 5 }), "product_id: expected a string of 1 to 255"),
         (json!({ "comparison": "is" }), "comparison: expected one of equals, "),
-        (json!({ "value": [] }), "value: equals goes with"),
+        (json!({ "value": [] }), "value: equals takes"),
     ] {
         let refused = refusal(leaf(members));
         assert!(refused.starts_with(&format!("OR[0].purchase_property.{expected}")), "{refused}");

@@ -20,10 +20,10 @@ use kit::clock::{parse_time, serialize_time};
 const PERMISSION: &str = "campaigns.list";
 const CANVASES: &str = "canvas.list";
 
-/// Of the examples.
+/// The id in the examples.
 const EXAMPLE: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
 
-/// Campaigns on a page.
+/// Number of campaigns per page.
 const PAGE: i64 = 100;
 
 /// The last page that is queried: no page before it can be empty.
@@ -39,7 +39,7 @@ pub fn routes() -> Routes {
             .by(Access::Key(PERMISSION))
             .about("Ordered by the time when each was first declared. Canvases are not listed."),
     )
-    .such_as(json!({ "message": "success", "campaigns": [{
+    .with_example(json!({ "message": "success", "campaigns": [{
         "id": EXAMPLE, "last_edited": "2026-11-21T08:00:00.000Z", "name": "Welcome",
         "is_api_campaign": true, "tags": ["onboarding"],
     }] }));
@@ -48,7 +48,7 @@ pub fn routes() -> Routes {
             .by(Access::Key(CANVASES))
             .about("Ordered by the time when each was first declared."),
     )
-    .such_as(json!({ "message": "success", "canvases": [{
+    .with_example(json!({ "message": "success", "canvases": [{
         "id": EXAMPLE, "last_edited": "2026-11-21T08:00:00.000Z", "name": "Welcome",
         "tags": ["onboarding"],
     }] }));
@@ -62,7 +62,10 @@ fn describe<Page: JsonSchema>(operation: Operation) -> Operation {
     operation
         .in_query(
             "page",
-            &format!("The page, of {PAGE} entries each; a page past the end is empty."),
+            &format!(
+                "Page number, from 0. A page has {PAGE} entries; pages after the last one are \
+                 empty."
+            ),
             json!({ "type": "integer", "minimum": 0, "default": 0 }),
         )
         .in_query(
@@ -77,11 +80,11 @@ fn describe<Page: JsonSchema>(operation: Operation) -> Operation {
         )
         .in_query(
             "last_edit.time[gt]",
-            "Only those edited after this time. Write a `+` as `%2B`.",
+            "Return only entries edited after this time. Encode a `+` as `%2B`.",
             schema_of::<Time>(),
         )
         .refuses_some(["page=-1"].map(read), "A parameter is invalid or repeated")
-        .answers::<Page>(StatusCode::OK, "A page.")
+        .returns::<Page>(StatusCode::OK, "A page of the list.")
 }
 
 async fn list(
@@ -111,7 +114,7 @@ async fn page(
     canvases: bool,
 ) -> Result<Vec<Listed>, ApiError> {
     let filter = read(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let filter = Filter { canvases, ..filter };
     Ok(rows::page(&mut tx, caller.workspace.id, &filter, PAGE).await?)
 }
@@ -128,7 +131,7 @@ struct CanvasPage {
 #[schemars(rename = "Canvas")]
 struct CanvasEntry {
     id: Uuid,
-    /// When what the file declares of it last changed.
+    /// When its declaration in the file last changed.
     #[serde(serialize_with = "serialize_time")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     last_edited: i64,
@@ -174,7 +177,7 @@ impl From<Listed> for Entry {
 /// Parses the parameters; the error names the invalid one. Ignores unknown parameters.
 pub fn read(query: &str) -> Result<Filter, String> {
     let page = parameter(query, "page", "a whole number from 0", |text| {
-        // A number that is too large is past the end, too.
+        // A number that is too large is also a page after the last one.
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| text.parse().unwrap_or(LAST_PAGE).min(LAST_PAGE))
     })?;

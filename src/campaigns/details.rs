@@ -23,7 +23,7 @@ const DETAILS: &str = "campaigns.details";
 const SEGMENTS: &str = "segments.list";
 const SEGMENT: &str = "segments.details";
 
-/// Segments on a page.
+/// Number of segments per page.
 const PAGE: usize = 100;
 
 const SEGMENTS_TAG: Tag = Tag { name: "Segments", about: "What the workspace file declares." };
@@ -50,9 +50,9 @@ fn id(query: Option<&str>, name: &str) -> Result<Option<Uuid>, String> {
 fn describe() -> Operation {
     Operation::new(Method::GET, "getCampaign", super::api::TAG, "Get a campaign")
         .by(Access::Key(DETAILS))
-        .in_query("campaign_id", "The campaign; required.", json!({ "type": "string" }))
-        .answers::<Details>(StatusCode::OK, "The campaign.")
-        .such_as(json!({
+        .in_query("campaign_id", "The id of the campaign; required.", json!({ "type": "string" }))
+        .returns::<Details>(StatusCode::OK, "The campaign.")
+        .with_example(json!({
             "message": "success", "created_at": "2026-11-20T08:00:00.000Z",
             "updated_at": "2026-11-21T08:00:00.000Z", "archived": false, "draft": false,
             "enabled": true, "name": "Welcome", "description": "",
@@ -68,7 +68,7 @@ fn no_campaign() -> ApiError {
     ApiError::NotFound("No campaign has this campaign_id".into())
 }
 
-/// A campaign as it is declared.
+/// A campaign as the workspace file declares it.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CampaignDetails")]
 struct Details {
@@ -84,7 +84,7 @@ struct Details {
     archived: bool,
     /// Always false.
     draft: bool,
-    /// Neither archived nor paused.
+    /// Whether the campaign is neither archived nor paused.
     enabled: bool,
     name: String,
     /// Always empty.
@@ -116,7 +116,7 @@ async fn details(
 ) -> Result<axum::Json<Details>, ApiError> {
     let id = id(query.as_deref(), "campaign_id").map_err(ApiError::Invalid)?;
     let (id, workspace) = (id.ok_or_else(no_campaign)?, caller.workspace.id);
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let campaign = rows::by_id(&mut tx, workspace, id).await?;
     let campaign = campaign.filter(|found| found.kind != Kind::Canvas).ok_or_else(no_campaign)?;
     let times = rows::times(&mut tx, workspace, id).await?;
@@ -167,8 +167,8 @@ fn describe_list() -> Operation {
         .in_query(
             "page",
             &format!(
-                "Number of the page of {PAGE} segments, from 0. The list is empty after the \
-                      last page."
+                "Page number, from 0. A page has {PAGE} segments; pages after the last one are \
+                 empty."
             ),
             json!({ "type": "integer", "minimum": 0, "default": 0 }),
         )
@@ -177,8 +177,8 @@ fn describe_list() -> Operation {
             "`asc` sorts by name; `desc` is the reverse order.",
             json!({ "enum": ["asc", "desc"], "default": "asc" }),
         )
-        .answers::<SegmentPage>(StatusCode::OK, "A page.")
-        .such_as(json!({ "message": "success", "segments": [{
+        .returns::<SegmentPage>(StatusCode::OK, "A page of the list.")
+        .with_example(json!({ "message": "success", "segments": [{
             "id": EXAMPLE, "name": "Gold", "analytics_tracking_enabled": false, "tags": [],
         }] }))
         .refuses_some([page("page=-1")], "A parameter is invalid or repeated")
@@ -219,7 +219,7 @@ async fn segments(
 ) -> Result<axum::Json<SegmentPage>, ApiError> {
     let (page, is_reverse) =
         page(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let mut all = channel_rows::segments(&mut tx, caller.workspace.id).await?;
     if is_reverse {
         all.reverse();
@@ -238,9 +238,9 @@ async fn segments(
 fn describe_one() -> Operation {
     Operation::new(Method::GET, "getSegment", SEGMENTS_TAG, "Get a segment")
         .by(Access::Key(SEGMENT))
-        .in_query("segment_id", "The segment; required.", json!({ "type": "string" }))
-        .answers::<SegmentDetails>(StatusCode::OK, "The segment.")
-        .such_as(json!({
+        .in_query("segment_id", "The id of the segment; required.", json!({ "type": "string" }))
+        .returns::<SegmentDetails>(StatusCode::OK, "The segment.")
+        .with_example(json!({
             "message": "success", "name": "Gold", "description": "",
             "text_description": "{\"custom_attribute\":{}}", "tags": [], "teams": [],
         }))
@@ -248,7 +248,7 @@ fn describe_one() -> Operation {
         .refuses(&no_segment(), "The segment does not exist")
 }
 
-/// A segment as it is declared.
+/// A segment as the workspace file declares it.
 #[derive(Serialize, JsonSchema)]
 struct SegmentDetails {
     message: SuccessText,
@@ -274,7 +274,7 @@ async fn segment(
 ) -> Result<axum::Json<SegmentDetails>, ApiError> {
     let id = id(query.as_deref(), "segment_id").map_err(ApiError::Invalid)?;
     let id = id.ok_or_else(no_segment)?;
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let all = channel_rows::segments(&mut tx, caller.workspace.id).await?;
     let found = all.into_iter().find(|segment| segment.id == id).ok_or_else(no_segment)?;
     Ok(axum::Json(SegmentDetails {

@@ -18,13 +18,13 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::app::declared::Declared;
+use crate::app::declared::WorkspaceCache;
 use crate::workspaces::Channel;
 use crate::workspaces::settings::Settings;
 use kit::clock::millis;
 use store::{StoreError, text_enum};
 
-pub use rows::{by_id, has_canvas, heeding_purchases, stored};
+pub use rows::{by_id, has_canvas, stored, triggered_by_purchases};
 pub use trigger::{Trigger, TriggerError};
 
 /// The campaigns that requests may use, by id.
@@ -40,15 +40,15 @@ pub struct ApiCampaign {
 }
 
 /// The campaigns that requests may use, from the cache.
-pub async fn of_calls(app: &App, workspace: i32) -> Result<Arc<ApiCampaigns>, StoreError> {
+pub async fn api_campaigns(app: &App, workspace: i32) -> Result<Arc<ApiCampaigns>, StoreError> {
     let store = app.store.clone();
     let read = async move {
         let mut tx = store.snapshot().await?;
-        let campaigns = rows::of_calls(&mut tx, workspace).await?;
+        let campaigns = rows::api_campaigns(&mut tx, workspace).await?;
         tx.commit().await?;
         Ok(campaigns)
     };
-    app.kept::<Declared<ApiCampaigns>>().of(workspace, read).await
+    app.singleton::<WorkspaceCache<ApiCampaigns>>().of(workspace, read).await
 }
 
 /// A campaign, or a Canvas, as the workspace file declares it.
@@ -83,8 +83,8 @@ impl Campaign {
         declared.chain(named).filter_map(Value::as_str)
     }
 
-    /// The email of a transactional campaign as a messages object. Uses the workspace's sender if
-    /// it has none. It belongs to no app.
+    /// The email of a transactional campaign, as a messages object without an app. Uses the
+    /// workspace's sender if it has none.
     pub fn email(&self, settings: &Settings) -> Option<Map<String, Value>> {
         let mut email = self.content.get("email")?.as_object()?.clone();
         let is_absent =
@@ -149,7 +149,7 @@ impl Kind {
             .ok_or_else(|| format!("{name:?}: expected api, transactional or triggered"))
     }
 
-    /// The name for people.
+    /// The name for people to read.
     pub(crate) fn in_words(self) -> &'static str {
         if self == Self::Canvas { "canvas" } else { "campaign" }
     }

@@ -21,7 +21,10 @@ pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreE
 
 /// The campaigns and Canvases that depend on purchases: those with a trigger and those with a
 /// conversion window. May include a few others.
-pub async fn heeding_purchases(tx: &mut Tx, workspace: i32) -> Result<Vec<Campaign>, StoreError> {
+pub async fn triggered_by_purchases(
+    tx: &mut Tx,
+    workspace: i32,
+) -> Result<Vec<Campaign>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
          WHERE workspace_id = $1
@@ -40,7 +43,7 @@ pub async fn by_id(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Campa
 }
 
 /// The campaigns that requests may use.
-pub(crate) async fn of_calls(tx: &mut Tx, workspace: i32) -> Result<ApiCampaigns, StoreError> {
+pub(crate) async fn api_campaigns(tx: &mut Tx, workspace: i32) -> Result<ApiCampaigns, StoreError> {
     let campaigns: Vec<Campaign> = on!(tx, c => sqlx::query_as(
         "SELECT id, kind, name, tags, archived, paused, content FROM campaigns
          WHERE workspace_id = $1 AND kind = 'api'",
@@ -54,7 +57,7 @@ pub(crate) async fn of_calls(tx: &mut Tx, workspace: i32) -> Result<ApiCampaigns
     Ok(campaigns.into_iter().map(campaign).collect())
 }
 
-/// The number of the newest one.
+/// The number of the newest campaign.
 pub(crate) async fn last_number(tx: &mut Tx, workspace: i32) -> Result<i64, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "SELECT coalesce(max(number), 0) FROM campaigns WHERE workspace_id = $1",
@@ -62,7 +65,7 @@ pub(crate) async fn last_number(tx: &mut Tx, workspace: i32) -> Result<i64, Stor
     .bind(workspace).fetch_one(c).await?))
 }
 
-/// Writes a campaign: a new one with this number, an existing one with its own number.
+/// Writes a campaign. A new one gets this number; an existing one keeps its own.
 pub(crate) async fn put(
     tx: &mut Tx,
     workspace: i32,
@@ -115,8 +118,8 @@ macro_rules! canvas {
     };
 }
 
-/// Whether the workspace has a Canvas with that id; it cannot be deleted before the end of the
-/// transaction.
+/// Whether the workspace has a Canvas with that id. The Canvas cannot be deleted before the end of
+/// the transaction.
 pub async fn has_canvas(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<bool, StoreError> {
     let sql = if tx.is_postgres() { canvas!("FOR KEY SHARE") } else { canvas!("") };
     let found: Option<Uuid> = on!(tx, c => sqlx::query_scalar(sql)
@@ -144,7 +147,7 @@ pub struct Filter {
     pub edited_after: i64,
     pub newest_first: bool,
     pub offset: i64,
-    /// Canvases, and no campaigns.
+    /// Whether to list Canvases instead of campaigns.
     pub canvases: bool,
 }
 

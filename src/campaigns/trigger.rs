@@ -14,7 +14,7 @@ const MAX_AGE_MS: i64 = 3 * 24 * 60 * 60 * 1_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trigger {
     pub product_id: String,
-    /// Strings, numbers and booleans by name.
+    /// Properties by name: strings, numbers and booleans.
     pub properties: Map<String, Value>,
     /// Maximum age of the purchase when it is received, in milliseconds.
     pub max_age_ms: i64,
@@ -35,8 +35,9 @@ impl Trigger {
         let purchase = trigger.get("purchase").and_then(Value::as_object);
         let is_known = |name: &str| matches!(name, "purchase" | "max_age");
         let purchase = purchase.filter(|_| trigger.keys().all(|name| is_known(name)));
-        let purchase =
-            purchase.ok_or_else(|| wrong("", "expected purchase, and optionally max_age"))?;
+        let purchase = purchase.ok_or_else(|| {
+            wrong("", "expected an object with purchase and, optionally, max_age")
+        })?;
         let max_age_ms = match trigger.get("max_age") {
             None | Some(Value::Null) => MAX_AGE_MS,
             Some(age) => {
@@ -46,7 +47,7 @@ impl Trigger {
         };
         let is_known = |name: &str| matches!(name, "product_id" | "properties");
         if !purchase.keys().all(|name| is_known(name)) {
-            return Err(wrong("purchase", "expected only product_id and properties"));
+            return Err(wrong("purchase", "expected only the fields product_id and properties"));
         }
         let product_id =
             purchase.get("product_id").and_then(Value::as_str).filter(|id| is_name(id));

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::check::{self, CatalogFault, Faults, MOST_CHARACTERS, MOST_ITEMS, MOST_LEVELS};
+use super::check::{self, CatalogFault, Faults, MAX_CHARACTERS, MAX_ITEMS, MAX_LEVELS};
 use super::message::{Action, Edit, Item};
 use super::{Catalog, ID, MAX_NAME, is_plain_name, known, manage};
 use crate::app::App;
@@ -62,8 +62,8 @@ pub fn routes() -> Routes {
 const ITEMS: &str = "/catalogs/{catalog_name}/items";
 const ITEM: &str = "/catalogs/{catalog_name}/items/{item_id}";
 
-/// Two calls that edit items: of many, and of the one that the path names. Each has an id and a
-/// permission.
+/// Two operations that edit items: one for several items, one for the item in the path. Each has an
+/// id and a permission.
 struct EditCalls {
     method: Method,
     action: Action,
@@ -171,7 +171,7 @@ impl EditCalls {
             ),
         };
         operation
-            .answers_success(StatusCode::ACCEPTED, "The edit is durable.")
+            .returns_success(StatusCode::ACCEPTED, "The edit is durable.")
             .refuses_as::<Errors<'_, CatalogFault<'_>>>(StatusCode::BAD_REQUEST, in_own_body)
             .refuses(
                 &ApiError::NotFoundMany(INVALID.into(), no_catalog.errors()),
@@ -184,7 +184,8 @@ impl EditCalls {
 /// The parameters of a path, in its order.
 pub(super) type Names = Result<Path<Vec<(String, String)>>, PathRejection>;
 
-/// The catalog's and the item's name from the path. A path that is not UTF-8 matches nothing.
+/// The name of the catalog and the id of the item from the path. A path that is not UTF-8 matches
+/// nothing.
 pub(super) fn names(path: Names) -> (String, Option<String>) {
     let mut names = path.map(|Path(names)| names).unwrap_or_default().into_iter();
     let name = names.next().map(|(_, name)| name).unwrap_or_default();
@@ -243,7 +244,7 @@ struct OneItem<'a> {
     items: Option<&'a RawValue>,
 }
 
-/// Fields of an item: see CatalogItem.
+/// Fields of an item, as in CatalogItem.
 #[derive(JsonSchema)]
 struct CatalogFields(#[schemars(schema_with = "item_fields")] ());
 
@@ -262,14 +263,14 @@ fn item_fields(generator: &mut SchemaGenerator) -> Schema {
 struct Body<'a> {
     /// No duplicate ids.
     #[serde(borrow)]
-    #[schemars(with = "List<CatalogItem, 1, MOST_ITEMS>")]
+    #[schemars(with = "List<CatalogItem, 1, MAX_ITEMS>")]
     items: Option<&'a RawValue>,
 }
 
-/// The id of an item, and the fields to change: declared fields, each once. A `string` accepts
-/// strings, numbers and booleans; a `number` accepts numbers and numeric strings; a `boolean`
-/// accepts booleans, `"true"` and `"false"`; a `time` accepts strings that are a Time; `object` and
-/// `array` accept only themselves.
+/// The id of an item, and its fields. Every field must be declared, and can occur only once. A
+/// `string` accepts strings, numbers and booleans; a `number` accepts numbers and numeric strings;
+/// a `boolean` accepts booleans, `"true"` and `"false"`; a `time` accepts strings that are a Time;
+/// `object` and `array` accept only themselves.
 #[derive(JsonSchema)]
 struct CatalogItem(#[schemars(schema_with = "item")] ());
 
@@ -290,8 +291,8 @@ fn item(generator: &mut SchemaGenerator) -> Schema {
 struct CatalogValue(#[schemars(schema_with = "value")] ());
 
 fn value(generator: &mut SchemaGenerator) -> Schema {
-    const { assert!(MOST_CHARACTERS == 5_000 && MOST_LEVELS == 50) };
-    any_of(json!({ "maxLength": MOST_CHARACTERS }), generator)
+    const { assert!(MAX_CHARACTERS == 5_000 && MAX_LEVELS == 50) };
+    any_of(json!({ "maxLength": MAX_CHARACTERS }), generator)
 }
 
 /// An element of a value.
@@ -335,18 +336,18 @@ pub struct Answer {
 pub struct Work {
     pub workspace: i32,
     pub action: Action,
-    /// The id of the one item, where the path names it.
+    /// The id of the item, if the path names one.
     pub item: Option<String>,
     /// None if the workspace has no catalog with that name.
     pub catalog: Option<Arc<Catalog>>,
     pub name: String,
-    /// Of the log.
+    /// Number of partitions of the log.
     pub partitions: u32,
     pub request_id: String,
 }
 
-impl idempotency::Work for Work {
-    type Answer = Answer;
+impl idempotency::AppendRequest for Work {
+    type Response = Answer;
     const STATUS: StatusCode = StatusCode::ACCEPTED;
 
     /// The result depends only on the body, the time and the catalog.
@@ -370,7 +371,7 @@ impl idempotency::Work for Work {
         }
     }
 
-    fn taken(&self, answer: &Answer) {
+    fn on_appended(&self, answer: &Answer) {
         metrics::counter!("longshore_catalog_items_total").increment(answer.items as u64);
     }
 }
@@ -393,7 +394,8 @@ impl Work {
         }
     }
 
-    /// The one item that the path names, as a body of many has it; none where that names none.
+    /// The item that the path names, in the format of a body with several items; none if the path
+    /// names no item.
     fn one_item(&self, body: &JsonText) -> Result<Option<Box<RawValue>>, ApiError> {
         let Some(id) = &self.item else { return Ok(None) };
         let mut item = format!("[{{\"{ID}\":{}", json!(id));
@@ -401,7 +403,7 @@ impl Work {
             let Body { items } = body.parse().map_err(|error| self.cannot_read(error))?;
             let fields = items.and_then(|items| {
                 let [fields] = json::parse::<[&RawValue; 1]>(items.get()).ok()?;
-                json::members(fields.get(), json::MOST_MEMBERS).ok()
+                json::fields(fields.get(), json::MAX_JSON_FIELDS).ok()
             });
             let why = || {
                 self.refuse(Faults::no_items(

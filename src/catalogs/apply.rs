@@ -22,7 +22,7 @@ use kit::clock::Clock;
 use kit::compute::Cores;
 use kit::retry::Retry;
 use log::{Message, PayloadError};
-use store::{Room, StoreError, Tx};
+use store::{ByteBudget, StoreError, Tx};
 
 /// Why messages could not be applied.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ pub enum ApplyError {
     Item { catalog: i32, id: String, why: String },
     /// The next attempt reads the new state.
     #[error("another worker edited the item at the same time")]
-    Meanwhile,
+    ConcurrentEdit,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -41,33 +41,33 @@ pub enum ApplyError {
 impl Retry for ApplyError {
     fn can_retry(&self) -> bool {
         match self {
-            Self::Meanwhile => true,
+            Self::ConcurrentEdit => true,
             Self::Store(error) => error.can_retry(),
             Self::Message(error) => error.can_retry(),
             Self::Item { .. } => false,
         }
     }
 
-    fn is_too_much(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_too_much())
+    fn is_too_large(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_too_large())
     }
 
-    fn needs_newer(&self) -> bool {
+    fn needs_newer_version(&self) -> bool {
         match self {
-            Self::Store(error) => error.needs_newer(),
-            Self::Message(error) => error.needs_newer(),
-            Self::Meanwhile | Self::Item { .. } => false,
+            Self::Store(error) => error.needs_newer_version(),
+            Self::Message(error) => error.needs_newer_version(),
+            Self::ConcurrentEdit | Self::Item { .. } => false,
         }
     }
 }
 
 /// Limits of one transaction, unless it has a single item: items, and bytes of their documents,
 /// each of which is in memory about three times while it changes.
-const MOST_ITEMS: usize = 16_000;
-const MOST_BYTES: usize = 8 << 20;
+const MAX_ITEMS: usize = 16_000;
+const MAX_BYTES: usize = 8 << 20;
 
 /// Ids of unknown items in a record.
-const MOST_UNKNOWN: usize = 10;
+const MAX_UNKNOWN: usize = 10;
 
 /// Applies messages of [`topics::CATALOGS`](crate::topics::CATALOGS).
 pub struct ApplyEdits {
@@ -104,24 +104,25 @@ impl Handler for ApplyEdits {
             .cores
             .compute_here(|| messages.iter().map(decode).collect::<Result<_, ApplyError>>())?;
         match count(&edits) {
-            0..=MOST_ITEMS => Ok(Prepared(edits)),
-            _ => Err(StoreError::TooMuch.into()),
+            0..=MAX_ITEMS => Ok(Prepared(edits)),
+            _ => Err(StoreError::TooLarge.into()),
         }
     }
 
     async fn apply(&self, tx: &mut Tx, prepared: &Self::Prepared<'_>) -> Result<Tally, ApplyError> {
         let Prepared(edits) = prepared;
         let catalogs = Catalogs::share(tx, edits).await?;
-        let mut room = if count(edits) == 1 { Room::endless() } else { Room::new(MOST_BYTES) };
+        let mut room =
+            if count(edits) == 1 { ByteBudget::unlimited() } else { ByteBudget::new(MAX_BYTES) };
         let stored = rows::find_items(tx, &wanted(edits, &catalogs), &mut room).await?;
         let now = self.clock.now_ms();
         let outcome = self.cores.compute_here(|| merge(edits, &catalogs, &stored, now))?;
         if rows::update_items(tx, &outcome.changed).await? != outcome.changed.len() as u64 {
-            return Err(ApplyError::Meanwhile);
+            return Err(ApplyError::ConcurrentEdit);
         }
         for gone in &outcome.gone {
             if !rows::delete_item(tx, gone).await? {
-                return Err(ApplyError::Meanwhile);
+                return Err(ApplyError::ConcurrentEdit);
             }
         }
         rows::insert_edits(tx, &outcome.records).await?;
@@ -150,7 +151,7 @@ fn count(edits: &[(Edit<'_>, &str)]) -> usize {
 #[derive(Default)]
 struct Catalogs {
     by_id: BTreeMap<i32, Catalog>,
-    /// Those created since under the name of one that is gone: id and time of creation.
+    /// New catalogs that have the name of a deleted one: id and time of creation.
     by_name: BTreeMap<(i32, String), (i32, i64)>,
 }
 
@@ -186,8 +187,8 @@ impl Catalogs {
         self.by_id.get(&edit.catalog).filter(|catalog| catalog.workspace == edit.workspace)
     }
 
-    /// The catalog of an edit, if it still exists in the workspace. Otherwise one that had the name
-    /// when the edit was accepted: for some seconds a gateway knows the former one instead.
+    /// The catalog of an edit, if it still exists in the workspace. Otherwise the catalog that had
+    /// the name when the edit was accepted: a gateway can cache the former one for some seconds.
     fn of(&self, edit: &Edit<'_>) -> Option<&Catalog> {
         self.by_own_id(edit).or_else(|| {
             let name = edit.name.as_deref()?.to_owned();
@@ -211,9 +212,9 @@ fn wanted<'p>(edits: &'p [(Edit<'_>, &str)], catalogs: &Catalogs) -> Vec<(i32, &
 /// The result of edits.
 #[derive(Default)]
 struct Outcome {
-    /// In the order of their keys.
+    /// Items in the order of their keys.
     changed: Vec<StoredItem>,
-    /// As they were found.
+    /// The existing items, as read.
     gone: Vec<StoredItem>,
     records: Vec<EditRow>,
     tally: Tally,
@@ -221,15 +222,16 @@ struct Outcome {
 
 /// An item with its merged edits.
 #[derive(Default)]
-struct Open<'a> {
+struct MergedItem<'a> {
     stored: Option<&'a StoredItem>,
-    /// None while there is no such item.
+    /// None if the item does not exist.
     values: Option<Values<'a>>,
     changed: bool,
 }
 
-impl<'a> Open<'a> {
-    /// Does what an edit says; false where the item is not there, or there already.
+impl<'a> MergedItem<'a> {
+    /// Applies an edit to the item. Returns false if the item is missing, or already exists,
+    /// contrary to the action.
     fn edit(&mut self, action: Action, newer: Values<'a>) -> bool {
         self.changed |= match (action, &mut self.values) {
             (Action::Update, Some(values)) => values.merge(&newer),
@@ -256,7 +258,7 @@ fn merge(
         .map(|stored| {
             let values =
                 serde_json::from_str(&stored.doc).map_err(|why| unreadable(stored, &why))?;
-            let open = Open { stored: Some(stored), values: Some(values), changed: false };
+            let open = MergedItem { stored: Some(stored), values: Some(values), changed: false };
             Ok(((stored.catalog_id, stored.item_id.as_str()), open))
         })
         .collect::<Result<HashMap<_, _>, ApplyError>>()?;
@@ -282,7 +284,7 @@ fn merge(
             received_at: edit.received_at,
             applied: applied as i32,
             unknown: unknown.len() as i32,
-            unknown_ids: to_json(&&unknown[..unknown.len().min(MOST_UNKNOWN)]),
+            unknown_ids: to_json(&&unknown[..unknown.len().min(MAX_UNKNOWN)]),
             applied_at: now,
         });
     }
@@ -302,8 +304,8 @@ fn merge(
     Ok(outcome)
 }
 
-/// The values whose fields the catalog still has, coerced to the current types: it may have been
-/// declared again after the gateway checked them.
+/// The values whose fields the catalog still has, coerced to the current types. The catalog may
+/// have been declared again after the gateway checked the values.
 fn fitting<'a>(values: &'a Values<'_>, fields: &Fields) -> Values<'a> {
     let fits = |(name, value): &'a (Cow<'_, str>, Cow<'_, serde_json::value::RawValue>)| {
         let kind = fields.kind(name)?;

@@ -14,23 +14,23 @@ use serde_json::{Value, json};
 use super::coerce::coerce;
 use super::message::{Item, Values};
 use super::{Fields, ID, MAX_NAME, Type, has_plain_characters, is_reserved};
-use kit::json::{self, Length, MOST_MEMBERS, Members, Text};
+use kit::json::{self, JsonFields, Length, MAX_JSON_FIELDS, Text};
 use kit::words::beginning;
 
 /// Maximum number of items in a request. Further items are only counted.
-pub const MOST_ITEMS: usize = 50;
+pub const MAX_ITEMS: usize = 50;
 
 /// Maximum number of characters of a value: of a string, or of the compact JSON of any other value.
-pub const MOST_CHARACTERS: usize = 5_000;
+pub const MAX_CHARACTERS: usize = 5_000;
 
 /// Levels of arrays and objects in a value, including its own.
-pub const MOST_LEVELS: usize = 50;
+pub const MAX_LEVELS: usize = 50;
 
 /// Fields that the message of one error names.
-const MOST_NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// Characters of a value that a message shows.
-const MOST_SHOWN: usize = 50;
+const MAX_SHOWN: usize = 50;
 
 /// The errors, in the order of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -64,9 +64,9 @@ impl Code {
             Self::ItemNotFound => "Could not find item".into(),
             Self::ItemArrayInvalid => format!(
                 "items must be a non-empty array of objects; an object can have at most \
-                 {MOST_MEMBERS} fields and no duplicate field"
+                 {MAX_JSON_FIELDS} fields and no duplicate field"
             ),
-            Self::TooManyItems => format!("A request may have at most {MOST_ITEMS} items"),
+            Self::TooManyItems => format!("A request may have at most {MAX_ITEMS} items"),
             Self::ItemsMissingIds => "Every item must have an id".into(),
             Self::IdsNotStrings => "Item ids must be strings".into(),
             Self::IdsTooLarge => format!("Item ids may have at most {MAX_NAME} characters"),
@@ -77,16 +77,16 @@ impl Code {
             Self::InvalidFields => "Fields do not exist in the catalog".into(),
             Self::InvalidKeys => "Keys must not contain . or $".into(),
             Self::TooDeepNesting => {
-                format!("Values may be nested at most {MOST_LEVELS} levels deep")
+                format!("Values may be nested at most {MAX_LEVELS} levels deep")
             }
             Self::ItemsTooLarge => {
-                format!("Values may have at most {MOST_CHARACTERS} characters")
+                format!("Values may have at most {MAX_CHARACTERS} characters")
             }
             Self::UnableToCoerce => "A value cannot be read as the type of its field".into(),
         }
     }
 
-    /// The meaning of `parameter_values`: ids, or positions in the array from 0.
+    /// Values of `parameter_values`: ids, or positions in the array from 0.
     fn parameter(self) -> &'static str {
         match self {
             Self::CatalogNotFound => "catalog_name",
@@ -103,23 +103,24 @@ pub struct Faults(BTreeMap<Code, Fault>);
 #[derive(Clone, Debug, Default)]
 struct Fault {
     values: Vec<String>,
-    /// What the message adds about each field.
+    /// Details of each field, for the message.
     details: Vec<String>,
     /// Replaces the code's message.
     text: Option<String>,
 }
 
-/// One error, with all its positions.
+/// One kind of error, with all items that have it.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct CatalogFault<'a> {
     /// The code.
     id: Code,
     message: String,
-    /// Meaning of the values: the catalog's name, positions in the array from 0, or ids.
+    /// What `parameter_values` has: the catalog's name (`catalog_name`), positions in the array
+    /// from 0 (`items`), or item ids (`id`).
     #[schemars(extend("items" = { "enum": ["catalog_name", "items", ID] }))]
     parameters: [&'static str; 1],
-    /// A value that is longer than an id is cut.
-    #[schemars(length(max = MOST_ITEMS))]
+    /// A value that is longer than the longest item id is cut.
+    #[schemars(length(max = MAX_ITEMS))]
     parameter_values: &'a [String],
 }
 
@@ -161,10 +162,10 @@ impl Fault {
         if self.details.is_empty() {
             return text;
         }
-        let details = self.details.get(..MOST_NAMED).unwrap_or(&self.details);
-        let more = if self.details.len() > MOST_NAMED { " and more" } else { "" };
+        let details = self.details.get(..MAX_NAMED).unwrap_or(&self.details);
+        let more = if self.details.len() > MAX_NAMED { " and more" } else { "" };
         match code {
-            // Its details are whole sentences.
+            // The details are whole sentences.
             Code::UnableToCoerce => format!("{}{more}", details.join(". ")),
             _ => format!("{text}: {}{more}", details.join(", ")),
         }
@@ -180,9 +181,9 @@ impl fmt::Display for Faults {
     }
 }
 
-/// Adds a text once, and at most [`MOST_ITEMS`] texts.
+/// Adds a text once, and at most [`MAX_ITEMS`] texts.
 fn note(noted: &mut Vec<String>, text: &str) {
-    if noted.len() < MOST_ITEMS && !noted.iter().any(|known| *known == text) {
+    if noted.len() < MAX_ITEMS && !noted.iter().any(|known| *known == text) {
         noted.push(text.to_owned());
     }
 }
@@ -206,7 +207,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 let mut first = Vec::new();
-                while first.len() < MOST_ITEMS
+                while first.len() < MAX_ITEMS
                     && let Some(element) = seq.next_element()?
                 {
                     first.push(element);
@@ -238,7 +239,7 @@ pub fn items<'a>(
     if count == 0 {
         faults.note(Code::ItemArrayInvalid, "[]", None);
     }
-    if count > MOST_ITEMS {
+    if count > MAX_ITEMS {
         faults.note(Code::TooManyItems, &count.to_string(), None);
     }
     let mut ids = HashSet::with_capacity(first.len());
@@ -270,7 +271,7 @@ fn item<'a>(
     faults: &mut Faults,
 ) -> Option<Item<'a>> {
     let place = index.to_string();
-    let members = json::members(json, MOST_MEMBERS).ok();
+    let members = json::fields(json, MAX_JSON_FIELDS).ok();
     if members.as_ref().is_none_or(|members| members.repeated().is_some()) {
         faults.note(Code::ItemArrayInvalid, &place, None);
     }
@@ -296,7 +297,7 @@ fn item<'a>(
 }
 
 /// The item's id, if it is a string.
-fn id<'a>(members: &Members<'a>, place: &str, faults: &mut Faults) -> Option<Cow<'a, str>> {
+fn id<'a>(members: &JsonFields<'a>, place: &str, faults: &mut Faults) -> Option<Cow<'a, str>> {
     let json = members.get(ID).filter(|json| *json != "null");
     let Some(json) = json else {
         faults.note(Code::ItemsMissingIds, place, None);
@@ -318,7 +319,7 @@ fn id<'a>(members: &Members<'a>, place: &str, faults: &mut Faults) -> Option<Cow
 }
 
 /// Converts a value to the type of its field; without fields, keeps it. The error has every code
-/// that applies, with what its message adds about the field.
+/// that applies, with the details of the field.
 fn check<'a>(
     name: &str,
     value: &'a RawValue,
@@ -326,11 +327,11 @@ fn check<'a>(
 ) -> Result<Cow<'a, RawValue>, Vec<(Code, String)>> {
     let json = value.get();
     let kind = fields.map(|fields| fields.kind(name));
-    let is_too_deep = json::depth(json) > MOST_LEVELS;
-    // Readers that recurse must not get a value that is too deep.
+    let is_too_deep = json::depth(json) > MAX_LEVELS;
+    // Recursive readers must not get a value that is nested too deeply.
     let readable = if is_too_deep { Ok(()) } else { json::check_readable(json) };
-    let is_too_large = characters(json) > MOST_CHARACTERS;
-    let has_duplicate = !is_too_deep && !is_too_large && json::repeated_name(json).is_some();
+    let is_too_large = characters(json) > MAX_CHARACTERS;
+    let has_duplicate = !is_too_deep && !is_too_large && json::duplicate_name(json).is_some();
     let coerced = match kind.flatten() {
         Some(kind) if json != "null" => coerce(kind, value),
         _ => Some(Cow::Borrowed(value)),
@@ -346,7 +347,7 @@ fn check<'a>(
     let uncoerced = || match (&readable, kind.flatten()) {
         (Ok(()), Some(kind)) => {
             let compact = json::compacted(json);
-            let given = beginning(&compact, MOST_SHOWN);
+            let given = beginning(&compact, MAX_SHOWN);
             let expected = with_article(kind);
             format!("{shown} is {expected} field; {given} cannot be read as {expected}")
         }
@@ -393,7 +394,7 @@ fn kind_of(json: &str) -> &'static str {
         Some(b'"') => "a string",
         Some(b't' | b'f') => "a boolean",
         Some(b'-' | b'0'..=b'9') => "a number",
-        Some(b'[') => "an array that is not valid",
+        Some(b'[') => "an invalid array",
         _ => "null",
     }
 }

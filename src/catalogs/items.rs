@@ -11,10 +11,10 @@ use sha2::{Digest as _, Sha256};
 use super::{Catalog, Field, Fields, check};
 use crate::users::import::{BadLine, Input, Line, next_line, problem_of_format};
 
-/// Invalid lines that an error lists.
+/// Maximum number of invalid lines that an error lists.
 const LISTED: usize = 100;
 
-/// Items and bytes of one batch.
+/// Maximum number of items and of bytes in one batch.
 const BATCH_ITEMS: usize = 1_000;
 const BATCH_BYTES: usize = 1 << 20;
 
@@ -37,7 +37,7 @@ pub enum ItemsError {
     Bad(BadLines),
 }
 
-/// The invalid lines; the first of them.
+/// The first invalid lines.
 #[derive(Debug, Default)]
 pub struct BadLines {
     first: Vec<BadLine>,
@@ -152,7 +152,7 @@ pub fn line(id: &str, doc: &str) -> String {
     out
 }
 
-/// A document without some of its fields; none if it has none of them.
+/// The document without these fields; none if it has none of them.
 pub fn without(doc: &str, fields: &[String]) -> Result<Option<String>, serde_json::Error> {
     let mut values: super::message::Values<'_> = serde_json::from_str(doc)?;
     let before = values.0.len();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Catalog, rows};
 use crate::app::App;
-use crate::app::declared::Declared;
+use crate::app::declared::WorkspaceCache;
 use store::StoreError;
 
 /// All catalogs of a workspace by name, so that unknown names need no query either.
@@ -17,14 +17,16 @@ pub async fn find(
     workspace: i32,
     name: &str,
 ) -> Result<Option<Arc<Catalog>>, StoreError> {
-    let catalogs =
-        app.kept::<Declared<Catalogs>>().of(workspace, read(app.clone(), workspace)).await?;
+    let catalogs = app
+        .singleton::<WorkspaceCache<Catalogs>>()
+        .of(workspace, read(app.clone(), workspace))
+        .await?;
     Ok(catalogs.get(name).cloned())
 }
 
-/// Has the next look see what a call has changed.
-pub fn forget(app: &App, workspace: i32) {
-    app.kept::<Declared<Catalogs>>().forget(workspace);
+/// Drops the cached catalogs, so that the next lookup sees the changes of a request.
+pub fn evict(app: &App, workspace: i32) {
+    app.singleton::<WorkspaceCache<Catalogs>>().evict(workspace);
 }
 
 async fn read(app: App, workspace: i32) -> Result<Catalogs, StoreError> {

@@ -16,7 +16,7 @@ use super::rows::{self, Stored};
 use super::{Catalog, Field, ID, MAX_FIELDS, Type, check_field_name, is_plain_name, known};
 use crate::app::App;
 use crate::gateway::formats::{Errors, List, Success, SuccessText};
-use crate::gateway::idempotency::{self, Answer};
+use crate::gateway::idempotency::{self, StoredResponse};
 use crate::gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields, parameter,
 };
@@ -29,11 +29,11 @@ const DELETE: &str = "catalogs.delete";
 const GET_ITEMS: &str = "catalogs.get_items";
 const GET_ITEM: &str = "catalogs.get_item";
 
-/// Items on a page.
+/// Number of items per page.
 const PAGE: usize = 50;
 
-/// Catalogs that a workspace can have by calls.
-const MOST_CATALOGS: usize = 200;
+/// If a workspace has this many catalogs, requests create no more.
+const MAX_CATALOGS: usize = 200;
 
 pub(super) fn routes() -> Routes {
     let catalogs = gateway::protected(LIST, get(list))
@@ -60,8 +60,8 @@ fn describe_list() -> Operation {
     Operation::new(Method::GET, "listCatalogs", TAG, "List catalogs")
         .by(Access::Key(LIST))
         .about("Sorted by name, with the number of items of each.")
-        .answers::<Listed>(StatusCode::OK, "The catalogs.")
-        .such_as(json!({ "message": "success", "catalogs": [{
+        .returns::<Listed>(StatusCode::OK, "The catalogs.")
+        .with_example(json!({ "message": "success", "catalogs": [{
             "name": "restaurants", "description": "", "num_items": 2,
             "fields": [{ "name": "id", "type": "string" }, { "name": "City", "type": "string" }],
         }] }))
@@ -81,7 +81,7 @@ struct Entry {
     /// Always empty.
     description: &'static str,
     num_items: i64,
-    /// The id, then the other fields of the catalog's items.
+    /// The field `id`, then the other fields of the catalog's items.
     fields: Vec<Field>,
 }
 
@@ -89,7 +89,7 @@ async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
 ) -> Result<axum::Json<Listed>, ApiError> {
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let stored = rows::stored(&mut tx, caller.workspace.id).await?;
     let entry = |Stored { catalog, items, .. }: Stored| {
         let id = Field { name: ID.to_owned(), kind: Type::String };
@@ -111,7 +111,7 @@ struct Create {
 struct NewCatalog {
     #[schemars(regex(pattern = plain_name()))]
     name: String,
-    /// The first field must be `id`, a string; then the other fields of the catalog's items.
+    /// The first field must have the name `id` and the type `string`; the other fields follow.
     fields: List<NewField, 1, { MAX_FIELDS + 1 }>,
 }
 
@@ -147,8 +147,8 @@ fn describe_create() -> Operation {
         .by(Access::Key(CREATE))
         .about(
             "Creates one catalog, in addition to those that the workspace file declares. Other \
-             gateways know it within five seconds. `longshore apply --prune` deletes catalogs \
-             that the file does not declare.",
+             gateways accept its name within five seconds. `longshore apply --prune` deletes \
+             catalogs that the file does not declare.",
         )
         .repeatable()
         .takes::<Create>(
@@ -158,7 +158,7 @@ fn describe_create() -> Operation {
                 { "name": "Rating", "type": "number" },
             ] }] }),
         )
-        .answers_success(StatusCode::CREATED, "The catalog is created.")
+        .returns_success(StatusCode::CREATED, "The catalog is created.")
         .refuses(&ApiError::Conflict(NAME_EXISTS.into()), "A catalog with this name already exists")
 }
 
@@ -193,8 +193,8 @@ async fn create(
     Extension(caller): Extension<Caller>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<Answer, ApiError> {
-    let Create { catalogs: List(mut catalogs) } = fields::read(&body.object_beside(&app)?)?;
+) -> Result<StoredResponse, ApiError> {
+    let Create { catalogs: List(mut catalogs) } = fields::read(&body.object_in_place(&app)?)?;
     let Some(new) = catalogs.pop() else {
         return Err(ApiError::invalid_field("catalogs must have 1 element"));
     };
@@ -206,22 +206,22 @@ async fn create(
             if there.iter().any(|(_, other)| *other == name) {
                 return Err(ApiError::Conflict(NAME_EXISTS.into()));
             }
-            if there.len() >= MOST_CATALOGS {
-                let text = format!("A workspace has at most {MOST_CATALOGS} catalogs");
+            if there.len() >= MAX_CATALOGS {
+                let text = format!("A workspace can have at most {MAX_CATALOGS} catalogs");
                 return Err(ApiError::Invalid(text));
             }
             let inserted = rows::insert(tx, workspace, &name, &fields, now).await;
-            // Another request creates it at the same time.
+            // Another request created it at the same time.
             if inserted.as_ref().is_err_and(StoreError::is_unique_violation) {
                 return Err(ApiError::Conflict(NAME_EXISTS.into()));
             }
             inserted?;
             tracing::info!(catalog = name, "catalog created");
-            Answer::of(StatusCode::CREATED, &Success::default())
+            StoredResponse::of(StatusCode::CREATED, &Success::default())
         })
     })
     .await?;
-    known::forget(&app, workspace);
+    known::evict(&app, workspace);
     Ok(answer)
 }
 
@@ -231,7 +231,7 @@ fn describe_delete() -> Operation {
             "Deletes the catalog and its items. If the workspace file declares it, it is created \
              again by the next `longshore apply`.",
         )
-        .answers_success(StatusCode::ACCEPTED, "The catalog is deleted.")
+        .returns_success(StatusCode::ACCEPTED, "The catalog is deleted.")
         .refuses(&no_catalog("cafes"), "The catalog does not exist")
         .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
 }
@@ -242,13 +242,13 @@ async fn remove(
     path: Names,
 ) -> Result<(StatusCode, axum::Json<Success>), ApiError> {
     let ((name, _), workspace) = (names(path), caller.workspace.id);
-    let mut tx = app.calls.write().await?;
+    let mut tx = app.request_queue.write().await?;
     let catalog = find(&mut tx, workspace, &name).await?;
     rows::lock(&mut tx, &[catalog.id]).await?;
     rows::delete(&mut tx, catalog.id).await?;
     tx.commit().await?;
     tracing::info!(catalog = name, "catalog deleted");
-    known::forget(&app, workspace);
+    known::evict(&app, workspace);
     Ok((StatusCode::ACCEPTED, axum::Json(Success::default())))
 }
 
@@ -279,11 +279,11 @@ pub(super) fn describe_items() -> Operation {
         ))
         .in_query(
             "cursor",
-            "Start of the page, from the `Link` header of the previous response.",
+            "Start of the page: the `cursor` in the `Link` header of the previous response.",
             json!({ "type": "string" }),
         )
-        .answers::<Items>(StatusCode::OK, "A page.")
-        .such_as(json!({ "message": "success", "items": [{ "id": "r1", "City": "Oslo" }] }))
+        .returns::<Items>(StatusCode::OK, "A page of the list.")
+        .with_example(json!({ "message": "success", "items": [{ "id": "r1", "City": "Oslo" }] }))
         .refuses(
             &ApiError::invalid_field("cursor must be from a Link header"),
             "The cursor is invalid",
@@ -299,8 +299,8 @@ pub(super) fn describe_item() -> Operation {
             "The item.",
             json!({ "type": "string", "pattern": plain_name(), "examples": ["restaurant1"] }),
         )
-        .answers::<Items>(StatusCode::OK, "The item, alone in `items`.")
-        .such_as(json!({ "message": "success", "items": [{ "id": "r1", "City": "Oslo" }] }))
+        .returns::<Items>(StatusCode::OK, "The item, alone in `items`.")
+        .with_example(json!({ "message": "success", "items": [{ "id": "r1", "City": "Oslo" }] }))
         .refuses(&no_catalog("cafes"), "The catalog does not exist")
         .refuses(&no_item("r2"), "The item does not exist")
         .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
@@ -317,7 +317,7 @@ async fn items(
             is_plain_name(text).then(|| text.to_owned())
         });
     let after = cursor.map_err(ApiError::invalid_field)?.unwrap_or_default();
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let catalog = find(&mut tx, caller.workspace.id, &names(path).0).await?;
     let mut page = rows::items_after(&mut tx, catalog.id, &after, PAGE as i64 + 1).await?;
     let has_more = page.len() > PAGE;
@@ -338,9 +338,9 @@ async fn item(
 ) -> Result<axum::Json<Items>, ApiError> {
     let (name, id) = names(path);
     let id = id.unwrap_or_default();
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let catalog = find(&mut tx, caller.workspace.id, &name).await?;
-    let mut room = store::Room::endless();
+    let mut room = store::ByteBudget::unlimited();
     let found = rows::find_items(&mut tx, &[(catalog.id, id.as_str())], &mut room).await?;
     match found.is_empty() {
         true => Err(no_item(&id)),

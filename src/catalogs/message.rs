@@ -8,9 +8,9 @@
 //!  "items":[{"id":"restaurant1","values":{"City":"Oslo","Rating":4.5,"Closed_at":null}}]}
 //! ```
 //!
-//! A null removes a value; absent fields do not change. The catalog is its number in the store: a
-//! catalog that is deleted and declared again has another one. A gateway may still know the former
-//! number then, so that the name finds the catalog.
+//! A null removes a value; absent fields do not change. `catalog` is the catalog's number in the
+//! store. A catalog that is deleted and declared again gets another number. A gateway may still use
+//! the former number then, so the worker finds the catalog by its name.
 
 use std::borrow::Cow;
 
@@ -21,20 +21,20 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::topics;
-use kit::json::Members;
+use kit::json::JsonFields;
 use log::{PayloadError, payload};
 
-/// The newest version that this program writes and reads. An edit has the oldest one that can say
-/// what it does: an earlier program then applies all that it knows.
+/// The newest version that this program writes and reads. An edit has the oldest version that can
+/// express it, so that earlier programs can apply it if possible.
 pub const VERSION: u32 = 2;
 
-/// The field of a payload that has the items.
+/// The name of the field with the items in a payload.
 pub const ITEMS: &str = "items";
 
 /// The items of one request that belong to one partition.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Edit<'a> {
-    /// 2 if the edit has an `action`.
+    /// 2 if the edit has an `action`, else 1.
     pub v: u32,
     /// The workspace's id in the store.
     pub workspace: i32,
@@ -45,15 +45,15 @@ pub struct Edit<'a> {
     pub name: Option<Cow<'a, str>>,
     /// When the gateway accepted the request, in milliseconds since the epoch.
     pub received_at: i64,
-    /// Absent: `update`. The others are of version 2.
+    /// If absent, `update`. Other actions require version 2.
     #[serde(default, skip_serializing_if = "Action::is_update")]
     pub action: Action,
-    /// In the request's order.
+    /// The items, in the order of the request.
     #[serde(borrow)]
     pub items: Vec<Item<'a>>,
 }
 
-/// What an edit does with its items.
+/// The action of an edit on its items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -73,7 +73,7 @@ impl Action {
         *self == Self::Update
     }
 
-    /// The oldest version of an edit that can have it.
+    /// The oldest version of an edit that can have this action.
     pub fn version(self) -> u32 {
         if self.is_update() { 1 } else { 2 }
     }
@@ -84,7 +84,7 @@ impl Action {
 pub struct Item<'a> {
     #[serde(borrow)]
     pub id: Cow<'a, str>,
-    /// Fields and their values, of the fields' types; null removes.
+    /// Fields and their values, coerced to the fields' types; null removes a value.
     #[serde(borrow)]
     pub values: Values<'a>,
 }
@@ -126,13 +126,13 @@ impl Serialize for Values<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Values<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Members(members) = Members::deserialize(deserializer)?;
+        let JsonFields(members) = JsonFields::deserialize(deserializer)?;
         Ok(Self(members.into_iter().map(|(name, value)| (name, Cow::Borrowed(value))).collect()))
     }
 }
 
 impl<'a> Edit<'a> {
-    /// Reads a payload; borrows texts without escapes.
+    /// Reads a payload; borrows strings without escapes from it.
     pub fn decode(payload: &'a [u8]) -> Result<Self, PayloadError> {
         payload::read(topics::CATALOGS, VERSION, payload, |edit: &Self| Some(edit.v))
     }

@@ -3,8 +3,8 @@
 //!
 //! | module | is about |
 //! |---|---|
-//! | [`api`] | calls that edit items |
-//! | `manage` | calls that list, create and delete catalogs, and that read items |
+//! | [`api`] | requests that edit items |
+//! | `manage` | requests that list, create and delete catalogs, and that read items |
 //! | [`check`] | checks a request's items, and collects everything that is wrong with them |
 //! | [`coerce`](mod@coerce) | converts values to the type of their field |
 //! | [`known`] | definitions that a gateway caches for some seconds |

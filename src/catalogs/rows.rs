@@ -9,7 +9,7 @@ use sqlx::QueryBuilder;
 use super::{Catalog, Field};
 use store::documents::parsed;
 use store::retention::OldRows;
-use store::{Room, StoreError, Tx, execute, from_row, insert_rows, old_rows, on, to_json};
+use store::{ByteBudget, StoreError, Tx, execute, from_row, insert_rows, old_rows, on, to_json};
 
 /// The class of the catalogs' advisory locks in PostgreSQL; the other part is the id. Advisory
 /// locks are granted in the order of their requests; a shared row lock is granted immediately if
@@ -47,7 +47,7 @@ pub async fn of_workspace(tx: &mut Tx, workspace: i32) -> Result<Vec<Catalog>, S
     .collect()
 }
 
-/// The same, and their loaded items.
+/// The catalogs of a workspace, by name, with their loaded items.
 pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Stored>, StoreError> {
     on!(tx, c => sqlx::query_as::<_, (i32, String, String, Option<Vec<u8>>, i64, i64)>(
         "SELECT id, name, fields, items_hash,
@@ -70,15 +70,15 @@ pub async fn names(tx: &mut Tx, workspace: i32) -> Result<Vec<(i32, String)>, St
         .bind(workspace).fetch_all(c).await?))
 }
 
-/// Blocks edits of some catalogs, given in the order of their ids, until the end of this
+/// Blocks edits of the given catalogs (in the order of their ids) until the end of this
 /// transaction.
 pub async fn lock(tx: &mut Tx, ids: &[i32]) -> Result<(), StoreError> {
     const LOCK: &str = "SELECT pg_advisory_xact_lock($1, id) FROM unnest($2::integer[]) AS c (id)";
     take_locks(tx, LOCK, ids).await
 }
 
-/// Returns the existing catalogs of these, given in the order of their ids; they cannot be declared
-/// again before the end of the transaction.
+/// Returns those of the given catalogs (in the order of their ids) that exist. They cannot be
+/// declared again before the end of the transaction.
 pub async fn share(tx: &mut Tx, ids: &[i32]) -> Result<Vec<Catalog>, StoreError> {
     const LOCK: &str =
         "SELECT pg_advisory_xact_lock_shared($1, id) FROM unnest($2::integer[]) AS c (id)";
@@ -176,15 +176,15 @@ pub struct StoredItem {
 }
 from_row! { StoredItem { catalog_id, item_id, load, version, doc } }
 
-/// A row as found: PostgreSQL omits the documents if there is no room for them.
+/// A row of the query: PostgreSQL omits the documents if there is no room for them.
 type Found = (i32, String, i32, i64, Option<String>);
 
-/// Returns the existing items of these, given by catalog and id, if there is room for their
+/// Returns those of the given items (by catalog and id) that exist, if there is room for their
 /// documents.
 pub async fn find_items(
     tx: &mut Tx,
     wanted: &[(i32, &str)],
-    room: &mut Room,
+    room: &mut ByteBudget,
 ) -> Result<Vec<StoredItem>, StoreError> {
     // The limit forces an index lookup for each item. The total size is known without reading the
     // documents.
@@ -195,7 +195,7 @@ pub async fn find_items(
              SELECT catalog_id, item_id, load, version, doc FROM catalog_items
              WHERE catalog_id = wanted.catalog_id AND item_id = wanted.item_id
              LIMIT 1) AS found";
-    // Read one by one.
+    // SQLite reads the items one by one.
     const SQLITE: &str =
         "SELECT items.catalog_id, items.item_id, items.load, items.version, items.doc
          FROM json_each($1) AS wanted CROSS JOIN catalog_items AS items
@@ -207,7 +207,7 @@ pub async fn find_items(
     let mut items = Vec::with_capacity(wanted.len());
     let most = i64::try_from(room.left()).unwrap_or(i64::MAX);
     let mut take = |(catalog_id, item_id, load, version, doc): Found| {
-        let doc = doc.ok_or(StoreError::TooMuch)?;
+        let doc = doc.ok_or(StoreError::TooLarge)?;
         room.take(doc.len())?;
         items.push(StoredItem { catalog_id, item_id, load, version, doc });
         Ok::<_, StoreError>(())
@@ -243,7 +243,8 @@ pub async fn update_items(tx: &mut Tx, items: &[StoredItem]) -> Result<u64, Stor
     write_items(tx, items, ON_CONFLICT).await
 }
 
-/// Removes an item that was found so; whether nobody else has written it since.
+/// Deletes an item in the version that was read. Returns false if another writer has changed it
+/// since.
 pub async fn delete_item(tx: &mut Tx, item: &StoredItem) -> Result<bool, StoreError> {
     const DELETE: &str = "DELETE FROM catalog_items
          WHERE catalog_id = $1 AND item_id = $2 AND version = $3";
@@ -370,7 +371,7 @@ pub struct EditRow {
     pub applied: i32,
     /// Number of unknown items.
     pub unknown: i32,
-    /// The ids of the first of these, a JSON array.
+    /// The ids of the first unknown items, as a JSON array.
     pub unknown_ids: String,
     pub applied_at: i64,
 }
@@ -426,7 +427,7 @@ pub async fn edited(tx: &mut Tx) -> Result<Vec<i32>, StoreError> {
     .fetch_all(c).await?))
 }
 
-/// The ids of the catalogs with items, likewise.
+/// The ids of the catalogs with items; some may be deleted.
 pub async fn filled(tx: &mut Tx) -> Result<Vec<i32>, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "WITH RECURSIVE filled (id) AS (

@@ -60,7 +60,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let text = String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-        format!("{}: line {line}: is not UTF-8", path.display())
+        format!("{}: line {line}: not UTF-8", path.display())
     })?;
     let mut declared = file::read(&text, &|name| std::env::var(name).ok())
         .map_err(|error| format!("{}: {error}", path.display()))?;

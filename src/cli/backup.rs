@@ -16,11 +16,10 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Record that a backup is complete, now
+    /// Record that a backup has just completed
     ///
-    /// Run it after each backup that succeeded. The metric
-    /// longshore_backup_last_success_timestamp_seconds shows the time, and alerts fire if it is
-    /// too long ago. The time is stored in the database.
+    /// Run it after each successful backup. The time is stored in the database and shown by the
+    /// metric longshore_backup_last_success_timestamp_seconds. Alerts fire if it is too long ago.
     #[command(after_help = "Example:\n  $ longshore backup record")]
     Record,
 }

@@ -23,7 +23,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let (workspace, user) = arguments.user.find(&mut tx).await?;
     let now = claims::now(&mut tx).await?;
-    let cards = cards::of_user(&mut tx, workspace, user, now).await?;
+    let cards = cards::list_for_user(&mut tx, workspace, user, now).await?;
     tx.commit().await?;
     let heading = format!("{:<36}  {:<20}  {:<20}  TITLE", "ID", "CREATED", "EXPIRES");
     print::rows(arguments.json, &heading, &cards, line)

@@ -9,7 +9,7 @@ use crate::catalogs::{Catalog, api, items};
 use crate::config::Config;
 use kit::clock::format_time;
 use kit::json::pretty;
-use store::{Room, Tx};
+use store::{ByteBudget, Tx};
 
 /// Items that are read at a time.
 const PAGE: i64 = 1_000;
@@ -53,7 +53,7 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show the outcome of the latest edits, of the last three days
+    /// Show the outcome of the latest edits; edits are shown for three days
     #[command(after_help = "Example:\n  longshore catalogs edits restaurants --json | \
                             jq 'select(.unknown > 0)'")]
     Edits {
@@ -110,7 +110,7 @@ async fn items(
     let catalog = find(&mut tx, workspace, name).await?;
     if let Some(id) = id {
         let mut found =
-            rows::find_items(&mut tx, &[(catalog.id, id)], &mut Room::endless()).await?;
+            rows::find_items(&mut tx, &[(catalog.id, id)], &mut ByteBudget::unlimited()).await?;
         let item = found.pop().ok_or_else(|| format!("unknown item {id} in catalog {name}"))?;
         let line = items::line(&item.item_id, &item.doc);
         println!("{}", if json { line } else { pretty(&line) });

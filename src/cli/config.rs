@@ -24,10 +24,10 @@ enum Command {
     /// Check manifests for Kubernetes, and print each problem
     ///
     /// Reads manifests as `kubectl kustomize` or `kubectl get -o yaml` print them. Checks the
-    /// settings of each process as the process itself does, and what would stop it or its rollout:
-    /// references to Secrets and ConfigMaps, ports of probes and Services, roles without a worker,
-    /// memory limits, the time to stop, disruption budgets, scalers, and the Ingress. Connects to
-    /// nothing. Exits with 0 only if there is no problem.
+    /// settings of each process as the process itself does. Also checks what would stop a process
+    /// or its rollout: references to Secrets and ConfigMaps, ports of probes and Services, roles
+    /// without a worker, memory limits, termination grace periods, disruption budgets, scalers, and
+    /// the Ingress. Opens no connections. Exits with 0 only if there is no problem.
     #[command(after_help = "Example:
   kubectl kustomize deploy/kubernetes/overlays/production |
     longshore config check --kubernetes - --secrets longshore,longshore-tls")]

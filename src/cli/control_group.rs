@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{CommandResult, WorkspaceArgument};
 use crate::app::App;
 use crate::config::Config;
-use crate::workspace_file::apply::unusual;
+use crate::workspace_file::apply::large_group_note;
 use crate::workspaces::groups::{self, ControlGroup};
 use crate::workspaces::{Workspace, control_group};
 
@@ -40,7 +40,7 @@ struct Show {
 
 #[derive(clap::Args)]
 struct Renew {
-    /// Whole percentage of the users; usual groups have 1 to 15
+    /// Percentage of the users, a whole number; usually 1 to 15
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..=100))]
     percent: i32,
     #[command(flatten)]
@@ -85,7 +85,7 @@ async fn renew(app: &App, arguments: Renew) -> CommandResult {
     let users = groups::users(&mut tx, workspace.id, &group).await?;
     tx.commit().await?;
     print(&workspace, &group, users, arguments.json);
-    if let Some(note) = unusual(arguments.percent) {
+    if let Some(note) = large_group_note(arguments.percent) {
         eprintln!("{note}");
     }
     eprintln!(

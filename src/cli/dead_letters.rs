@@ -11,8 +11,8 @@ use crate::catalogs::apply::ApplyEdits;
 use crate::config::Config;
 use crate::engine::batches::dead_letters::{self, DeadLetter};
 use crate::erase;
-use crate::exports::intake::PlanAtOnce;
-use crate::messages::dispatch::BeginOrders;
+use crate::exports::intake::PlanExports;
+use crate::messages::dispatch::OrderHandler;
 use crate::topics;
 use crate::tracking::apply::Ingest;
 use kit::clock::{Clock, from_ms};
@@ -94,13 +94,13 @@ async fn list(store: &Store, json: bool) -> CommandResult {
 async fn retry(app: &App, which: &Which) -> CommandResult {
     let mut failed = 0;
     let (ingest, edits, orders) =
-        (Ingest::new(app).forgetting(erase::forget), ApplyEdits::new(app), BeginOrders);
+        (Ingest::new(app).with_erase_hook(erase::erase_rows), ApplyEdits::new(app), OrderHandler);
     for id in chosen(&app.store, which).await? {
         let result = match dead_letters::topic(&app.store, id).await {
             Ok(topics::TRACKING) => dead_letters::retry(&app.store, &ingest, id).await,
             Ok(topics::CATALOGS) => dead_letters::retry(&app.store, &edits, id).await,
             Ok(topics::MESSAGES) => dead_letters::retry(&app.store, &orders, id).await,
-            Ok(_) => dead_letters::retry(&app.store, &PlanAtOnce, id).await,
+            Ok(_) => dead_letters::retry(&app.store, &PlanExports, id).await,
             Err(error) => Err(error),
         };
         failed += report(id, "applied", result.map_err(Into::into));

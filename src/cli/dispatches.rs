@@ -7,8 +7,8 @@ use super::{CommandResult, ListArguments, find_named, print};
 use crate::app::App;
 use crate::config::Config;
 use crate::messages::dispatch::state::State;
-use crate::messages::dispatch::{self, Listed, REASONS_OF, Reason};
-use crate::transactional::{self, Shown};
+use crate::messages::dispatch::{self, DispatchSummary, MAX_COUNTED_MESSAGES, Reason};
+use crate::transactional::{self, EmailDetails};
 use kit::clock::format_seconds;
 
 /// Show sends: their progress and the outcome of their messages.
@@ -91,7 +91,7 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
         value["waiting"] = open.into();
         value["reasons"] = serde_json::to_value(&reasons)?;
         if are_of_latest(&reasons) {
-            value["reasons_of_latest"] = REASONS_OF.into();
+            value["reasons_of_latest"] = MAX_COUNTED_MESSAGES.into();
         }
         println!("{}", serde_json::to_string_pretty(&value)?);
     } else {
@@ -112,7 +112,8 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
             println!("{} is cancelled", id.simple());
         } else {
             failed += 1;
-            let ended = |found: Listed| format!("{} is {}", id.simple(), found.state.name());
+            let ended =
+                |found: DispatchSummary| format!("{} is {}", id.simple(), found.state.name());
             eprintln!("longshore: {}", found.map_or_else(|| unknown(*id), ended));
         }
     }
@@ -123,7 +124,7 @@ fn unknown(id: Uuid) -> String {
     format!("unknown dispatch {}: see `longshore dispatches list`", id.simple())
 }
 
-fn line(listed: &Listed) -> String {
+fn line(listed: &DispatchSummary) -> String {
     format!(
         "{:<32}  {:<9}  {:<13}  {:>17}  {:>9}  {:>7}  {}",
         listed.id.simple(),
@@ -138,13 +139,13 @@ fn line(listed: &Listed) -> String {
 
 /// Whether there may be more messages with a reason than were counted.
 fn are_of_latest(reasons: &[Reason]) -> bool {
-    reasons.first().is_some_and(|reason| reason.looked_at >= REASONS_OF)
+    reasons.first().is_some_and(|reason| reason.looked_at >= MAX_COUNTED_MESSAGES)
 }
 
 /// One line for each reason.
 fn why(reasons: &[Reason]) -> String {
     let of = match are_of_latest(reasons) {
-        true => format!(" of the latest {REASONS_OF}"),
+        true => format!(" of the latest {MAX_COUNTED_MESSAGES}"),
         false => String::new(),
     };
     let line = |reason: &Reason| {
@@ -155,7 +156,7 @@ fn why(reasons: &[Reason]) -> String {
 }
 
 /// In one line, without reasons that excluded nobody.
-fn left_out(listed: &Listed) -> String {
+fn left_out(listed: &DispatchSummary) -> String {
     let counted = listed.left_out.by_reason().into_iter().filter(|(_, count)| *count > 0);
     let counted: Vec<String> = counted.map(|(reason, count)| format!("{reason} {count}")).collect();
     if counted.is_empty() { "-".into() } else { counted.join(", ") }
@@ -165,7 +166,7 @@ fn or_none(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".to_owned())
 }
 
-fn email_details(email: &Shown) -> String {
+fn email_details(email: &EmailDetails) -> String {
     print::fields([
         ("id", email.id.simple().to_string()),
         ("workspace", or_none(email.workspace.clone())),
@@ -187,7 +188,7 @@ pub(super) fn dispatch_id(text: &str) -> Result<Uuid, String> {
     Uuid::parse_str(text).map_err(|_| "a dispatch_id must have 32 hexadecimal digits".into())
 }
 
-fn details(listed: &Listed, open: i64) -> String {
+fn details(listed: &DispatchSummary, open: i64) -> String {
     print::fields([
         ("id", listed.id.simple().to_string()),
         ("workspace", or_none(listed.workspace.clone())),

@@ -33,10 +33,10 @@ No message is sent: the check of a workspace's relay only logs in, and the check
 
 Example:
   $ longshore doctor
-  ok   data directory: ./longshore-data can be written
+  ok   data directory: ./longshore-data is writable
   ok   database: SQLite, at this version (schema 2)
   ok   log: embedded
-  FAIL objects: access denied — allow put, get, list and delete on the bucket
+  FAIL objects: s3://acme in eu-west-1: the bucket acme does not exist — see LONGSHORE_OBJECTS_URL
   ok   email of acme: smtps://relay.acme.example:465 accepts emails, over TLS, with the login"
 )]
 pub struct Arguments {
@@ -177,7 +177,7 @@ fn silent(what: &str) -> Finding {
 async fn declared<T: Send + 'static>(
     read: impl Future<Output = Result<T, StorageError>> + Send + 'static,
 ) -> Result<T, StorageError> {
-    let silent = || StorageError::from(StoreError::Silent);
+    let silent = || StorageError::from(StoreError::Timeout);
     match tokio::time::timeout(TIMEOUT, tokio::spawn(read)).await {
         Ok(Ok(declared)) => declared,
         Ok(Err(_)) | Err(_) => Err(silent()),
@@ -214,7 +214,7 @@ async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
     const WHAT: &str = "database";
     const FIX: &str = "start it, create the missing database or role, or set \
                         LONGSHORE_DATABASE_URL";
-    let (name, problems) = match inspect::reach(&config.database_url()).await {
+    let (name, problems) = match inspect::inspect_server(&config.database_url()).await {
         Ok(Some(server)) => {
             let now = jiff::Timestamp::now().as_millisecond();
             let (major, minor) = (server.version / 10_000, server.version % 10_000);
@@ -255,7 +255,7 @@ async fn at_this_version(config: &Config, secrets: &SecretKey) -> Result<String,
     fixed::check_secret_key(&mut tx, secrets).await?;
     tx.commit().await?;
     let mut state = schema.to_string();
-    if !store.wake().is_heard().await {
+    if !store.wake().notifications_arrive().await {
         let poll = config.worker.poll_ms;
         state += &format!(
             "; notifications do not arrive, so idle workers poll every {poll} ms (is a pooler in \
@@ -291,7 +291,7 @@ async fn objects(config: Config, secrets: SecretKey) -> Vec<Finding> {
     const WHAT: &str = "objects";
     let tried = async {
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
-        probe::building_place(&objects).await?;
+        probe::build_storage(&objects).await?;
         Ok::<_, ObjectError>(objects)
     };
     vec![match tried.await {

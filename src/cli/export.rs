@@ -82,7 +82,7 @@ struct Run {
     /// Directory for the downloaded file
     #[arg(long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
-    /// URL that gets a callback when the export is ready
+    /// URL that receives a callback when the export ends
     #[arg(long, value_name = "URL")]
     callback: Option<String>,
 }
@@ -161,7 +161,7 @@ fn print_result(raw: &Value, file: Option<&Path>, json: bool) -> CommandResult {
 pub async fn wait(client: &Client, prefix: &str) -> CommandResult<(Export, Value)> {
     let mut shown = Progress::begin(Unit::Users);
     loop {
-        let (export, raw) = client.status_patiently(prefix).await?;
+        let (export, raw) = client.status_with_retries(prefix).await?;
         match export.state.as_str() {
             "done" => return Ok((export, raw)),
             "failed" => return Err(format!("the export failed: {}", export.error_text()).into()),

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::users::generate::Users;
 use kit::clock::Clock;
 
-/// Write user records to standard output, one per line: the same for the same seed and date.
+/// Write user records to standard output, one per line. The same seed and date give the same users.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  longshore generate --users 50000 > users.ndjson")]
 pub struct Arguments {

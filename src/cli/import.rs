@@ -60,7 +60,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let workspace = arguments.workspace.find(&mut app.store.snapshot().await?).await?;
     let mut rejects = arguments.rejects.as_deref().map(Rejects::create).transpose()?;
     let mut shown = progress::Progress::begin(Unit::Bytes);
-    let options = Options { most_bad: arguments.max_errors, keep_lines: rejects.is_some() };
+    let options = Options { max_bad_lines: arguments.max_errors, keep_lines: rejects.is_some() };
     let importer = Importer::new(app.store.clone(), app.clock.clone(), workspace).with(options);
     let mut told_of = 0;
     let work = importer.run(inputs, |told| match told {
@@ -169,7 +169,7 @@ impl Rejects {
         })?;
         match self.lines {
             0 => drop(std::fs::remove_file(&self.path)),
-            lines => eprintln!("{} in {path}", count(lines, "bad line")),
+            lines => eprintln!("{} in {path}", count(lines, "invalid line")),
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ impl Rejects {
 /// Prints the reasons of invalid lines, the most frequent first.
 fn print_reasons(summary: &Summary) {
     const SHOWN: usize = 20;
-    eprintln!("{}, the first {SHOWN} shown. By reason:", count(summary.bad, "bad line"));
+    eprintln!("{}, the first {SHOWN} shown. By reason:", count(summary.bad, "invalid line"));
     let mut reasons: Vec<_> = summary.reasons.iter().collect();
     reasons.sort_by_key(|(_, lines)| std::cmp::Reverse(**lines));
     for (reason, lines) in reasons.iter().take(SHOWN) {
@@ -205,7 +205,7 @@ fn print(summary: &Summary, seconds: f64, json: bool) {
         HumanCount(rate),
         HumanCount(summary.created),
         HumanCount(summary.replaced),
-        count(summary.bad, "bad line"),
+        count(summary.bad, "invalid line"),
     );
     for (name, lines) in &summary.ignored {
         println!("unknown field, ignored: {name} ({})", count(*lines, "time"));

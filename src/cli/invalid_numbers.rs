@@ -133,7 +133,7 @@ async fn add(
     if json {
         println!("{}", json!({"added": added, "already_there": there, "bad": bad}));
     } else {
-        let (added, bad) = (count(added, "number"), count(bad, "bad line"));
+        let (added, bad) = (count(added, "number"), count(bad, "invalid line"));
         println!("{added} added, {there} already on the list, {bad}");
     }
     match bad {

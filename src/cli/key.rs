@@ -46,7 +46,7 @@ struct Create {
     /// Name of the key
     #[arg(long)]
     name: String,
-    /// What it may be used for; give it once for each
+    /// What the key may be used for; repeat for each
     #[arg(long = "permission", required = true, value_name = "PERMISSION",
           help = permission_help())]
     permissions: Vec<String>,
@@ -80,7 +80,7 @@ struct Revoke {
 }
 
 fn permission_help() -> String {
-    format!("A permission of the key; repeat for each: {}", keys::PERMISSIONS.join(", "))
+    format!("Permission of the key; repeat for each: {}", keys::PERMISSIONS.join(", "))
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {

@@ -10,8 +10,8 @@ use super::CommandResult;
 use crate::app::App;
 use crate::config::Config;
 use crate::topics;
-use log::offsets::{self, Place};
-use log::{Extent, Range, Topic, obstacle};
+use log::offsets::{self, GroupOffset};
+use log::{OffsetRange, Topic, TopicOffsets, stop_reason};
 
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  longshore log status")]
@@ -97,7 +97,7 @@ impl FromStr for To {
 
 impl To {
     /// The offset, within the offsets of the log.
-    fn within(self, range: &Range) -> Result<i64, String> {
+    fn within(self, range: &OffsetRange) -> Result<i64, String> {
         match self {
             Self::Earliest => Ok(range.earliest),
             Self::Latest => Ok(range.end),
@@ -123,23 +123,28 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 /// A group's position in a partition, and the offsets of the log.
 struct Line {
     topic: Topic,
-    place: Place,
-    range: Option<Range>,
+    position: GroupOffset,
+    range: Option<OffsetRange>,
     stopped: Option<String>,
 }
 
 impl Line {
-    fn new(topic: Topic, place: Place, extent: &Extent) -> Self {
-        let range = extent.ranges.iter().find(|range| range.partition == place.partition);
-        Self { topic, range: range.copied(), stopped: obstacle(&place, extent), place }
+    fn new(topic: Topic, position: GroupOffset, topic_offsets: &TopicOffsets) -> Self {
+        let range = topic_offsets.ranges.iter().find(|range| range.partition == position.partition);
+        Self {
+            topic,
+            range: range.copied(),
+            stopped: stop_reason(&position, topic_offsets),
+            position,
+        }
     }
 
     fn json(&self) -> serde_json::Value {
         json!({
             "topic": self.topic.name(),
-            "group": self.place.consumer_group,
-            "partition": self.place.partition,
-            "next": self.place.next,
+            "group": self.position.consumer_group,
+            "partition": self.position.partition,
+            "next": self.position.next,
             "earliest": self.range.map(|range| range.earliest),
             "end": self.range.map(|range| range.end),
             "behind": self.behind(),
@@ -150,13 +155,13 @@ impl Line {
     /// Messages to process; unknown for a stopped partition.
     fn behind(&self) -> Option<i64> {
         let range = self.range.filter(|_| self.stopped.is_none());
-        range.map(|range| range.end - self.place.next)
+        range.map(|range| range.end - self.position.next)
     }
 }
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { consumer_group: group, partition, next, .. } = &self.place;
+        let GroupOffset { consumer_group: group, partition, next, .. } = &self.position;
         write!(f, "{} {partition} of {group}: at {next}", self.topic.name())?;
         if let Some(range) = self.range {
             write!(f, ", the log has {} to {}", range.earliest, range.end)?;
@@ -169,14 +174,15 @@ impl fmt::Display for Line {
 }
 
 /// The partitions of a topic whose offsets are in the store; none before the first consumer.
-async fn lines(app: &App, topic: Topic) -> CommandResult<(Vec<Line>, Option<Extent>)> {
-    let places = offsets::places(&mut app.store.snapshot().await?, topic).await?;
-    if places.is_empty() {
+async fn lines(app: &App, topic: Topic) -> CommandResult<(Vec<Line>, Option<TopicOffsets>)> {
+    let positions = offsets::positions(&mut app.store.snapshot().await?, topic).await?;
+    if positions.is_empty() {
         return Ok((Vec::new(), None));
     }
-    let extent = app.log.extent(topic).await?;
-    let lines = places.into_iter().map(|place| Line::new(topic, place, &extent)).collect();
-    Ok((lines, Some(extent)))
+    let topic_offsets = app.log.topic_offsets(topic).await?;
+    let lines =
+        positions.into_iter().map(|position| Line::new(topic, position, &topic_offsets)).collect();
+    Ok((lines, Some(topic_offsets)))
 }
 
 async fn status(app: &App, json: bool) -> CommandResult {
@@ -204,14 +210,14 @@ async fn status(app: &App, json: bool) -> CommandResult {
 }
 
 async fn reset(app: &App, reset: &Reset) -> CommandResult {
-    let (lines, Some(extent)) = lines(app, reset.topic).await? else {
+    let (lines, Some(topic_offsets)) = lines(app, reset.topic).await? else {
         return Err(
             format!("{} was never consumed: no position to reset", reset.topic.name()).into()
         );
     };
     let mut chosen = Vec::new();
     for line in &lines {
-        let partition = line.place.partition;
+        let partition = line.position.partition;
         let is_chosen = match reset.which.all {
             true => line.stopped.is_some(),
             false => reset.which.partitions.contains(&partition),
@@ -225,18 +231,19 @@ async fn reset(app: &App, reset: &Reset) -> CommandResult {
         .which
         .partitions
         .iter()
-        .find(|wanted| !chosen.iter().any(|(line, _)| line.place.partition == **wanted))
+        .find(|wanted| !chosen.iter().any(|(line, _)| line.position.partition == **wanted))
     {
         return Err(format!("partition {unknown} was never consumed").into());
     }
     let mut tx = app.store.write().await?;
     for (line, next) in &chosen {
-        let place = Place { log_id: extent.id.clone(), next: *next, ..line.place.clone() };
-        offsets::reset(&mut tx, reset.topic, &place).await?;
+        let position =
+            GroupOffset { log_id: topic_offsets.id.clone(), next: *next, ..line.position.clone() };
+        offsets::reset(&mut tx, reset.topic, &position).await?;
     }
     tx.commit().await?;
     for (line, next) in &chosen {
-        let Place { consumer_group: group, partition, next: former, .. } = &line.place;
+        let GroupOffset { consumer_group: group, partition, next: former, .. } = &line.position;
         let topic = reset.topic.name();
         println!("{topic} {partition} of {group}: was at {former}, continues at {next}");
     }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::dispatches::dispatch_id;
 use super::{CommandResult, UserArgument, print};
 use crate::config::Config;
-use crate::messages::dispatch::{self, OfUser};
+use crate::messages::dispatch::{self, UserMessage};
 use kit::clock::format_seconds;
 
 #[derive(clap::Args)]
@@ -33,7 +33,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let (workspace, user) = arguments.user.find(&mut tx).await?;
     let Arguments { dispatch, limit, json, .. } = arguments;
-    let messages = dispatch::of_user(&mut tx, (workspace, user), dispatch, limit).await?;
+    let messages = dispatch::list_for_user(&mut tx, (workspace, user), dispatch, limit).await?;
     tx.commit().await?;
     let heading = format!(
         "{:<32}  {:<13}  {:<11}  {:>5}  {:<20}  {:<20}  {:<20}  REASON",
@@ -42,7 +42,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     print::rows(json, &heading, &messages, line)
 }
 
-fn line(message: &OfUser) -> String {
+fn line(message: &UserMessage) -> String {
     let time = |ms: Option<i64>| ms.map_or("-".to_owned(), format_seconds);
     format!(
         "{:<32}  {:<13}  {:<11}  {:>5}  {:<20}  {:<20}  {:<20}  {}",

@@ -70,9 +70,9 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     Ok(())
 }
 
-async fn migrate(config: &Config) -> Result<setup::Done, MigrateError> {
+async fn migrate(config: &Config) -> Result<setup::SetupResult, MigrateError> {
     // A plain connection first: its error is clearer than that of a pool.
-    inspect::reach(&config.database_url()).await?;
+    inspect::inspect_server(&config.database_url()).await?;
     let app = App::open(config.clone()).await?;
     Ok(setup::run(&app).await?)
 }

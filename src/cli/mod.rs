@@ -205,13 +205,13 @@ impl UserArgument {
 /// The arguments of a list of objects with a state.
 #[derive(clap::Args)]
 struct ListArguments<S: clap::ValueEnum + Send + Sync + 'static> {
-    /// Only those in this state
+    /// Only objects in this state
     #[arg(long)]
     state: Option<S>,
-    /// Only those of this workspace
+    /// Only objects of this workspace
     #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
-    /// Maximum number
+    /// Maximum number of objects to list
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u32,
     /// Print one JSON object per line
@@ -239,7 +239,7 @@ async fn open_or_create(config: Config) -> CommandResult<App> {
 const READER_GONE: i32 = 128 + 13;
 
 /// A reader that stops early, like `| head`, ends the command without a panic.
-fn end_with_the_reader() {
+fn exit_on_broken_pipe() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let words = panic.payload_as_str().unwrap_or_default();
@@ -252,7 +252,7 @@ fn end_with_the_reader() {
 
 /// Parses the command line, runs the command and prints its error.
 pub fn main() -> ExitCode {
-    end_with_the_reader();
+    exit_on_broken_pipe();
     // One TLS provider for every client in the process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let arguments = Arguments::parse();
@@ -325,7 +325,7 @@ async fn run(arguments: Arguments) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            lines::say(&format!("longshore: {error}"));
+            lines::write_line(&format!("longshore: {error}"));
             status(error.as_ref())
         }
     }

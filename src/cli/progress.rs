@@ -88,7 +88,7 @@ fn style(template: &str) -> ProgressStyle {
 
 fn counts(unit: Unit, done: u64, total: Option<u64>, elapsed: Duration) -> String {
     let rate = done as f64 / elapsed.as_secs_f64().max(0.001);
-    let rated = format!("{} a second", unit.text(rate as u64));
+    let rated = format!("{} per second", unit.text(rate as u64));
     let Some(total) = total else { return format!("{}, {rated}", unit.text(done)) };
     let of = format!("{} of {}, {rated}", unit.text(done), unit.text(total));
     // At the start, the remaining time is unknown.
@@ -107,19 +107,19 @@ mod tests {
     fn rate_and_remaining_time_are_shown_if_known() {
         let ten = Duration::from_secs(10);
         for (unit, done, total, wanted) in [
-            (Unit::Users, 0, Some(5), "0 users of 5 users, 0 users a second"),
-            (Unit::Users, 5_000, None, "5,000 users, 500 users a second"),
+            (Unit::Users, 0, Some(5), "0 users of 5 users, 0 users per second"),
+            (Unit::Users, 5_000, None, "5,000 users, 500 users per second"),
             (
                 Unit::Users,
                 5_000,
                 Some(7_000),
-                "5,000 users of 7,000 users, 500 users a second, about 4s left",
+                "5,000 users of 7,000 users, 500 users per second, about 4s left",
             ),
             (
                 Unit::Bytes,
                 10 << 20,
                 Some(70 << 20),
-                "10.00 MiB of 70.00 MiB, 1.00 MiB a second, about 60s left",
+                "10.00 MiB of 70.00 MiB, 1.00 MiB per second, about 60s left",
             ),
         ] {
             assert_eq!(counts(unit, done, total, ten), wanted);

@@ -91,7 +91,8 @@ pub fn pages() -> Vec<(&'static str, String)> {
     let mut pages = vec![
         ("metrics.md", metrics("Metrics of processes, requests and the log", service)),
         ("metrics-work.md", metrics("Metrics of exports, ingestion and messages", work)),
-        ("workspace-file-fields.md", workspace_file()),
+        ("workspace-file-fields.md", workspace_file("Fields of the workspace file", "Workspace")),
+        ("workspace-file-company.md", workspace_file("Fields of the company", "Company")),
         ("error-codes.md", error_codes()),
         ("asyncapi.json", format!("{:#}\n", asyncapi::document())),
     ];
@@ -201,8 +202,8 @@ fn help(page: &mut String, command: &clap::Command, level: usize) {
 
 fn error_codes() -> String {
     let mut page = heading("Error codes");
-    page += "\nThe `code` of an error of the API. A code never changes its meaning. A later version may \
-             have more.\n\n| Code | Meaning |\n|---|---|\n";
+    page += "\nEach error of the API has a `code`. A code never changes its meaning. A later \
+             version may add codes.\n\n| Code | Meaning |\n|---|---|\n";
     let schema = schemars::schema_for!(Code).to_value();
     for code in schema["oneOf"].as_array().into_iter().flatten() {
         let text = cell(code["description"].as_str().unwrap_or_default());
@@ -211,41 +212,55 @@ fn error_codes() -> String {
     page
 }
 
-fn workspace_file() -> String {
+/// A table of the document's plain fields, and one for each field with fields of its own.
+fn workspace_file(title: &str, document: &str) -> String {
+    const TABLE: &str = "| Field | Type | Meaning |\n|---|---|---|\n";
     let schema: Value = serde_json::from_str(&json_schema()).unwrap_or_default();
-    let mut page = heading("Fields of the workspace file");
-    for (title, name) in [("A workspace", "Workspace"), ("The company", "Company")] {
-        let _ = write!(page, "\n## {title}\n\n");
-        page += "| Field | Type | Meaning |\n|---|---|---|\n";
-        fields(&mut page, &schema, &schema["$defs"][name], "");
+    let document = &schema["$defs"][document];
+    let (nested, plain): (Vec<_>, Vec<_>) =
+        members(document).into_iter().partition(|(_, field)| inner(field).get("$ref").is_some());
+    let mut page = heading(title) + "\n" + TABLE;
+    for (name, field) in plain {
+        add_field(&mut page, &schema, document, name, field, "");
+    }
+    for (name, field) in nested {
+        let _ = write!(page, "\n## `{name}`\n\n{TABLE}");
+        add_field(&mut page, &schema, document, name, field, "");
     }
     page
 }
 
-/// A row for each field of an object, and of the objects in it.
-fn fields(page: &mut String, schema: &Value, object: &Value, path: &str) {
-    for (name, field) in members(object) {
-        let is_required = object["required"].as_array().is_some_and(|names| {
-            names.iter().any(|required| required.as_str() == Some(name.as_str()))
-        });
-        let inner = inner(field);
-        let (mut path, target) = (format!("{path}{name}"), resolved(schema, inner));
-        if field.get("items").is_some() {
-            path += "[]";
-        } else if inner.get("$ref").is_some() && field.get("additionalProperties").is_some() {
-            path += ".<name>";
-        }
-        let mut text = field["description"].as_str().unwrap_or_default().to_owned();
-        let values = target.get("enum").or_else(|| field["propertyNames"].get("enum"));
-        if let Some(values) = values.and_then(Value::as_array) {
-            let shown = values.iter().filter_map(Value::as_str).map(|value| format!("`{value}`"));
-            text += &format!(" One of {}.", shown.collect::<Vec<_>>().join(", "));
-        }
-        let required = if is_required { ", required" } else { "" };
-        let text = cell(text.trim());
-        let _ = writeln!(page, "| `{path}` | {}{required} | {text} |", kind(field));
-        if inner.get("$ref").is_some() {
-            fields(page, schema, target, &format!("{path}."));
+/// A row for a field of an object, and for each field of the objects in it.
+fn add_field(
+    page: &mut String,
+    schema: &Value,
+    object: &Value,
+    name: &str,
+    field: &Value,
+    path: &str,
+) {
+    let is_required = object["required"]
+        .as_array()
+        .is_some_and(|names| names.iter().any(|required| required.as_str() == Some(name)));
+    let inner = inner(field);
+    let (mut path, target) = (format!("{path}{name}"), resolved(schema, inner));
+    if field.get("items").is_some() {
+        path += "[]";
+    } else if inner.get("$ref").is_some() && field.get("additionalProperties").is_some() {
+        path += ".<name>";
+    }
+    let mut text = field["description"].as_str().unwrap_or_default().to_owned();
+    let values = target.get("enum").or_else(|| field["propertyNames"].get("enum"));
+    if let Some(values) = values.and_then(Value::as_array) {
+        let shown = values.iter().filter_map(Value::as_str).map(|value| format!("`{value}`"));
+        text += &format!(" One of {}.", shown.collect::<Vec<_>>().join(", "));
+    }
+    let required = if is_required { ", required" } else { "" };
+    let text = cell(text.trim());
+    let _ = writeln!(page, "| `{path}` | {}{required} | {text} |", kind(field, target));
+    if inner.get("$ref").is_some() {
+        for (name, field) in members(target) {
+            add_field(page, schema, target, name, field, &format!("{path}."));
         }
     }
 }
@@ -258,7 +273,7 @@ fn inner(field: &Value) -> &Value {
     some.or_else(|| field.get("items")).or(maps).unwrap_or(field)
 }
 
-fn kind(field: &Value) -> &'static str {
+fn kind(field: &Value, target: &Value) -> &'static str {
     let is = |name: &str| match &field["type"] {
         Value::String(text) => text == name,
         Value::Array(names) => names.iter().any(|one| one == name),
@@ -266,7 +281,9 @@ fn kind(field: &Value) -> &'static str {
     };
     match () {
         () if is("array") => "list",
-        () if is("object") || field.get("anyOf").is_some() => "object",
+        () if is("object") || field.get("anyOf").is_some() || target["type"] == "object" => {
+            "object"
+        }
         () if is("boolean") => "boolean",
         () if is("number") => "number",
         () => "string",

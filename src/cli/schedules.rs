@@ -89,7 +89,7 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
             Some(State::Missed) => println!("{id} was missed: no message is sent"),
             state => {
                 failed += 1;
-                let why = state.map_or_else(|| unknown(*id), |_| format!("{id} has been sent"));
+                let why = state.map_or_else(|| unknown(*id), |_| format!("{id} was already sent"));
                 eprintln!("longshore: {why}");
             }
         }
@@ -135,7 +135,7 @@ fn moment(ms: Option<i64>) -> String {
     ms.map_or("-".to_owned(), format_time)
 }
 
-/// How many of its due times are past.
+/// How many of its due times have passed.
 fn moments(schedule: &Schedule) -> String {
     let (all, past) = schedule.moments();
     let missed = schedule.missed_at.map(|at| format!(", missed up to {}", format_time(at)));

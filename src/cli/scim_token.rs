@@ -24,7 +24,7 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Create a token and print its secret, only this time
+    /// Create a token and print its secret, which is not shown again
     #[command(
         after_help = "Example:\n  $ longshore scim-token create --name idp --allow 203.0.113.0/24"
     )]

@@ -25,8 +25,8 @@ use crate::{inbound, transactional};
 use kit::retry::{self, Retry as _};
 
 /// The first and the longest pause before a dependency is tried again.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
 /// Time from the end of the drain to the end of the process, for stopped work to return and
 /// connections to close. With the default drain, the process ends before the 30 seconds of most
@@ -58,7 +58,7 @@ impl Service {
     /// Opens all connections; checks nothing yet.
     pub async fn start(config: Config, process: Process) -> CommandResult<Self> {
         telemetry::init_tracing(&config)?;
-        let metrics = telemetry::metrics::recorder::install()?;
+        let metrics = telemetry::metrics::recorder::install(config.traces.url.is_some())?;
         let drain = Duration::from_secs(config.worker.drain_seconds);
         let shutdown = shutdown::signals(drain + AFTER_DRAIN)?;
         let listener = gateway::bind(config.ops.listen, "LONGSHORE_OPS_LISTEN").await?;
@@ -89,7 +89,7 @@ impl Service {
                 Err(error) if error.can_retry() => {
                     attempt += 1;
                     tracing::warn!(%error, "waiting for the database");
-                    let pause = retry::pause(attempt, FIRST_PAUSE, LONGEST_PAUSE);
+                    let pause = retry::backoff(attempt, INITIAL_BACKOFF, MAX_BACKOFF);
                     retry::wait(pause, &self.shutdown).await;
                 }
                 Err(error) => return Err(error),
@@ -104,7 +104,7 @@ impl Service {
         let mut attempt = 0;
         while !self.shutdown.is_cancelled() {
             let app = &self.app;
-            let names = async { app.kept::<KnownNames>().read(app).await.map(drop) };
+            let names = async { app.singleton::<KnownNames>().read(app).await.map(drop) };
             let read =
                 tokio::try_join!(workspaces::keys::read_list(app), tokens::read_list(app), names);
             match read {
@@ -112,7 +112,7 @@ impl Service {
                 Err(error) if error.can_retry() => {
                     attempt += 1;
                     tracing::warn!(%error, "waiting for the list of keys");
-                    let pause = retry::pause(attempt, FIRST_PAUSE, LONGEST_PAUSE);
+                    let pause = retry::backoff(attempt, INITIAL_BACKOFF, MAX_BACKOFF);
                     retry::wait(pause, &self.shutdown).await;
                 }
                 Err(error) => return Err(error),

@@ -2,7 +2,7 @@
 
 use super::{CommandResult, find_named, print};
 use crate::config::Config;
-use crate::transactional::sla::{self, Kept};
+use crate::transactional::sla::{self, SlaHour};
 use kit::clock::from_ms;
 
 /// Show how many transactional emails the relay accepted within a minute, by campaign and hour,
@@ -36,7 +36,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     print::rows(arguments.json, &heading, &kept, line)
 }
 
-fn line(kept: &Kept) -> String {
+fn line(kept: &SlaHour) -> String {
     // To the minute.
     let hour: String = from_ms(kept.hour).to_string().chars().take(16).collect();
     format!(

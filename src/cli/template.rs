@@ -34,7 +34,7 @@ enum Command {
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
         /// The workspace whose content blocks, catalogs and connected content templates may use;
-        /// they are not checked without it
+        /// without it, they are not checked
         #[arg(long, value_name = "NAME")]
         workspace: Option<String>,
     },
@@ -91,8 +91,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             let service_id = find::identify(&mut tx, workspace_id, &user).await?;
             let found = find_users(&mut tx, workspace_id, &[service_id], For::Reading).await?;
             drop(tx);
-            let stored =
-                found.first().ok_or_else(|| format!("user {user} does not exist any more"))?;
+            let stored = found.first().ok_or_else(|| format!("user {user} no longer exists"))?;
             let subject = Subject {
                 profile: parsed("users.doc", service_id, &stored.doc)?,
                 service_id: Some(service_id),
@@ -102,8 +101,13 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             };
             let settings = settings::of(&app, workspace_id).await?;
             let template = read(&file, &names(&settings))?;
-            let external =
-                External { app: &app, workspace_id, settings: &settings, is_urgent: false };
+            let external = External {
+                app: &app,
+                workspace_id,
+                settings: &settings,
+                is_urgent: false,
+                time: None,
+            };
             let mut warnings = Vec::new();
             let shown = preview(&external, Draft::Text(&template), &subject, &mut warnings).await;
             warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));

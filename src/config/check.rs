@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use axum::http::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
+use url::Url;
 
 use super::{Config, Mode, Traces};
 use kit::secrets::SecretKey;
@@ -28,17 +29,17 @@ impl Traces {
 impl Config {
     /// The errors of these settings for `mode`.
     pub(super) fn problems(&self, mode: Mode) -> Vec<String> {
-        let mut problems = self.impossible();
+        let mut problems = self.common_problems();
         match mode {
             Mode::Command => {}
-            Mode::Standalone => problems.extend(self.impossible_alone()),
-            Mode::Fleet => problems.extend(self.impossible_in_a_fleet()),
+            Mode::Standalone => problems.extend(self.standalone_problem()),
+            Mode::Fleet => problems.extend(self.fleet_problems()),
         }
         problems
     }
 
     /// Clients must be able to reach the beginning of download URLs.
-    fn impossible_alone(&self) -> Option<String> {
+    fn standalone_problem(&self) -> Option<String> {
         let listen = self.gateway.listen;
         let is_callable = !listen.ip().is_unspecified() && listen.port() != 0;
         (self.public_url.is_none() && !is_callable).then(|| {
@@ -51,7 +52,7 @@ impl Config {
     }
 
     /// The processes of a fleet share no data inside of a process.
-    fn impossible_in_a_fleet(&self) -> Vec<String> {
+    fn fleet_problems(&self) -> Vec<String> {
         let problems = [
             (
                 self.log.url == "embedded",
@@ -78,7 +79,7 @@ impl Config {
         problems.into_iter().filter(|(bad, _)| *bad).map(|(_, text)| text.to_owned()).collect()
     }
 
-    fn impossible(&self) -> Vec<String> {
+    fn common_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut refuse = |bad: bool, what: &str| {
             if bad {
@@ -112,111 +113,155 @@ impl Config {
         }
         refuse(
             self.public_url.as_ref().is_some_and(|url| !matches!(url.scheme(), "http" | "https")),
-            "public_url (LONGSHORE_PUBLIC_URL): expected an http or https address",
+            "public_url (LONGSHORE_PUBLIC_URL): expected an http or https URL",
         );
         refuse(
             self.gateway.listen == self.ops.listen && self.ops.listen.port() != 0,
             "ops.listen (LONGSHORE_OPS_LISTEN) must not be the API's listener: operations need an \
              address of their own",
         );
-        refuse(!(1..=3_600).contains(&self.ops.watch_seconds), "ops.watch_seconds: 1 to 3,600");
+        refuse(
+            !(1..=3_600).contains(&self.ops.watch_seconds),
+            "ops.watch_seconds must be 1 to 3,600",
+        );
         refuse(
             self.gateway.request_timeout_seconds == 0,
-            "gateway.request_timeout_seconds: at least 1",
+            "gateway.request_timeout_seconds must be at least 1",
         );
         refuse(
             !(1..=1_000_000).contains(&self.gateway.requests_in_flight),
-            "gateway.requests_in_flight: 1 to 1,000,000",
+            "gateway.requests_in_flight must be 1 to 1,000,000",
         );
         refuse(
             !(1..=1_000_000).contains(&self.gateway.connections),
-            "gateway.connections: 1 to 1,000,000",
+            "gateway.connections must be 1 to 1,000,000",
         );
         refuse(
             self.gateway.memory_bytes < self.gateway.max_body_bytes,
-            "gateway.memory_bytes: at least gateway.max_body_bytes, or the largest bodies would \
-             never be accepted",
+            "gateway.memory_bytes must be at least gateway.max_body_bytes, or the largest bodies \
+             would never be accepted",
         );
         refuse(
             self.gateway.unauthenticated_bytes < 1 << 20,
-            "gateway.unauthenticated_bytes: at least 1,048,576",
+            "gateway.unauthenticated_bytes must be at least 1,048,576",
         );
-        refuse(!(1..=1024).contains(&self.log.partitions), "log.partitions: 1 to 1024");
-        refuse(self.log.replication == 0, "log.replication: at least 1");
-        refuse(self.database.max_connections < 4, "database.max_connections: at least 4");
-        refuse(self.worker.lease_ms < 500, "worker.lease_ms: at least 500");
-        refuse(self.worker.poll_ms == 0, "worker.poll_ms: at least 1");
-        refuse(self.worker.compute_threads > 1_024, "worker.compute_threads: at most 1,024");
-        refuse(self.worker.messages_in_flight == 0, "worker.messages_in_flight: at least 1");
-        refuse(self.worker.batches_in_flight == 0, "worker.batches_in_flight: at least 1");
+        refuse(!(1..=1024).contains(&self.log.partitions), "log.partitions must be 1 to 1024");
+        refuse(self.log.replication == 0, "log.replication must be at least 1");
+        refuse(self.database.max_connections < 4, "database.max_connections must be at least 4");
+        refuse(self.worker.lease_ms < 500, "worker.lease_ms must be at least 500");
+        refuse(self.worker.poll_ms == 0, "worker.poll_ms must be at least 1");
+        refuse(self.worker.compute_threads > 1_024, "worker.compute_threads must be at most 1,024");
+        refuse(self.worker.messages_in_flight == 0, "worker.messages_in_flight must be at least 1");
+        refuse(self.worker.batches_in_flight == 0, "worker.batches_in_flight must be at least 1");
         refuse(
             !(1..=100_000).contains(&self.worker.batch_messages),
-            "worker.batch_messages: 1 to 100,000",
+            "worker.batch_messages must be 1 to 100,000",
         );
         refuse(
             !(1..=(64 << 20)).contains(&self.worker.batch_bytes),
-            "worker.batch_bytes: 1 to 67,108,864",
+            "worker.batch_bytes must be 1 to 67,108,864",
         );
         refuse(
             !(1..=100_000).contains(&self.exports.users_per_file),
-            "exports.users_per_file: 1 to 100,000",
+            "exports.users_per_file must be 1 to 100,000",
         );
-        refuse(self.exports.attempts == 0, "exports.attempts: at least 1");
-        refuse(self.deliveries.in_flight == 0, "deliveries.in_flight: at least 1");
+        refuse(self.exports.attempts == 0, "exports.attempts must be at least 1");
+        refuse(self.deliveries.in_flight == 0, "deliveries.in_flight must be at least 1");
         refuse(
             !(1..=8_760).contains(&self.deliveries.retry_hours),
-            "deliveries.retry_hours: 1 to 8,760",
+            "deliveries.retry_hours must be 1 to 8,760",
         );
-        refuse(self.deliveries.connect_seconds == 0, "deliveries.connect_seconds: at least 1");
-        refuse(self.deliveries.timeout_seconds == 0, "deliveries.timeout_seconds: at least 1");
-        refuse(self.deliveries.per_receiver == 0, "deliveries.per_receiver: at least 1");
+        refuse(
+            self.deliveries.connect_seconds == 0,
+            "deliveries.connect_seconds must be at least 1",
+        );
+        refuse(
+            self.deliveries.timeout_seconds == 0,
+            "deliveries.timeout_seconds must be at least 1",
+        );
+        refuse(self.deliveries.per_receiver == 0, "deliveries.per_receiver must be at least 1");
         let messages = &self.messages;
-        refuse(!(1..=100_000).contains(&messages.part_users), "messages.part_users: 1 to 100,000");
-        refuse(!(1..=5_000).contains(&messages.batch_users), "messages.batch_users: 1 to 5,000");
-        refuse(messages.named_in_flight == 0, "messages.named_in_flight: at least 1");
+        refuse(
+            !(1..=100_000).contains(&messages.part_users),
+            "messages.part_users must be 1 to 100,000",
+        );
+        refuse(
+            !(1..=5_000).contains(&messages.batch_users),
+            "messages.batch_users must be 1 to 5,000",
+        );
+        refuse(messages.named_in_flight == 0, "messages.named_in_flight must be at least 1");
         refuse(
             !(1..=100_000).contains(&messages.sends_in_flight),
-            "messages.sends_in_flight: 1 to 100,000",
+            "messages.sends_in_flight must be 1 to 100,000",
         );
-        refuse(messages.attempts == 0, "messages.attempts: at least 1");
-        refuse(!(1..=8_760).contains(&messages.retry_hours), "messages.retry_hours: 1 to 8,760");
-        refuse(!(1..=3_650).contains(&messages.keep_days), "messages.keep_days: 1 to 3,650");
+        refuse(messages.attempts == 0, "messages.attempts must be at least 1");
+        refuse(
+            !(1..=8_760).contains(&messages.retry_hours),
+            "messages.retry_hours must be 1 to 8,760",
+        );
+        refuse(!(1..=3_650).contains(&messages.keep_days), "messages.keep_days must be 1 to 3,650");
         let transactional = &self.transactional;
         refuse(
             !(1..=100_000).contains(&transactional.in_flight),
-            "transactional.in_flight: 1 to 100,000",
+            "transactional.in_flight must be 1 to 100,000",
         );
         refuse(
             !(1..=3_600).contains(&transactional.requeue_seconds),
-            "transactional.requeue_seconds: 1 to 3,600",
+            "transactional.requeue_seconds must be 1 to 3,600",
         );
         refuse(
             !(2..=3_650).contains(&transactional.keep_days),
-            "transactional.keep_days: 2 to 3,650",
+            "transactional.keep_days must be 2 to 3,650",
         );
         refuse(
             self.database.transactional_connections == 0,
-            "database.transactional_connections: at least 1",
+            "database.transactional_connections must be at least 1",
         );
         refuse(
             !(1..=525_600).contains(&messages.late_minutes),
-            "messages.late_minutes: 1 to 525,600",
+            "messages.late_minutes must be 1 to 525,600",
         );
         refuse(
             self.traces.url.as_ref().is_some_and(|url| !matches!(url.scheme(), "http" | "https")),
             "traces.url (LONGSHORE_TRACES_URL): must begin with http:// or https://",
         );
         refuse(
+            self.traces.url.as_ref().is_some_and(has_user),
+            "traces.url (LONGSHORE_TRACES_URL) must not contain a user or password: use \
+             traces.headers",
+        );
+        refuse(
+            self.public_url.as_ref().is_some_and(has_user),
+            "public_url (LONGSHORE_PUBLIC_URL) must not contain a user or password",
+        );
+        refuse(
+            self.log.url.contains('@'),
+            "log.url (LONGSHORE_LOG_URL) must not contain a user or password: use \
+             log.kafka.\"sasl.username\" and log.kafka.\"sasl.password\"",
+        );
+        refuse(
+            self.log.kafka.keys().any(|name| LOADS_CODE.contains(&name.as_str())),
+            "log.kafka must not load programs: plugin.library.paths, ssl.engine.location and \
+             ssl.providers are not allowed",
+        );
+        refuse(
             self.traces.header_map().is_none(),
             "traces.headers (LONGSHORE_TRACES_HEADERS): expected name=value, separated by commas",
         );
-        refuse(!(0.0..=1.0).contains(&self.traces.share), "traces.share: 0 to 1");
-        refuse(self.smtp.connections == 0, "smtp.connections: at least 1");
-        refuse(self.smtp.connect_seconds == 0, "smtp.connect_seconds: at least 1");
-        refuse(self.smtp.timeout_seconds == 0, "smtp.timeout_seconds: at least 1");
-        refuse(self.smtp.accept_seconds == 0, "smtp.accept_seconds: at least 1");
+        refuse(!(0.0..=1.0).contains(&self.traces.share), "traces.share must be 0 to 1");
+        refuse(self.smtp.connections == 0, "smtp.connections must be at least 1");
+        refuse(self.smtp.connect_seconds == 0, "smtp.connect_seconds must be at least 1");
+        refuse(self.smtp.timeout_seconds == 0, "smtp.timeout_seconds must be at least 1");
+        refuse(self.smtp.accept_seconds == 0, "smtp.accept_seconds must be at least 1");
         problems
     }
+}
+
+/// Properties of librdkafka that load code from files: a settings file can lie in a folder of others.
+const LOADS_CODE: &[&str] = &["plugin.library.paths", "ssl.engine.location", "ssl.providers"];
+
+fn has_user(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
 }
 
 #[cfg(test)]
@@ -238,6 +283,20 @@ mod tests {
         let text = problems(Mode::Fleet, &[]);
         for name in ["LOG_URL", "DATABASE_URL", "OBJECTS_URL", "PUBLIC_URL"] {
             assert!(text.contains(&format!("(LONGSHORE_{name})")), "{name} is missing in: {text}");
+        }
+    }
+
+    #[test]
+    fn settings_that_are_printed_have_no_passwords_and_none_loads_code() {
+        for (name, value) in [
+            ("LONGSHORE_LOG_URL", "kafka://user:secret@kafka:9092"),
+            ("LONGSHORE_PUBLIC_URL", "https://user:secret@longshore.example.com"),
+            ("LONGSHORE_TRACES_URL", "http://user@collector:4318"),
+            ("LONGSHORE_LOG__KAFKA__PLUGIN_LIBRARY_PATHS", "/tmp/x.so"),
+        ] {
+            let text = problems(Mode::Command, &[(name, value)]);
+            let setting = if value.starts_with('/') { "log.kafka" } else { name };
+            assert!(text.contains(setting) && !text.contains("secret@"), "{name}: {text}");
         }
     }
 

@@ -22,7 +22,7 @@ impl Config {
         let problem = |text: String| ConfigError { problems: vec![text] };
         let current = match &self.secret_key {
             Some(key) => key.expose_secret().to_owned(),
-            None => read_or_make_key(&file, self.database_file().as_deref())
+            None => read_or_create_key(&file, self.database_file().as_deref())
                 .map_err(|error| problem(format!("{}: {error}", file.display())))?,
         };
         let old = self.secret_key_old.as_ref().map(|old| old.expose_secret());
@@ -54,7 +54,7 @@ impl Config {
     }
 }
 
-fn read_or_make_key(file: &Path, database: Option<&Path>) -> io::Result<String> {
+fn read_or_create_key(file: &Path, database: Option<&Path>) -> io::Result<String> {
     if let Some(directory) = file.parent() {
         private::directory(directory)?;
     }
@@ -71,14 +71,14 @@ fn read_or_make_key(file: &Path, database: Option<&Path>) -> io::Result<String> 
                 ),
             ));
         }
-        make_key(file)?;
+        create_key(file)?;
     }
     fs::read_to_string(file)
 }
 
 /// Written to a temporary name and then linked: if two processes start together, one wins, and
 /// neither reads half a key.
-fn make_key(file: &Path) -> io::Result<()> {
+fn create_key(file: &Path) -> io::Result<()> {
     let draft = file.with_extension(format!("{}.new", std::process::id()));
     let mut new =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;

@@ -256,7 +256,7 @@ fn of_services(names: &[String]) -> Option<String> {
     })
 }
 
-fn is_setting(name: &str) -> bool {
+pub fn is_setting(name: &str) -> bool {
     name.starts_with("LONGSHORE_")
         && !OTHER_VARIABLES.contains(&name)
         && !BESIDE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
@@ -336,7 +336,7 @@ fn shape(setting: &str, kind: &Kind) -> &'static str {
     }
 }
 
-/// What was found in the place of a setting.
+/// The value that was found in the place of a setting.
 fn shown(setting: &str, value: &Value) -> String {
     let is_secret = SECRETS.contains(&setting) || setting.starts_with("log.kafka.");
     match value {

@@ -1,5 +1,5 @@
-//! A process's cached list of all existing keys of something, so that unknown ones can be rejected
-//! without a lookup: anyone can send those.
+//! A process's cached list of all existing keys of one kind, so that unknown ones, which anyone can
+//! send, are rejected without a lookup.
 //!
 //! A caller with an unlisted key waits for a list that is read after its call; one list is read at
 //! a time, for all callers. So unknown keys cost the database only a few reads per second, however
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, sleep_until};
 
 use super::FindError;
-use store::{StoreError, answered};
+use store::{StoreError, within_timeout};
 
 /// Maximum number of waiting callers: each occupies a request.
 const WAITING: usize = 128;
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A list, read again when a caller has an unlisted key.
-pub struct Listing<T> {
+pub struct CachedList<T> {
     latest: Mutex<Option<Arc<T>>>,
     /// The holder reads.
     turn: tokio::sync::Mutex<Option<Reading>>,
@@ -38,7 +38,7 @@ struct Reading {
     failed: Option<Arc<StoreError>>,
 }
 
-impl<T> Default for Listing<T> {
+impl<T> Default for CachedList<T> {
     fn default() -> Self {
         Self {
             latest: Mutex::default(),
@@ -48,7 +48,7 @@ impl<T> Default for Listing<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> Listing<T> {
+impl<T: Send + Sync + 'static> CachedList<T> {
     /// The last list; none before the first read.
     pub fn latest(&self) -> Option<Arc<T>> {
         self.latest.lock().clone()
@@ -65,7 +65,7 @@ impl<T: Send + Sync + 'static> Listing<T> {
     }
 
     /// The list as of now, or a little later.
-    pub async fn renewed(
+    pub async fn refresh(
         &self,
         read: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<Arc<T>, FindError> {
@@ -84,7 +84,7 @@ impl<T: Send + Sync + 'static> Listing<T> {
             }
         }
         let began = Instant::now();
-        match answered(read, sleep(TIMEOUT)).await {
+        match within_timeout(read, sleep(TIMEOUT)).await {
             Ok(list) => {
                 let list = Arc::new(list);
                 *self.latest.lock() = Some(list.clone());
@@ -108,7 +108,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_reading_is_for_all_that_wait() {
-        let listing = Arc::new(Listing::<usize>::default());
+        let listing = Arc::new(CachedList::<usize>::default());
         let readings = Arc::new(AtomicUsize::new(0));
         let ask = || {
             let (listing, readings) = (listing.clone(), readings.clone());
@@ -117,7 +117,7 @@ mod tests {
                     sleep(Duration::from_millis(10)).await;
                     Ok(readings.fetch_add(1, Ordering::SeqCst))
                 };
-                listing.renewed(read).await
+                listing.refresh(read).await
             }
         };
         let all = futures::future::join_all((0..WAITING + 10).map(|_| ask())).await;
@@ -137,10 +137,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_reading_that_fails_fails_for_all_that_wait() {
-        let listing = Listing::<usize>::default();
-        let fails = || listing.renewed(async { Err(StoreError::Silent) });
+        let listing = CachedList::<usize>::default();
+        let fails = || listing.refresh(async { Err(StoreError::Timeout) });
         let all = futures::future::join_all((0..5).map(|_| fails())).await;
         assert!(all.iter().all(|one| matches!(one, Err(FindError::Store(_)))));
-        assert_eq!(*listing.renewed(async { Ok(7) }).await.unwrap(), 7);
+        assert_eq!(*listing.refresh(async { Ok(7) }).await.unwrap(), 7);
     }
 }

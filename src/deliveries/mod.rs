@@ -7,9 +7,9 @@
 //!    └──<── resend ──<── delivered │ given_up
 //! ```
 //!
-//! A delivery is sent at least once, with one `webhook-id`. Every status but 2xx is retried, 410 as
-//! well: a proxy in front of a moving receiver returns it, too, and a receiver that no longer
-//! exists costs a few requests an hour for a day.
+//! A delivery is sent at least once, with one `webhook-id`. Every status except 2xx is retried,
+//! including 410: a proxy in front of a receiver that moves can return it. A receiver that no
+//! longer exists costs only a few requests an hour for a day.
 //!
 //! A delivery that [follows](NewDelivery::follows) another one is offered to the workers only after
 //! that has ended, so that deliveries about one subject arrive in order.
@@ -27,30 +27,44 @@ use tracing::Instrument as _;
 use url::Url;
 use uuid::Uuid;
 
-use crate::app::App;
+use crate::app::{App, Singleton};
 use crate::config::Config;
+use crate::fairness::{Holder, SLOT_BYTES, SharedMemory};
 use crate::kinds;
-use crate::outbound::{Failure, Sender, check_kept, shown, signature};
+use crate::outbound::{Failure, Sender, check_stored_address, shown, signature};
 use crate::traces;
 use crate::workspaces::settings::{self, Settings, SigningSecrets};
 use kit::clock::{Clock, from_ms, hours, millis};
 use kit::fail_point;
 use kit::panics;
-use kit::retry::{Retry, pause};
+use kit::retry::{Retry, backoff};
 use store::claims::{self, Claim, ClaimError};
 use store::{StoreError, Tx, from_row, text_enum};
 
 pub use rows::{by_id, list};
 
-use rows::Attempted;
+use rows::AttemptResult;
 
 /// The longest pause between two attempts.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
 
-/// The kind of callbacks when an export is ready.
+/// How long a delivery waits for a place of its workspace, and then without a claim.
+const FULL_PAUSE: Duration = Duration::from_millis(500);
+
+/// The places for attempts in this process. A workspace gets at most as many as it leaves free, so
+/// that its slow receivers do not stop the others' deliveries.
+struct Places(SharedMemory);
+
+impl Singleton for Places {
+    fn from_config(config: &Config) -> Self {
+        Self(SharedMemory::halves(2 * config.deliveries.in_flight * SLOT_BYTES))
+    }
+}
+
+/// The kind of the callback of an export.
 pub const EXPORT_CALLBACK: &str = "export_callback";
 
-/// The kind of postbacks about a transactional email's status.
+/// The kind of a postback about a transactional email's status.
 pub const STATUS_POSTBACK: &str = "transactional_postback";
 
 /// A new delivery.
@@ -73,10 +87,10 @@ text_enum! {
     #[derive(clap::ValueEnum)]
     #[value(rename_all = "snake_case")]
     pub enum State {
-        /// Waits for its first or next attempt.
+        /// Waiting for the first or the next attempt.
         Pending = "pending",
         Delivered = "delivered",
-        /// Failed until its time limit.
+        /// Not accepted before the time limit.
         GivenUp = "given_up",
     }
 }
@@ -105,7 +119,7 @@ pub struct Delivery {
     pub attempts: i32,
     #[serde(serialize_with = "as_time")]
     pub created_at: i64,
-    /// When it is given up.
+    /// When attempts end and the delivery is given up.
     #[serde(serialize_with = "as_time")]
     pub retry_until: i64,
     /// When the next attempt is due, while pending.
@@ -180,10 +194,10 @@ impl Retry for DeliveryError {
         }
     }
 
-    fn needs_newer(&self) -> bool {
+    fn needs_newer_version(&self) -> bool {
         match self {
-            Self::Claim(error) => error.needs_newer(),
-            Self::Store(error) => error.needs_newer(),
+            Self::Claim(error) => error.needs_newer_version(),
+            Self::Store(error) => error.needs_newer_version(),
             Self::Unknown(_) | Self::Pending(_) => false,
         }
     }
@@ -224,8 +238,9 @@ pub async fn enqueue(
     Ok(id)
 }
 
-/// Offers the next delivery after one that has ended in this transaction. A concurrent insert of a
-/// following delivery either sees the end, or is waited for: both lock the row.
+/// Offers the delivery that follows one that ends in this transaction. Both this and the insert of
+/// a following delivery lock the row, so a concurrent insert either sees the end, or this waits for
+/// the insert.
 async fn offer_next(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     for (receiver, item) in rows::following(tx, id).await? {
         claims::offer(tx, kinds::DELIVERY, receiver, item, Duration::ZERO).await?;
@@ -263,13 +278,27 @@ pub(crate) fn retry_ms(config: &Config) -> i64 {
 }
 
 /// Makes one attempt at the delivery of `claim`, and stores its outcome together with the end of
-/// the claim. [`ClaimError::Lost`] means that another worker's attempt counts.
+/// the claim. [`ClaimError::Lost`]: another worker has claimed the delivery, and its attempt
+/// counts.
 pub async fn run(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), DeliveryError> {
     let mut tx = app.store.snapshot().await?;
     let found = rows::by_claim(&mut tx, claim.job, claim.item).await?;
     tx.commit().await?;
     let Some(delivery) = found.filter(|delivery| delivery.state == State::Pending) else {
         return withdraw(app, claim).await;
+    };
+    let workspace = Holder::Workspace(delivery.workspace_id);
+    let places = app.singleton::<Places>();
+    let _place = tokio::select! {
+        biased;
+        place = places.0.reserve(workspace, SLOT_BYTES) => place,
+        // Others wait for the claim's slot.
+        () = tokio::time::sleep(FULL_PAUSE) => {
+            return Ok(claims::release_uncounted(&app.store, claim, FULL_PAUSE).await?);
+        }
+        () = stop.cancelled() => {
+            return Ok(claims::release_uncounted(&app.store, claim, Duration::ZERO).await?);
+        }
     };
     let span = tracing::info_span!(
         "delivery",
@@ -279,7 +308,7 @@ pub async fn run(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(
         attempt = claim.attempt,
     );
     let work = async {
-        traces::follow(&delivery.request_id);
+        traces::continue_trace(&delivery.request_id);
         attempt(app, claim, stop, &delivery).await
     };
     work.instrument(span).await
@@ -296,11 +325,11 @@ async fn attempt(
     let posted = AssertUnwindSafe(post_until_stopped(app, delivery, stop)).catch_unwind().await;
     let result = posted.unwrap_or_else(|panic| {
         let text = format!("the attempt panicked: {}", panics::text(&*panic));
-        Ok(Some(Err(Failure::unanswered(text))))
+        Ok(Some(Err(Failure::no_response(text))))
     })?;
     let Some(result) = result else {
         // Another worker may claim it immediately.
-        return Ok(claims::hand_back(&app.store, claim, Duration::ZERO).await?);
+        return Ok(claims::release(&app.store, claim, Duration::ZERO).await?);
     };
     metrics::histogram!("longshore_delivery_attempt_seconds").record(started.elapsed());
     fail_point!("delivery::answered");
@@ -314,18 +343,18 @@ async fn attempt(
 }
 
 /// Gives up the delivery of a claim that cannot be attempted, once its time limit has passed; until
-/// then delays it by `pause`. Reads nothing of the row, which may be the cause.
-pub async fn give_up_in_time(
+/// then delays it by `pause`. Does not read the row, which may be the cause of the failure.
+pub async fn give_up_after_deadline(
     app: &App,
     claim: &Claim,
     reason: &str,
     pause: Duration,
 ) -> Result<(), ClaimError> {
     let mut tx = app.store.write().await?;
-    let error = Failure::unanswered(reason).error;
+    let error = Failure::no_response(reason).error;
     let now = app.clock.now_ms();
     let Some(id) = rows::give_up(&mut tx, claim.job, claim.item, now, &error).await? else {
-        claims::put_off(&mut tx, claim, pause).await?;
+        claims::postpone(&mut tx, claim, pause).await?;
         return Ok(tx.commit().await?);
     };
     claims::finish(&mut tx, claim).await?;
@@ -345,8 +374,8 @@ async fn withdraw(app: &App, claim: &Claim) -> Result<(), DeliveryError> {
     Ok(())
 }
 
-/// Sends the request; none if the worker stops before the response. An error means that only a
-/// newer worker can send it.
+/// Sends the request. Returns none if the worker stops before the response. An error: only a newer
+/// version can send it.
 async fn post_until_stopped(
     app: &App,
     delivery: &Delivery,
@@ -359,7 +388,7 @@ async fn post_until_stopped(
         Ok(request) => request,
         Err(failure) => return Ok(Some(Err(failure))),
     };
-    let sender = app.kept::<Sender>();
+    let sender = app.singleton::<Sender>();
     Ok(tokio::select! {
         answer = sender.post(url, signed, delivery.body.clone()) => Some(answer),
         () = stop.cancelled() => None,
@@ -372,24 +401,26 @@ async fn prepare(
     app: &App,
     delivery: &Delivery,
 ) -> Result<Result<(Url, signature::Signed), Failure>, StoreError> {
-    let url = match check_kept(&delivery.url, &app.config) {
+    let url = match check_stored_address(&delivery.url, &app.config) {
         Ok(url) => url,
-        Err(problem) => return Ok(Err(Failure::unanswered(format!("the address {problem}")))),
+        Err(problem) => return Ok(Err(Failure::no_response(format!("the address {problem}")))),
     };
     let settings = match settings::of(app, delivery.workspace_id).await {
         Ok(settings) => settings,
-        Err(error) if error.needs_newer() => return Err(error),
+        Err(error) if error.needs_newer_version() => return Err(error),
         Err(error) => {
-            return Ok(Err(Failure::unanswered(format!("the signing secret: {error}"))));
+            return Ok(Err(Failure::no_response(format!(
+                "cannot read the signing secret: {error}"
+            ))));
         }
     };
     let Some(secrets) = secrets(&settings, delivery) else {
         let none = "the workspace no longer declares email.status_postback";
-        return Ok(Err(Failure::unanswered(none)));
+        return Ok(Err(Failure::no_response(none)));
     };
     if secrets.secret.is_none() {
         let none = "the workspace has no callbacks.secret yet: run `longshore apply`";
-        return Ok(Err(Failure::unanswered(none)));
+        return Ok(Err(Failure::no_response(none)));
     }
     let (id, now) = (delivery.message_id(), app.clock.now().as_second());
     Ok(Ok((url, signature::sign_with_each(secrets.each(), id, now, &delivery.body))))
@@ -413,12 +444,12 @@ async fn settle(
     let now = app.clock.now_ms();
     let attempt = u32::try_from(claim.attempt).unwrap_or(1);
     let base = Duration::from_millis(app.config.deliveries.retry_ms);
-    let made = after(result, now, delivery.retry_until, pause(attempt, base, LONGEST_PAUSE));
+    let made = after(result, now, delivery.retry_until, backoff(attempt, base, MAX_BACKOFF));
     let mut tx = app.store.write().await?;
     match made.next_at {
         Some(next_at) => {
             let delay = Duration::from_millis(next_at.saturating_sub(now).max(0) as u64);
-            claims::put_off(&mut tx, claim, delay).await?;
+            claims::postpone(&mut tx, claim, delay).await?;
         }
         None => claims::finish(&mut tx, claim).await?,
     }
@@ -427,7 +458,7 @@ async fn settle(
         offer_next(&mut tx, delivery.id).await?;
     }
     tx.commit().await?;
-    tell(&made);
+    log_result(&made);
     Ok(match made.state {
         State::Pending => "retried",
         State::Delivered => "delivered",
@@ -437,9 +468,14 @@ async fn settle(
 
 /// The state of a delivery after an attempt. The last attempt happens when the time limit is
 /// reached.
-fn after(result: Result<u16, Failure>, now: i64, retry_until: i64, pause: Duration) -> Attempted {
+fn after(
+    result: Result<u16, Failure>,
+    now: i64,
+    retry_until: i64,
+    pause: Duration,
+) -> AttemptResult {
     match result {
-        Ok(status) => Attempted {
+        Ok(status) => AttemptResult {
             state: State::Delivered,
             next_at: None,
             status: Some(status),
@@ -449,7 +485,7 @@ fn after(result: Result<u16, Failure>, now: i64, retry_until: i64, pause: Durati
         Err(Failure { status, error }) => {
             let is_over = now >= retry_until;
             let next_at = now.saturating_add(millis(pause)).min(retry_until);
-            Attempted {
+            AttemptResult {
                 state: if is_over { State::GivenUp } else { State::Pending },
                 next_at: (!is_over).then_some(next_at),
                 status,
@@ -460,7 +496,7 @@ fn after(result: Result<u16, Failure>, now: i64, retry_until: i64, pause: Durati
     }
 }
 
-fn tell(made: &Attempted) {
+fn log_result(made: &AttemptResult) {
     let (status, error) = (made.status, made.error.as_deref().unwrap_or_default());
     match made.state {
         State::Delivered => tracing::info!(status, "delivered"),

@@ -35,7 +35,7 @@ pub struct New<'a> {
 
 /// The state of a delivery after an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attempted {
+pub struct AttemptResult {
     pub state: State,
     pub next_at: Option<i64>,
     pub status: Option<u16>,
@@ -127,7 +127,7 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Delivery>, StoreEr
 }
 
 /// Stores an attempt; the claim decides whether it is valid.
-pub async fn attempted(tx: &mut Tx, id: Uuid, made: &Attempted) -> Result<(), StoreError> {
+pub async fn attempted(tx: &mut Tx, id: Uuid, made: &AttemptResult) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(

@@ -9,8 +9,8 @@
 //! A batch that ends its process is found by the record written before the first batch of an
 //! assignment. After two recorded starts without a clean end, its messages are tried one by one,
 //! alone; a message with two recorded starts alone becomes a dead letter without another attempt.
-//! So a fatal message ends at most five workers. Its neighbours are not blamed, and neither is a
-//! message whose worker was repeatedly ended by something else.
+//! So a fatal message ends at most five workers. Other messages of its batch are not blamed, and
+//! neither is a message whose worker was repeatedly ended by something else.
 
 pub mod arrays;
 mod attempt;
@@ -34,19 +34,19 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use self::attempt::{Ending, see_through};
+use self::attempt::{Ending, process_batch};
 use self::shared::Shared;
 use super::wait_for_log;
 use crate::app::App;
 use crate::config::Config;
 use crate::traces;
 use kit::retry::Retry;
-use log::offsets::{self, Place};
-use log::{Ack, Batch, Consumer, Limits, Message, Standing, Standings, Topic};
-use store::{StoreError, Tx, answered};
+use log::offsets::{self, GroupOffset};
+use log::{Ack, Batch, Consumer, ConsumerStatus, Limits, Message, PartitionStatus, Topic};
+use store::{StoreError, Tx, within_timeout};
 
 /// Interval between reports of the partitions' lag, and checks whether stopped ones may continue.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time limit for the store to return a stopped partition's position.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -139,7 +139,7 @@ pub async fn run(
     let mut failures = 0;
     while !runner.shared.shutdown.is_cancelled() {
         match app.log.batches(group, topic, &app.store, options.limits) {
-            Ok((consumer, standings)) => runner.consume(consumer, &standings, &mut failures).await,
+            Ok((consumer, statuses)) => runner.consume(consumer, &statuses, &mut failures).await,
             Err(error) => wait_for_log(&error, &mut failures, &runner.shared.shutdown).await,
         }
     }
@@ -157,9 +157,14 @@ struct Runner<H> {
 impl<H: Handler> Runner<H> {
     /// Processes the batches of one consumer until the runner stops, or the partitions must be read
     /// again from the stored positions.
-    async fn consume(&mut self, mut consumer: Consumer, standings: &Standings, failures: &mut u32) {
+    async fn consume(
+        &mut self,
+        mut consumer: Consumer,
+        statuses: &ConsumerStatus,
+        failures: &mut u32,
+    ) {
         let shutdown = self.shared.shutdown.clone();
-        let mut looks = interval(LOOK_EVERY);
+        let mut looks = interval(CHECK_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -176,10 +181,10 @@ impl<H: Handler> Runner<H> {
                     }
                 },
                 _ = looks.tick() => {
-                    let waiting = standings.waiting();
-                    let standings = standings.all(self.shared.app.clock.now_ms());
-                    self.report(&standings, &waiting);
-                    if self.may_go_on(&standings).await {
+                    let waiting = statuses.waiting();
+                    let statuses = statuses.all(self.shared.app.clock.now_ms());
+                    self.report(&statuses, &waiting);
+                    if self.can_continue(&statuses).await {
                         tracing::info!("a stopped partition was reset; reading the partitions \
                                         again");
                         break;
@@ -206,13 +211,13 @@ impl<H: Handler> Runner<H> {
         let span = tracing::info_span!(
             "batch",
             topic = self.topic.name(),
-            partition = batch.place.partition,
-            from = batch.place.next,
+            partition = batch.position.partition,
+            from = batch.position.next,
             messages = batch.messages.len(),
         );
         let request_ids = batch.messages.iter().map(|message| message.request_id.as_str());
         traces::link(&span, request_ids);
-        let work = see_through(self.shared.clone(), batch, ack);
+        let work = process_batch(self.shared.clone(), batch, ack);
         self.tasks.spawn(work.instrument(span));
     }
 
@@ -223,22 +228,22 @@ impl<H: Handler> Runner<H> {
         consumer.drain(self.shared.options.drain).await;
         while let Ok(Some(_)) = timeout_at(deadline, self.tasks.join_next()).await {}
         if !self.tasks.is_empty() {
-            tracing::warn!(batches = self.tasks.len(), "not done before the deadline");
+            tracing::warn!(batches = self.tasks.len(), "batches were not done before the deadline");
         }
         self.tasks.detach_all();
     }
 
     /// Reports the state of the partitions; revoked ones report zero.
-    fn report(&mut self, standings: &[Standing], waiting: &[i32]) {
+    fn report(&mut self, statuses: &[PartitionStatus], waiting: &[i32]) {
         let now = self.shared.app.clock.now_ms();
-        for standing in standings {
-            let waiting = standing.since.map_or(0, |since| (now - since).max(0));
-            self.gauge(standing.partition, standing.behind, waiting);
+        for status in statuses {
+            let waiting = status.since.map_or(0, |since| (now - since).max(0));
+            self.gauge(status.partition, status.behind, waiting);
         }
-        let held: BTreeSet<i32> = standings.iter().map(|standing| standing.partition).collect();
+        let held: BTreeSet<i32> = statuses.iter().map(|status| status.partition).collect();
         self.reported.difference(&held).for_each(|partition| self.gauge(*partition, 0, 0));
         self.reported = held;
-        let stopped = standings.iter().filter_map(|standing| standing.stopped.as_ref());
+        let stopped = statuses.iter().filter_map(|status| status.stopped.as_ref());
         let mut lines: Vec<String> = stopped.map(|(_, reason)| reason.clone()).collect();
         let (topic, group) = (self.topic.name(), self.shared.group);
         metrics::gauge!("longshore_log_stopped_partitions", "topic" => topic, "group" => group)
@@ -251,8 +256,8 @@ impl<H: Handler> Runner<H> {
                  its position from the database"
             )
         }));
-        lines.extend(self.shared.told());
-        self.shared.app.notices.set(self.topic.name(), lines);
+        lines.extend(self.shared.waiting_reasons());
+        self.shared.app.health_warnings.set(self.topic.name(), lines);
     }
 
     fn gauge(&self, partition: i32, behind: i64, waiting_ms: i64) {
@@ -266,18 +271,19 @@ impl<H: Handler> Runner<H> {
     }
 
     /// Whether the stored position of a stopped partition has changed since it stopped.
-    async fn may_go_on(&self, standings: &[Standing]) -> bool {
-        let stopped = standings.iter().filter_map(|standing| standing.stopped.clone());
-        let stopped: Vec<Place> = stopped.map(|(place, _)| place).collect();
+    async fn can_continue(&self, statuses: &[PartitionStatus]) -> bool {
+        let stopped = statuses.iter().filter_map(|status| status.stopped.clone());
+        let stopped: Vec<GroupOffset> = stopped.map(|(position, _)| position).collect();
         if stopped.is_empty() {
             return false;
         }
         let (store, topic) = (self.shared.app.store.clone(), self.topic);
-        let places = async move { offsets::places(&mut store.snapshot().await?, topic).await };
-        let places: Result<Vec<Place>, StoreError> =
-            answered(places, tokio::time::sleep(LOOKUP_TIMEOUT)).await;
-        match places {
-            Ok(places) => stopped.iter().any(|place| !places.contains(place)),
+        let positions =
+            async move { offsets::positions(&mut store.snapshot().await?, topic).await };
+        let positions: Result<Vec<GroupOffset>, StoreError> =
+            within_timeout(positions, tokio::time::sleep(LOOKUP_TIMEOUT)).await;
+        match positions {
+            Ok(positions) => stopped.iter().any(|position| !positions.contains(position)),
             Err(error) => {
                 tracing::warn!(%error, "cannot check whether a stopped partition was reset");
                 false

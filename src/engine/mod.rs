@@ -21,7 +21,7 @@ const LONGEST_RECONNECT: Duration = Duration::from_secs(10);
 async fn wait_for_log(error: &LogError, failures: &mut u32, shutdown: &CancellationToken) {
     tracing::warn!(%error, "cannot read messages; retrying");
     *failures = failures.saturating_add(1);
-    retry::wait(retry::pause(*failures, RECONNECT, LONGEST_RECONNECT), shutdown).await;
+    retry::wait(retry::backoff(*failures, RECONNECT, LONGEST_RECONNECT), shutdown).await;
 }
 
 /// Spawns a loop with the current span.

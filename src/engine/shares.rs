@@ -17,8 +17,8 @@ use uuid::Uuid;
 
 use kit::clock::millis;
 use kit::retry::{self, Retry};
-use store::claims::{self, Claim, ClaimError, Kind, Taken};
-use store::{Store, StoreError, answered};
+use store::claims::{self, Claim, ClaimError, Claimed, Kind};
+use store::{Store, StoreError, within_timeout};
 
 /// The work on the rows of one kind.
 pub trait Handler: Send + Sync + 'static {
@@ -36,7 +36,7 @@ pub trait Handler: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
     /// The work cannot succeed: `error` is permanent, or came from the last attempt; without an
-    /// error, every attempt ended its worker. Must settle the row: delete it, or delay it.
+    /// error, the worker was lost in every attempt. Must settle the row: delete it, or delay it.
     fn give_up(
         &self,
         claim: &Claim,
@@ -55,26 +55,26 @@ pub struct Options {
     pub per_job_here: usize,
     /// Attempts at a row; after the last failure the work is given up.
     pub attempts: u32,
-    /// The first pause between attempts; it doubles up to [`LONGEST_PAUSE`].
+    /// The first pause between attempts; it doubles up to [`MAX_BACKOFF`].
     pub pause: Duration,
     pub lease: Duration,
-    /// Poll interval of an idle worker if offers of other processes do not wake it; else [`QUIET`]
-    /// times as long.
+    /// Poll interval of an idle worker if offers of other processes do not wake it; otherwise
+    /// [`QUIET`] times as long.
     pub poll: Duration,
     /// Time limit for work in progress when the worker must stop.
     pub drain: Duration,
 }
 
 /// The longest pause between two attempts at a row.
-pub const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+pub const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// How many times less often an idle loop polls if offers wake it.
 const QUIET: u32 = 10;
 
 /// The first pause after a wake-up that found no work; it doubles with each, to
-/// [`LONGEST_FRUITLESS`]. When a row wakes a whole fleet, all workers but one find nothing.
-const FIRST_FRUITLESS: Duration = Duration::from_millis(5);
-const LONGEST_FRUITLESS: Duration = Duration::from_millis(500);
+/// [`MAX_EMPTY_BACKOFF`]. When a row wakes a whole fleet, all workers but one find nothing.
+const INITIAL_EMPTY_BACKOFF: Duration = Duration::from_millis(5);
+const MAX_EMPTY_BACKOFF: Duration = Duration::from_millis(500);
 
 /// How long a row that this worker cannot process stays unclaimed.
 const LEFT_PAUSE: Duration = Duration::from_secs(5);
@@ -86,7 +86,7 @@ const NEWER_PAUSE: Duration = Duration::from_secs(5);
 const CLOCK_PAUSE: Duration = Duration::from_secs(15);
 
 /// A clock that differs this much from the database's is wrong.
-const CLOCK_OFF: Duration = Duration::from_secs(60);
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(60);
 
 /// How long stopped work may take to return after the end of the drain.
 const GRACE: Duration = Duration::from_secs(3);
@@ -95,7 +95,7 @@ const GRACE: Duration = Duration::from_secs(3);
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The maximum time that an attempt may hold a row: work that hangs must not hold it forever.
-const LONGEST_TRY: Duration = Duration::from_secs(2 * 60 * 60);
+const MAX_ATTEMPT_TIME: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// Works until `shutdown`, then finishes or returns the work in progress.
 pub async fn run<H: Handler>(
@@ -110,7 +110,7 @@ pub async fn run<H: Handler>(
     let mut tasks = Tasks::default();
     let mut failures = 0;
     // Consecutive wake-ups that found no work.
-    let (mut is_woken, mut fruitless) = (false, 0);
+    let (mut is_woken, mut empty_wakeups) = (false, 0);
     while !shutdown.is_cancelled() {
         wakes.mark_unchanged();
         let free = options.in_flight - tasks.running.len();
@@ -118,13 +118,13 @@ pub async fn run<H: Handler>(
         skipped.extend(tasks.full_jobs(options.per_job_here));
         let wait = match take(&store, H::KIND, options, free, skipped, &shutdown).await {
             Ok(taken) if taken.claims.is_empty() => {
-                fruitless = if is_woken { fruitless + 1 } else { 0 };
-                idle_pause(taken.next, options, store.wake().works())
+                empty_wakeups = if is_woken { empty_wakeups + 1 } else { 0 };
+                idle_pause(taken.next, options, store.wake().is_listening())
             }
             Ok(taken) => {
-                (failures, is_woken, fruitless) = (0, false, 0);
+                (failures, is_woken, empty_wakeups) = (0, false, 0);
                 for claim in taken.claims {
-                    let one = One {
+                    let one = ClaimTask {
                         store: store.clone(),
                         handler: handler.clone(),
                         options,
@@ -143,12 +143,12 @@ pub async fn run<H: Handler>(
             Err(error) => {
                 failures += 1;
                 tracing::warn!(kind = H::KIND.name(), %error, "cannot query for work");
-                retry::pause(failures, options.poll, Duration::from_secs(10))
+                retry::backoff(failures, options.poll, Duration::from_secs(10))
             }
         };
         let has_room = tasks.running.len() < options.in_flight;
         let woken = async {
-            let rested = Instant::now() + rest(fruitless);
+            let rested = Instant::now() + rest(empty_wakeups);
             // The sender belongs to the store.
             let _changed = wakes.changed().await;
             sleep_until(rested).await;
@@ -207,10 +207,10 @@ fn idle_pause(next: Option<Duration>, options: Options, is_woken: bool) -> Durat
 }
 
 /// The minimum time between a query without a result and the next one for a wake-up.
-fn rest(fruitless: u32) -> Duration {
-    match fruitless {
+fn rest(empty_wakeups: u32) -> Duration {
+    match empty_wakeups {
         0 => Duration::ZERO,
-        some => retry::pause(some, FIRST_FRUITLESS, LONGEST_FRUITLESS),
+        some => retry::backoff(some, INITIAL_EMPTY_BACKOFF, MAX_EMPTY_BACKOFF),
     }
 }
 
@@ -221,11 +221,11 @@ async fn take(
     free: usize,
     avoided: Vec<Uuid>,
     shutdown: &CancellationToken,
-) -> Result<Taken, StoreError> {
+) -> Result<Claimed, StoreError> {
     // A few at a time, so that other workers and other jobs get theirs.
     let limit = u32::try_from(free.min(options.per_job_here).min(4)).unwrap_or(4);
     if limit == 0 {
-        return Ok(Taken::default());
+        return Ok(Claimed::default());
     }
     let store = store.clone();
     let taking = async move {
@@ -236,7 +236,7 @@ async fn take(
         // A stopping worker still waits a little, to return its claimed rows.
         sleep(GRACE).await;
     };
-    answered(taking, timeout).await
+    within_timeout(taking, timeout).await
 }
 
 async fn drain(mut tasks: JoinSet<()>, stop: CancellationToken, deadline: Duration) {
@@ -272,17 +272,17 @@ impl Avoided {
 }
 
 /// The work on one row, from its claim to its end.
-struct One<H> {
+struct ClaimTask<H> {
     store: Store,
     handler: Arc<H>,
     options: Options,
     avoided: Avoided,
 }
 
-impl<H: Handler> One<H> {
+impl<H: Handler> ClaimTask<H> {
     async fn run(self, claim: Claim, stop: CancellationToken) {
         let settled = if self.attempt(&claim) > self.options.attempts {
-            tracing::error!("every attempt ended its worker");
+            tracing::error!("giving up: the worker was lost in every attempt");
             self.handler.give_up(&claim, None).await
         } else {
             self.try_once(claim, stop).await
@@ -314,9 +314,9 @@ impl<H: Handler> One<H> {
         };
         let result = tokio::select! {
             result = work => result,
-            // It continues, because database work is never dropped half way, but its slot is free.
+            // It continues, because database work is never dropped halfway, but its slot is free.
             () = hangs => {
-                tracing::error!("the work does not end although it was asked to stop");
+                tracing::error!("the work did not stop when requested");
                 return Err(ClaimError::Lost);
             }
         };
@@ -325,7 +325,7 @@ impl<H: Handler> One<H> {
             Ok(Err(error)) => self.failed(&claim, &error, stop.is_cancelled()).await,
             Err(panic) => {
                 tracing::error!(%panic, "the work panicked");
-                self.hand_back(&claim, self.pause(&claim)).await
+                self.release(&claim, self.pause(&claim)).await
             }
         }
     }
@@ -337,14 +337,14 @@ impl<H: Handler> One<H> {
         stopped: bool,
     ) -> Result<(), ClaimError> {
         if stopped {
-            tracing::info!(%error, "stopped; returned to the queue");
-            return self.hand_back(claim, Duration::ZERO).await;
+            tracing::info!(%error, "work stopped; returned to the queue");
+            return self.release(claim, Duration::ZERO).await;
         }
-        if error.needs_newer() {
+        if error.needs_newer_version() {
             tracing::warn!(%error, "left for a newer worker");
             return self.leave(claim, NEWER_PAUSE).await;
         }
-        if error.blames_clock() && self.is_clock_wrong().await {
+        if error.is_clock_error() && self.is_clock_wrong().await {
             tracing::error!(%error, "left for a worker with a correct clock");
             return self.leave(claim, CLOCK_PAUSE).await;
         }
@@ -352,12 +352,12 @@ impl<H: Handler> One<H> {
         if error.can_retry() && !last {
             let pause = self.pause(claim);
             tracing::warn!(%error, ?pause, "attempt failed; retrying");
-            return self.hand_back(claim, pause).await;
+            return self.release(claim, pause).await;
         }
         let given_up = self.handler.give_up(claim, Some(error)).await;
         // A lost claim is not a failure: its new owner decides how it ends.
         if !matches!(given_up, Err(ClaimError::Lost)) {
-            tracing::error!(%error, last, "failed permanently");
+            tracing::error!(%error, last, "work failed permanently");
         }
         given_up
     }
@@ -367,7 +367,7 @@ impl<H: Handler> One<H> {
     }
 
     fn pause(&self, claim: &Claim) -> Duration {
-        retry::pause(self.attempt(claim), self.options.pause, LONGEST_PAUSE)
+        retry::backoff(self.attempt(claim), self.options.pause, MAX_BACKOFF)
     }
 
     /// Whether this machine's clock is wrong compared with the database's. If it is right, every
@@ -375,8 +375,8 @@ impl<H: Handler> One<H> {
     async fn is_clock_wrong(&self) -> bool {
         let store = self.store.clone();
         let asking = async move { claims::now(&mut store.snapshot().await?).await };
-        match answered(asking, sleep(TIMEOUT)).await {
-            Ok(now) => (now - Timestamp::now().as_millisecond()).abs() > millis(CLOCK_OFF),
+        match within_timeout(asking, sleep(TIMEOUT)).await {
+            Ok(now) => (now - Timestamp::now().as_millisecond()).abs() > millis(MAX_CLOCK_SKEW),
             Err(error) => {
                 tracing::warn!(%error, "cannot read the database's clock");
                 false
@@ -386,18 +386,18 @@ impl<H: Handler> One<H> {
 
     /// Leaves the row, and for `pause` the rest of its job, to other workers.
     async fn leave(&self, claim: &Claim, pause: Duration) -> Result<(), ClaimError> {
-        if claim.kind.is_one_work() {
+        if claim.kind.has_single_task() {
             self.avoided.add(claim.job, pause);
         }
         let (store, claim) = (self.store.clone(), *claim);
-        let leaving = async move { claims::leave(&store, &claim, LEFT_PAUSE).await };
-        answered(leaving, sleep(TIMEOUT)).await
+        let leaving = async move { claims::release_uncounted(&store, &claim, LEFT_PAUSE).await };
+        within_timeout(leaving, sleep(TIMEOUT)).await
     }
 
-    async fn hand_back(&self, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+    async fn release(&self, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
         let (store, claim) = (self.store.clone(), *claim);
-        let handing = async move { claims::hand_back(&store, &claim, delay).await };
-        answered(handing, sleep(TIMEOUT)).await
+        let handing = async move { claims::release(&store, &claim, delay).await };
+        within_timeout(handing, sleep(TIMEOUT)).await
     }
 }
 
@@ -412,7 +412,7 @@ async fn renew(
 ) {
     let began = Instant::now();
     let mut held_until = began + lease;
-    while began.elapsed() < LONGEST_TRY {
+    while began.elapsed() < MAX_ATTEMPT_TIME {
         retry::wait(lease / 3, &done).await;
         if done.is_cancelled() {
             return;
@@ -420,7 +420,7 @@ async fn renew(
         let asked = Instant::now();
         let store = store.clone();
         let renewing = async move { claims::renew(&store, &claim, lease).await };
-        match answered(renewing, sleep_until(held_until)).await {
+        match within_timeout(renewing, sleep_until(held_until)).await {
             Ok(()) => held_until = asked + lease,
             Err(ClaimError::Lost) => return stop.cancel(),
             Err(ClaimError::Store(error)) => {

@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::fields;
-use super::request::{ExportRequest, Wanted};
+use super::request::{ExportOptions, ExportRequest};
 use super::{
     Job, Progress, State as JobState, callback, download, intake, part_rows, rows, state, warnings,
 };
 use crate::app::App;
 use crate::gateway::formats::SuccessText;
-use crate::gateway::idempotency::{self, Answer};
+use crate::gateway::idempotency::{self, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, parameter,
@@ -50,7 +50,7 @@ const NO_GROUP: &str = "The workspace has no active global control group";
 pub(super) const TAG: Tag =
     Tag { name: "Exports", about: "Exports of the global control group's users as files." };
 
-/// Of the examples.
+/// The `object_prefix` of the examples.
 const PREFIX: &str = "9d2261c4-4cf3-44b0-909b-455baf540288-1795249898";
 
 /// The routes of exports.
@@ -65,7 +65,7 @@ pub fn routes() -> Routes {
         .route("/users/export", protected(get(list)), [describe_list()])
         .route("/users/export/{object_prefix}", one, [describe_status(), describe_cancel()])
         .merge(download::routes())
-        .tells([callback::describe()])
+        .with_webhooks([callback::describe()])
 }
 
 pub(super) fn prefix_in_path(operation: Operation) -> Operation {
@@ -100,7 +100,7 @@ fn describe_request() -> Operation {
                 "callback_endpoint": "https://example.com/exports",
             }),
         )
-        .answers::<Accepted<'static>>(StatusCode::CREATED, "The export is accepted.")
+        .returns::<Accepted<'static>>(StatusCode::CREATED, "The export is accepted.")
         .with_link(
             "exportStatus",
             json!({ "parameters": { "object_prefix": "$response.body#/object_prefix" } }),
@@ -125,8 +125,8 @@ fn example_status() -> Value {
 fn describe_status() -> Operation {
     let operation = Operation::new(Method::GET, "exportStatus", TAG, "Get the status of an export")
         .by(Access::Key(PERMISSION))
-        .answers::<Status>(StatusCode::OK, "The status.")
-        .such_as(example_status())
+        .returns::<Status>(StatusCode::OK, "The status.")
+        .with_example(example_status())
         .refuses(&unknown(), "No export in this workspace has this object_prefix");
     prefix_in_path(operation)
 }
@@ -139,8 +139,8 @@ fn describe_cancel() -> Operation {
              callback is sent. The export stays in the list. Cancelling it again returns the same \
              response.",
         )
-        .answers::<Status>(StatusCode::OK, "The status.")
-        .such_as(example_status())
+        .returns::<Status>(StatusCode::OK, "The status.")
+        .with_example(example_status())
         .refuses(&unknown(), "No export in this workspace has this object_prefix")
         .refuses(&ended(JobState::Done), "The export has ended or is finishing");
     prefix_in_path(operation)
@@ -158,8 +158,8 @@ fn describe_list() -> Operation {
             "The `next_cursor` of the previous page.",
             json!({ "type": "string", "minLength": 1 }),
         )
-        .answers::<Page>(StatusCode::OK, "A page.")
-        .such_as(
+        .returns::<Page>(StatusCode::OK, "A page.")
+        .with_example(
             json!({ "exports": [example_status()], "next_cursor": "MTc5NTI0OTc2ODkxMCAwMWEx" }),
         );
     let wrong = ["limit=0"];
@@ -172,13 +172,13 @@ async fn request(
     Extension(caller): Extension<Caller>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<Answer, ApiError> {
+) -> Result<StoredResponse, ApiError> {
     let check_address =
         |address: &str| outbound::check_address(address, &app.config).map(String::from);
-    let mut members = body.object_beside(&app)?;
+    let mut members = body.object_in_place(&app)?;
     fields::note_alias(&mut members, caller.workspace.aliases.service_id.as_deref());
-    let wanted = Wanted::read(&members, check_address)?;
-    accept(&app, caller, key, &body, wanted).await
+    let options = ExportOptions::read(&members, check_address)?;
+    accept(&app, caller, key, &body, options).await
 }
 
 /// The response to a request.
@@ -188,10 +188,10 @@ struct Accepted<'a> {
     message: SuccessText,
     /// A random UUID, and the Unix seconds of the request.
     object_prefix: &'a str,
-    /// The download URL. Only without own storage.
+    /// The download URL. Present only without own storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// Parts of the request without effect.
+    /// Warnings about parts of the request that have no effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -202,15 +202,15 @@ async fn accept(
     caller: Caller,
     key: Option<IdempotencyKey>,
     body: &JsonText,
-    wanted: Wanted,
-) -> Result<Answer, ApiError> {
+    options: ExportOptions,
+) -> Result<StoredResponse, ApiError> {
     let made = Arc::new(OnceLock::new());
     let (to_answer, new) = (app.clone(), made.clone());
-    let of_members = wanted.warnings.clone();
+    let of_members = options.warnings.clone();
     let answer = idempotency::transact(app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
-            let of_members = wanted.warnings.clone();
-            let job = make(&to_answer, tx, caller, wanted).await?;
+            let of_members = options.warnings.clone();
+            let job = create_job(&to_answer, tx, caller, options).await?;
             let answer = answer(&to_answer, &job, of_members);
             let _ = new.set(job);
             answer
@@ -230,7 +230,12 @@ async fn accept(
 }
 
 /// Writes a job, and offers its planning.
-async fn make(app: &App, tx: &mut Tx, caller: Caller, wanted: Wanted) -> Result<Job, ApiError> {
+async fn create_job(
+    app: &App,
+    tx: &mut Tx,
+    caller: Caller,
+    options: ExportOptions,
+) -> Result<Job, ApiError> {
     let now = app.clock.now();
     // The caller's copy may be a few seconds old, from before an `apply` that changed the storage.
     let workspace = workspaces::by_id(tx, caller.workspace.id)
@@ -244,10 +249,10 @@ async fn make(app: &App, tx: &mut Tx, caller: Caller, wanted: Wanted) -> Result<
         workspace_id: workspace.id,
         object_prefix: format!("{}-{}", Uuid::new_v4(), now.as_second()),
         segment_id: group.segment_id,
-        fields: wanted.fields,
-        format: wanted.format,
+        fields: options.fields,
+        format: options.format,
         storage_id: workspace.own_storage(),
-        callback_endpoint: wanted.callback_endpoint,
+        callback_endpoint: options.callback_endpoint,
         request_id: caller.request_id,
         requested_at: now.as_millisecond(),
     };
@@ -255,7 +260,7 @@ async fn make(app: &App, tx: &mut Tx, caller: Caller, wanted: Wanted) -> Result<
     Ok(job)
 }
 
-fn answer(app: &App, job: &Job, mut warnings: Vec<String>) -> Result<Answer, ApiError> {
+fn answer(app: &App, job: &Job, mut warnings: Vec<String>) -> Result<StoredResponse, ApiError> {
     let url = job.storage_id.is_none().then(|| download::address(app, &job.object_prefix));
     warnings.extend(warnings::of_format(job));
     let body = Accepted {
@@ -264,7 +269,7 @@ fn answer(app: &App, job: &Job, mut warnings: Vec<String>) -> Result<Answer, Api
         url,
         warnings,
     };
-    Answer::of(StatusCode::CREATED, &body)
+    StoredResponse::of(StatusCode::CREATED, &body)
 }
 
 /// Checks whether the job exists after a failed commit: if only the response was lost, an error
@@ -274,9 +279,9 @@ async fn confirm(
     job: &Job,
     warnings: Vec<String>,
     error: ApiError,
-) -> Result<Answer, ApiError> {
+) -> Result<StoredResponse, ApiError> {
     if matches!(error, ApiError::Unavailable(_)) {
-        let mut tx = app.calls.snapshot().await?;
+        let mut tx = app.request_queue.snapshot().await?;
         if rows::load(&mut tx, job.id).await?.is_some() {
             tracing::warn!(export = %job.id, "the commit succeeded although its response was lost");
             return answer(app, job, warnings);
@@ -316,7 +321,7 @@ async fn status(
     Extension(caller): Extension<Caller>,
     ObjectPrefix(object_prefix): ObjectPrefix,
 ) -> Result<axum::Json<Status>, ApiError> {
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let (job, progress) = own_job(&mut tx, &caller, &object_prefix).await?;
     let broken = match progress.broken_users {
         0 => Vec::new(),
@@ -333,7 +338,7 @@ async fn cancel(
     Extension(caller): Extension<Caller>,
     ObjectPrefix(object_prefix): ObjectPrefix,
 ) -> Result<axum::Json<Status>, ApiError> {
-    let mut tx = app.calls.write().await?;
+    let mut tx = app.request_queue.write().await?;
     let (job, _) = own_job(&mut tx, &caller, &object_prefix).await?;
     let cancelled = state::cancel(&app, &mut tx, &job).await?;
     let (job, progress) = own_job(&mut tx, &caller, &object_prefix).await?;
@@ -357,7 +362,7 @@ async fn list(
 ) -> Result<axum::Json<Page>, ApiError> {
     let (limit, after) =
         read_page(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let jobs = rows::latest(&mut tx, caller.workspace.id, after, limit).await?;
     let now = app.clock.now_ms();
     let full = jobs.len() as i64 == limit;
@@ -416,8 +421,8 @@ async fn own_job(
 #[schemars(rename = "ExportStatus")]
 struct Status {
     object_prefix: String,
-    /// The last three are final. While `finishing`, all files are written and get their final
-    /// place.
+    /// The last three are final. In the state `finishing`, all files are written and are moved to
+    /// their final location.
     #[schemars(extend("enum" = JobState::ALL.map(JobState::name)))]
     state: &'static str,
     users: DoneOf,
@@ -432,18 +437,21 @@ struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     finished_at: Option<String>,
-    /// While running, once some users are done: the expected end at the current speed.
+    /// The expected end at the current speed. Present while the export is running, once some users
+    /// are done.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     estimated_end: Option<String>,
-    /// Until when the download URL works. Only without own storage.
+    /// When the download URL expires. Present only without own storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     expires_at: Option<String>,
-    /// Why it failed, or, while it is in progress, why its files cannot be stored for now.
+    /// Why the export failed. While it is in progress: why its files cannot be stored at the
+    /// moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// The first users whose stored profile is unreadable. Never in the list.
+    /// The service_ids of the first users whose stored profile is unreadable. Not included in the
+    /// list of exports.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = BROKEN_USERS_SHOWN))]
     broken_users: Vec<Uuid>,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::{StreamExt as _, TryStreamExt as _};
 use tokio_util::sync::CancellationToken;
 
-use super::error::go_on;
+use super::error::check_stop;
 use super::{ExportError, Job, Plan, Progress, State, part_rows, paths, rows, telemetry};
 use crate::app::App;
 use crate::workspaces;
@@ -21,7 +21,7 @@ use store::claims::{self, Claim, ClaimError};
 
 /// The first pause between two passes; it doubles from there.
 const PAUSE: Duration = Duration::from_secs(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(3 * 3600);
+const MAX_BACKOFF: Duration = Duration::from_secs(3 * 3600);
 
 /// Deletions by name in progress at the same time.
 const REMOVALS_AT_ONCE: usize = 8;
@@ -43,7 +43,7 @@ pub async fn clean(app: &App, claim: &Claim, stop: &CancellationToken) -> Result
     match next_pass(app, claim, &progress, passed.is_ok()) {
         Some(pause) => {
             let mut tx = app.store.write().await?;
-            claims::put_off(&mut tx, claim, pause).await?;
+            claims::postpone(&mut tx, claim, pause).await?;
             Ok(tx.commit().await?)
         }
         None => {
@@ -71,7 +71,7 @@ async fn forget(app: &App, claim: &Claim) -> Result<(), ClaimError> {
 fn next_pass(app: &App, claim: &Claim, progress: &Progress, passed: bool) -> Option<Duration> {
     let now = app.clock.now_ms();
     let attempt = u32::try_from(claim.attempt).unwrap_or(u32::MAX);
-    let pause = retry::pause(attempt, PAUSE, LONGEST_PAUSE);
+    let pause = retry::backoff(attempt, PAUSE, MAX_BACKOFF);
     let retention = millis(hours(app.config.exports.cleanup_hours));
     let Some(ended) = progress.finished_at else { return Some(pause) };
     let until_expiry = progress.expires_at.map_or(0, |expires_at| expires_at - now);
@@ -153,7 +153,7 @@ async fn clean_folder(
     futures::stream::iter(parts)
         .map(Ok)
         .try_for_each_concurrent(REMOVALS_AT_ONCE, |part| async move {
-            go_on(stop)?;
+            check_stop(stop)?;
             objects.delete(&job.file_path(plan, part, date)).await.map_err(ExportError::Own)
         })
         .await

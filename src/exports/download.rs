@@ -53,12 +53,11 @@ fn describe_download() -> Operation {
              redirects to.",
         )
         .in_query("signature", "The signature of the URL.", json!({ "type": "string" }))
-        .answers_empty(
+        .returns_empty(
             StatusCode::FOUND,
-            "Redirects to a short-lived URL of the storage; follow \
-                                           it.",
+            "Redirects to a short-lived URL of the storage. Follow the redirect.",
         )
-        .with_header("Location", "The address.", json!({ "type": "string", "format": "uri" }))
+        .with_header("Location", "A short-lived URL.", json!({ "type": "string", "format": "uri" }))
         .refuses(&not_found(), "The signature is invalid or missing, or the export does not exist")
         .refuses(&ApiError::Forbidden(ADDRESS_REFUSED), ADDRESS);
     let ends = [super::State::Running, super::State::Failed, super::State::Cancelled];
@@ -76,7 +75,7 @@ struct File;
 
 fn describe_serve() -> Operation {
     let file = |operation: Operation, status, about| {
-        operation.answers_as::<File>(status, about, "application/zip")
+        operation.returns_as::<File>(status, about, "application/zip")
     };
     let operation = Operation::new(
         Method::GET,
@@ -88,16 +87,16 @@ fn describe_serve() -> Operation {
         "A download redirects here if the service stores objects as files. The URL is signed and \
          short-lived; clients do not construct it. Range requests are supported.",
     )
-    .in_path("path", "Has slashes.", json!({ "type": "string", "minLength": 1 }))
+    .in_path("path", "The file's path, with slashes.", json!({ "type": "string", "minLength": 1 }))
     .refuses(&not_found(), "The signature is invalid or missing, or the file does not exist")
     .refuses(&ApiError::Forbidden(EXPIRED), "The URL has expired")
     .refuses(&ApiError::Forbidden(ADDRESS_REFUSED), ADDRESS)
-    .answers_empty(StatusCode::NOT_MODIFIED, "The file has not changed since `If-Modified-Since`.")
-    .answers_empty(
+    .returns_empty(StatusCode::NOT_MODIFIED, "The file has not changed since `If-Modified-Since`.")
+    .returns_empty(
         StatusCode::PRECONDITION_FAILED,
         "The file has changed since `If-Unmodified-Since`.",
     )
-    .answers_empty(StatusCode::RANGE_NOT_SATISFIABLE, "The range is outside of the file.");
+    .returns_empty(StatusCode::RANGE_NOT_SATISFIABLE, "The range is outside the file.");
     let operation = file(operation, StatusCode::OK, "The file.");
     file(operation, StatusCode::PARTIAL_CONTENT, "The requested range.")
 }
@@ -132,7 +131,7 @@ async fn download(
     if !is_signed(&app, &object_prefix, signature) {
         return Err(not_found());
     }
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let (job, progress) = rows::by_prefix(&mut tx, &object_prefix).await?.ok_or_else(not_found)?;
     check_sender(&app, &mut tx, &head, &job).await?;
     drop(tx);
@@ -205,7 +204,7 @@ async fn serve(State(app): State<App>, request: Request) -> Result<Response, Api
         })?;
     let job = paths::job_of_archive(path).ok_or_else(not_found)?;
     let (head, body) = request.into_parts();
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let (job, _) = rows::load(&mut tx, job).await?.ok_or_else(not_found)?;
     check_sender(&app, &mut tx, &head, &job).await?;
     drop(tx);

@@ -42,7 +42,7 @@ pub enum ExportError {
 }
 
 /// Checks between two steps whether a stop was requested.
-pub(super) fn go_on(stop: &CancellationToken) -> Result<(), ExportError> {
+pub(super) fn check_stop(stop: &CancellationToken) -> Result<(), ExportError> {
     if stop.is_cancelled() { Err(ExportError::Stopped) } else { Ok(()) }
 }
 
@@ -67,28 +67,28 @@ impl Retry for ExportError {
         }
     }
 
-    fn is_too_much(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_too_much())
+    fn is_too_large(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_too_large())
     }
 
-    fn needs_newer(&self) -> bool {
+    fn needs_newer_version(&self) -> bool {
         match self {
-            Self::Store(error) => error.needs_newer(),
-            Self::Storage(error) => error.needs_newer(),
-            Self::Message(error) => error.needs_newer(),
+            Self::Store(error) => error.needs_newer_version(),
+            Self::Storage(error) => error.needs_newer_version(),
+            Self::Message(error) => error.needs_newer_version(),
             _ => false,
         }
     }
 
-    fn blames_clock(&self) -> bool {
-        matches!(self, Self::Own(error) | Self::Objects(error) if error.blames_clock())
+    fn is_clock_error(&self) -> bool {
+        matches!(self, Self::Own(error) | Self::Objects(error) if error.is_clock_error())
     }
 }
 
 impl ExportError {
     /// The storage's error, if it is the cause and a retry may help.
     pub(super) fn storage_failure(&self) -> Option<Failure> {
-        let is_waiting = self.can_retry() && !self.needs_newer() && !self.blames_clock();
+        let is_waiting = self.can_retry() && !self.needs_newer_version() && !self.is_clock_error();
         let failure = is_waiting.then(|| self.failure())?;
         matches!(failure.cause, Cause::OwnStorage | Cause::Objects).then_some(failure)
     }

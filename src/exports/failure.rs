@@ -19,7 +19,7 @@ kit::named! {
         Objects = "objects",
         /// The database.
         Store = "store",
-        /// A piece of work that repeatedly ended its worker.
+        /// A piece of work in which the worker was repeatedly lost.
         WorkersLost = "workers_lost",
         /// A bug in this program.
         Internal = "internal",
@@ -133,7 +133,7 @@ impl Failure {
     }
 
     /// The object with a part's name in own storage is not a file of this export.
-    pub(super) fn in_the_way(path: &str) -> Self {
+    pub(super) fn file_conflict(path: &str) -> Self {
         Self::own_file(format!("{path} already exists and was not written by this export"))
     }
 
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn failures_tell_the_customer_the_next_step() {
-        let failure = Failure::in_the_way("a/b.zip");
+        let failure = Failure::file_conflict("a/b.zip");
         assert!(failure.message.contains("a/b.zip") && failure.cause == Cause::OwnStorage);
         let failure = Failure::too_large(7);
         assert!(failure.message.contains("fewer fields") && failure.detail.contains('7'));

@@ -13,14 +13,14 @@ pub const PURCHASES: &str = "purchases";
 pub const CUSTOM_EVENTS: &str = "custom_events";
 pub const TOTAL_REVENUE: &str = "total_revenue";
 
-/// The member that a workspace may have another name for.
+/// The field for which a workspace may have another name.
 pub const SERVICE_ID: &str = "service_id";
 
 /// Prefix of a stored field name that was requested by its alias.
 const ALIASED: &str = "service_id\u{1f}";
 
-/// Has a request that asks for `service_id` by the workspace's other name ask for it so that the
-/// worker knows both.
+/// Rewrites the workspace's other name for `service_id` in a request, so that the worker knows both
+/// the field and its requested name.
 pub fn note_alias(body: &mut Map<String, Value>, alias: Option<&str>) {
     let names = body.get_mut("fields_to_export").and_then(Value::as_array_mut);
     let Some((alias, names)) = alias.zip(names) else { return };
@@ -35,8 +35,8 @@ pub const CUSTOM_ATTRIBUTES: &str = "custom_attributes";
 pub const OF_ACTIVITY: [&str; 3] = [PURCHASES, CUSTOM_EVENTS, TOTAL_REVENUE];
 
 /// Maximum number of names in `fields_to_export`, and bytes of all of them.
-pub const MOST_NAMES: usize = 1_000;
-pub const MOST_BYTES: usize = 64 << 10;
+pub const MAX_NAMES: usize = 1_000;
+pub const MAX_BYTES: usize = 64 << 10;
 
 /// Unknown names that an error shows.
 const UNKNOWN_TOLD: usize = 10;
@@ -54,10 +54,10 @@ pub fn record() -> impl Iterator<Item = &'static str> {
 /// Checks the size of `fields_to_export`. The error follows the field's name.
 fn check_size(names: &[impl AsRef<str>]) -> Result<(), String> {
     let bytes: usize = names.iter().map(|name| name.as_ref().len()).sum();
-    if names.len() <= MOST_NAMES && bytes <= MOST_BYTES {
+    if names.len() <= MAX_NAMES && bytes <= MAX_BYTES {
         return Ok(());
     }
-    Err(format!("must have at most {MOST_NAMES} names and {MOST_BYTES} bytes in total"))
+    Err(format!("must have at most {MAX_NAMES} names and {MAX_BYTES} bytes in total"))
 }
 
 /// The requested fields, checked.
@@ -67,7 +67,7 @@ pub struct FieldSet {
     members: BTreeSet<&'static str>,
     /// Names of single custom attributes; none if all of them are requested.
     attributes: BTreeSet<String>,
-    /// What `service_id` was asked for as, where that is another name.
+    /// The name under which `service_id` was requested, if it is another one.
     alias: Option<String>,
 }
 
@@ -131,7 +131,7 @@ impl FieldSet {
         self.members.iter().copied()
     }
 
-    /// What `service_id` is called in lines.
+    /// The name of `service_id` in lines.
     pub fn service_id_name(&self) -> &str {
         self.alias.as_deref().unwrap_or(SERVICE_ID)
     }
@@ -224,10 +224,10 @@ mod tests {
 
     #[test]
     fn no_request_is_too_much_work() {
-        assert!(check_size(&["x"; MOST_NAMES]).is_ok());
-        let longest = "x".repeat(MOST_BYTES);
+        assert!(check_size(&["x"; MAX_NAMES]).is_ok());
+        let longest = "x".repeat(MAX_BYTES);
         assert!(check_size(&[&longest]).is_ok());
-        for names in [&["x"; MOST_NAMES + 1][..], &[&longest, "x"]] {
+        for names in [&["x"; MAX_NAMES + 1][..], &[&longest, "x"]] {
             let message = check_size(names).unwrap_err();
             assert!(message.contains("1000"), "{message}");
         }

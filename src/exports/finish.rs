@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::archive::{self, Entry};
 use super::callback::Callback;
-use super::error::go_on;
+use super::error::check_stop;
 use super::part_rows::{self, Winner};
 use super::{
     ExportError, Failure, Job, Plan, Progress, State, callback, download, part, paths, rows,
@@ -79,7 +79,7 @@ fn consistent_plan<'a>(
     let inconsistent = |detail: String| ExportError::Permanent(Failure::internal(detail));
     let (done, parts) = (winners.len(), progress.parts);
     if parts != Some(done as i64) {
-        return Err(inconsistent(format!("{done} parts are done of {parts:?}")));
+        return Err(inconsistent(format!("{done} of {parts:?} parts are done")));
     }
     let plan = progress.plan.as_ref();
     plan.ok_or_else(|| inconsistent("a job in finishing has no plan".into()))
@@ -107,14 +107,14 @@ async fn move_files(
     let moves = || futures::stream::iter(&moves).map(Ok::<_, ExportError>);
     moves()
         .try_for_each_concurrent(MOVES_AT_ONCE, |(winner, from, to)| async move {
-            go_on(stop)?;
+            check_stop(stop)?;
             copy_once(objects, winner, from, to).await
         })
         .await?;
     fail_point!("finish::copied");
     moves()
         .try_for_each_concurrent(MOVES_AT_ONCE, |(_, from, _)| async move {
-            go_on(stop)?;
+            check_stop(stop)?;
             objects.delete(from).await.map_err(ExportError::Own)
         })
         .await
@@ -166,7 +166,7 @@ async fn build_archive(
     let options = PutOptions { content_type: "application/zip", ..PutOptions::default() };
     let archive = paths::archive(job.id, claim.attempt);
     let result = app.objects.put_stream(&archive, size, body, options).await;
-    go_on(stop)?;
+    check_stop(stop)?;
     result.map_err(ExportError::Objects)
 }
 

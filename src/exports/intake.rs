@@ -66,9 +66,9 @@ pub(super) async fn announce(app: &App, job: &Job) {
 }
 
 /// Makes the exports of [`topics::EXPORTS`] start their planning immediately.
-pub struct PlanAtOnce;
+pub struct PlanExports;
 
-impl Handler for PlanAtOnce {
+impl Handler for PlanExports {
     type Error = ExportError;
     type Prepared<'m> = Vec<Uuid>;
     type Applied = ();
@@ -80,7 +80,7 @@ impl Handler for PlanAtOnce {
     /// A message can be about a job that was planned long ago, which then does not change.
     async fn apply(&self, tx: &mut Tx, jobs: &Self::Prepared<'_>) -> Result<(), ExportError> {
         for job in jobs {
-            if rows::is_to_be_planned(tx, *job).await? {
+            if rows::needs_planning(tx, *job).await? {
                 claims::bring_forward(tx, kinds::EXPORT_PLAN, *job, 0).await?;
             }
         }
@@ -98,7 +98,7 @@ pub async fn offer_missing(app: &App) -> Result<usize, StoreError> {
     }
     let mut tx = app.store.write().await?;
     for job in &jobs {
-        if rows::is_to_be_planned(&mut tx, *job).await? {
+        if rows::needs_planning(&mut tx, *job).await? {
             claims::offer(&mut tx, kinds::EXPORT_PLAN, *job, 0, Duration::ZERO).await?;
         }
     }

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use crate::users::moment::Moment;
+use crate::users::moment::TransactionSnapshot;
 use kit::clock::{from_ms, utc_date};
 
 pub mod api;
@@ -158,7 +158,7 @@ pub struct Plan {
     /// Users created later are not part of this export. None: a worker of the previous release
     /// planned it with `youngest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub moment: Option<Moment>,
+    pub moment: Option<TransactionSnapshot>,
     /// The newest service_id seen, with which workers of the previous release exclude later users.
     pub youngest: Uuid,
     /// The first and the last of the 90 UTC days of purchases and custom events.

@@ -22,9 +22,9 @@ use super::project::{Broken, Projector};
 use super::telemetry::stage;
 use super::{ExportError, Failure, Plan};
 use crate::app::App;
-use crate::users::moment::Moment;
-use crate::users::scan::{self, Stretch, UserRow};
-use kit::compute::{Cores, Reserved};
+use crate::users::moment::TransactionSnapshot;
+use crate::users::scan::{self, UserRange, UserRow};
+use kit::compute::{Cores, MemoryReservation};
 use store::StoreError;
 
 /// Stored bytes that are projected together.
@@ -35,7 +35,7 @@ const FIRST_RESERVATION: usize = 20 << 20;
 
 /// The part to pack.
 #[derive(Clone, Debug)]
-pub(super) struct Order {
+pub(super) struct PackSpec {
     pub workspace: i32,
     pub plan: Plan,
     pub part: PartRow,
@@ -52,13 +52,13 @@ pub(super) struct PackedPart {
     pub users: i64,
     pub broken: Vec<Broken>,
     /// The memory of the file.
-    pub reserved: Reserved,
+    pub reserved: MemoryReservation,
 }
 
 /// Reads, projects and compresses. A part that needs more memory restarts with twice as much.
 pub(super) async fn pack(
     app: &App,
-    order: &Order,
+    spec: &PackSpec,
     stop: &CancellationToken,
 ) -> Result<PackedPart, ExportError> {
     let mut bytes = FIRST_RESERVATION;
@@ -68,69 +68,73 @@ pub(super) async fn pack(
             () = stop.cancelled() => return Err(ExportError::Stopped),
         };
         let (had, was_all) = (reserved.bytes(), reserved.is_all());
-        let pipeline = Pipeline::new(&app.cores, order, reserved, stop);
-        match on_own_thread(app.clone(), order.clone(), pipeline).await {
-            Err(Halt::Outgrown) if was_all => {
+        let pipeline = Pipeline::new(&app.cores, spec, reserved, stop);
+        match on_own_thread(app.clone(), spec.clone(), pipeline).await {
+            Err(PackError::OutOfMemory) if was_all => {
                 return Err(ExportError::Permanent(Failure::too_large(had)));
             }
-            Err(Halt::Outgrown) => {
+            Err(PackError::OutOfMemory) => {
                 metrics::counter!("longshore_export_part_outgrown_total").increment(1);
                 bytes = had.saturating_mul(2);
             }
-            Err(Halt::Failed(error)) => return Err(error),
+            Err(PackError::Failed(error)) => return Err(error),
             Ok(packed) => return Ok(packed),
         }
     }
 }
 
-async fn on_own_thread(app: App, order: Order, pipeline: Pipeline) -> Result<PackedPart, Halt> {
+async fn on_own_thread(
+    app: App,
+    spec: PackSpec,
+    pipeline: Pipeline,
+) -> Result<PackedPart, PackError> {
     let (runtime, span) = (Handle::current(), tracing::Span::current());
-    let work = move || span.in_scope(|| runtime.block_on(read(&app, &order, pipeline)));
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|panic| Err(Halt::fault(format!("the thread of a part panicked: {panic}"))))
+    let work = move || span.in_scope(|| runtime.block_on(read(&app, &spec, pipeline)));
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|panic| {
+        Err(PackError::fault(format!("the thread of a part panicked: {panic}")))
+    })
 }
 
 /// Why a thread ended early.
 #[derive(Debug)]
-enum Halt {
+enum PackError {
     /// More memory is required.
-    Outgrown,
+    OutOfMemory,
     Failed(ExportError),
 }
 
-impl Halt {
+impl PackError {
     fn fault(detail: String) -> Self {
         Self::Failed(ExportError::Transient(Failure::internal(detail)))
     }
 }
 
-impl From<StoreError> for Halt {
+impl From<StoreError> for PackError {
     fn from(error: StoreError) -> Self {
         Self::Failed(error.into())
     }
 }
 
-impl From<io::Error> for Halt {
+impl From<io::Error> for PackError {
     fn from(error: io::Error) -> Self {
         Self::fault(format!("compressing: {error}"))
     }
 }
 
-async fn read(app: &App, order: &Order, mut pipeline: Pipeline) -> Result<PackedPart, Halt> {
+async fn read(app: &App, spec: &PackSpec, mut pipeline: Pipeline) -> Result<PackedPart, PackError> {
     let began = Instant::now();
-    let endless = Moment::endless();
-    let (moment, youngest) = match &order.plan.moment {
+    let endless = TransactionSnapshot::endless();
+    let (moment, youngest) = match &spec.plan.moment {
         Some(moment) => (moment, Uuid::max()),
-        None => (&endless, order.plan.youngest),
+        None => (&endless, spec.plan.youngest),
     };
-    let stretch = Stretch {
-        workspace: order.workspace,
-        slices: &order.plan.slices,
-        after: order.part.from,
-        up_to: order.part.to,
+    let stretch = UserRange {
+        workspace: spec.workspace,
+        slices: &spec.plan.slices,
+        after: spec.part.from,
+        up_to: spec.part.to,
         youngest,
-        activity: order.fields.needs_activity(),
+        activity: spec.fields.needs_activity(),
     };
     let mut tx = app.store.snapshot().await?;
     scan::read(&mut tx, &stretch, moment, |user| pipeline.take(&user)).await??;
@@ -146,7 +150,7 @@ struct Pipeline {
     projector: Projector,
     packer: Packer,
     cores: Cores,
-    reserved: Reserved,
+    reserved: MemoryReservation,
     stop: CancellationToken,
     users: i64,
     broken: Vec<Broken>,
@@ -158,11 +162,16 @@ struct Pipeline {
 }
 
 impl Pipeline {
-    fn new(cores: &Cores, order: &Order, reserved: Reserved, stop: &CancellationToken) -> Self {
+    fn new(
+        cores: &Cores,
+        spec: &PackSpec,
+        reserved: MemoryReservation,
+        stop: &CancellationToken,
+    ) -> Self {
         Self {
             chunk: Chunk::default(),
-            projector: Projector::new(&order.fields, &order.plan),
-            packer: Packer::new(order.shape, order.entry_name.clone(), order.time),
+            projector: Projector::new(&spec.fields, &spec.plan),
+            packer: Packer::new(spec.shape, spec.entry_name.clone(), spec.time),
             cores: cores.clone(),
             reserved,
             stop: stop.clone(),
@@ -175,20 +184,20 @@ impl Pipeline {
         }
     }
 
-    fn take(&mut self, user: &UserRow<'_>) -> Result<(), Halt> {
+    fn take(&mut self, user: &UserRow<'_>) -> Result<(), PackError> {
         self.chunk.push(user);
         if self.chunk.bytes() >= CHUNK { self.work() } else { Ok(()) }
     }
 
     /// Projects the chunk, and compresses what exceeds the buffer.
-    fn work(&mut self) -> Result<(), Halt> {
+    fn work(&mut self) -> Result<(), PackError> {
         if self.stop.is_cancelled() {
-            return Err(Halt::Failed(ExportError::Stopped));
+            return Err(PackError::Failed(ExportError::Stopped));
         }
         let began = Instant::now();
         let needed = self.packer.held_bytes() + 2 * self.chunk.bytes();
         if needed > self.reserved.bytes() && !self.reserved.try_grow(needed) {
-            return Err(Halt::Outgrown);
+            return Err(PackError::OutOfMemory);
         }
         self.stored_bytes += self.chunk.bytes() as u64;
         let cores = self.cores.clone();
@@ -198,7 +207,7 @@ impl Pipeline {
         Ok(())
     }
 
-    fn project(&mut self) -> Result<(), Halt> {
+    fn project(&mut self) -> Result<(), PackError> {
         let began = Instant::now();
         let Self { chunk, projector, packer, users, broken, .. } = self;
         let mut newer = None;
@@ -222,7 +231,7 @@ impl Pipeline {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<PackedPart, Halt> {
+    fn finish(mut self) -> Result<PackedPart, PackError> {
         self.work()?;
         let Self { packer, cores, mut reserved, users, broken, .. } = self;
         let (file, finishing) = cores.compute(|| {
@@ -295,9 +304,9 @@ mod tests {
 
     const KIB: usize = 1 << 10;
 
-    fn order() -> Order {
+    fn spec() -> PackSpec {
         let first = Position { slice: 0, service_id: Uuid::nil() };
-        Order {
+        PackSpec {
             workspace: 1,
             plan: Plan {
                 slices: vec![0],
@@ -318,8 +327,8 @@ mod tests {
         }
     }
 
-    fn pipeline(reserved: Reserved, stop: &CancellationToken) -> Pipeline {
-        Pipeline::new(&Cores::new(1), &order(), reserved, stop)
+    fn pipeline(reserved: MemoryReservation, stop: &CancellationToken) -> Pipeline {
+        Pipeline::new(&Cores::new(1), &spec(), reserved, stop)
     }
 
     /// Documents of about a kilobyte, most of it in `email`.
@@ -327,7 +336,7 @@ mod tests {
         format!(r#"{{"email":"{n:01000}","phone":"not wanted"}}"#)
     }
 
-    fn take(pipeline: &mut Pipeline, n: usize, doc: &str) -> Result<(), Halt> {
+    fn take(pipeline: &mut Pipeline, n: usize, doc: &str) -> Result<(), PackError> {
         let service_id = Uuid::from_u128(n as u128);
         pipeline.take(&UserRow { service_id, doc, activity: None })
     }
@@ -376,7 +385,7 @@ mod tests {
         drop(alone);
         let other = memory.reserve(6 << 20).await;
         let mut beside = pipeline(memory.reserve(2 << 20).await, &CancellationToken::new());
-        assert!(matches!(fill(&mut beside), Err(Halt::Outgrown)));
+        assert!(matches!(fill(&mut beside), Err(PackError::OutOfMemory)));
         drop(other);
     }
 
@@ -387,6 +396,6 @@ mod tests {
         let mut pipeline = pipeline(memory.reserve(2 << 20).await, &stop);
         take(&mut pipeline, 1, &document(1)).unwrap();
         stop.cancel();
-        assert!(matches!(pipeline.finish(), Err(Halt::Failed(ExportError::Stopped))));
+        assert!(matches!(pipeline.finish(), Err(PackError::Failed(ExportError::Stopped))));
     }
 }

@@ -12,9 +12,9 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::archive::Shape;
-use super::error::go_on;
+use super::error::check_stop;
 use super::fields::FieldSet;
-use super::pack::{self, Order, PackedPart};
+use super::pack::{self, PackSpec, PackedPart};
 use super::part_rows::{PartResult, PartRow, Winner};
 use super::{ExportError, Failure, Format, Job, Plan, paths, rows, state, telemetry};
 use crate::app::App;
@@ -65,12 +65,12 @@ impl Task {
             Some(storage) => workspaces::open_storage(app, storage).await?,
             None => app.objects.clone(),
         };
-        let packed = pack::pack(app, &self.order(), stop).await?;
-        go_on(stop)?;
+        let packed = pack::pack(app, &self.spec(), stop).await?;
+        check_stop(stop)?;
         fail_point!("part::packed");
         let result = self.store(&objects, packed).await?;
         fail_point!("part::uploaded");
-        go_on(stop)?;
+        check_stop(stop)?;
         let mut tx = app.store.write_by_keys().await?;
         state::part_done(app, &mut tx, &self.claim, &result).await?;
         tx.commit().await?;
@@ -79,8 +79,8 @@ impl Task {
         Ok(())
     }
 
-    fn order(&self) -> Order {
-        Order {
+    fn spec(&self) -> PackSpec {
+        PackSpec {
             workspace: self.job.workspace_id,
             plan: self.plan.clone(),
             part: self.part,
@@ -173,7 +173,7 @@ pub async fn write_once(
         Err(error) => return Err(ExportError::Own(error)),
     };
     let earlier = from_metadata(&head);
-    let earlier = earlier.ok_or_else(|| ExportError::Permanent(Failure::in_the_way(path)))?;
+    let earlier = earlier.ok_or_else(|| ExportError::Permanent(Failure::file_conflict(path)))?;
     tracing::info!(path, "reused a file from an earlier attempt");
     Ok(earlier)
 }

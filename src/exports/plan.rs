@@ -2,7 +2,7 @@
 //!
 //! Reading the users may take a while and writes nothing; one short transaction then stores the
 //! plan, guarded by the job's state and the claim. So an export is planned only once, even if a
-//! worker of the previous release, which has no claim, plans it, too.
+//! worker of the previous release, which has no claim, also plans it.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::app::App;
 use crate::kinds;
 use crate::users::Position;
 use crate::users::activity::WINDOW_DAYS;
-use crate::users::moment::Moment;
-use crate::users::scan::{self, Cuts};
+use crate::users::moment::TransactionSnapshot;
+use crate::users::scan::{self, PartBoundaries};
 use crate::workspaces::{self, Workspace};
 use kit::fail_point;
 use store::claims::{self, Claim};
@@ -24,7 +24,7 @@ use store::claims::{self, Claim};
 /// Plans the job, unless it is already planned or ended.
 pub async fn plan(app: &App, claim: &Claim) -> Result<(), ExportError> {
     let Some(job) = begin(app, claim).await? else { return Ok(()) };
-    let (plan, cuts) = look(app, &job).await?;
+    let (plan, cuts) = compute_plan(app, &job).await?;
     fail_point!("plan::looked");
     write(app, claim, &job, &plan, &cuts).await
 }
@@ -47,9 +47,9 @@ async fn begin(app: &App, claim: &Claim) -> Result<Option<Job>, ExportError> {
 }
 
 /// Computes a plan from one snapshot.
-async fn look(app: &App, job: &Job) -> Result<(Plan, Cuts), ExportError> {
+async fn compute_plan(app: &App, job: &Job) -> Result<(Plan, PartBoundaries), ExportError> {
     let mut tx = app.store.snapshot().await?;
-    let moment = Moment::of(&mut tx).await?;
+    let moment = TransactionSnapshot::of(&mut tx).await?;
     let no_group = || {
         let (group, workspace) = (job.segment_id, job.workspace_id);
         let detail = format!("unknown group {group} or workspace {workspace}");
@@ -69,7 +69,13 @@ async fn look(app: &App, job: &Job) -> Result<(Plan, Cuts), ExportError> {
     Ok((plan_of(app, workspace, slices, moment, &cuts), cuts))
 }
 
-fn plan_of(app: &App, workspace: Workspace, slices: Vec<i16>, moment: Moment, cuts: &Cuts) -> Plan {
+fn plan_of(
+    app: &App,
+    workspace: Workspace,
+    slices: Vec<i16>,
+    moment: TransactionSnapshot,
+    cuts: &PartBoundaries,
+) -> Plan {
     let today = app.clock.today();
     Plan {
         slices,
@@ -91,7 +97,7 @@ async fn write(
     claim: &Claim,
     job: &Job,
     plan: &Plan,
-    cuts: &Cuts,
+    cuts: &PartBoundaries,
 ) -> Result<(), ExportError> {
     let parts = cuts.ends.len() as i64;
     let mut tx = app.store.write().await?;
@@ -112,7 +118,7 @@ async fn write(
     fail_point!("plan::written");
     tx.commit().await?;
     fail_point!("plan::committed");
-    claims::note_many(&app.store, parts).await;
+    claims::analyze_if_many(&app.store, parts).await;
     tracing::info!(export = %job.id, users = cuts.users, parts, "planned");
     Ok(())
 }

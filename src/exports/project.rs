@@ -50,7 +50,7 @@ pub struct Broken {
 pub struct Projector {
     /// The fields read from the document.
     members: Vec<&'static str>,
-    /// What `service_id` is called.
+    /// The name of `service_id` in lines.
     service_id: String,
     /// The custom attributes requested individually, with their names as JSON.
     attributes: BTreeMap<String, String>,
@@ -89,7 +89,7 @@ impl Projector {
         let start = out.len();
         self.write(user, out).map_err(|reason| {
             out.truncate(start);
-            let newer = matches!(&reason, Reason::Activity(error) if error.needs_newer());
+            let newer = matches!(&reason, Reason::Activity(error) if error.needs_newer_version());
             Broken { service_id: user.service_id, reason: reason.to_string(), newer }
         })
     }
@@ -323,7 +323,7 @@ impl<'de> Visitor<'de> for Attributes<'_, '_, '_> {
             match name {
                 Some(name) => {
                     let value: &RawValue = map.next_value()?;
-                    let value = json::last_wins(value.get());
+                    let value = json::keep_last_duplicates(value.get());
                     copy_value(&value, self.compact, object.attribute(name));
                 }
                 None => {
@@ -384,7 +384,7 @@ fn in_export_form<'v>(member: &str, value: &'v str) -> Cow<'v, str> {
         // Their own names are unique. Only nested objects can have duplicate names, for which some
         // readers reject the whole file.
         CUSTOM_ATTRIBUTES if value.get(1..).is_some_and(|inside| inside.contains('{')) => {
-            return json::last_wins(value);
+            return json::keep_last_duplicates(value);
         }
         CREATED_AT | UNINSTALLED_AT => is_time(value),
         APPS => value.match_indices(USED).all(|(at, _)| {

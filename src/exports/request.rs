@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::fields::{CUSTOM_ATTRIBUTES, FieldSet, MOST_BYTES, MOST_NAMES, record};
+use super::fields::{CUSTOM_ATTRIBUTES, FieldSet, MAX_BYTES, MAX_NAMES, record};
 use super::{Format, warnings};
 use crate::gateway::{ApiError, fields};
 use crate::outbound;
@@ -14,13 +14,13 @@ use crate::outbound;
 pub struct ExportRequest {
     fields_to_export: FieldNames,
     /// The service sends a POST to this http or https URL when the export ends. The host must not
-    /// be in a private network. An empty string means none.
+    /// be in a private network. An empty string means no callback.
     #[schemars(extend(
-        "maxLength" = outbound::LONGEST, "pattern" = callback_pattern(),
+        "maxLength" = outbound::MAX_URL_LENGTH, "pattern" = callback_pattern(),
         "not" = { "type": "string", "pattern": LOCALHOST },
     ))]
     callback_endpoint: Option<String>,
-    /// Format of the files in own storage; a download URL always has one ZIP.
+    /// Format of the files in own storage. A download URL always returns one ZIP.
     #[schemars(extend("default" = Format::default()))]
     output_format: Option<Format>,
 }
@@ -33,10 +33,10 @@ pub struct ExportRequest {
     inline,
     description = format!(
         "Fields of the user record; `{CUSTOM_ATTRIBUTES}` for all custom attributes, \
-         `{CUSTOM_ATTRIBUTES}.<name>` for one. Duplicates are ignored. At most {MOST_BYTES} bytes \
+         `{CUSTOM_ATTRIBUTES}.<name>` for one. Duplicates are ignored. At most {MAX_BYTES} bytes \
          in total."
     ),
-    extend("minItems" = 1, "maxItems" = MOST_NAMES, "items" = { "anyOf": [
+    extend("minItems" = 1, "maxItems" = MAX_NAMES, "items" = { "anyOf": [
         { "enum": record().collect::<Vec<_>>() },
         { "type": "string", "pattern": format!(r"^{CUSTOM_ATTRIBUTES}\.[^\u0000]+$") },
     ] }),
@@ -54,7 +54,7 @@ impl TryFrom<Vec<String>> for FieldNames {
 
 /// A request's fields, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ExportOptions {
     pub fields: Vec<String>,
     pub format: Format,
     pub callback_endpoint: Option<String>,
@@ -62,7 +62,7 @@ pub struct Wanted {
     pub warnings: Vec<String>,
 }
 
-impl Wanted {
+impl ExportOptions {
     /// Reads the fields of a request. Ignores unknown ones with a warning.
     pub fn read(
         body: &Map<String, Value>,
@@ -109,19 +109,19 @@ mod tests {
 
     use super::*;
 
-    fn read(body: Value) -> Result<Wanted, String> {
+    fn read(body: Value) -> Result<ExportOptions, String> {
         let Value::Object(body) = body else { panic!("{body}") };
         let check = |address: &str| match address.starts_with("https://") {
             true => Ok(address.to_owned()),
             false => Err("expected an https address".to_owned()),
         };
-        Wanted::read(&body, check).map_err(|error| error.message().into_owned())
+        ExportOptions::read(&body, check).map_err(|error| error.message().into_owned())
     }
 
     #[test]
     fn missing_fields_have_defaults() {
         let fields = vec!["email".to_owned(), "custom_attributes.tier".to_owned()];
-        let bare = Wanted {
+        let bare = ExportOptions {
             fields: fields.clone(),
             format: Format::Zip,
             callback_endpoint: None,
@@ -140,7 +140,7 @@ mod tests {
         let warnings = Vec::new();
         assert_eq!(
             read(full),
-            Ok(Wanted { fields, format: Format::Gzip, callback_endpoint, warnings })
+            Ok(ExportOptions { fields, format: Format::Gzip, callback_endpoint, warnings })
         );
     }
 

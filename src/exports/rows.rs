@@ -226,7 +226,7 @@ pub async fn begin_planning(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, Sto
 }
 
 /// Whether the job still needs a plan; if so, this cannot change until the transaction's end.
-pub async fn is_to_be_planned(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+pub async fn needs_planning(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     let locked = on!(tx, c => sqlx::query(
         "UPDATE export_jobs SET state = state
          WHERE id = $1 AND state IN ('queued', 'planning')",
@@ -238,14 +238,14 @@ pub async fn is_to_be_planned(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError>
 /// Parts per shard of a job's counts, and the maximum number of shards: finishing a part locks its
 /// shard until the commit, and with one shard a whole fleet would wait for it.
 const PARTS_PER_SHARD: i64 = 64;
-const MOST_SHARDS: i64 = 16;
+const MAX_SHARDS: i64 = 16;
 
 /// Number of a job's count shards; none without parts. Without own storage there are few parts, and
 /// their total bytes must be known.
 fn shards(parts: i64, has_own_storage: bool) -> i64 {
     match (parts, has_own_storage) {
         (0, _) => 0,
-        (_, true) => (1 + parts / PARTS_PER_SHARD).min(MOST_SHARDS),
+        (_, true) => (1 + parts / PARTS_PER_SHARD).min(MAX_SHARDS),
         (_, false) => 1,
     }
 }

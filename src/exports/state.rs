@@ -90,7 +90,7 @@ async fn after_failure(
     tracing::error!(
         export = %job.id,
         object_prefix = job.object_prefix,
-        request_id = traces::bare(&job.request_id),
+        request_id = traces::without_trace(&job.request_id),
         cause = failure.cause.name(),
         detail = failure.detail,
         "the export failed: {}", failure.message
@@ -136,7 +136,7 @@ pub async fn give_up(
     };
     let mut tx = app.store.write().await?;
     let is_planned =
-        claim.kind == kinds::EXPORT_PLAN && !rows::is_to_be_planned(&mut tx, claim.job).await?;
+        claim.kind == kinds::EXPORT_PLAN && !rows::needs_planning(&mut tx, claim.job).await?;
     let failed =
         !is_planned && rows::failed(&mut tx, claim.job, &failure, app.clock.now_ms()).await?;
     claims::finish(&mut tx, claim).await?;

@@ -19,16 +19,16 @@ use store::claims::{self, Claim, ClaimError};
 
 /// Interval between queries for exports that wait for their storage, and between tests of a failing
 /// storage.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Interval between tests of a working storage.
-const PROBE_EVERY: Duration = Duration::from_secs(60);
+const PROBE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Time limit of a test.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of exports that `/readyz` names.
-const MOST_NAMED: i64 = 10;
+const MAX_NAMED: i64 = 10;
 
 /// Stores the storage's failure, or its end, after an attempt at a part or the finishing. If that
 /// fails, the attempt's outcome does not change.
@@ -43,7 +43,7 @@ pub async fn note(app: &App, claim: &Claim, result: &Result<(), ExportError>) {
     }
 }
 
-/// Ignores failures that are not about storage; permanent failures end the export anyway.
+/// Ignores failures that are not about storage, and permanent ones, which end the export anyway.
 async fn note_failure(app: &App, claim: &Claim, error: &ExportError) -> Result<(), StoreError> {
     let Some(failure) = error.storage_failure() else { return Ok(()) };
     let mut tx = app.store.write().await?;
@@ -71,20 +71,20 @@ pub async fn watch(app: App, shutdown: CancellationToken) {
     let mut next_probe = Instant::now();
     while !shutdown.is_cancelled() {
         match failing(&app).await {
-            Ok(lines) => app.notices.set("storage of exports", lines),
+            Ok(lines) => app.health_warnings.set("storage of exports", lines),
             Err(error) => tracing::warn!(%error, "cannot query exports that wait for storage"),
         }
         if Instant::now() >= next_probe && probe_objects(&app, probe).await {
-            next_probe = Instant::now() + PROBE_EVERY;
+            next_probe = Instant::now() + PROBE_INTERVAL;
         }
-        retry::wait(LOOK_EVERY, &shutdown).await;
+        retry::wait(CHECK_INTERVAL, &shutdown).await;
     }
 }
 
 /// One line for each export whose storage fails.
 async fn failing(app: &App) -> Result<Vec<String>, StoreError> {
     let mut tx = app.store.snapshot().await?;
-    let failing = storage_rows::failures(&mut tx, MOST_NAMED).await?;
+    let failing = storage_rows::failures(&mut tx, MAX_NAMED).await?;
     let line = |(workspace, object_prefix, error)| {
         format!("export {object_prefix} of {workspace}: {error}")
     };
@@ -98,8 +98,8 @@ async fn probe_objects(app: &App, id: Uuid) -> bool {
     let probed = tokio::time::timeout(PROBE_TIMEOUT, probe::can_write(&app.objects, id)).await;
     let error = match probed {
         Ok(Ok(())) => {
-            app.notices.set(SUBJECT, Vec::new());
-            app.notices.works(SUBJECT);
+            app.health_warnings.set(SUBJECT, Vec::new());
+            app.health_warnings.works(SUBJECT);
             return true;
         }
         Ok(Err(error)) => error.to_string(),
@@ -109,7 +109,7 @@ async fn probe_objects(app: &App, id: Uuid) -> bool {
     let line = format!(
         "cannot write objects, so exports without own storage wait: {error}; run `longshore doctor`"
     );
-    app.notices.set(SUBJECT, vec![line]);
-    app.notices.has_failed(SUBJECT);
+    app.health_warnings.set(SUBJECT, vec![line]);
+    app.health_warnings.has_failed(SUBJECT);
     false
 }

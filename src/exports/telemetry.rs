@@ -14,7 +14,7 @@ pub(super) fn stage(name: &'static str, time: Duration, bytes: u64) {
 
 /// Adds the request id to every log line of the claim's work.
 pub(super) fn note_request(job: &Job) {
-    traces::follow(&job.request_id);
+    traces::continue_trace(&job.request_id);
 }
 
 /// A job that ended: its state, its cause, and its time since the request. Counted before the

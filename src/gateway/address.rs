@@ -1,4 +1,4 @@
-//! The client's address, behind proxies or not.
+//! The client's address, with or without proxies in front of the gateway.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use ipnet::IpNet;
 
 /// The sender's address: the peer's, or, if the peer is a trusted proxy, the right-most entry of
-/// `X-Forwarded-For` that is not one. None if that entry is unreadable.
+/// `X-Forwarded-For` that is not a trusted proxy. None if that entry is unreadable.
 pub fn of_client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Option<IpAddr> {
     let mut client = peer.to_canonical();
     let forwarded: Vec<&[u8]> = headers
@@ -32,7 +32,7 @@ fn is_in(address: IpAddr, networks: &[IpNet]) -> bool {
     networks.iter().any(|network| network.contains(&address))
 }
 
-/// An address in the formats of proxies: alone, in brackets, with a port.
+/// Parses an address in the formats of proxies: alone, in brackets, or with a port.
 fn read(entry: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(entry).ok()?.trim();
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
@@ -62,7 +62,7 @@ mod tests {
             ("203.0.113.9", &["198.51.100.1"], Some("203.0.113.9")),
             ("10.1.1.1", &[], Some("10.1.1.1")),
             ("10.1.1.1", &["198.51.100.1"], Some("198.51.100.1")),
-            // Entries written by the client itself are further left.
+            // Entries that the client itself wrote are further left.
             ("10.1.1.1", &["6.6.6.6, 198.51.100.1"], Some("198.51.100.1")),
             ("10.1.1.1", &["6.6.6.6", "198.51.100.1, 10.2.2.2"], Some("198.51.100.1")),
             ("10.1.1.1", &["10.3.3.3, 10.2.2.2"], Some("10.3.3.3")),

@@ -11,15 +11,15 @@ use axum::routing::MethodRouter;
 use ipnet::IpNet;
 
 use super::address::{is_allowed, of_client};
-use super::limits::{self, Standing};
-use super::memory::Room;
+use super::limits::{self, BudgetStatus};
 use super::request::RequestId;
 use super::{ADDRESS_REFUSED, ApiError, Caller, Connection, body};
 use crate::app::App;
+use crate::fairness::Reservation;
 use crate::gateway::memory::place;
 use crate::workspaces::{Budget, keys};
 
-/// A route that needs a key with `permission`, and counts against that permission's
+/// A route that needs a key with `permission`. Requests count against that permission's
 /// [budget](Budget::of_permission). Checks before the body is read, in this order: key 401, the
 /// workspace's [places](place) 503, address 403, permission 403, rate 429. Every request with a key
 /// and a place counts, whatever its outcome, and its response shows the remaining budget. If the
@@ -33,8 +33,8 @@ pub fn protected(permission: &'static str, route: MethodRouter<App>) -> MethodRo
 
 async fn check(permission: &'static str, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
-    let mut standing = None;
-    let mut response = match caller(permission, &head, &mut standing).await {
+    let mut budget_status = None;
+    let mut response = match caller(permission, &head, &mut budget_status).await {
         Ok((caller, _place)) => {
             head.extensions.insert(caller);
             next.run(Request::from_parts(head, body)).await
@@ -44,19 +44,19 @@ async fn check(permission: &'static str, request: Request, next: Next) -> Respon
             error.into_response()
         }
     };
-    if let Some(standing) = standing {
-        standing.write(response.headers_mut());
+    if let Some(budget_status) = budget_status {
+        budget_status.write(response.headers_mut());
     }
     response
 }
 
-/// Identifies the caller and gets a place for the request; sets `standing` once the budget is
+/// Identifies the caller, and gets a place for the request. Sets `budget_status` once the budget is
 /// known.
 async fn caller(
     permission: &'static str,
     head: &Parts,
-    standing: &mut Option<Standing>,
-) -> Result<(Caller, Room), ApiError> {
+    budget_status: &mut Option<BudgetStatus>,
+) -> Result<(Caller, Reservation), ApiError> {
     let (Some(app), Some(RequestId(request_id))) =
         (head.extensions.get::<App>(), head.extensions.get::<RequestId>())
     else {
@@ -67,24 +67,24 @@ async fn caller(
     let workspace = &key.workspace;
     let place = place(app, workspace.id)?;
     let allowed = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]).and_then(|()| {
-        // A key from a wrong network proves nothing.
-        prove(&head.extensions, workspace.id);
+        // A key from a network that is not allowed authenticates nobody.
+        mark_authenticated(&head.extensions, workspace.id);
         let is_granted = key.permissions.iter().any(|granted| granted == permission);
         is_granted.then_some(()).ok_or(ApiError::NoPermission(permission))
     });
-    let unread = Budget::of_unread(permission).filter(|_| allowed.is_err());
+    let unread = Budget::for_unread_body(permission).filter(|_| allowed.is_err());
     if let Some(budget) = Budget::of_permission(permission).or(unread) {
         let limit = workspace.rate_limit(budget);
-        *standing = Some(limits::count(app, workspace.id, budget, limit).await);
+        *budget_status = Some(limits::count(app, workspace.id, budget, limit).await);
     }
     allowed?;
-    if let Some(seconds) = standing.and_then(|standing| standing.retry_after) {
+    if let Some(seconds) = budget_status.and_then(|budget_status| budget_status.retry_after) {
         return Err(ApiError::RateLimited(seconds));
     }
     if let Some((budget, limit)) = workspace.limit_before_body(permission) {
         let counted = limits::count(app, workspace.id, budget, limit).await;
         if let Some(seconds) = counted.retry_after {
-            *standing = Some(counted);
+            *budget_status = Some(counted);
             return Err(ApiError::RateLimited(seconds));
         }
     }
@@ -98,9 +98,9 @@ async fn caller(
 
 /// Records that the sender of a request is authenticated: a caller of that workspace, or of the
 /// [`COMPANY`](super::COMPANY).
-pub fn prove(extensions: &Extensions, workspace: i32) {
+pub fn mark_authenticated(extensions: &Extensions, workspace: i32) {
     if let Some(connection) = extensions.get::<Connection>() {
-        connection.prove(workspace);
+        connection.mark_authenticated(workspace);
     }
 }
 

@@ -15,24 +15,25 @@ use serde_json::{Map, Value};
 
 use super::address::of_client;
 use super::coding::{self, Coding, INLINE_BYTES, is_json_type};
-use super::memory::{Budgets, Holder, PLACE, Room, SharedMemory, place};
-use super::{ApiError, COMPANY, Caller, Code, turned_away, value};
+use super::memory::{Budgets, place};
+use super::{ApiError, COMPANY, Caller, Code, count_refused, value};
 use crate::app::App;
+use crate::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
 
-/// Limits of time and bytes for reading the rest of a rejected body, so that the sender can read
-/// the response.
+/// Limits of time and bytes for reading the rest of a rejected body. It is read so that the sender
+/// can receive the response.
 const LINGER: Duration = Duration::from_secs(2);
-const LONGEST_LINGER: usize = 16 << 20;
+const MAX_LINGER_BYTES: usize = 16 << 20;
 
 /// How long a request waits for memory for its body (`gateway.memory_bytes`).
 const ROOM_WAIT: Duration = Duration::from_secs(1);
 
-/// Reserved before any of a body has arrived; the rest is reserved as it arrives, so that slow
-/// senders do not hold memory that others need.
+/// Reserved before a body arrives; the rest is reserved as it arrives, so that slow senders do not
+/// hold memory that others need.
 const FIRST_BYTES: usize = 64 << 10;
 
-/// The same for an unauthenticated sender; never less, however short the declared length is: a
-/// request costs more than its body.
+/// The same for an unauthenticated sender. Never less, even if the declared length is shorter: a
+/// request uses more memory than its body.
 const FIRST_UNKNOWN_BYTES: usize = 16 << 10;
 
 /// A request's JSON body, as an extractor: too large 413, no memory left 503, another Content-Type
@@ -51,10 +52,10 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
 /// encoding are checked.
 pub struct JsonText {
     text: String,
-    /// None for a body without a request.
-    room: Option<Room>,
-    /// A place of the workspace that sent it, if only the body identifies the workspace.
-    _place: Option<Room>,
+    /// None if the body did not come with a request.
+    room: Option<Reservation>,
+    /// A place of the sending workspace, if only the body identifies the workspace.
+    _place: Option<Reservation>,
 }
 
 impl JsonText {
@@ -74,7 +75,7 @@ impl JsonText {
     }
 
     /// [`object`](Self::object) for bodies of any size: large ones do not block other requests.
-    pub fn object_beside(&self, app: &App) -> Result<Map<String, Value>, ApiError> {
+    pub fn object_in_place(&self, app: &App) -> Result<Map<String, Value>, ApiError> {
         match self.bytes() > INLINE_BYTES {
             true => app.cores.compute_here(|| self.object()),
             false => self.object(),
@@ -90,43 +91,44 @@ impl JsonText {
         self.text.as_bytes()
     }
 
-    /// Passes on its reserved memory, for as long as its content exists: that has about as many
+    /// Returns the reserved memory. Hold it as long as the content exists, which has about as many
     /// bytes.
-    pub(super) fn take_room(&mut self) -> Option<Room> {
+    pub(super) fn take_room(&mut self) -> Option<Reservation> {
         self.room.take()
     }
 
     /// Reads a body that itself authenticates the sender. Uses the memory reserved for that
-    /// (`gateway.unauthenticated_bytes`) until it is [`proved`](Self::proved), and is limited to
+    /// (`gateway.unauthenticated_bytes`) until it is [`authenticated`](Self::authenticated), and is limited to
     /// the share of one sender. All such senders together may use as many request places as they
     /// leave free, and each an eighth of half of that.
-    pub async fn unproved(request: Request, app: &App) -> Result<Self, ApiError> {
+    pub async fn unauthenticated(request: Request, app: &App) -> Result<Self, ApiError> {
         let holder = Holder::Source(source(app, request.extensions(), request.headers()));
-        let budgets = app.kept::<Budgets>();
-        let of_one = budgets.unproved_requests.try_reserve(holder, PLACE);
-        let _places = match (of_one, budgets.shares.try_reserve(Holder::Unauthenticated, PLACE)) {
-            (Some(of_one), Some(of_all)) => (of_one, of_all),
-            _ => {
-                discard_of(request);
-                turned_away("unauthenticated");
-                return Err(ApiError::Overloaded);
-            }
-        };
+        let budgets = app.singleton::<Budgets>();
+        let of_one = budgets.unauthenticated_requests.try_reserve(holder, SLOT_BYTES);
+        let _places =
+            match (of_one, budgets.shares.try_reserve(Holder::Unauthenticated, SLOT_BYTES)) {
+                (Some(of_one), Some(of_all)) => (of_one, of_all),
+                _ => {
+                    discard_request(request);
+                    count_refused("unauthenticated");
+                    return Err(ApiError::Overloaded);
+                }
+            };
         let reading = Reading {
-            memory: &budgets.unproved,
+            memory: &budgets.unauthenticated,
             holder,
-            limit: app.config.gateway.unproved_limit(),
+            limit: app.config.gateway.unauthenticated_body_limit(),
             first_bytes: FIRST_UNKNOWN_BYTES,
             is_known: false,
         };
         Self::read(request, app, reading).await
     }
 
-    /// The checks of [`unproved`](Self::unproved) before it reads the body.
+    /// The checks that [`unauthenticated`](Self::unauthenticated) makes before it reads the body.
     pub fn check_head(head: &Parts, body: &Body, app: &App) -> Result<(), ApiError> {
         Coding::of(&head.headers)?;
         let bytes = axum::body::HttpBody::size_hint(body);
-        if bytes.lower() > app.config.gateway.unproved_limit() as u64 {
+        if bytes.lower() > app.config.gateway.unauthenticated_body_limit() as u64 {
             return Err(ApiError::TooLarge);
         }
         match bytes.exact() == Some(0) || is_json_type(head.headers.get(header::CONTENT_TYPE)) {
@@ -136,9 +138,9 @@ impl JsonText {
     }
 
     /// Moves its memory to the share of the workspace that sent it, which is now known.
-    pub async fn proved(mut self, app: &App, workspace: i32) -> Result<Self, ApiError> {
+    pub async fn authenticated(mut self, app: &App, workspace: i32) -> Result<Self, ApiError> {
         self._place = Some(place(app, workspace)?);
-        let budgets = app.kept::<Budgets>();
+        let budgets = app.singleton::<Budgets>();
         let reserved = budgets.bodies.reserve(Holder::Workspace(workspace), self.bytes());
         let room =
             tokio::time::timeout(ROOM_WAIT, reserved).await.map_err(|_| no_room("memory"))?;
@@ -200,8 +202,8 @@ impl Reading<'_> {
         if self.is_known { most.min(self.first_bytes) } else { self.first_bytes }
     }
 
-    /// Maximum decoded bytes of a body with this many coded ones: both are in memory together, and
-    /// an unauthenticated sender may use no more than the limit.
+    /// Maximum decoded bytes of a body with this many coded bytes. Both are in memory together, and
+    /// an unauthenticated sender may use no more than the limit for both.
     fn decoded_limit(&self, coded: usize) -> usize {
         if self.is_known { self.limit } else { self.limit.saturating_sub(coded) }
     }
@@ -213,7 +215,7 @@ impl Reading<'_> {
         })
     }
 
-    async fn first_room(&self, bytes: usize) -> Option<Room> {
+    async fn first_room(&self, bytes: usize) -> Option<Reservation> {
         match self.is_known {
             true => {
                 let reserved = self.memory.reserve(self.holder, bytes);
@@ -225,7 +227,7 @@ impl Reading<'_> {
 }
 
 fn no_room(reason: &'static str) -> ApiError {
-    turned_away(reason);
+    count_refused(reason);
     ApiError::Unavailable("no memory left for the request's body".into())
 }
 
@@ -250,7 +252,7 @@ impl FromRequest<App> for JsonText {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let workspace = request.extensions().get::<Caller>().map(|caller| caller.workspace.id);
-        let budgets = app.kept::<Budgets>();
+        let budgets = app.singleton::<Budgets>();
         let reading = Reading {
             memory: &budgets.bodies,
             holder: Holder::Workspace(workspace.unwrap_or(COMPANY)),
@@ -273,7 +275,7 @@ async fn read(
     head: &Parts,
     mut body: Body,
     reading: &Reading<'_>,
-) -> Result<(Vec<u8>, Room), ApiError> {
+) -> Result<(Vec<u8>, Reservation), ApiError> {
     let read = match axum::body::HttpBody::size_hint(&body).lower() > reading.limit as u64 {
         true => Err(ApiError::TooLarge),
         false => collect(&mut body, reading).await,
@@ -284,7 +286,10 @@ async fn read(
     read
 }
 
-async fn collect(body: &mut Body, reading: &Reading<'_>) -> Result<(Vec<u8>, Room), ApiError> {
+async fn collect(
+    body: &mut Body,
+    reading: &Reading<'_>,
+) -> Result<(Vec<u8>, Reservation), ApiError> {
     let declared = axum::body::HttpBody::size_hint(body).exact();
     let most = declared.map_or(reading.limit, |bytes| bytes as usize);
     let first = reading.first(most);
@@ -318,9 +323,9 @@ pub fn discard(head: &Parts, body: Body) {
         return;
     }
     tokio::spawn(async move {
-        let mut rest = std::pin::pin!(Limited::new(body, LONGEST_LINGER));
+        let mut rest = std::pin::pin!(Limited::new(body, MAX_LINGER_BYTES));
         let read = async { while let Some(Ok(_)) = rest.frame().await {} };
-        // A time-out is as good as the end.
+        // A time-out has the same effect as the end.
         let _ = tokio::time::timeout(LINGER, read).await;
     });
 }
@@ -329,8 +334,8 @@ pub fn discard(head: &Parts, body: Body) {
 #[derive(Deserialize)]
 struct IgnoredMembers {}
 
-/// [`discard`] of a whole request.
-pub(super) fn discard_of(request: Request) {
+/// Like [`discard`], for a whole request.
+pub(super) fn discard_request(request: Request) {
     let (head, body) = request.into_parts();
     discard(&head, body);
 }
@@ -550,20 +555,20 @@ mod tests {
         let (head, ()) = Request::new(()).into_parts();
         for bytes in ["", "{", "{}"] {
             let (_, room) = read(&head, Body::from(bytes), &reading).await.unwrap();
-            assert_eq!(memory.held_and_most().0, bytes.len().div_ceil(1 << 10) << 10);
+            assert_eq!(memory.used_and_limit().0, bytes.len().div_ceil(1 << 10) << 10);
             drop(room);
         }
         let mut held = Vec::new();
         for number in 1..=4 {
             let mut reads = Box::pin(read(&head, Body::new(Withheld), &reading));
             assert!(reads.as_mut().now_or_never().is_none());
-            assert_eq!(memory.held_and_most().0, number * FIRST_UNKNOWN_BYTES);
+            assert_eq!(memory.used_and_limit().0, number * FIRST_UNKNOWN_BYTES);
             held.push(reads);
         }
         let refused = read(&head, Body::new(Withheld), &reading).await;
         assert!(matches!(refused, Err(ApiError::Unavailable(_))));
         drop(held);
-        assert_eq!(memory.held_and_most().0, 0);
+        assert_eq!(memory.used_and_limit().0, 0);
         // The decompressed bytes count together with the received ones.
         assert_eq!(reading.decoded_limit(10 << 10), 54 << 10);
     }

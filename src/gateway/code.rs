@@ -14,7 +14,7 @@ pub enum Code {
     MissingField,
     /// A field has a value that is not allowed. A retry does not help.
     InvalidField,
-    /// The request is not allowed as it is; the message says why. A retry does not help.
+    /// The request is not valid in its current form; the message says why. A retry does not help.
     InvalidRequest,
     /// The key, the token or the signature is missing, unknown or revoked. A retry does not help.
     Unauthenticated,
@@ -22,8 +22,8 @@ pub enum Code {
     AddressNotAllowed,
     /// The key lacks the permission that `permission` names. A retry does not help.
     PermissionDenied,
-    /// The request is not allowed, or not yet; the message says why. A retry helps only after that
-    /// has changed.
+    /// The request is not allowed, or not yet; the message says why. A retry helps only after the
+    /// cause is gone.
     Forbidden,
     /// The path or the resource does not exist. A retry does not help.
     NotFound,
@@ -31,7 +31,7 @@ pub enum Code {
     MethodNotAllowed,
     /// The body was not received in time. A retry can help.
     RequestTimeout,
-    /// The resource is in a state that does not allow it. A retry does not help.
+    /// The state of the resource does not allow the request. A retry does not help.
     Conflict,
     /// The first request under the `Idempotency-Key` is still being processed. A retry after
     /// `Retry-After` helps.
@@ -42,7 +42,7 @@ pub enum Code {
     UnsupportedMediaType,
     /// The `Content-Encoding` is not supported. A retry does not help.
     UnsupportedEncoding,
-    /// The `Idempotency-Key` was used with another body. A retry does not help.
+    /// The `Idempotency-Key` was used with a different body. A retry does not help.
     KeyReused,
     /// Too many requests in this window. A retry after `Retry-After` helps.
     RateLimited,

@@ -14,15 +14,16 @@ use http_body_util::BodyExt as _;
 use libdeflater::{CompressionLvl, Compressor};
 use zstd_safe::zstd_sys::ZSTD_ErrorCode;
 
-use super::{ApiError, memory::Room};
+use super::ApiError;
 use crate::app::App;
+use crate::fairness::Reservation;
 
 /// The accepted codings of bodies, for `Accept-Encoding`.
 pub const ACCEPTED: HeaderValue = HeaderValue::from_static("gzip, zstd, deflate");
 
 /// Maximum ratio of a body's decompressed size to its received size. JSON of many similar objects
 /// reaches about 30.
-const MOST_TIMES: usize = 200;
+const MAX_DECOMPRESSION_RATIO: usize = 200;
 
 /// Decompressed bytes below which the ratio is not checked.
 const FREE_BYTES: usize = 64 << 10;
@@ -52,7 +53,7 @@ pub enum Coding {
     Identity,
     Gzip,
     Zstd,
-    /// The zlib format; many clients send raw deflate with this name.
+    /// The zlib format; many clients send raw deflate under this name.
     Deflate,
 }
 
@@ -102,10 +103,10 @@ pub fn decode(
     coding: Coding,
     coded: &[u8],
     limit: usize,
-    room: &mut Room,
+    room: &mut Reservation,
     no_room: impl Fn() -> ApiError,
 ) -> Result<Vec<u8>, ApiError> {
-    let most = limit.min(coded.len().saturating_mul(MOST_TIMES).max(FREE_BYTES));
+    let most = limit.min(coded.len().saturating_mul(MAX_DECOMPRESSION_RATIO).max(FREE_BYTES));
     let mut bytes = most.min((4 * coded.len()).max(UNCODED_BYTES));
     loop {
         if !room.try_grow(coded.len() + bytes) {
@@ -119,8 +120,8 @@ pub fn decode(
                 room.shrink(length);
                 return Ok(decoded);
             }
-            // Restarts from the beginning, at twice the cost: so only counted bytes are kept, and
-            // no sender controls how many.
+            // Starts again from the beginning, at twice the cost. So only counted bytes are held,
+            // and no sender controls how many.
             Err(DecodeError::Longer) if bytes < most => bytes = most.min(2 * bytes),
             Err(DecodeError::Longer) => return Err(ApiError::TooLarge),
             Err(DecodeError::Invalid) => {
@@ -184,7 +185,7 @@ fn fill(decoder: &mut impl Read, decoded: &mut [u8]) -> Result<usize, DecodeErro
     }
 }
 
-/// Whether it begins with the zlib header (RFC 1950).
+/// Whether the body begins with the zlib header (RFC 1950).
 fn is_zlib(coded: &[u8]) -> bool {
     let [first, second, ..] = *coded else { return false };
     first & 0x0f == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31)
@@ -225,7 +226,7 @@ pub async fn compressed(app: &App, takes_gzip: bool, mut response: Response) -> 
         return response;
     }
     let (mut head, body) = response.into_parts();
-    // It is in memory, because its length is known.
+    // The body is in memory, because its length is known.
     let Ok(body) = body.collect().await else { return Response::from_parts(head, Body::empty()) };
     let body = body.to_bytes();
     let gzip = match body.len() > INLINE_BYTES {
@@ -238,7 +239,7 @@ pub async fn compressed(app: &App, takes_gzip: bool, mut response: Response) -> 
     Response::from_parts(head, gzip.into())
 }
 
-/// A response's text that never changes, and the same compressed once.
+/// The text of a response that never changes, and its compressed form, which is created once.
 #[derive(Clone, Debug)]
 pub struct Static {
     kind: &'static str,
@@ -252,8 +253,8 @@ impl Static {
         Self { kind, text: Arc::new(Bytes::from(text).into()), gzip }
     }
 
-    /// A text that is built in as gzip. It is decompressed once, for the first client that does
-    /// not accept gzip.
+    /// A text that is built into the program as gzip. It is decompressed once, for the first client
+    /// that does not accept gzip.
     pub fn compressed(kind: &'static str, gzip: &'static [u8]) -> Self {
         Self { kind, text: Arc::default(), gzip: Some(Bytes::from_static(gzip)) }
     }
@@ -262,7 +263,7 @@ impl Static {
         let read = || {
             let mut text = Vec::new();
             let mut decoder = MultiGzDecoder::new(self.gzip.as_deref().unwrap_or_default());
-            // A test reads what is built in.
+            // Never fails: a test decompresses the built-in text.
             let _ = decoder.read_to_end(&mut text);
             Bytes::from(text)
         };
@@ -283,13 +284,13 @@ impl Static {
     }
 }
 
-/// None if that is not smaller.
+/// Compresses the bytes; none if the result is not smaller.
 fn gzip(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut compressor = Compressor::new(CompressionLvl::new(LEVEL).ok()?);
     let mut gzip = vec![0; bytes.len()];
     let length = compressor.gzip_compress(bytes, &mut gzip).ok()?;
     gzip.truncate(length);
-    // Otherwise it holds as many bytes as its input until it is sent.
+    // Otherwise the output holds as much memory as the input until it is sent.
     gzip.shrink_to_fit();
     Some(gzip)
 }
@@ -302,7 +303,7 @@ mod tests {
     use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 
     use super::*;
-    use crate::gateway::memory::{Holder, SharedMemory};
+    use crate::fairness::{Holder, SharedMemory};
 
     fn coded(coding: Coding, bytes: &[u8]) -> Vec<u8> {
         let level = Compression::default();
@@ -338,7 +339,7 @@ mod tests {
         let no_room = || ApiError::Unavailable("no room".into());
         let decoded = decode(coding, coded, limit, &mut room, no_room);
         if let Ok(decoded) = &decoded {
-            assert_eq!(memory.held_and_most().0, decoded.len().div_ceil(1 << 10) << 10);
+            assert_eq!(memory.used_and_limit().0, decoded.len().div_ceil(1 << 10) << 10);
         }
         decoded.map_err(|error| error.status().as_str().to_owned())
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Code;
 use super::coding::ACCEPTED;
 use super::formats::{Error, Errors};
-use super::refusal::{Refusal, Worded};
+use super::refusal::{ErrorResponse, Refusal};
 use crate::credentials::FindError;
 use crate::workspaces::StorageError;
 use kit::retry::Retry;
@@ -18,24 +18,25 @@ use log::LogError;
 use objects::ObjectError;
 use store::StoreError;
 
-/// For a sender that is not on the allowlist.
+/// The message for a sender that is not on the allowlist.
 pub(crate) const ADDRESS_REFUSED: &str = "Invalid whitelisted IPs";
 
-/// `Retry-After` of errors that pass, in seconds.
+/// `Retry-After` of temporary errors, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
-/// The same while another request of the same client is in progress.
+/// `Retry-After` while another request of the same client is in progress, in seconds.
 const RETRY_SOON: HeaderValue = HeaderValue::from_static("1");
 
-/// The content of an error response: stored in its extensions, for code that writes another body.
+/// The content of an error response, stored in its extensions for code that writes a body in
+/// another format.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct ErrorMessage {
     pub message: String,
     pub code: Code,
 }
 
-/// The error type of every request. The variant has the text for the customer; the details for the
-/// operator are logged when the error becomes a response.
+/// The error type of every request. Variants have the text for the customer, or details for the
+/// operator, which are logged when the error becomes a response.
 #[derive(Clone, Debug)]
 pub enum ApiError {
     /// 400, with the text.
@@ -48,7 +49,7 @@ pub enum ApiError {
     Unauthenticated,
     /// 403, with the text.
     Forbidden(&'static str),
-    /// 403; names the permission that the key lacks.
+    /// 403, with the permission that the key lacks.
     NoPermission(&'static str),
     /// 404, with the text.
     NotFound(String),
@@ -61,7 +62,7 @@ pub enum ApiError {
     /// 409, with the text.
     Conflict(String),
     /// 409 with `Retry-After`, with the text: the same request may succeed later.
-    UnderWay(&'static str),
+    InProgress(&'static str),
     /// 413.
     TooLarge,
     /// 415: the body is not JSON.
@@ -94,7 +95,7 @@ impl ApiError {
             Self::NotFound(_) | Self::NotFoundMany(..) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::Conflict(_) | Self::UnderWay(_) => StatusCode::CONFLICT,
+            Self::Conflict(_) | Self::InProgress(_) => StatusCode::CONFLICT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType | Self::UnsupportedEncoding => {
                 StatusCode::UNSUPPORTED_MEDIA_TYPE
@@ -119,7 +120,7 @@ impl ApiError {
             Self::MethodNotAllowed => Code::MethodNotAllowed,
             Self::TooSlow => Code::RequestTimeout,
             Self::Conflict(_) => Code::Conflict,
-            Self::UnderWay(_) => Code::InProgress,
+            Self::InProgress(_) => Code::InProgress,
             Self::TooLarge => Code::BodyTooLarge,
             Self::UnsupportedMediaType => Code::UnsupportedMediaType,
             Self::UnsupportedEncoding => Code::UnsupportedEncoding,
@@ -139,12 +140,12 @@ impl ApiError {
             | Self::NotFound(text)
             | Self::NotFoundMany(text, _)
             | Self::Conflict(text) => text.as_str().into(),
-            Self::Forbidden(text) | Self::UnderWay(text) | Self::Unprocessable(text) => {
+            Self::Forbidden(text) | Self::InProgress(text) | Self::Unprocessable(text) => {
                 (*text).into()
             }
             Self::NoPermission(_) => "You do not have permission to access this resource".into(),
             Self::Unauthenticated => "Error authenticating credentials".into(),
-            Self::MethodNotAllowed => "This path does not support the method".into(),
+            Self::MethodNotAllowed => "This path does not support this method".into(),
             Self::TooSlow => "The request body was not received in time".into(),
             Self::TooLarge => "The request body is too large".into(),
             Self::UnsupportedMediaType => {
@@ -182,7 +183,7 @@ impl ApiError {
         match self {
             Self::RateLimited(seconds) => Some(HeaderValue::from(*seconds)),
             Self::Overloaded | Self::Unavailable(_) => Some(RETRY_AFTER),
-            Self::UnderWay(_) => Some(RETRY_SOON),
+            Self::InProgress(_) => Some(RETRY_SOON),
             _ => None,
         }
     }
@@ -238,15 +239,15 @@ impl From<StorageError> for ApiError {
 
 /// An error of a field or a parameter.
 impl Refusal for String {
-    fn worded(&self) -> Worded {
-        ApiError::Invalid(self.clone()).worded()
+    fn error_response(&self) -> ErrorResponse {
+        ApiError::Invalid(self.clone()).error_response()
     }
 }
 
 impl Refusal for ApiError {
-    fn worded(&self) -> Worded {
+    fn error_response(&self) -> ErrorResponse {
         let retries = self.retry_after().is_some();
-        Worded { status: self.status(), body: self.body(), retries }
+        ErrorResponse { status: self.status(), body: self.body(), retries }
     }
 }
 
@@ -256,7 +257,7 @@ impl IntoResponse for ApiError {
         let mut response = (self.status(), axum::Json(self.body())).into_response();
         response
             .extensions_mut()
-            .insert(Said { message: self.message().into_owned(), code: self.code() });
+            .insert(ErrorMessage { message: self.message().into_owned(), code: self.code() });
         let headers = response.headers_mut();
         headers.extend(self.retry_after().map(|seconds| (header::RETRY_AFTER, seconds)));
         match self {

@@ -1,10 +1,10 @@
 //! Chooses the connections that are closed to make room for others.
 //!
-//! Unauthenticated connections may use a part of the places for connections, and of the memory for
+//! Unauthenticated connections may use a part of the slots for connections, and of the memory for
 //! incomplete heads. Above that, the oldest connection of the source with the most is closed:
 //! clients that send their request promptly are served, however many others do not.
 //!
-//! An authenticated connection is closed only between two requests, and only while all places are
+//! An authenticated connection is closed only between two requests, and only while all slots are
 //! in use: first the longest idle one of the workspace with the most idle ones.
 
 use std::cmp::Reverse;
@@ -20,23 +20,23 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
-/// Places of connections by source: their network, or the workspace. Cheap to clone.
+/// Slots of connections by source: their network, or the workspace. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Places<K = IpAddr> {
+pub(super) struct Slots<K = IpAddr> {
     most: usize,
-    /// Of one source.
+    /// Maximum number of slots of one source.
     most_of_one: usize,
-    taken: Arc<Mutex<Taken<K>>>,
+    in_use: Arc<Mutex<SlotsInUse<K>>>,
 }
 
-struct Taken<K> {
+struct SlotsInUse<K> {
     count: usize,
     next: u64,
-    /// By source, in the order of arrival: the tokens that close them.
+    /// The tokens that close the connections: by source, in the order of arrival.
     sources: HashMap<K, BTreeMap<u64, CancellationToken>>,
 }
 
-impl<K: Copy + Eq + Hash> Taken<K> {
+impl<K: Copy + Eq + Hash> SlotsInUse<K> {
     fn remove(&mut self, source: K, number: u64) -> Option<CancellationToken> {
         let of_source = self.sources.get_mut(&source)?;
         let close = of_source.remove(&number)?;
@@ -54,58 +54,58 @@ impl<K: Copy + Eq + Hash> Taken<K> {
     }
 
     fn source_with_most(&self) -> Option<K> {
-        let first = |places: &BTreeMap<u64, _>| places.first_key_value().map(|(first, _)| *first);
+        let first = |slots: &BTreeMap<u64, _>| slots.first_key_value().map(|(first, _)| *first);
         let most =
-            self.sources.iter().max_by_key(|(_, places)| (places.len(), Reverse(first(places))));
+            self.sources.iter().max_by_key(|(_, slots)| (slots.len(), Reverse(first(slots))));
         most.map(|(source, _)| *source)
     }
 }
 
-impl<K: Copy + Eq + Hash> Places<K> {
+impl<K: Copy + Eq + Hash> Slots<K> {
     pub(super) fn new(most: usize, most_of_one: usize) -> Self {
         let (most, most_of_one) = (most.max(1), most_of_one.max(1));
-        let taken = Taken { count: 0, next: 0, sources: HashMap::new() };
-        Self { most, most_of_one, taken: Arc::new(Mutex::new(taken)) }
+        let in_use = SlotsInUse { count: 0, next: 0, sources: HashMap::new() };
+        Self { most, most_of_one, in_use: Arc::new(Mutex::new(in_use)) }
     }
 
-    /// A place for a connection that `close` closes; if there are too many, another one loses its
-    /// place.
-    fn enter(&self, source: K, close: CancellationToken) -> Place<K> {
-        let mut taken = self.taken.lock();
-        let number = taken.next;
-        taken.next += 1;
-        taken.count += 1;
-        let of_source = taken.sources.entry(source).or_default();
+    /// Gets a slot for a connection that `close` closes. If there are too many, another connection
+    /// loses its slot.
+    fn enter(&self, source: K, close: CancellationToken) -> Slot<K> {
+        let mut in_use = self.in_use.lock();
+        let number = in_use.next;
+        in_use.next += 1;
+        in_use.count += 1;
+        let of_source = in_use.sources.entry(source).or_default();
         of_source.insert(number, close);
         let loser = if of_source.len() > self.most_of_one {
-            taken.first_of(source)
-        } else if taken.count > self.most {
-            taken.source_with_most().and_then(|source| taken.first_of(source))
+            in_use.first_of(source)
+        } else if in_use.count > self.most {
+            in_use.source_with_most().and_then(|source| in_use.first_of(source))
         } else {
             None
         };
-        let closed = loser.and_then(|(source, number)| taken.remove(source, number));
-        drop(taken);
+        let closed = loser.and_then(|(source, number)| in_use.remove(source, number));
+        drop(in_use);
         end(closed);
-        Place { places: self.clone(), source, number }
+        Slot { slots: self.clone(), source, number }
     }
 
-    /// Whether the next connection makes another one lose its place.
+    /// Whether another connection loses its slot to the next one.
     pub(super) fn is_full(&self) -> bool {
-        self.taken.lock().count >= self.most
+        self.in_use.lock().count >= self.most
     }
 
-    /// Closes the oldest connection of the source with the most, if any.
+    /// Closes the oldest connection of the source with the most connections, if there is any.
     pub(super) fn close_one(&self) {
-        let mut taken = self.taken.lock();
-        let loser = taken.source_with_most().and_then(|source| taken.first_of(source));
-        let closed = loser.and_then(|(source, number)| taken.remove(source, number));
-        drop(taken);
+        let mut in_use = self.in_use.lock();
+        let loser = in_use.source_with_most().and_then(|source| in_use.first_of(source));
+        let closed = loser.and_then(|(source, number)| in_use.remove(source, number));
+        drop(in_use);
         end(closed);
     }
 }
 
-/// Closes a connection that has lost its place.
+/// Closes a connection that has lost its slot.
 fn end(closed: Option<CancellationToken>) {
     if let Some(close) = closed {
         metrics::counter!("longshore_http_connections_closed_total").increment(1);
@@ -113,89 +113,89 @@ fn end(closed: Option<CancellationToken>) {
     }
 }
 
-/// A place until this is dropped.
-struct Place<K: Copy + Eq + Hash = IpAddr> {
-    places: Places<K>,
+/// A slot, held until this is dropped.
+struct Slot<K: Copy + Eq + Hash = IpAddr> {
+    slots: Slots<K>,
     source: K,
     number: u64,
 }
 
-impl<K: Copy + Eq + Hash> Drop for Place<K> {
+impl<K: Copy + Eq + Hash> Drop for Slot<K> {
     fn drop(&mut self) {
-        self.places.taken.lock().remove(self.source, self.number);
+        self.slots.in_use.lock().remove(self.source, self.number);
     }
 }
 
-/// The places of one listener. Cheap to clone.
+/// The slots of one listener. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Shares {
+pub(super) struct ConnectionSlots {
     /// For unauthenticated connections.
-    pub unauthenticated: Places,
+    pub unauthenticated: Slots,
     /// For incomplete heads on such connections.
-    pub heads: Places,
+    pub heads: Slots,
     /// Of all other connections between two requests, by workspace.
-    pub idle: Places<i32>,
+    pub idle: Slots<i32>,
 }
 
-/// What closes a connection.
+/// The tokens that close a connection.
 #[derive(Clone, Default)]
 pub(super) struct Close {
-    /// Immediately.
+    /// Closes it immediately.
     pub now: CancellationToken,
-    /// As soon as it is between two requests.
+    /// Closes it as soon as it is between two requests.
     pub when_idle: CancellationToken,
 }
 
-/// A connection, put into each request that comes on it. Cheap to clone.
+/// A connection, stored in the extensions of each of its requests. Cheap to clone.
 #[derive(Clone)]
 pub struct Connection(Arc<Inner>);
 
 struct Inner {
     source: IpAddr,
     close: Close,
-    shares: Shares,
+    slots: ConnectionSlots,
     state: Mutex<State>,
 }
 
 enum State {
     /// Unauthenticated.
-    Unknown { _place: Place, input: Input },
+    Unknown { _place: Slot, input: Input },
     Known {
         workspace: i32,
         /// Between two requests.
-        _idle: Option<Place<i32>>,
+        _idle: Option<Slot<i32>>,
     },
 }
 
 /// The state of a request's input.
 enum Input {
     None,
-    /// A part of its head, or all of it.
+    /// Some of the head, possibly all of it.
     Some,
-    /// A part of its head; the rest is awaited.
+    /// A part of the head; the rest has not arrived.
     Part {
-        _place: Place,
+        _place: Slot,
     },
-    /// Its head.
+    /// The complete head.
     Head,
 }
 
 impl Connection {
     /// A connection from `source` that `close` closes.
-    pub(super) fn new(source: IpAddr, close: Close, shares: Shares) -> Self {
-        let place = shares.unauthenticated.enter(source, close.now.clone());
-        let state = Mutex::new(State::Unknown { _place: place, input: Input::None });
-        Self(Arc::new(Inner { source, close, shares, state }))
+    pub(super) fn new(source: IpAddr, close: Close, slots: ConnectionSlots) -> Self {
+        let slot = slots.unauthenticated.enter(source, close.now.clone());
+        let state = Mutex::new(State::Unknown { _place: slot, input: Input::None });
+        Self(Arc::new(Inner { source, close, slots, state }))
     }
 
-    /// The sender of the current request is authenticated, in a workspace or the
-    /// [`COMPANY`](super::COMPANY): from now on the connection is closed for others only when it is
+    /// Records that the sender of the current request is authenticated, in a workspace or the
+    /// [`COMPANY`](super::COMPANY). From now on the connection can lose its slot only when it is
     /// idle.
-    pub fn prove(&self, workspace: i32) {
+    pub fn mark_authenticated(&self, workspace: i32) {
         *self.0.state.lock() = State::Known { workspace, _idle: None };
     }
 
-    /// A head has arrived.
+    /// Records that a head has arrived.
     pub(super) fn head_came(&self) {
         match &mut *self.0.state.lock() {
             State::Unknown { input, .. } => *input = Input::Head,
@@ -203,25 +203,25 @@ impl Connection {
         }
     }
 
-    /// The next head is awaited.
+    /// Records that the connection waits for the next head.
     pub(super) fn answered(&self) {
         match &mut *self.0.state.lock() {
             State::Unknown { input, .. } => *input = Input::None,
             State::Known { workspace, _idle } => {
                 let when_idle = self.0.close.when_idle.clone();
-                *_idle = Some(self.0.shares.idle.enter(*workspace, when_idle));
+                *_idle = Some(self.0.slots.idle.enter(*workspace, when_idle));
             }
         }
     }
 
-    /// More input is requested.
+    /// Records that the server needs more input.
     fn reads(&self) {
         if let State::Unknown { input, .. } = &mut *self.0.state.lock()
             && matches!(input, Input::Some)
         {
             // The input so far is not a complete head.
             let now = self.0.close.now.clone();
-            *input = Input::Part { _place: self.0.shares.heads.enter(self.0.source, now) };
+            *input = Input::Part { _place: self.0.slots.heads.enter(self.0.source, now) };
         }
     }
 
@@ -234,7 +234,7 @@ impl Connection {
     }
 }
 
-/// The input of a connection, observed.
+/// A connection's input, with observation of its reads.
 pub(super) struct Watched<S> {
     pub(super) stream: S,
     pub(super) connection: Connection,
@@ -296,17 +296,17 @@ mod tests {
 
     #[test]
     fn the_oldest_connection_of_the_largest_source_is_closed() {
-        let places = Places::new(4, 3);
+        let slots = Slots::new(4, 3);
         let enter = |last: u8| {
             let close = CancellationToken::new();
-            (places.enter(source(last), close.clone()), close)
+            (slots.enter(source(last), close.clone()), close)
         };
         let one: Vec<_> = (0..3).map(|_| enter(1)).collect();
         let other = enter(2);
         assert!(one.iter().all(|(_, close)| !close.is_cancelled()));
         // Too many in all.
         let another = enter(3);
-        let closed = |one: &[(Place, CancellationToken)]| {
+        let closed = |one: &[(Slot, CancellationToken)]| {
             one.iter().map(|(_, close)| close.is_cancelled()).collect::<Vec<_>>()
         };
         assert_eq!(closed(&one), [true, false, false]);
@@ -316,30 +316,30 @@ mod tests {
         let more: Vec<_> = (0..2).map(|_| enter(1)).collect();
         assert_eq!((closed(&one), closed(&more)), (vec![true, true, false], vec![false, false]));
         drop((one, more));
-        let left = places.taken.lock();
+        let left = slots.in_use.lock();
         assert_eq!((left.count, left.sources.len()), (0, 0));
     }
 
-    fn shares() -> Shares {
-        Shares {
-            unauthenticated: Places::new(8, 8),
-            heads: Places::new(8, 8),
-            idle: Places::new(usize::MAX, usize::MAX),
+    fn slots() -> ConnectionSlots {
+        ConnectionSlots {
+            unauthenticated: Slots::new(8, 8),
+            heads: Slots::new(8, 8),
+            idle: Slots::new(usize::MAX, usize::MAX),
         }
     }
 
     #[test]
     fn the_idle_connection_of_the_largest_key_is_closed() {
-        let shares = shares();
+        let slots = slots();
         let known = |workspace: i32| {
             let close = Close::default();
-            let connection = Connection::new(source(1), close.clone(), shares.clone());
+            let connection = Connection::new(source(1), close.clone(), slots.clone());
             connection.head_came();
-            connection.prove(workspace);
+            connection.mark_authenticated(workspace);
             (connection, close)
         };
         let (one, two) = ([(); 3].map(|()| known(1)), known(2));
-        shares.idle.close_one();
+        slots.idle.close_one();
         for (connection, _) in one.iter().chain([&two]) {
             connection.answered();
         }
@@ -348,41 +348,42 @@ mod tests {
         one[0].0.answered();
         let closed = || [0, 1, 2].map(|at: usize| one[at].1.when_idle.is_cancelled());
         assert_eq!(closed(), [false, false, false]);
-        shares.idle.close_one();
+        slots.idle.close_one();
         assert_eq!(closed(), [false, true, false]);
         one[2].0.head_came();
-        shares.idle.close_one();
+        slots.idle.close_one();
         assert_eq!((closed(), two.1.when_idle.is_cancelled()), ([false, true, false], true));
-        shares.idle.close_one();
+        slots.idle.close_one();
         assert_eq!(closed(), [true, true, false]);
-        assert_eq!(shares.idle.taken.lock().count, 0);
+        assert_eq!(slots.idle.in_use.lock().count, 0);
         assert!(!one[0].1.now.is_cancelled());
     }
 
     #[test]
     fn a_partial_head_counts_until_it_is_complete() {
-        let shares = shares();
-        let connection = Connection::new(source(1), Close::default(), shares.clone());
-        let taken = || (shares.unauthenticated.taken.lock().count, shares.heads.taken.lock().count);
+        let slots = slots();
+        let connection = Connection::new(source(1), Close::default(), slots.clone());
+        let in_use =
+            || (slots.unauthenticated.in_use.lock().count, slots.heads.in_use.lock().count);
         connection.reads();
         connection.has_read();
-        assert_eq!(taken(), (1, 0));
+        assert_eq!(in_use(), (1, 0));
         connection.reads();
         connection.has_read();
-        assert_eq!(taken(), (1, 1));
+        assert_eq!(in_use(), (1, 1));
         connection.head_came();
         connection.reads();
         connection.has_read();
         connection.reads();
-        assert_eq!(taken(), (1, 0), "what comes now is the body");
+        assert_eq!(in_use(), (1, 0), "what comes now is the body");
         connection.answered();
         connection.has_read();
         connection.reads();
-        assert_eq!(taken(), (1, 1));
-        connection.prove(1);
+        assert_eq!(in_use(), (1, 1));
+        connection.mark_authenticated(1);
         connection.answered();
         connection.has_read();
         connection.reads();
-        assert_eq!(taken(), (0, 0));
+        assert_eq!(in_use(), (0, 0));
     }
 }

@@ -10,11 +10,12 @@ use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::{Map, Value, map};
 
 use super::{ApiError, Code};
+use kit::words::about_field;
 
 /// Parses the fields of a request's object. Ignores unknown fields, and treats null as absent.
 pub fn read<'a, T: Deserialize<'a>>(fields: &'a Map<String, Value>) -> Result<T, ApiError> {
     let read = T::deserialize(FieldsDeserializer(fields));
-    read.map_err(|FieldError { path, code, text }| ApiError::Field(code, join(&path, &text)))
+    read.map_err(|FieldError { path, code, text }| ApiError::Field(code, about_field(&path, &text)))
 }
 
 /// The names of the fields that a type reads.
@@ -46,21 +47,9 @@ pub fn names<'a, T: Deserialize<'a>>() -> &'static [&'static str] {
     }
 
     let mut names: &[&str] = &[];
-    // It never succeeds: nothing is there to read.
+    // This always fails, because there is no input; `names` is set on the way.
     let _ = T::deserialize(Names(&mut names));
     names
-}
-
-/// Joins the path of a field and the error's text.
-fn join(path: &str, text: &str) -> String {
-    let gap = match text.split(' ').next() {
-        _ if path.is_empty() => "",
-        Some("is" | "has" | "contains" | "must" | "may" | "names") => " ",
-        // The path continues within the value.
-        _ if text.starts_with(['.', '[']) => "",
-        _ => ": ",
-    };
-    format!("{path}{gap}{text}")
 }
 
 /// An error of a field.
@@ -102,7 +91,7 @@ impl FieldError {
 
 impl Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&join(&self.path, &self.text))
+        f.write_str(&about_field(&self.path, &self.text))
     }
 }
 

@@ -80,13 +80,13 @@ impl<T: JsonSchema, const MIN: usize, const MAX: usize> JsonSchema for List<T, M
     }
 }
 
-/// Strings have no NUL character.
+/// Pattern of strings without NUL characters.
 pub const NO_NUL: &str = r"^[^\u0000]*$";
 
-/// Characters that identifiers must not have.
+/// Control characters, which identifiers must not have.
 pub const CONTROLS: &str = r"\u0000-\u001f\u007f-\u009f";
 
-/// A user identifier, or a part of an alias: no control characters.
+/// A user identifier, or a part of an alias; without control characters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String", extend(
@@ -103,7 +103,7 @@ impl TryFrom<String> for Identifier {
     }
 }
 
-/// An identifier of a user in addition to the external id.
+/// An alias, which identifies a user in addition to the external id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UserAlias {
     pub alias_name: Identifier,
@@ -114,9 +114,9 @@ pub struct UserAlias {
 const DAYS: &str = "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])\
                     |(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))";
 
-/// ISO 8601, such as `2021-06-28T17:02:43.032Z`, `2021-06-28T19:02:43+0200` or
-/// `2021-06-28T17:02:43`, which counts as UTC; a date such as `2021-06-28` is its midnight in UTC.
-/// Or the pattern `yyyy-MM-dd'T'HH:mm:ss:SSSZ`: `2021-06-28T17:02:43:032+0000`.
+/// A time in ISO 8601, such as `2021-06-28T17:02:43.032Z` or `2021-06-28T19:02:43+0200`. Without an
+/// offset, it is in UTC. A date such as `2021-06-28` is its midnight in UTC. The pattern
+/// `yyyy-MM-dd'T'HH:mm:ss:SSSZ` is also accepted: `2021-06-28T17:02:43:032+0000`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "Cow<str>")]
 #[schemars(with = "String", extend(
@@ -154,15 +154,15 @@ pub struct Success {
 /// An error.
 #[derive(Serialize, JsonSchema)]
 pub struct Error<'a> {
-    /// The error's text, for people.
+    /// The text of the error, for people to read.
     pub message: &'a str,
     pub code: Code,
-    /// With 403: the permission that the key lacks.
+    /// The permission that the key lacks; only with status 403.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission: Option<&'a str>,
 }
 
-/// The errors of a request with more than one.
+/// An error with a list of all errors of the request.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "{T}Errors")]
 pub struct Errors<'a, T> {
@@ -182,7 +182,7 @@ pub fn exactly_one(names: &'static [&'static str]) -> impl Fn(&mut Schema) {
     one_of(names, |this, other| this != other)
 }
 
-/// Of these fields of an object, the first that is set counts; the others are ignored.
+/// The first of these fields that is set counts; the others are ignored.
 pub fn first_of(names: &'static [&'static str]) -> impl Fn(&mut Schema) {
     one_of(names, |this, other| other < this)
 }

@@ -8,8 +8,8 @@
 //! gateway stopped or the log failed, the next repeat takes its claim over: from the same body,
 //! time and id it derives the same messages, and appends all of them again with the same ids.
 //! Consumers store ids for longer than a key is valid ([`message_ids`](log::message_ids)), so each
-//! message is applied once. Therefore two requests that process one claim at the same time, because
-//! a lease expired too early, do no harm.
+//! message is applied once. So two requests that process one claim at the same time, because a
+//! lease expired too early, do no harm.
 //!
 //! If another version of the program derived other messages from that body, duplicates would not be
 //! recognized: the claim's hash of the messages detects this, and the repeat is rejected.
@@ -17,7 +17,7 @@
 //! A request whose work is only rows needs none of that: its claim, its effect and its response are
 //! one transaction ([`transact`]).
 //!
-//! A request without a key has no cost from this.
+//! Requests without a key have no additional cost.
 
 mod claims;
 pub mod header;
@@ -35,7 +35,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use self::claims::{Claims, Found, HOLDS, Lease};
+use self::claims::{Claims, Found, KEY_LIFETIME, Lease};
 use self::rows::Claim;
 use super::{ApiError, JsonText};
 use crate::app::App;
@@ -44,27 +44,27 @@ use kit::clock::millis;
 use kit::fail_point;
 use kit::retry;
 use log::{NewMessage, message_ids};
-use store::{StoreError, Tx, answered};
+use store::{StoreError, Tx, within_timeout};
 
-pub use claims::Answer;
+pub use claims::StoredResponse;
 pub use header::{HEADER, IdempotencyKey, PATTERN};
 
 /// Interval between deletions of old claims.
-const SWEEP_EVERY: Duration = Duration::from_secs(10);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Time limit of one deletion; a longer one continues in the background.
+/// How long one deletion is waited for; a longer one continues in the background.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A request whose work is done by the messages that it appends to the log.
-pub trait Work: Send + Sync + 'static {
-    type Answer: Serialize + Send + 'static;
+pub trait AppendRequest: Send + Sync + 'static {
+    type Response: Serialize + Send + 'static;
 
-    /// The status of the response, once all is durable.
+    /// The status of the response, once all messages are durable.
     const STATUS: StatusCode;
 
-    /// Whether a repeat has the same messages. Where they depend on more than the body, this is
-    /// false: then the messages of a repeat that are new are appended too. For messages that may
-    /// each be applied more than once.
+    /// Whether a repeat has the same messages. False if they depend on more than the body: then new
+    /// messages of a repeat are appended, too. Only for messages that can be applied more than
+    /// once.
     const IS_ALWAYS_SAME: bool = true;
 
     /// Parses a body without side effects: the same body with the same receipt gives the same
@@ -73,13 +73,13 @@ pub trait Work: Send + Sync + 'static {
         &self,
         body: &JsonText,
         received: Received,
-    ) -> Result<(Self::Answer, Vec<NewMessage>), ApiError>;
+    ) -> Result<(Self::Response, Vec<NewMessage>), ApiError>;
 
-    /// The messages are durable: for metrics.
-    fn taken(&self, answer: &Self::Answer);
+    /// Called once the messages are durable, to count them in metrics.
+    fn on_appended(&self, answer: &Self::Response);
 }
 
-/// The receipt of a request: the same for every repeat with its key.
+/// When and under which id a request was received: the same for every repeat with its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// Unique: the ids of the request's results are derived from it.
@@ -95,7 +95,7 @@ impl Received {
 }
 
 /// Parses a body, appends its messages, then responds; with a key, only once.
-pub async fn append<W: Work>(
+pub async fn append<W: AppendRequest>(
     app: App,
     key: Option<IdempotencyKey>,
     mut body: JsonText,
@@ -115,7 +115,7 @@ pub async fn append<W: Work>(
     let read = match call.read(body.clone(), received).await {
         Ok(read) => read,
         // A body that is no longer valid may have a stored response, because definitions change.
-        Err(error) => return claims.answered(&Sha256::digest(body.as_bytes()), error).await,
+        Err(error) => return claims.stored_or_error(&Sha256::digest(body.as_bytes()), error).await,
     };
     match claims.claim(Claim::new(received, &read.body_hash, &read.messages_hash)).await? {
         Found::Nothing(claim, lease) => {
@@ -126,7 +126,7 @@ pub async fn append<W: Work>(
             drop(read);
             call.take_over(&claims, &claim, &lease, body).await
         }
-        Found::Answer(answer) => Ok(answer),
+        Found::StoredResponse(answer) => Ok(answer),
     }
 }
 
@@ -141,7 +141,7 @@ pub async fn append<W: Work>(
 /// let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
 ///     Box::pin(async move {
 ///         rows::insert(tx, &thing).await?;
-///         Ok::<_, ApiError>(Answer { status: StatusCode::CREATED, body: SUCCESS.into() })
+///         Ok::<_, ApiError>(StoredResponse { status: StatusCode::CREATED, body: SUCCESS.into() })
 ///     })
 /// })
 /// .await?;
@@ -150,9 +150,9 @@ pub async fn transact<E: From<ApiError>>(
     app: &App,
     key: Option<&IdempotencyKey>,
     body: &[u8],
-    change: impl for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<Answer, E>>,
-) -> Result<Answer, E> {
-    let mut tx = app.calls.write().await.map_err(ApiError::from)?;
+    change: impl for<'a> FnOnce(&'a mut Tx) -> BoxFuture<'a, Result<StoredResponse, E>>,
+) -> Result<StoredResponse, E> {
+    let mut tx = app.request_queue.write().await.map_err(ApiError::from)?;
     let answer = match key {
         None => change(&mut tx).await?,
         Some(key) => {
@@ -201,12 +201,12 @@ struct Read<A> {
     messages_hash: [u8; 32],
 }
 
-impl<W: Work> Call<W> {
+impl<W: AppendRequest> Call<W> {
     async fn read(
         &self,
         body: Arc<JsonText>,
         received: Received,
-    ) -> Result<Read<W::Answer>, ApiError> {
+    ) -> Result<Read<W::Response>, ApiError> {
         self.compute(body, move |work, body| {
             let (answer, messages) = work.read(body, received)?;
             let body_hash = Sha256::digest(body.as_bytes()).into();
@@ -251,12 +251,12 @@ impl<W: Work> Call<W> {
         claims: &Claims<'_>,
         claim: &Claim,
         lease: &Lease,
-        Read { answer, mut messages, .. }: Read<W::Answer>,
+        Read { answer, mut messages, .. }: Read<W::Response>,
     ) -> Result<Response, ApiError> {
         fail_point!("idempotency::claimed");
         for (number, message) in messages.iter_mut().enumerate() {
             let id = match W::IS_ALWAYS_SAME {
-                true => message_ids::numbered(claim.id, number),
+                true => message_ids::derive_id(claim.id, number),
                 false => id_of_content(claim.id, message),
             };
             message.key = id.as_bytes().to_vec();
@@ -273,9 +273,9 @@ impl<W: Work> Call<W> {
         self.answer(&answer, json)
     }
 
-    fn answer(&self, answer: &W::Answer, text: String) -> Result<Response, ApiError> {
-        self.work.taken(answer);
-        Ok(Answer { status: W::STATUS, body: text }.into_response())
+    fn answer(&self, answer: &W::Response, text: String) -> Result<Response, ApiError> {
+        self.work.on_appended(answer);
+        Ok(StoredResponse { status: W::STATUS, body: text }.into_response())
     }
 }
 
@@ -296,7 +296,7 @@ fn hash(messages: &[NewMessage]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// The id of a message that a repeat may or may not have: each other content has another one.
+/// The id of a message that a repeat may not have: different content has a different id.
 fn id_of_content(claim: Uuid, message: &NewMessage) -> Uuid {
     let digest = Sha256::new()
         .chain_update(claim)
@@ -311,13 +311,14 @@ fn id_of_content(claim: Uuid, message: &NewMessage) -> Uuid {
 pub async fn sweep_old(app: App, stop: CancellationToken) {
     let pass = || {
         let (app, stop) = (app.clone(), stop.clone());
-        answered(async move { sweep(&app, &stop).await }, sleep(TIMEOUT))
+        within_timeout(async move { sweep(&app, &stop).await }, sleep(TIMEOUT))
     };
-    retry::repeat(SWEEP_EVERY, &stop, "cannot delete old idempotency claims; retrying", pass).await;
+    retry::repeat(SWEEP_INTERVAL, &stop, "cannot delete old idempotency claims; retrying", pass)
+        .await;
 }
 
 /// Deletes the claims whose keys have expired.
 pub async fn sweep(app: &App, stop: &CancellationToken) -> Result<(), StoreError> {
-    let expired = app.store.now().await? - millis(HOLDS);
+    let expired = app.store.now().await? - millis(KEY_LIFETIME);
     rows::OLD_CLAIMS.delete(&app.store, &[expired], stop).await
 }

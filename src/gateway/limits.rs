@@ -36,7 +36,7 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 /// the next query.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// When a query counts as lost: then it is repeated, and may count the requests of that time twice.
+/// After this time a query counts as lost and is repeated, which may count requests twice.
 const LOST: Duration = Duration::from_secs(60);
 
 /// How many requests a gateway reserves in addition to the waiting ones. It holds at most twice as
@@ -47,19 +47,19 @@ fn spare(limit: Limit) -> i64 {
 
 /// The state of a budget after a request was counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct BudgetStatus {
     /// Requests per window.
     limit: u32,
     /// Requests left in this window.
     remaining: i64,
-    /// When it ends: seconds since the Unix epoch.
+    /// When the window ends, in seconds since the Unix epoch.
     reset: i64,
     /// Seconds until a retry, if the request exceeds the limit.
     pub retry_after: Option<i64>,
 }
 
-impl Standing {
-    /// Writes it to the headers of a response.
+impl BudgetStatus {
+    /// Writes the state to the headers of a response.
     pub fn write(&self, headers: &mut HeaderMap) {
         headers.insert(LIMIT, HeaderValue::from(self.limit));
         headers.insert(REMAINING, HeaderValue::from(self.remaining));
@@ -68,20 +68,20 @@ impl Standing {
 }
 
 /// Counts a request of a workspace, or of the [`COMPANY`](super::COMPANY).
-pub async fn count(app: &App, workspace: i32, budget: Budget, limit: Limit) -> Standing {
-    let place = Place { app, limits: app.kept(), key: (workspace, budget, limit) };
+pub async fn count(app: &App, workspace: i32, budget: Budget, limit: Limit) -> BudgetStatus {
+    let counter = BudgetCounter { app, limits: app.singleton(), key: (workspace, budget, limit) };
     loop {
-        match place.next() {
-            Next::Counted { standing, alone } => {
+        match counter.next() {
+            Next::Counted { budget_status, alone } => {
                 if alone {
                     metrics::counter!("longshore_rate_limit_alone_total", "budget" => budget.name())
                         .increment(1);
                 }
-                if standing.retry_after.is_some() {
+                if budget_status.retry_after.is_some() {
                     metrics::counter!("longshore_rate_limit_refused_total", "budget" => budget.name())
                         .increment(1);
                 }
-                return standing;
+                return budget_status;
             }
             Next::Wait { mut lease, waiting: _waiting } => {
                 // If the sender is dropped, another request queries again.
@@ -91,7 +91,7 @@ pub async fn count(app: &App, workspace: i32, budget: Budget, limit: Limit) -> S
     }
 }
 
-/// A changed limit is a separate account, with the same row in the database.
+/// A changed limit gets a separate account, but uses the same row in the database.
 type Key = (i32, Budget, Limit);
 
 /// The state of every budget in this process.
@@ -100,11 +100,11 @@ pub struct Limits(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    accounts: HashMap<Key, Account>,
+    accounts: HashMap<Key, BudgetWindow>,
 }
 
 /// One budget in one window. Times are milliseconds since the Unix epoch.
-struct Account {
+struct BudgetWindow {
     limit: Limit,
     /// The end of the window by the database's clock, and by this process's own.
     ends_at: i64,
@@ -113,13 +113,13 @@ struct Account {
     given: Option<i64>,
     /// Requests reserved by this gateway and not used yet.
     left: i64,
-    /// Whether the gateway granted them itself.
+    /// Whether this gateway granted them without the database.
     is_alone: bool,
-    /// Requests that were accepted alone and are not reported yet.
+    /// Requests that were accepted without the database and are not reported yet.
     owed: i64,
-    /// Requests that wait for a reserve.
+    /// Number of requests that wait for a reserve.
     waiting: i64,
-    /// Notified when a query has a response.
+    /// Notifies waiting requests when a query has a response.
     leased: watch::Sender<()>,
     is_asking: bool,
     /// When the last query timed out. Only for this budget: a slow response for one says nothing
@@ -129,17 +129,17 @@ struct Account {
 
 enum Next {
     Counted {
-        standing: Standing,
+        budget_status: BudgetStatus,
         alone: bool,
     },
-    /// Wait for a query that another request has started.
+    /// Wait for the query that is in progress.
     Wait {
         lease: watch::Receiver<()>,
         waiting: Waiting,
     },
 }
 
-impl Account {
+impl BudgetWindow {
     fn new(limit: Limit) -> Self {
         Self {
             limit,
@@ -169,7 +169,7 @@ impl Account {
         self.is_alone = false;
     }
 
-    /// Continues without the database, with all that was left according to it.
+    /// Continues without the database, with the last known remainder of the window.
     fn go_alone(&mut self) {
         if !self.is_alone {
             self.is_alone = true;
@@ -194,7 +194,7 @@ impl Account {
     }
 
     /// Accepts or rejects a request; none if the database must be queried first.
-    fn take(&mut self, now: i64) -> Option<Standing> {
+    fn take(&mut self, now: i64) -> Option<BudgetStatus> {
         let is_taken = self.left > 0;
         if is_taken {
             self.left -= 1;
@@ -203,7 +203,7 @@ impl Account {
             return None;
         }
         let ungiven = (self.requests() - self.given.unwrap_or(0)).max(0);
-        Some(Standing {
+        Some(BudgetStatus {
             limit: self.limit.requests,
             remaining: ungiven + self.left,
             reset: self.ends_at / 1_000,
@@ -224,9 +224,9 @@ impl Account {
     }
 
     /// Applies the response to a query for `asked` requests, sent at `sent` by this process's
-    /// clock. So the window ends rather too early, which costs another query; too late would reject
-    /// requests of the next window.
-    fn learn(&mut self, sent: i64, asked: i64, counted: &Counted) {
+    /// clock. The time before the query is used, so that the window ends too early rather than too
+    /// late: too early costs another query, too late would reject requests of the next window.
+    fn apply_response(&mut self, sent: i64, asked: i64, counted: &Counted) {
         let ends_here = counted.ends_at - counted.now + sent;
         if self.is_alone || counted.ends_at != self.ends_at {
             self.left = 0;
@@ -243,32 +243,33 @@ impl Account {
 }
 
 /// The account of a request.
-struct Place<'a> {
+struct BudgetCounter<'a> {
     app: &'a App,
     limits: Arc<Limits>,
     key: Key,
 }
 
-impl<'a> Place<'a> {
+impl<'a> BudgetCounter<'a> {
     /// Counts a request if no query is needed; otherwise starts one.
     fn next(&self) -> Next {
         let now = self.app.clock.now_ms();
         let mut state = self.limits.0.lock();
-        let account = state.accounts.entry(self.key).or_insert_with(|| Account::new(self.key.2));
+        let account =
+            state.accounts.entry(self.key).or_insert_with(|| BudgetWindow::new(self.key.2));
         account.enter(now);
-        let standing = match account.take(now) {
+        let budget_status = match account.take(now) {
             None if account.is_away() => {
                 account.go_alone();
                 account.take(now)
             }
-            standing => standing,
+            budget_status => budget_status,
         };
-        account.waiting += i64::from(standing.is_none());
+        account.waiting += i64::from(budget_status.is_none());
         if let Some(wanted) = account.wanted() {
             self.begin(account, wanted);
         }
-        match standing {
-            Some(standing) => Next::Counted { standing, alone: account.is_alone },
+        match budget_status {
+            Some(budget_status) => Next::Counted { budget_status, alone: account.is_alone },
             None => Next::Wait {
                 lease: account.leased.subscribe(),
                 waiting: Waiting { limits: self.limits.clone(), key: self.key },
@@ -279,24 +280,24 @@ impl<'a> Place<'a> {
     /// Queries the database in its own task. If it does not respond in time, requests continue
     /// without it; but the query may still take effect later, so no other query is sent before it
     /// has ended.
-    fn begin(&self, account: &mut Account, wanted: i64) {
+    fn begin(&self, account: &mut BudgetWindow, wanted: i64) {
         account.is_asking = true;
         let (app, limits, key) = (self.app.clone(), self.limits.clone(), self.key);
         tokio::spawn(async move {
             let _asked = Asked { limits: limits.clone(), key };
-            let (place, now) = (Place { app: &app, limits, key }, app.clock.now_ms());
+            let (counter, now) = (BudgetCounter { app: &app, limits, key }, app.clock.now_ms());
             let store = app.store.clone();
             let lease = tokio::spawn(async move { rows::lease(&store, key, wanted, now).await });
             let mut lease =
-                std::pin::pin!(lease.map(|done| done.unwrap_or(Err(StoreError::Silent))));
+                std::pin::pin!(lease.map(|done| done.unwrap_or(Err(StoreError::Timeout))));
             let counted = match timeout(TIMEOUT, &mut lease).await {
                 Ok(counted) => counted,
                 Err(_) => {
-                    place.settle(now, wanted, Err(StoreError::Silent));
-                    timeout(LOST, lease).await.unwrap_or(Err(StoreError::Silent))
+                    counter.settle(now, wanted, Err(StoreError::Timeout));
+                    timeout(LOST, lease).await.unwrap_or(Err(StoreError::Timeout))
                 }
             };
-            place.settle(now, wanted, counted);
+            counter.settle(now, wanted, counted);
         });
     }
 
@@ -306,7 +307,7 @@ impl<'a> Place<'a> {
         let Some(account) = state.accounts.get_mut(&self.key) else { return };
         let was_alone = account.failed.is_some();
         match &counted {
-            Ok(counted) => account.learn(sent, asked, counted),
+            Ok(counted) => account.apply_response(sent, asked, counted),
             Err(_) => {
                 account.failed = Some(Instant::now());
                 account.go_alone();

@@ -3,10 +3,11 @@
 //!
 //! The checks of a request run in this order: path 404, method 405 ([`router`]), key 401, address
 //! 403, permission 403, rate 429 ([`protected`]), Content-Encoding 415, size 413, Content-Type 415,
-//! JSON 400, fields 400 ([`Json`]). An `Idempotency-Key` ([`idempotency`]) is looked at before the
-//! body, and what is under it once the body is known to be taken.
+//! JSON 400, fields 400 ([`Json`]). The format of an `Idempotency-Key` ([`idempotency`]) is checked
+//! before the body; the stored response is looked up after the body was read and checked.
 //!
-//! Every route is given with its description ([`Routes`]), of which [`openapi`] makes a document.
+//! Every route is declared with its description ([`Routes`]); [`openapi`] generates a document from
+//! these.
 
 pub mod address;
 mod auth;
@@ -33,7 +34,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-pub use auth::{bearer, check_address, protected, prove};
+pub use auth::{bearer, check_address, mark_authenticated, protected};
 pub use body::{Json, JsonText, discard};
 pub use code::Code;
 pub(crate) use error::ADDRESS_REFUSED;
@@ -48,15 +49,15 @@ pub use serve::{BindError, HEAD_BYTES, bind, no_path, router, serve};
 
 use crate::workspaces::Workspace;
 
-/// The number that stands for the whole installation instead of a workspace; no workspace has it.
+/// The workspace number that stands for the whole installation; no workspace has it.
 pub const COMPANY: i32 = 0;
 
-/// A caller for the whole installation: put into the requests of such routes, like [`Caller`] into
-/// others.
+/// A caller for the whole installation, stored in the extensions of requests like [`Caller`].
 #[derive(Clone, Copy, Debug)]
 pub struct CompanyCaller;
 
-/// The caller, put into the request by [`protected`]; handlers use `Extension<Caller>`.
+/// The caller. [`protected`] stores it in the request's extensions; handlers use
+/// `Extension<Caller>`.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub workspace: Arc<Workspace>,
@@ -65,6 +66,6 @@ pub struct Caller {
 }
 
 /// Counts a request that gets 503 because of a limit.
-pub(crate) fn turned_away(reason: &'static str) {
+pub(crate) fn count_refused(reason: &'static str) {
     metrics::counter!("longshore_http_refused_total", "reason" => reason).increment(1);
 }

@@ -45,7 +45,8 @@ impl Routes {
         Self::default()
     }
 
-    /// Adds a route with an operation for each method; none if it only rejects.
+    /// Adds a route with an operation for each method; no operation if the route only rejects
+    /// requests.
     pub fn route(
         mut self,
         path: &str,
@@ -53,14 +54,14 @@ impl Routes {
         operations: impl IntoIterator<Item = Operation>,
     ) -> Self {
         self.router = self.router.route(path, route);
-        // A parameter with slashes is one like any other there.
+        // In OpenAPI, a parameter with slashes is like any other.
         let path = path.replace("{*", "{");
         self.operations.extend(operations.into_iter().map(|one| (path.clone(), one)));
         self
     }
 
     /// Adds outgoing requests.
-    pub fn tells(mut self, webhooks: impl IntoIterator<Item = Webhook>) -> Self {
+    pub fn with_webhooks(mut self, webhooks: impl IntoIterator<Item = Webhook>) -> Self {
         self.webhooks.extend(webhooks);
         self
     }
@@ -72,7 +73,7 @@ impl Routes {
         self
     }
 
-    /// The same below a path.
+    /// The same routes below a path.
     pub fn below(self, path: &str) -> Self {
         let operations = self.operations.into_iter();
         Self {
@@ -82,7 +83,7 @@ impl Routes {
         }
     }
 
-    /// Adds the two routes that describe all of them, including themselves.
+    /// Adds the routes that serve the description of all routes, including themselves.
     pub fn documented(self, config: &Config) -> Self {
         let document = self.document(config);
         self.merge(own_routes(&document))
@@ -131,7 +132,7 @@ impl From<Routes> for Router<App> {
     }
 }
 
-/// A document as the OpenAPI Specification has it.
+/// A document in the format of the OpenAPI Specification.
 #[derive(JsonSchema)]
 #[schemars(with = "Value", extend(
     "type" = "object",
@@ -146,7 +147,7 @@ impl From<Routes> for Router<App> {
 ))]
 struct OpenApi;
 
-/// HTML, or the script in it.
+/// An HTML page, or its script.
 #[derive(JsonSchema)]
 #[schemars(with = "String")]
 struct Page;
@@ -154,26 +155,26 @@ struct Page;
 fn document_operation() -> Operation {
     Operation::new(Method::GET, "openapi", TAG, "This document")
         .about("The API as OpenAPI 3.1, generated from the code.")
-        .answers::<OpenApi>(StatusCode::OK, "The document.")
+        .returns::<OpenApi>(StatusCode::OK, "The document.")
 }
 
 fn plain_operation() -> Operation {
-    Operation::new(Method::GET, "openapi30", TAG, "This document, for code generators")
+    Operation::new(Method::GET, "openapi30", TAG, "This document for code generators")
         .about(
             "The API as OpenAPI 3.0. It has the same operations, fields and types, without the \
              conditions and patterns that only validators use, and without outgoing requests.",
         )
-        .answers::<OpenApi>(StatusCode::OK, "The document.")
+        .returns::<OpenApi>(StatusCode::OK, "The document.")
 }
 
 fn page_operation() -> Operation {
-    Operation::new(Method::GET, "docs", TAG, "This document, to be read")
-        .about("The same as a page, which loads nothing from other servers.")
-        .answers_as::<Page>(StatusCode::OK, "The page.", "text/html")
+    Operation::new(Method::GET, "docs", TAG, "This document as a page")
+        .about("The API reference as a web page, which loads nothing from other servers.")
+        .returns_as::<Page>(StatusCode::OK, "The page.", "text/html")
 }
 
 fn script_operation() -> Operation {
-    Operation::new(Method::GET, "docsScript", TAG, "The script of the page").answers_as::<Page>(
+    Operation::new(Method::GET, "docsScript", TAG, "Script of the page").returns_as::<Page>(
         StatusCode::OK,
         "The script.",
         "text/javascript",

@@ -1,28 +1,27 @@
-//! Paths as clients write them: slashes that say nothing are left out.
+//! Normalizes paths: removes redundant slashes.
 
 use axum::http::Uri;
 
-/// The address without doubled slashes and without one at the end of its path; none where it has
-/// none of these.
-pub(super) fn tidied(uri: &Uri) -> Option<Uri> {
+/// The URI without doubled and trailing slashes in its path; none if it has none of these.
+pub(super) fn normalized(uri: &Uri) -> Option<Uri> {
     let path = uri.path();
     if !path.contains("//") && (path.len() < 2 || !path.ends_with('/')) {
         return None;
     }
-    let mut tidied = String::with_capacity(path.len());
+    let mut normalized = String::with_capacity(path.len());
     for segment in path.split('/').filter(|segment| !segment.is_empty()) {
-        tidied.push('/');
-        tidied.push_str(segment);
+        normalized.push('/');
+        normalized.push_str(segment);
     }
-    if tidied.is_empty() {
-        tidied.push('/');
+    if normalized.is_empty() {
+        normalized.push('/');
     }
     if let Some(query) = uri.query() {
-        tidied.push('?');
-        tidied.push_str(query);
+        normalized.push('?');
+        normalized.push_str(query);
     }
     let mut parts = uri.clone().into_parts();
-    parts.path_and_query = Some(tidied.parse().ok()?);
+    parts.path_and_query = Some(normalized.parse().ok()?);
     Uri::from_parts(parts).ok()
 }
 
@@ -43,8 +42,8 @@ mod tests {
             ("/users/track?a=//", None),
             ("*", None),
         ] {
-            let tidied = tidied(&given.parse().unwrap()).map(|uri| uri.to_string());
-            assert_eq!(tidied.as_deref(), tidy, "{given}");
+            let normalized = normalized(&given.parse().unwrap()).map(|uri| uri.to_string());
+            assert_eq!(normalized.as_deref(), tidy, "{given}");
         }
     }
 }

@@ -4,15 +4,15 @@ use axum::http::StatusCode;
 use serde_json::Value;
 
 /// An error as a response.
-pub struct Worded {
+pub struct ErrorResponse {
     pub status: StatusCode,
     /// JSON.
     pub body: Value,
-    /// Whether there is a `Retry-After`.
+    /// Whether the response has a `Retry-After`.
     pub retries: bool,
 }
 
 /// An error of a request.
 pub trait Refusal {
-    fn worded(&self) -> Worded;
+    fn error_response(&self) -> ErrorResponse;
 }

@@ -1,4 +1,4 @@
-//! The frame of every request: its id, its span, its metrics, and its own task.
+//! Handles every request: sets its id, span and metrics, and runs it in its own task.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::memory::Budgets;
 use super::scim;
-use super::{ApiError, Connection, body, coding, turned_away};
+use super::{ApiError, Connection, body, coding, count_refused};
 use crate::app::App;
 use crate::traces;
 use kit::panics;
@@ -26,7 +26,7 @@ use kit::panics;
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The longest request id that is accepted from a client.
-const LONGEST_ID: usize = 128;
+const MAX_ID_LENGTH: usize = 128;
 
 /// The request's id: the client's, or a generated one; and its trace ([`traces`]).
 #[derive(Clone, Debug)]
@@ -41,32 +41,32 @@ pub struct ConcurrencyLimit {
 
 impl ConcurrencyLimit {
     pub fn new(app: App) -> Self {
-        Self { free: app.kept::<Budgets>().requests.clone(), app }
+        Self { free: app.singleton::<Budgets>().requests.clone(), app }
     }
 }
 
-/// [`answer`], with errors in the format of the path's protocol.
+/// [`response`], with errors in the format of the path's protocol.
 pub async fn handle_request(
     state: State<ConcurrencyLimit>,
     request: Request,
     next: Next,
 ) -> Response {
     let is_scim = scim::is_scim(request.uri().path());
-    in_its_words(is_scim, answer(state, request, next, is_scim).await)
+    in_path_format(is_scim, response(state, request, next, is_scim).await)
 }
 
-fn in_its_words(is_scim: bool, response: Response) -> Response {
-    if is_scim { scim::in_words_of_scim(response) } else { response }
+fn in_path_format(is_scim: bool, response: Response) -> Response {
+    if is_scim { scim::to_scim_error(response) } else { response }
 }
 
-/// The error of a head that has more than one interpretation.
+/// The error if the headers are ambiguous.
 fn ambiguity(request: &Request) -> Option<&'static str> {
     let count = |name| request.headers().get_all(name).iter().count();
-    // Requests without a connection need no host.
+    // Requests that did not come over a connection need no host.
     let is_received = request.extensions().get::<Connection>().is_some();
     let hosts = count(HOST);
     if hosts > 1 || (hosts == 0 && is_received && request.version() == Version::HTTP_11) {
-        Some("A request must have one Host header")
+        Some("A request must have exactly one Host header")
     } else if count(AUTHORIZATION) > 1 {
         Some("A request must not have more than one Authorization header")
     } else {
@@ -74,12 +74,12 @@ fn ambiguity(request: &Request) -> Option<&'static str> {
     }
 }
 
-/// Handles a request in its own task: if the client disconnects, the handler is not dropped half
-/// way, which would return a connection to its pool inside of a transaction.
+/// Handles a request in its own task, so that the handler is not dropped halfway if the client
+/// disconnects: that would return a database connection to its pool inside a transaction.
 ///
-/// A request beyond the limit gets 503 immediately. It holds its place until the response is ready
-/// to be sent, so that at most as many responses are compressed as there are places.
-async fn answer(
+/// A request beyond the limit gets 503 immediately. A request holds its place until the response is
+/// ready to be sent, which also limits how many responses are compressed at a time.
+async fn response(
     State(ConcurrencyLimit { app, free }): State<ConcurrencyLimit>,
     mut request: Request,
     next: Next,
@@ -95,13 +95,13 @@ async fn answer(
         path = call.path,
     );
     if let Some(what) = ambiguity(&request) {
-        body::discard_of(request);
-        let answer = ApiError::Invalid(what.into()).into_response();
-        return span.in_scope(|| call.answered(Instant::now(), answer));
+        body::discard_request(request);
+        let response = ApiError::Invalid(what.into()).into_response();
+        return span.in_scope(|| call.answered(Instant::now(), response));
     }
     let Ok(place) = free.try_acquire_owned() else {
-        turned_away("busy");
-        body::discard_of(request);
+        count_refused("busy");
+        body::discard_request(request);
         return span
             .in_scope(|| call.answered(Instant::now(), ApiError::Overloaded.into_response()));
     };
@@ -112,7 +112,7 @@ async fn answer(
     let takes_gzip = coding::takes_gzip(request.headers());
     let run = async move {
         let _place = place;
-        let response = in_its_words(is_scim, call.run(request, next).await);
+        let response = in_path_format(is_scim, call.run(request, next).await);
         coding::compressed(&app, takes_gzip, response).await
     };
     tasks.spawn(run.instrument(span)).await.unwrap_or_else(|_| {
@@ -123,7 +123,7 @@ async fn answer(
 struct Call {
     id: String,
     method: &'static str,
-    /// The matched route; empty where none is.
+    /// The matched route; empty if none matches.
     path: String,
 }
 
@@ -146,8 +146,9 @@ impl Call {
     }
 
     fn record(self, status: u16, seconds: f64) {
-        traces::note_status(status);
-        // Fields of the line: those of a span are written into its text one by one.
+        traces::record_status(status);
+        // The fields are on the log line itself: those of a span are written into its text one by
+        // one.
         tracing::info!(status, latency_ms = (seconds * 1e3).round() as u64, "answered");
         let labels = [
             ("method", self.method.to_owned()),
@@ -159,10 +160,10 @@ impl Call {
     }
 }
 
-/// The client's `X-Request-Id` if it is short and plain, else a new one.
+/// The client's `X-Request-Id` if its length and characters are allowed, else a new id.
 fn request_id(headers: &HeaderMap) -> String {
     let plain = |id: &&str| {
-        (1..=LONGEST_ID).contains(&id.len())
+        (1..=MAX_ID_LENGTH).contains(&id.len())
             && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:+/=@".contains(&byte))
     };
     headers
@@ -172,7 +173,7 @@ fn request_id(headers: &HeaderMap) -> String {
         .map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
 }
 
-/// The method as a label: clients can send any word.
+/// The method as a metric label. Clients can send any method, so unknown ones share a label.
 fn method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -202,9 +203,9 @@ mod tests {
             request_id(&headers)
         };
         assert_eq!(id(b"a-1_B.2:c/d=@+"), "a-1_B.2:c/d=@+");
-        let longest = "x".repeat(LONGEST_ID);
+        let longest = "x".repeat(MAX_ID_LENGTH);
         assert_eq!(id(longest.as_bytes()), longest);
-        let too_long = "x".repeat(LONGEST_ID + 1);
+        let too_long = "x".repeat(MAX_ID_LENGTH + 1);
         for bad in [b"".as_slice(), b"a b", b"a\"b", b"{}", b"\xff", too_long.as_bytes()] {
             assert!(Uuid::parse_str(&id(bad)).is_ok(), "{bad:?}");
         }

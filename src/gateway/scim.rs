@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::gateway::ApiError;
-use crate::gateway::error::Said;
-use crate::gateway::refusal::{Refusal, Worded};
+use crate::gateway::error::ErrorMessage;
+use crate::gateway::refusal::{ErrorResponse, Refusal};
 use store::StoreError;
 
 /// The beginning of all SCIM paths.
@@ -22,7 +22,7 @@ pub const CONTENT_TYPE: &str = "application/scim+json";
 
 const ERROR: &str = "urn:ietf:params:scim:api:messages:2.0:Error";
 
-/// An error of a SCIM request: a general one, or one of the protocol.
+/// An error of a SCIM request: a common error, or one that SCIM defines.
 #[derive(Debug)]
 pub enum ScimError {
     Api(ApiError),
@@ -34,7 +34,7 @@ pub enum ScimError {
     },
 }
 
-/// The kind of error of a 400 or a 409 (table 9 of RFC 7644).
+/// The kind of error, with status 400 or 409 (table 9 of RFC 7644).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
@@ -54,23 +54,23 @@ pub enum ScimType {
 pub struct ScimErrorBody<'a> {
     #[schemars(extend("const" = [ERROR]))]
     schemas: [&'static str; 1],
-    /// The status again.
+    /// The HTTP status.
     #[schemars(regex(pattern = "^[45][0-9]{2}$"))]
     status: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     scim_type: Option<ScimType>,
-    /// The error's text, for people.
+    /// The text of the error, for people to read.
     detail: &'a str,
 }
 
 impl ScimError {
-    /// A 400.
+    /// An error with status 400.
     pub fn bad(scim_type: ScimType, detail: impl Into<Cow<'static, str>>) -> Self {
         let scim_type = Some(scim_type);
         Self::Refused { status: StatusCode::BAD_REQUEST, scim_type, detail: detail.into() }
     }
 
-    /// Another status, without a type.
+    /// An error with another status, without `scimType`.
     pub fn of(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::Refused { status, scim_type: None, detail: detail.into() }
     }
@@ -91,15 +91,17 @@ impl ScimError {
 }
 
 impl Refusal for ScimError {
-    fn worded(&self) -> Worded {
+    fn error_response(&self) -> ErrorResponse {
         match self {
             Self::Api(error) => {
-                let Worded { status, retries, .. } = error.worded();
-                Worded { status, body: body(status, None, &error.message()), retries }
+                let ErrorResponse { status, retries, .. } = error.error_response();
+                ErrorResponse { status, body: body(status, None, &error.message()), retries }
             }
-            Self::Refused { status, scim_type, detail } => {
-                Worded { status: *status, body: body(*status, *scim_type, detail), retries: false }
-            }
+            Self::Refused { status, scim_type, detail } => ErrorResponse {
+                status: *status,
+                body: body(*status, *scim_type, detail),
+                retries: false,
+            },
         }
     }
 }
@@ -130,14 +132,14 @@ impl IntoResponse for ScimError {
     }
 }
 
-/// Whether a path belongs to SCIM, so that its errors are [converted](in_words_of_scim).
+/// Whether a path belongs to SCIM, so that its errors are [converted](to_scim_error).
 pub fn is_scim(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The same error in the protocol's body; any other response unchanged.
-pub fn in_words_of_scim(mut response: Response) -> Response {
-    if let Some(Said { message, .. }) = response.extensions_mut().remove() {
+/// Converts an error to a SCIM body; returns any other response unchanged.
+pub fn to_scim_error(mut response: Response) -> Response {
+    if let Some(ErrorMessage { message, .. }) = response.extensions_mut().remove() {
         put_body(&mut response, None, &message);
     }
     response

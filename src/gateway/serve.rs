@@ -21,21 +21,21 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
-use super::eviction::{Close, Connection, Places, Shares, Watched};
+use super::eviction::{Close, Connection, ConnectionSlots, Slots, Watched};
 use super::request::{self, ConcurrencyLimit};
 use super::{ApiError, body, path};
 use crate::app::App;
 
-/// Size of a connection's buffer, and so of a request's head.
+/// Size of a connection's buffer, which limits a request's head.
 pub const HEAD_BYTES: usize = 16 << 10;
 
 /// Pause after a failed accept (such as for lack of file descriptors).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// How long a new connection waits for a place before an idle one, or another one, is closed.
+/// How long a new connection waits for a place before an idle or other connection is closed.
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
-/// Why the process cannot listen on an address; says what to do.
+/// Why the process cannot listen on an address, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     #[error("{address} is in use by another program: set {setting} to another address")]
@@ -44,7 +44,7 @@ pub enum BindError {
     Other { address: SocketAddr, setting: &'static str, error: std::io::Error },
 }
 
-/// Listens on `address`, which came from `setting`.
+/// Listens on `address`, the value of `setting`.
 pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, BindError> {
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => BindError::Taken { address, setting },
@@ -65,7 +65,7 @@ pub fn router(app: App, domains: impl Into<Router<App>>) -> Router {
 
 /// The response for an unknown path.
 pub async fn no_path(request: Request) -> ApiError {
-    body::discard_of(request);
+    body::discard_request(request);
     ApiError::NotFound("Unknown path".into())
 }
 
@@ -73,24 +73,25 @@ pub async fn no_path(request: Request) -> ApiError {
 /// OPTIONS.
 async fn other_method(request: Request) -> Response {
     let is_options = request.method() == Method::OPTIONS;
-    body::discard_of(request);
+    body::discard_request(request);
     match is_options {
         true => StatusCode::NO_CONTENT.into_response(),
         false => ApiError::MethodNotAllowed.into_response(),
     }
 }
 
-/// Serves requests until `shutdown`. Then it accepts no more, and lets those in progress end, for
-/// at most `worker.drain_seconds`.
+/// Serves requests until `shutdown`. Then accepts no new ones, and waits for those in progress, at
+/// most `worker.drain_seconds`.
 pub async fn serve(app: App, router: Router, listener: TcpListener, shutdown: CancellationToken) {
     let gateway = &app.config.gateway;
-    let (connections, heads) = (gateway.connections / 2, gateway.unproved_bytes() / HEAD_BYTES);
+    let (connections, heads) =
+        (gateway.connections / 2, gateway.unauthenticated_memory() / HEAD_BYTES);
     let server = Server {
         router,
-        shares: Shares {
-            unauthenticated: Places::new(connections, connections),
-            heads: Places::new(heads, heads / 8),
-            idle: Places::new(usize::MAX, usize::MAX),
+        slots: ConnectionSlots {
+            unauthenticated: Slots::new(connections, connections),
+            heads: Slots::new(heads, heads / 8),
+            idle: Slots::new(usize::MAX, usize::MAX),
         },
         request_timeout: Duration::from_secs(app.config.gateway.request_timeout_seconds),
         free: Arc::new(Semaphore::new(app.config.gateway.connections)),
@@ -115,10 +116,10 @@ struct Server {
     router: Router,
     /// Time limit for a head to arrive, and for the client to read a response.
     request_timeout: Duration,
-    /// Places for connections. While all are in use, idle ones are closed; while none is idle,
+    /// Slots for connections. While all are in use, idle ones are closed; while none is idle,
     /// further ones wait in the system's queue.
     free: Arc<Semaphore>,
-    shares: Shares,
+    slots: ConnectionSlots,
     connections: TaskTracker,
     /// Handlers outlive connections whose client has disconnected.
     handlers: TaskTracker,
@@ -160,10 +161,10 @@ impl Server {
         }
         // If unauthenticated connections use their whole share, the last one that arrived closed
         // another, which releases its place now.
-        let mut is_known_to_go = !self.shares.unauthenticated.is_full();
+        let mut is_known_to_go = !self.slots.unauthenticated.is_full();
         loop {
             if is_known_to_go {
-                self.shares.idle.close_one();
+                self.slots.idle.close_one();
             }
             let place = tokio::time::timeout(ROOM_PAUSE, self.free.clone().acquire_owned());
             match place.await {
@@ -174,17 +175,17 @@ impl Server {
     }
 
     async fn connection(self, stream: TcpStream, peer: SocketAddr) {
-        // Without it, small responses wait for the client's acknowledgement; an error here only
-        // means that.
+        // Without TCP_NODELAY, small responses wait for the client's acknowledgement. An error here
+        // has no other effect.
         let _ = stream.set_nodelay(true);
         let close = Close::default();
         let source = body::network(peer.ip());
-        let known = Connection::new(source, close.clone(), self.shares);
+        let known = Connection::new(source, close.clone(), self.slots);
         let (router, handlers, on) = (self.router, self.handlers, known.clone());
         let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
             on.head_came();
             let mut request = request.map(Body::new);
-            if let Some(uri) = path::tidied(request.uri()) {
+            if let Some(uri) = path::normalized(request.uri()) {
                 *request.uri_mut() = uri;
             }
             request.extensions_mut().insert(ConnectInfo(peer));
@@ -199,7 +200,7 @@ impl Server {
         });
         let mut stream = TimeoutStream::new(Watched { stream, connection: known });
         stream.set_write_timeout(Some(self.request_timeout));
-        // The time for a head also limits how long an idle connection is kept.
+        // The time limit for a head also limits how long an idle connection is kept.
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.request_timeout)
@@ -241,7 +242,7 @@ impl Server {
             tracing::warn!(
                 connections,
                 handlers,
-                "the deadline to stop passed with requests in progress"
+                "shutdown deadline passed with requests in progress"
             );
             self.cut.cancel();
         }

@@ -1,5 +1,4 @@
-//! JSON that is read as a tree, for endpoints that check fields individually; the tree uses bounded
-//! memory.
+//! Reads JSON as a tree of bounded memory, for endpoints that check fields individually.
 
 use std::cell::Cell;
 use std::fmt;
@@ -7,16 +6,14 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
+use kit::json::MARK;
+
 /// Maximum number of values in a body: in a tree each takes up to forty times its size as text.
-const MOST_VALUES: usize = 20_000;
+const MAX_VALUES: usize = 20_000;
 
-/// The marker of serde_json for embedded text, wherever it reads a [`Value`]: a sender could use it
-/// to hide content from every check.
-const MARK: &str = "$serde_json::private::RawValue";
-
-/// Reads an object. An error of the kind `Data` is about valid JSON.
+/// Reads an object. An error of the category `Data` concerns valid JSON.
 pub fn object(text: &str) -> serde_json::Result<Map<String, Value>> {
-    let left = Cell::new(MOST_VALUES);
+    let left = Cell::new(MAX_VALUES);
     let mut json = serde_json::Deserializer::from_str(text);
     let object = json.deserialize_map(Members { left: &left })?;
     json.end()?;
@@ -26,11 +23,11 @@ pub fn object(text: &str) -> serde_json::Result<Map<String, Value>> {
 /// Any value.
 #[derive(Clone, Copy)]
 struct Any<'a> {
-    /// How many values there may still be.
+    /// How many more values are allowed.
     left: &'a Cell<usize>,
 }
 
-/// An object alone.
+/// Accepts only an object.
 struct Members<'a> {
     left: &'a Cell<usize>,
 }
@@ -41,7 +38,7 @@ impl<'de> DeserializeSeed<'de> for Any<'_> {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         let left =
             self.left.get().checked_sub(1).ok_or_else(|| {
-                D::Error::custom(format_args!("has more than {MOST_VALUES} values"))
+                D::Error::custom(format_args!("has more than {MAX_VALUES} values"))
             })?;
         self.left.set(left);
         deserializer.deserialize_any(self)
@@ -136,8 +133,8 @@ mod tests {
     #[test]
     fn no_more_is_held_than_may_be() {
         let many = |count: usize| format!("{{\"a\":[{}]}}", vec!["[]"; count].join(","));
-        assert!(object(&many(MOST_VALUES - 1)).is_ok());
-        let error = object(&many(MOST_VALUES)).unwrap_err();
+        assert!(object(&many(MAX_VALUES - 1)).is_ok());
+        let error = object(&many(MAX_VALUES)).unwrap_err();
         assert_eq!(error.classify(), Category::Data);
         assert!(error.to_string().starts_with("has more than 20000 values"), "{error}");
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));

@@ -24,7 +24,7 @@ use crate::messages::unsubscribe_token;
 const TAG: Tag =
     Tag { name: "Reports", about: "Status reports of providers and relays, and unsubscribing." };
 
-/// Of the examples.
+/// Ids in the examples.
 const MESSAGE: &str = "0192f1d0c3a47b0e8f5a3c9d2e1b0a96.0190b9a61c0070008000000000000000.sms";
 const MESSAGE_ID: &str =
     "<0192f1d0c3a47b0e8f5a3c9d2e1b0a96.0190b9a61c0070008000000000000000@acme.example>";
@@ -36,7 +36,7 @@ pub fn routes() -> Routes {
         .route("/feedback/{provider}", post(feedback), [describe_feedback()])
         .route("/email/events", post(events), [describe_events()])
         .route("/email/unsubscribe/{token}", unsubscribe, [describe_ask(), describe_unsubscribe()])
-        .tells([providers::describe()])
+        .with_webhooks([providers::describe()])
 }
 
 fn of_workspace(operation: Operation) -> Operation {
@@ -54,13 +54,12 @@ fn of_workspace(operation: Operation) -> Operation {
     let operation = header(
         operation,
         "webhook-id",
-        "Chosen by the sender, unique for each request. A repeat within a day has no effect.",
+        "An id chosen by the sender, unique for each request. A repeat within a day has no effect.",
     );
     header(
         operation,
         "webhook-timestamp",
-        "Time of the signature, in seconds since the Unix \
-                                            epoch.",
+        "Time of the signature, in seconds since the Unix epoch.",
     )
 }
 
@@ -73,12 +72,12 @@ fn describe_feedback() -> Operation {
     )
     .by(Access::Signed("providers.feedback_secret"))
     .about(
-        "For the workspace's provider. An invalid number gets no more messages until it is \
-         removed from the list (`POST /sms/invalid_phone_numbers/remove`). A device that is no \
-         longer registered is removed from the user's profile. Unknown messages are ignored. If \
-         one report is invalid, none is applied.",
+        "The workspace's provider sends these reports. An invalid number gets no more messages \
+         until it is removed from the list (`POST /sms/invalid_phone_numbers/remove`). A device \
+         that is no longer registered is removed from the user's profile. Reports about unknown \
+         messages are ignored. If one report is invalid, none is applied.",
     )
-    .in_path("provider", "Who reports.", json!({ "enum": PROVIDERS }))
+    .in_path("provider", "The provider that sends the reports.", json!({ "enum": PROVIDERS }))
     .takes::<FeedbackRequest>(
         "A number, a device and a message",
         json!({ "reports": [
@@ -90,7 +89,7 @@ fn describe_feedback() -> Operation {
             { "type": "failed", "id": MESSAGE, "reason": "blocked by the carrier" },
         ] }),
     )
-    .answers_success(StatusCode::OK, "All reports are applied.")
+    .returns_success(StatusCode::OK, "All reports are applied.")
     .refuses(&no_provider(), "Unknown provider");
     of_workspace(operation)
 }
@@ -104,9 +103,9 @@ fn describe_events() -> Operation {
     )
     .by(Access::Signed("email.events_secret"))
     .about(
-        "For the relay, or a program that forwards its events. A new status of a transactional \
-         email is sent to the workspace as a postback. Unknown emails and repeated events are \
-         ignored. If one event is invalid, none is applied.",
+        "The relay, or a program that forwards its events, sends these reports. A new status of a \
+         transactional email is sent to the workspace as a postback. Repeated events and events of \
+         unknown emails are ignored. If one event is invalid, none is applied.",
     )
     .takes::<EmailEvents>(
         "A delivered and a bounced email",
@@ -115,11 +114,11 @@ fn describe_events() -> Operation {
                 { "type": "bounced", "id": MESSAGE_ID, "code": 550, "reason": "Unknown user" },
             ] }),
     )
-    .answers_success(StatusCode::OK, "All reports are applied.");
+    .returns_success(StatusCode::OK, "All reports are applied.");
     of_workspace(operation)
 }
 
-/// HTML for people.
+/// An HTML page.
 #[derive(JsonSchema)]
 #[schemars(with = "String")]
 struct UnsubscribePage;
@@ -135,10 +134,16 @@ fn by_token(operation: Operation) -> Operation {
 }
 
 fn describe_ask() -> Operation {
-    let operation =
-        Operation::new(Method::GET, "askToUnsubscribe", TAG, "Show the unsubscribe page")
-            .about("Does not unsubscribe, because mail programs and filters open every link.")
-            .answers_as::<UnsubscribePage>(StatusCode::OK, "A page with a button.", "text/html");
+    let operation = Operation::new(
+        Method::GET,
+        "askToUnsubscribe",
+        TAG,
+        "Show the unsubscribe page",
+    )
+    .about(
+        "Opening the page does not unsubscribe, because mail programs and filters open every link.",
+    )
+    .returns_as::<UnsubscribePage>(StatusCode::OK, "A page with a button.", "text/html");
     by_token(operation)
 }
 
@@ -150,10 +155,10 @@ fn describe_unsubscribe() -> Operation {
         )
         .refuses(
             &ApiError::RateLimited(WINDOW / 1_000),
-            "The same token was sent several times in an hour, and the first is still being \
+            "The token was used several times in an hour, and the first request is still being \
              applied",
         )
-        .answers_as::<UnsubscribePage>(
+        .returns_as::<UnsubscribePage>(
             StatusCode::OK,
             "The request is durable and takes effect within seconds.",
             "text/html",
@@ -187,12 +192,12 @@ async fn events(State(app): State<App>, request: Request) -> Result<Json<Success
     let signed =
         signed::read(&app, request, |settings| settings.email.as_ref()?.events_secret.as_ref());
     let signed::Signed { workspace, body, key } = signed.await?;
-    let news = events::read(&body, app.clock.now_ms())?;
-    events::apply(&app, workspace, &key, &news).await?;
+    let updates = events::read(&body, app.clock.now_ms())?;
+    events::apply(&app, workspace, &key, &updates).await?;
     Ok(Json(Success::default()))
 }
 
-/// Does not unsubscribe, because programs that open links in emails come here.
+/// Does not unsubscribe, because some programs open every link in an email.
 async fn ask(State(app): State<App>, Path(token): Path<String>) -> Result<Response, ApiError> {
     unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
     Ok(page(
@@ -207,11 +212,11 @@ async fn unsubscribe(
     Path(token): Path<String>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    // The body says nothing beyond the token.
+    // The body has no information beyond the token.
     let (head, body) = request.into_parts();
     gateway::discard(&head, body);
     let whose = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
-    let appends = app.kept::<Appends>();
+    let appends = app.singleton::<Appends>();
     appends.take_post(whose, app.clock.now_ms())?;
     if !unsubscribe::is_done(&app, whose).await {
         appends.take(whose, app.clock.now_ms())?;

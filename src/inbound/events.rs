@@ -4,17 +4,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::reported::{Became, News, tell};
-use super::{MOST_REPORTS, at, reason};
+use super::reported::{ReportedStatus, StatusUpdate, apply_updates};
+use super::{MAX_REPORTS, at, reason};
 use crate::app::App;
 use crate::gateway::formats::{List, Time};
 use crate::gateway::{ApiError, IdempotencyKey, JsonText, fields, idempotency};
 use crate::messages::channels::email;
 
-/// The status of emails.
+/// Status reports of emails.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct EmailEvents {
-    events: List<Event, 1, MOST_REPORTS>,
+    events: List<Event, 1, MAX_REPORTS>,
 }
 
 /// The status of one email.
@@ -23,10 +23,10 @@ pub(super) struct EmailEvents {
 struct Event {
     #[serde(rename = "type")]
     kind: Type,
-    /// The email's `Message-ID`, with its brackets or without, or the message's id.
+    /// The email's `Message-ID`, with or without its angle brackets, or the message's id.
     id: String,
     at: Option<Time>,
-    /// An SMTP code, such as 550 or `5.1.1`.
+    /// An SMTP status code, such as 550 or `5.1.1`.
     #[schemars(with = "Value", extend("type" = ["string", "integer", "null"]))]
     #[serde(default)]
     code: Value,
@@ -59,26 +59,27 @@ fn why(code: &Value, text: Option<&str>) -> Option<String> {
 }
 
 impl Event {
-    /// Its report; none for an email that Longshore did not send.
-    fn news(&self, now: i64) -> Option<News> {
-        let (became, reason) = match self.kind {
-            Type::Processed => (Became::Processed, None),
-            Type::Delivered => (Became::Delivered, None),
-            Type::Bounced => (Became::Bounced, why(&self.code, self.reason.as_deref())),
+    /// The report of the event; none for an email that Longshore did not send.
+    fn updates(&self, now: i64) -> Option<StatusUpdate> {
+        let (status, reason) = match self.kind {
+            Type::Processed => (ReportedStatus::Processed, None),
+            Type::Delivered => (ReportedStatus::Delivered, None),
+            Type::Bounced => (ReportedStatus::Bounced, why(&self.code, self.reason.as_deref())),
         };
         let at = at(self.at, now);
-        email::named(&self.id).map(|id| News { id, became, at, reason })
+        email::named(&self.id).map(|id| StatusUpdate { id, status, at, reason })
     }
 }
 
 /// Parses a body; the error names what is wrong. Ignores emails that Longshore did not send: a
 /// relay may have others.
-pub fn read(body: &JsonText, now: i64) -> Result<Vec<News>, ApiError> {
+pub fn read(body: &JsonText, now: i64) -> Result<Vec<StatusUpdate>, ApiError> {
     let EmailEvents { events } = fields::read(&body.object()?)?;
-    let mut news: Vec<News> = events.0.iter().filter_map(|event| event.news(now)).collect();
+    let mut updates: Vec<StatusUpdate> =
+        events.0.iter().filter_map(|event| event.updates(now)).collect();
     // All reports lock rows in one order; the events of one email keep theirs.
-    news.sort_by_key(|news| news.id);
-    Ok(news)
+    updates.sort_by_key(|updates| updates.id);
+    Ok(updates)
 }
 
 /// Stores the status of emails, in one transaction; once, however often the request is repeated.
@@ -86,16 +87,16 @@ pub async fn apply(
     app: &App,
     workspace: i32,
     key: &IdempotencyKey,
-    news: &[News],
+    updates: &[StatusUpdate],
 ) -> Result<(), ApiError> {
-    let mut tx = app.calls.write().await?;
+    let mut tx = app.request_queue.write().await?;
     if !idempotency::is_first(&mut tx, key).await? {
         return Ok(());
     }
-    tell(app, &mut tx, workspace, news).await?;
+    apply_updates(app, &mut tx, workspace, updates).await?;
     tx.commit().await?;
-    for news in news {
-        metrics::counter!("longshore_message_reports_total", "type" => news.became.name())
+    for updates in updates {
+        metrics::counter!("longshore_message_reports_total", "type" => updates.status.name())
             .increment(1);
     }
     Ok(())
@@ -110,7 +111,7 @@ mod tests {
     use crate::messages::MessageId;
     use crate::workspaces::Channel;
 
-    fn read_json(body: Value) -> Result<Vec<News>, String> {
+    fn read_json(body: Value) -> Result<Vec<StatusUpdate>, String> {
         let read = read(&JsonText::from(body.to_string()), 1_700_000_000_000);
         read.map_err(|error| error.message().into_owned())
     }
@@ -126,14 +127,17 @@ mod tests {
             });
             read_json(json!({ "events": [event] })).unwrap().remove(0).reason
         };
-        let news = read_json(json!({ "events": [
+        let updates = read_json(json!({ "events": [
             { "type": "processed", "id": format!("<{dispatch}.{user}@acme.example>") },
             { "type": "delivered", "id": id.to_string(), "at": "2100-01-01T00:00:00Z" },
             { "type": "delivered", "id": "<other@acme.example>" },
         ] }));
         let at = 1_700_000_000_000;
-        let of = |became| News { id, became, at, reason: None };
-        assert_eq!(news.unwrap(), [of(Became::Processed), of(Became::Delivered)]);
+        let of = |status| StatusUpdate { id, status, at, reason: None };
+        assert_eq!(
+            updates.unwrap(),
+            [of(ReportedStatus::Processed), of(ReportedStatus::Delivered)]
+        );
         for (reason, code, said) in [
             (json!("No such user"), json!(550), Some("550 No such user")),
             (json!("550 No such user"), json!("550"), Some("550 No such user")),

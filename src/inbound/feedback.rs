@@ -1,18 +1,18 @@
-//! `POST /feedback/{provider}`: what providers of push, SMS and WhatsApp report.
+//! `POST /feedback/{provider}`: reports from providers of push, SMS and WhatsApp messages.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::reported::{Became, News, tell};
-use super::{LONGEST_REASON, MOST_REPORTS, at, reason};
+use super::reported::{ReportedStatus, StatusUpdate, apply_updates};
+use super::{MAX_REASON_LENGTH, MAX_REPORTS, at, reason};
 use crate::app::App;
 use crate::gateway::formats::{List, Time};
 use crate::gateway::{ApiError, IdempotencyKey, JsonText, fields, idempotency};
 use crate::messages::MessageId;
-use crate::messages::channels::providers::SAID_BY_PROVIDER;
+use crate::messages::channels::providers::INVALID_BY_PROVIDER;
 use crate::sms::{self, PhoneNumber};
-use crate::users::devices::{self, Gone};
+use crate::users::devices::{self, InvalidToken};
 
 /// The reporting providers.
 pub const PROVIDERS: [&str; 3] = ["push", "sms", "whats_app"];
@@ -21,8 +21,8 @@ pub const PROVIDERS: [&str; 3] = ["push", "sms", "whats_app"];
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "Feedback")]
 pub(super) struct FeedbackRequest {
-    #[schemars(with = "List<ReportFields, 1, MOST_REPORTS>")]
-    reports: List<Report, 1, MOST_REPORTS>,
+    #[schemars(with = "List<ReportFields, 1, MAX_REPORTS>")]
+    reports: List<Report, 1, MAX_REPORTS>,
 }
 
 /// The content of one report.
@@ -31,7 +31,7 @@ pub(super) struct FeedbackRequest {
 enum Report {
     InvalidNumber(PhoneNumber),
     UnregisteredDevice { id: String, token: String, app_id: Option<String> },
-    News { id: String, became: Became, at: Option<Time>, reason: Option<String> },
+    StatusUpdate { id: String, status: ReportedStatus, at: Option<Time>, reason: Option<String> },
 }
 
 /// The kind of report.
@@ -56,19 +56,20 @@ enum Type {
 struct ReportFields {
     #[serde(rename = "type")]
     kind: Type,
-    /// Of `invalid_number`.
+    /// Only for `invalid_number`: the number.
     number: Option<PhoneNumber>,
-    /// The id of the message, as given to the provider. For `unregistered_device`, of a message
-    /// that was sent to it.
+    /// The id of the message, as the provider received it. For `unregistered_device`, the id of a
+    /// message that was sent to the device.
     id: Option<String>,
-    /// Of `unregistered_device`.
+    /// Only for `unregistered_device`: the push token.
     token: Option<String>,
-    /// Of `unregistered_device`; of any app, if it is absent.
+    /// Only for `unregistered_device`: the app of the token. If it is absent, the token is removed
+    /// for all apps.
     app_id: Option<String>,
-    /// Of `delivered` and `failed`.
+    /// Only for `delivered` and `failed`: the time of the event.
     at: Option<Time>,
-    #[schemars(description = format!("The reason of `failed`; {LONGEST_REASON} characters are \
-                                      stored."))]
+    #[schemars(description = format!("Only for `failed`: the reason. At most {MAX_REASON_LENGTH} \
+                                      characters are stored."))]
     reason: Option<String>,
 }
 
@@ -88,18 +89,24 @@ impl TryFrom<ReportFields> for Report {
         let required = |field: Option<String>, name| field.ok_or(format!(".{name} is required"));
         Ok(match kind {
             Type::InvalidNumber => Self::InvalidNumber(number.ok_or(".number is required")?),
-            // The id is that of a message that was sent to the token, and identifies its user.
+            // The id of a message that was sent to the token identifies the user.
             Type::UnregisteredDevice => Self::UnregisteredDevice {
                 id: required(id, "id")?,
                 token: required(token, "token")?,
                 app_id,
             },
-            Type::Delivered => {
-                Self::News { id: required(id, "id")?, became: Became::Delivered, at, reason: None }
-            }
-            Type::Failed => {
-                Self::News { id: required(id, "id")?, became: Became::Failed, at, reason }
-            }
+            Type::Delivered => Self::StatusUpdate {
+                id: required(id, "id")?,
+                status: ReportedStatus::Delivered,
+                at,
+                reason: None,
+            },
+            Type::Failed => Self::StatusUpdate {
+                id: required(id, "id")?,
+                status: ReportedStatus::Failed,
+                at,
+                reason,
+            },
         })
     }
 }
@@ -108,8 +115,8 @@ impl TryFrom<ReportFields> for Report {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
     invalid: Vec<PhoneNumber>,
-    gone: Vec<Gone>,
-    news: Vec<News>,
+    gone: Vec<InvalidToken>,
+    updates: Vec<StatusUpdate>,
 }
 
 /// Parses a body; the error names what is wrong. Ignores reports about messages without a Longshore
@@ -121,20 +128,21 @@ pub fn read(body: &JsonText, now: i64) -> Result<Feedback, ApiError> {
         match report {
             Report::InvalidNumber(number) => feedback.invalid.push(number),
             Report::UnregisteredDevice { id, token, app_id } => {
-                let gone = |id: MessageId| Gone { service_id: id.service_id, app_id, token };
+                let gone =
+                    |id: MessageId| InvalidToken { service_id: id.service_id, app_id, token };
                 feedback.gone.extend(MessageId::parse(&id).map(gone));
             }
-            Report::News { id, became, at: reported, reason: why } => {
+            Report::StatusUpdate { id, status, at: reported, reason: why } => {
                 let (at, reason) = (at(reported, now), reason(why));
-                let news = |id| News { id, became, at, reason };
-                feedback.news.extend(MessageId::parse(&id).map(news));
+                let updates = |id| StatusUpdate { id, status, at, reason };
+                feedback.updates.extend(MessageId::parse(&id).map(updates));
             }
         }
     }
     feedback.invalid.sort_unstable();
     feedback.invalid.dedup();
     // All reports lock rows in one order.
-    feedback.news.sort_by_key(|news| news.id);
+    feedback.updates.sort_by_key(|updates| updates.id);
     Ok(feedback)
 }
 
@@ -146,18 +154,18 @@ pub async fn apply(
     key: &IdempotencyKey,
     feedback: &Feedback,
 ) -> Result<(), ApiError> {
-    let Feedback { invalid, gone, news } = feedback;
-    let mut tx = app.calls.write().await?;
+    let Feedback { invalid, gone, updates } = feedback;
+    let mut tx = app.request_queue.write().await?;
     if !idempotency::is_first(&mut tx, key).await? {
         return Ok(());
     }
     if !gone.is_empty() {
-        devices::forget(&mut tx, workspace, gone).await?;
+        devices::remove_tokens(&mut tx, workspace, gone).await?;
     }
     if !invalid.is_empty() {
-        sms::add(&mut tx, workspace, invalid, SAID_BY_PROVIDER, app.clock.now_ms()).await?;
+        sms::add(&mut tx, workspace, invalid, INVALID_BY_PROVIDER, app.clock.now_ms()).await?;
     }
-    tell(app, &mut tx, workspace, news).await?;
+    apply_updates(app, &mut tx, workspace, updates).await?;
     tx.commit().await?;
     let count = |kind: &'static str, count: usize| {
         metrics::counter!("longshore_message_reports_total", "type" => kind)
@@ -165,7 +173,7 @@ pub async fn apply(
     };
     count("invalid_number", invalid.len());
     count("unregistered_device", gone.len());
-    news.iter().for_each(|news| count(news.became.name(), 1));
+    updates.iter().for_each(|updates| count(updates.status.name(), 1));
     Ok(())
 }
 
@@ -193,9 +201,9 @@ mod tests {
             { "type": "failed", "id": id.to_string(), "at": null, "reason": " blocked\n" },
             { "type": "failed", "id": "another's" },
         ] }));
-        let news = |became, at, reason: Option<&str>| News {
+        let updates = |status, at, reason: Option<&str>| StatusUpdate {
             id,
-            became,
+            status,
             at,
             reason: reason.map(str::to_owned),
         };
@@ -204,14 +212,14 @@ mod tests {
             feedback.unwrap(),
             Feedback {
                 invalid: vec![PhoneNumber::parse("+15550100").unwrap()],
-                gone: vec![Gone {
+                gone: vec![InvalidToken {
                     service_id: id.service_id,
                     app_id: Some("a".into()),
                     token: "t".into()
                 }],
-                news: vec![
-                    news(Became::Delivered, now - 1_000, None),
-                    news(Became::Failed, now, Some("blocked")),
+                updates: vec![
+                    updates(ReportedStatus::Delivered, now - 1_000, None),
+                    updates(ReportedStatus::Failed, now, Some("blocked")),
                 ],
             }
         );

@@ -9,8 +9,8 @@
 //! | [`reported`] | applies reports to messages |
 //! | [`unsubscribe`] | the address in every email that is not transactional |
 //!
-//! Every report can be repeated, late, or about an unknown message: it changes what it can, and the
-//! response is sent once that is durable.
+//! A report can be repeated, be late, or concern an unknown message. Reports that still apply are
+//! stored, and the response is sent once that is durable.
 
 pub mod api;
 pub mod events;
@@ -24,11 +24,11 @@ use crate::gateway::formats::Time;
 pub use signed::KnownNames;
 pub use unsubscribe::Appends;
 
-/// Reports of one request.
-const MOST_REPORTS: usize = 500;
+/// Maximum number of reports in one request.
+const MAX_REPORTS: usize = 500;
 
-/// Characters of a reason that are kept.
-const LONGEST_REASON: usize = 500;
+/// Maximum characters of a stored reason.
+const MAX_REASON_LENGTH: usize = 500;
 
 /// The time in a report, in milliseconds since the epoch; never in the future.
 fn at(reported: Option<Time>, now: i64) -> i64 {
@@ -39,5 +39,5 @@ fn at(reported: Option<Time>, now: i64) -> i64 {
 fn reason(text: Option<String>) -> Option<String> {
     let text = text.as_deref().map(str::trim).filter(|text| !text.is_empty())?;
     let plain = |c: char| if c.is_control() { ' ' } else { c };
-    Some(text.chars().map(plain).take(LONGEST_REASON).collect())
+    Some(text.chars().map(plain).take(MAX_REASON_LENGTH).collect())
 }

@@ -10,11 +10,11 @@ use store::{StoreError, Tx};
 
 kit::named! {
     /// The status of a message.
-    pub enum Became {
-        /// An email: the relay prepares it for the recipient's provider.
+    pub enum ReportedStatus {
+        /// Only emails: the relay prepares the email for the recipient's provider.
         Processed = "processed",
         Delivered = "delivered",
-        /// An email: the recipient's provider rejected it.
+        /// Only emails: the recipient's provider rejected the email.
         Bounced = "bounced",
         /// Any other failed delivery.
         Failed = "failed",
@@ -23,9 +23,9 @@ kit::named! {
 
 /// A report about one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct StatusUpdate {
     pub id: MessageId,
-    pub became: Became,
+    pub status: ReportedStatus,
     /// Milliseconds since the epoch.
     pub at: i64,
     /// The reason of a failed delivery.
@@ -34,14 +34,21 @@ pub struct News {
 
 /// Updates transactional emails and dispatches, in the caller's transaction. The reports must be in
 /// the order of their ids.
-pub async fn tell(app: &App, tx: &mut Tx, workspace: i32, news: &[News]) -> Result<(), StoreError> {
+pub async fn apply_updates(
+    app: &App,
+    tx: &mut Tx,
+    workspace: i32,
+    updates: &[StatusUpdate],
+) -> Result<(), StoreError> {
     let mut of_dispatches = Vec::new();
-    for News { id, became, at, reason } in news {
+    for StatusUpdate { id, status, at, reason } in updates {
         let reason = reason.as_deref().unwrap_or_default();
-        let (state, why, report) = match became {
-            Became::Processed => (State::Processed, None, None),
-            Became::Delivered => (State::Delivered, None, Some(dispatch::Report::Delivered)),
-            Became::Bounced | Became::Failed => {
+        let (state, why, report) = match status {
+            ReportedStatus::Processed => (State::Processed, None, None),
+            ReportedStatus::Delivered => {
+                (State::Delivered, None, Some(dispatch::Report::Delivered))
+            }
+            ReportedStatus::Bounced | ReportedStatus::Failed => {
                 let report = dispatch::Report::Bounced(reason.to_owned());
                 (State::Bounced, Some(reason), Some(report))
             }

@@ -12,24 +12,25 @@ use sha2::{Digest as _, Sha256};
 
 use crate::app::App;
 use crate::credentials::FindError;
-use crate::credentials::listing::Listing;
+use crate::credentials::listing::CachedList;
 use crate::gateway::{self, ApiError, IdempotencyKey, JsonText};
 use crate::outbound::signature::{self, TIMESTAMP};
 use crate::workspaces;
 use crate::workspaces::settings::{self, Secret, Settings};
 
-/// The scope under which signed requests are stored.
+/// The idempotency scope of signed requests.
 const ENDPOINT: &str = "signed reports";
 
 /// A body that was signed.
 pub struct Signed {
     pub workspace: i32,
     pub body: JsonText,
-    /// The same for a repeated request: an eavesdropper could replay it while its time is recent.
+    /// The idempotency key of the request, because an eavesdropper could replay the request while
+    /// its timestamp is recent.
     pub key: IdempotencyKey,
 }
 
-/// The key of a request by its `webhook-id`. A different body makes a different key.
+/// The key of a request by its `webhook-id`. A different body gives a different key.
 fn key(workspace: i32, headers: &HeaderMap, body: &[u8]) -> IdempotencyKey {
     let id = headers.get(signature::ID).map_or(&[][..], |id| id.as_bytes());
     let digest = Sha256::new().chain_update(Sha256::digest(id)).chain_update(body).finalize();
@@ -37,10 +38,10 @@ fn key(workspace: i32, headers: &HeaderMap, body: &[u8]) -> IdempotencyKey {
     IdempotencyKey { workspace, endpoint: ENDPOINT.into(), key }
 }
 
-/// Reads a request with a workspace, signed with the secret that `of` returns. Every error of that
-/// is the same 401, and a log line has the reason; checks that do not need the body run before it
-/// is read. General errors of the request are reported before its workspace is looked up, so that
-/// no other response reveals which workspaces exist.
+/// Reads a request with a workspace, signed with the secret that `of` returns. Every authentication
+/// error is the same 401, and a log line has the reason. Checks that do not need the body run
+/// before it is read. General errors of the request are reported before its workspace is looked up,
+/// so that no other response reveals which workspaces exist.
 pub async fn read(
     app: &App,
     request: Request,
@@ -64,7 +65,7 @@ pub async fn read(
     };
     let headers = head.headers.clone();
     let extensions = head.extensions.clone();
-    let body = match JsonText::unproved(Request::from_parts(head, body), app).await {
+    let body = match JsonText::unauthenticated(Request::from_parts(head, body), app).await {
         Err(
             ApiError::Invalid(_) | ApiError::Field(..) | ApiError::TooLarge | ApiError::TooSlow,
         ) => {
@@ -75,9 +76,9 @@ pub async fn read(
     let now = app.clock.now().as_second();
     match signature::is_signed(secret, &headers, now, body.as_bytes()) {
         true => {
-            gateway::prove(&extensions, workspace);
+            gateway::mark_authenticated(&extensions, workspace);
             let key = key(workspace, &headers, body.as_bytes());
-            let body = body.proved(app, workspace).await?;
+            let body = body.authenticated(app, workspace).await?;
             Ok(Signed { workspace, body, key })
         }
         false => {
@@ -106,14 +107,14 @@ async fn signer(app: &App, head: &Parts) -> Result<(i32, Arc<Settings>), ApiErro
     if !signature::is_recent(timestamp, app.clock.now().as_second()) {
         return Err(refused(None, "webhook-timestamp differs by more than five minutes"));
     }
-    let found = app.kept::<KnownNames>().find(app, &name).await?;
+    let found = app.singleton::<KnownNames>().find(app, &name).await?;
     let workspace = found.ok_or_else(|| refused(None, "unknown workspace"))?;
     Ok((workspace, settings::of(app, workspace).await?))
 }
 
-/// The ids of workspaces by their names, which neither ever changes.
+/// The ids of workspaces by name; neither ever changes.
 #[derive(Default)]
-pub struct KnownNames(Listing<HashMap<String, i32>>);
+pub struct KnownNames(CachedList<HashMap<String, i32>>);
 
 impl KnownNames {
     async fn find(&self, app: &App, name: &str) -> Result<Option<i32>, ApiError> {
@@ -123,10 +124,10 @@ impl KnownNames {
         Ok(self.read(app).await?.get(name).copied())
     }
 
-    /// Reads them.
+    /// Reads the ids from the store.
     pub async fn read(&self, app: &App) -> Result<Arc<HashMap<String, i32>>, FindError> {
         let store = app.store.clone();
-        let ids = self.0.renewed(async move {
+        let ids = self.0.refresh(async move {
             let mut tx = store.snapshot().await?;
             let ids = workspaces::ids(&mut tx).await?;
             tx.commit().await?;

@@ -15,22 +15,23 @@ use crate::users::identifier;
 use crate::users::recipient::{Recipient, Subscription};
 use crate::users::rows::{For, find_users};
 
-/// Messages that a token may append in a window of this many milliseconds.
-const MOST_APPENDS: u32 = 5;
+/// Maximum number of messages that a token may append in a window of this many milliseconds.
+const MAX_APPENDS: u32 = 5;
 pub(super) const WINDOW: i64 = 60 * 60 * 1_000;
 
-/// POSTs of a token in a window of this many milliseconds: each looks up its user.
-const MOST_POSTS: u32 = 30;
+/// Maximum number of POSTs of a token in a window of this many milliseconds, because each looks up
+/// its user.
+const MAX_POSTS: u32 = 30;
 const POSTS_WINDOW: i64 = 60 * 1_000;
 
-/// Tokens whose POSTs and appends are remembered.
+/// Maximum number of tokens whose POSTs and appends are counted.
 const REMEMBERED: usize = 50_000;
 
 /// Whether the user is already unsubscribed, so that a repeat needs no message. If the store is
 /// down, this counts as unknown.
 pub async fn is_done(app: &App, (workspace, user): (i32, Uuid)) -> bool {
     let looked = async {
-        let mut tx = app.calls.snapshot().await.ok()?;
+        let mut tx = app.request_queue.snapshot().await.ok()?;
         let found = find_users(&mut tx, workspace, &[user], For::Reading).await.ok()?;
         Recipient::read(user, &found.first()?.doc).ok()
     };
@@ -87,15 +88,15 @@ impl Appends {
                 all.clear();
             }
         }
-        all.entry(whose).or_default().posts.take(now, POSTS_WINDOW, MOST_POSTS)
+        all.entry(whose).or_default().posts.take(now, POSTS_WINDOW, MAX_POSTS)
     }
 
     /// Counts an append of a token with a counted POST; an error at its limit.
     pub fn take(&self, whose: (i32, Uuid), now: i64) -> Result<(), ApiError> {
-        self.0.lock().entry(whose).or_default().appends.take(now, WINDOW, MOST_APPENDS)
+        self.0.lock().entry(whose).or_default().appends.take(now, WINDOW, MAX_APPENDS)
     }
 
-    /// Takes back an append that failed.
+    /// Uncounts an append that failed.
     pub fn give_back(&self, whose: (i32, Uuid)) {
         if let Some(lately) = self.0.lock().get_mut(&whose) {
             lately.appends.count = lately.appends.count.saturating_sub(1);
@@ -103,8 +104,8 @@ impl Appends {
     }
 }
 
-/// Unsubscribes a user from emails like a tracked attribute: in order with other changes by the
-/// same id. Done once it is durable.
+/// Unsubscribes a user from emails. The change is a tracked attribute, applied in order with other
+/// changes by the same id. Returns once it is durable.
 pub async fn unsubscribe(
     app: &App,
     (workspace, user): (i32, Uuid),
@@ -147,7 +148,7 @@ mod tests {
     fn appends_by_a_token_are_limited() {
         let (appends, ann, ben) = (Appends::default(), (1, Uuid::now_v7()), (1, Uuid::now_v7()));
         let now = 1_700_000_000_000;
-        for _ in 0..MOST_APPENDS {
+        for _ in 0..MAX_APPENDS {
             appends.take(ann, now).unwrap();
         }
         let error = appends.take(ann, now + 1_000).unwrap_err();
@@ -164,7 +165,7 @@ mod tests {
     fn requests_with_a_token_are_limited() {
         let (appends, ann, ben) = (Appends::default(), (1, Uuid::now_v7()), (1, Uuid::now_v7()));
         let now = 1_700_000_000_000;
-        for _ in 0..MOST_POSTS {
+        for _ in 0..MAX_POSTS {
             appends.take_post(ann, now).unwrap();
         }
         let error = appends.take_post(ann, now + 1_000).unwrap_err();

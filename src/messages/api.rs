@@ -13,9 +13,9 @@ use uuid::Uuid;
 use super::order::Kind;
 use super::recipient::Members;
 use super::request::{
-    self, ARCHIVED_CAMPAIGN, INVALID_CAMPAIGN, MessageProblem, NO_MESSAGE, PAUSED_CAMPAIGN,
-    ScheduleCampaignRequest, ScheduleMessagesRequest, SendRequest, TriggerRequest, UNKNOWN_SEGMENT,
-    Wanted,
+    self, ARCHIVED_CAMPAIGN, CheckedSend, INVALID_CAMPAIGN, MessageProblem, NO_MESSAGE,
+    PAUSED_CAMPAIGN, ScheduleCampaignRequest, ScheduleMessagesRequest, SendRequest, TriggerRequest,
+    UNKNOWN_SEGMENT,
 };
 use super::when::PAST;
 use super::{live_activity, preview};
@@ -40,19 +40,20 @@ const TAG: Tag = Tag {
     about: "Messages to listed users, a segment or an audience; now or scheduled.",
 };
 
-/// What a dispatch's id looks like.
+/// The pattern of a dispatch's id.
 pub(crate) const DISPATCH_ID: &str = "^[0-9a-f]{32}$";
 
-/// Of the examples.
+/// The campaign in the examples.
 const CAMPAIGN: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
 
 /// The routes of messages.
 pub fn routes() -> Routes {
-    let route =
-        |permission, call: Call| gateway::protected(permission, post(send).layer(Extension(call)));
+    let route = |permission, endpoint: Endpoint| {
+        gateway::protected(permission, post(send).layer(Extension(endpoint)))
+    };
     Routes::new()
-        .route("/messages/send", route(SEND, Call::Send), [describe_send()])
-        .route("/campaigns/trigger/send", route(TRIGGER, Call::Trigger), [describe_trigger()])
+        .route("/messages/send", route(SEND, Endpoint::Send), [describe_send()])
+        .route("/campaigns/trigger/send", route(TRIGGER, Endpoint::Trigger), [describe_trigger()])
         .merge(live_activity::api::routes())
         .merge(preview::routes())
 }
@@ -61,7 +62,7 @@ fn describe_send() -> Operation {
     let operation = Operation::new(Method::POST, "sendMessages", TAG, "Send messages now")
         .by(Access::Key(SEND))
         .about(
-            "The response is sent once the request is durable; the messages are sent soon after, \
+            "The response is sent once the request is durable. The messages are sent soon after, \
              once to each user by each channel. Unknown users are skipped. A request to a whole \
              segment or audience counts against the rate limit `messages.send.audience` instead: \
              250 requests per minute.",
@@ -75,8 +76,9 @@ fn describe_send() -> Operation {
                 "campaign_id": CAMPAIGN, "send_id": "spring", "messages": webhook(),
             }),
         )
-        .answers::<Sent>(StatusCode::CREATED, "The request is durable.");
-    refuses_messages(operation).refuses(&ApiError::TooLarge, "The request is too large to store")
+        .returns::<Sent>(StatusCode::CREATED, "The request is durable.");
+    describe_message_errors(operation)
+        .refuses(&ApiError::TooLarge, "The request is too large to store")
 }
 
 fn describe_trigger() -> Operation {
@@ -84,7 +86,7 @@ fn describe_trigger() -> Operation {
         .by(Access::Key(TRIGGER))
         .about(
             "Sends the messages that the campaign declares, as `POST /messages/send` does, and \
-             counts against the same budgets. Users who do not exist are skipped.",
+             counts against the same rate limits. Unknown users are skipped.",
         )
         .repeatable()
         .takes::<TriggerRequest>(
@@ -94,8 +96,9 @@ fn describe_trigger() -> Operation {
                 "recipients": [{ "external_user_id": "ann" }],
             }),
         )
-        .answers::<Sent>(StatusCode::CREATED, "The request is accepted and durable.");
-    refuses_messages(operation).refuses(&ApiError::TooLarge, "The request is too large to store")
+        .returns::<Sent>(StatusCode::CREATED, "The request is durable.");
+    describe_message_errors(operation)
+        .refuses(&ApiError::TooLarge, "The request is too large to store")
 }
 
 pub(crate) fn describe_schedule() -> Operation {
@@ -107,15 +110,15 @@ pub(crate) fn describe_schedule() -> Operation {
         )
         .repeatable()
         .takes::<ScheduleMessagesRequest>(
-            "To one user, in their morning",
+            "To one user, at 9:00 local time",
             json!({
                 "external_user_ids": ["ann"],
                 "schedule": { "time": "2127-01-01T09:00:00", "in_local_time": true },
                 "messages": webhook(),
             }),
         )
-        .answers::<ScheduledMessages>(StatusCode::CREATED, "The messages are scheduled.");
-    refuses_messages(operation).refuses(
+        .returns::<ScheduledMessages>(StatusCode::CREATED, "The messages are scheduled.");
+    describe_message_errors(operation).refuses(
         &ApiError::Invalid(PAST.into()),
         "The time is in the past, in every time zone for a local time",
     )
@@ -124,19 +127,19 @@ pub(crate) fn describe_schedule() -> Operation {
 pub(crate) fn describe_schedule_campaign(permission: &'static str) -> Operation {
     let operation = Operation::new(Method::POST, "scheduleCampaign", TAG, "Schedule a campaign")
         .by(Access::Key(permission))
-        .about("The messages are those that the campaign declares now.")
+        .about("Schedules the messages that the campaign declares at the time of this request.")
         .repeatable()
         .takes::<ScheduleCampaignRequest>(
-            "To a user, on their morning",
+            "To one user, at 9:00 local time",
             json!({
                 "campaign_id": CAMPAIGN, "recipients": [{ "external_user_id": "ann" }],
                 "schedule": { "time": "2127-01-01T09:00:00", "in_local_time": true },
             }),
         )
-        .answers::<ScheduledMessages>(StatusCode::CREATED, "It is scheduled.");
-    refuses_messages(operation).refuses(
+        .returns::<ScheduledMessages>(StatusCode::CREATED, "The campaign is scheduled.");
+    describe_message_errors(operation).refuses(
         &ApiError::Invalid(PAST.into()),
-        "The time is past, in every zone where that counts",
+        "The time is in the past, in every time zone for a local time",
     )
 }
 
@@ -147,8 +150,8 @@ fn webhook() -> Value {
     }})
 }
 
-fn refuses_messages(operation: Operation) -> Operation {
-    let template = "line 1, column 7: a tag is not closed";
+fn describe_message_errors(operation: Operation) -> Operation {
+    let template = "line 1, column 7: `{{` is not closed";
     let wrong_template = ApiError::InvalidMany(
         format!("messages.webhook.body: {template}"),
         vec![json!({ "type": template, "path": "messages.webhook.body" })],
@@ -169,20 +172,16 @@ fn refuses_messages(operation: Operation) -> Operation {
         )
         .refuses(&invalid(ARCHIVED_CAMPAIGN), "The campaign is archived")
         .refuses(&invalid(PAUSED_CAMPAIGN), "The campaign is paused")
-        .refuses(
-            &wrong_template,
-            "A message object is invalid in a way that fails the whole \
-                                   request",
-        )
+        .refuses(&wrong_template, "A message object has an error that fails the whole request")
         .refuses(
             &ApiError::InvalidMany(NO_MESSAGE.into(), no_message),
             "None of the messages can be sent",
         )
 }
 
-/// The calls that send now.
+/// The requests that send immediately.
 #[derive(Clone, Copy)]
-enum Call {
+enum Endpoint {
     Send,
     Trigger,
 }
@@ -191,56 +190,60 @@ enum Call {
 async fn send(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(call): Extension<Call>,
+    Extension(endpoint): Extension<Endpoint>,
     key: Result<Option<IdempotencyKey>, ApiError>,
     body: Result<JsonText, ApiError>,
 ) -> Response {
-    let read = body.and_then(|body| Ok((body.object_beside(&app)?, body)));
+    let read = body.and_then(|body| Ok((body.object_in_place(&app)?, body)));
     let budget =
         read.as_ref().map_or(Budget::MessagesSend, |(members, _)| request::budget(members));
     let limit = caller.workspace.rate_limit(budget);
-    let standing = limits::count(&app, caller.workspace.id, budget, limit).await;
-    let answer = match (standing.retry_after, key, read) {
+    let budget_status = limits::count(&app, caller.workspace.id, budget, limit).await;
+    let answer = match (budget_status.retry_after, key, read) {
         (Some(seconds), ..) => Err(ApiError::RateLimited(seconds)),
-        (None, Ok(key), Ok((members, body))) => take(app, caller, call, key, members, body).await,
+        (None, Ok(key), Ok((members, body))) => {
+            accept(app, caller, endpoint, key, members, body).await
+        }
         (None, Err(error), _) | (None, _, Err(error)) => Err(error),
     };
     let mut response = answer.into_response();
-    standing.write(response.headers_mut());
+    budget_status.write(response.headers_mut());
     response
 }
 
-async fn take(
+async fn accept(
     app: App,
     caller: Caller,
-    call: Call,
+    endpoint: Endpoint,
     key: Option<IdempotencyKey>,
     members: Members,
     body: JsonText,
 ) -> Result<Response, ApiError> {
     let settings = settings::of(&app, caller.workspace.id).await?;
-    let campaigns = campaigns::of_calls(&app, caller.workspace.id).await?;
-    let declared = match call {
-        Call::Send => None,
-        Call::Trigger => declared(&app, caller.workspace.id, &members).await?,
+    let campaigns = campaigns::api_campaigns(&app, caller.workspace.id).await?;
+    let campaign_messages = match endpoint {
+        Endpoint::Send => None,
+        Endpoint::Trigger => campaign_messages(&app, caller.workspace.id, &members).await?,
     };
     // Compiles regular expressions and parses templates.
-    let wanted = app.cores.compute_here(|| match call {
-        Call::Send => SendRequest::read(&members, &settings, &campaigns),
-        Call::Trigger => TriggerRequest::read(&members, declared.as_ref(), &settings, &campaigns),
+    let checked = app.cores.compute_here(|| match endpoint {
+        Endpoint::Send => SendRequest::read(&members, &settings, &campaigns),
+        Endpoint::Trigger => {
+            TriggerRequest::read(&members, campaign_messages.as_ref(), &settings, &campaigns)
+        }
     });
-    let send = Send { caller, wanted, partitions: app.config.log.partitions };
+    let send = Send { caller, checked, partitions: app.config.log.partitions };
     idempotency::append(app, key, body, send).await
 }
 
-/// The message objects that a campaign declares, where the call has none of its own.
-pub(crate) async fn declared(
+/// The message objects that a campaign declares, if the request has none of its own.
+pub(crate) async fn campaign_messages(
     app: &App,
     workspace: i32,
     members: &Members,
 ) -> Result<Option<Members>, ApiError> {
-    let Some(id) = request::campaign_asked(members) else { return Ok(None) };
-    let mut tx = app.calls.snapshot().await?;
+    let Some(id) = request::requested_campaign(members) else { return Ok(None) };
+    let mut tx = app.request_queue.snapshot().await?;
     let campaign = campaigns::by_id(&mut tx, workspace, id).await?;
     let messages = campaign.and_then(|mut campaign| campaign.content.remove("messages"));
     Ok(match messages {
@@ -252,28 +255,28 @@ pub(crate) async fn declared(
 /// A requested send.
 struct Send {
     caller: Caller,
-    /// The result of parsing the body now: a body that is rejected now may have been accepted the
-    /// first time.
-    wanted: Result<Wanted, ApiError>,
-    /// Of the log.
+    /// The result of parsing the body. It is kept, because a body that is rejected now may have
+    /// been accepted the first time.
+    checked: Result<CheckedSend, ApiError>,
+    /// Number of partitions of the log.
     partitions: u32,
 }
 
-/// An accepted send.
+/// The response to an accepted send.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Sent {
     #[schemars(regex(pattern = DISPATCH_ID))]
     dispatch_id: String,
-    /// Unchanged from the request.
+    /// The `send_id` of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     send_id: Option<String>,
     message: SuccessText,
-    /// Errors of message objects that are skipped.
+    /// The errors of message objects that are not sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<MessageProblem>,
 }
 
-/// An accepted schedule, visible with its `schedule_id`.
+/// The response to an accepted schedule.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ScheduledMessages {
     pub schedule_id: Uuid,
@@ -282,30 +285,30 @@ pub(crate) struct ScheduledMessages {
 }
 
 impl Sent {
-    pub(crate) fn new(dispatch_id: Uuid, wanted: &Wanted) -> Self {
+    pub(crate) fn new(dispatch_id: Uuid, checked: &CheckedSend) -> Self {
         Self {
             dispatch_id: dispatch_id.simple().to_string(),
-            send_id: wanted.send_id.clone(),
+            send_id: checked.send_id.clone(),
             message: SuccessText::Success,
-            errors: wanted.problems.clone(),
+            errors: checked.problems.clone(),
         }
     }
 }
 
-impl idempotency::Work for Send {
-    type Answer = Sent;
+impl idempotency::AppendRequest for Send {
+    type Response = Sent;
     const STATUS: StatusCode = StatusCode::CREATED;
 
     /// The same body gives the same order as long as the workspace's declaration does not change.
     fn read(&self, _: &JsonText, received: Received) -> Result<(Sent, Vec<NewMessage>), ApiError> {
-        let wanted = self.wanted.as_ref().map_err(Clone::clone)?;
+        let checked = self.checked.as_ref().map_err(Clone::clone)?;
         let Caller { workspace, request_id, .. } = &self.caller;
-        let order = wanted.order(Kind::Send, received, workspace.id, request_id);
-        let sent = Sent::new(order.dispatch_id, wanted);
+        let order = checked.order(Kind::Send, received, workspace.id, request_id);
+        let sent = Sent::new(order.dispatch_id, checked);
         Ok((sent, vec![order.to_log(self.partitions)?]))
     }
 
-    fn taken(&self, _: &Sent) {
+    fn on_appended(&self, _: &Sent) {
         count(Kind::Send);
     }
 }

@@ -1,5 +1,5 @@
-//! Messages: from the request, the schedule or the purchase that starts them to the channel that
-//! delivers each one.
+//! Messages: from the request, schedule or purchase that starts them to the channel that delivers
+//! each one.
 //!
 //! ```text
 //! call, schedule, trigger ──order──> dispatch ──parts──> user by user: render ──> channel

@@ -13,10 +13,10 @@ use crate::messages::Timing;
 use store::documents::parsed_up_to;
 use store::{StoreError, text_enum};
 
-/// An order to send. It is JSON in the log and in its dispatch's row.
+/// An order to send messages, stored as JSON in the log and in its dispatch's row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Order {
-    /// The dispatch that the order becomes, once.
+    /// The id of the dispatch that the order becomes.
     pub dispatch_id: Uuid,
     /// The workspace's id in the store.
     pub workspace_id: i32,
@@ -29,30 +29,30 @@ pub struct Order {
     pub messages: Map<String, Value>,
     pub target: Target,
     pub subscription_state: SubscriptionState,
-    /// Frequency capping does not apply.
+    /// If true, frequency capping does not apply.
     pub ignores_capping: bool,
-    /// For the templates of all users.
+    /// `canvas_entry_properties` in the templates of all users.
     pub canvas_entry_properties: Option<Map<String, Value>>,
-    /// For the templates of users who are not named.
+    /// `api_trigger_properties` in the templates of users who are not listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger_properties: Option<Map<String, Value>>,
     /// Milliseconds since the epoch.
     pub accepted_at: i64,
-    /// In the log it is a header.
+    /// In the log, this is a header.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(skip)]
     pub request_id: String,
 }
 
-/// The newest version of an order that this program writes and reads. An order has the oldest one
-/// that can say what is in it.
+/// The newest version of an order that this program writes and reads. An order has the oldest
+/// version that can express it.
 const VERSION: u32 = 2;
 
 /// An order to send messages.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Order")]
 pub(crate) struct Versioned<'a> {
-    /// 2 if the order has `trigger_properties`.
+    /// 2 if the order has `trigger_properties`, else 1.
     v: u32,
     #[serde(flatten)]
     order: &'a Order,
@@ -79,7 +79,7 @@ text_enum! {
         /// `/messages/schedule/create`.
         Schedule = "schedule",
         Canvas = "canvas",
-        /// A purchase that a campaign waits for.
+        /// A purchase that starts a campaign.
         Triggered = "triggered",
         /// `/messages/live_activity/start`.
         LiveActivity = "live_activity",
@@ -87,9 +87,8 @@ text_enum! {
 }
 
 impl Kind {
-    /// Whether users of the global control group are left out
-    /// (docs/explanation/delivery.md).
-    pub fn leaves_out_control_group(self) -> bool {
+    /// Whether users of the global control group are excluded (docs/explanation/delivery.md).
+    pub fn excludes_control_group(self) -> bool {
         matches!(self, Self::Canvas | Self::Triggered)
     }
 }
@@ -97,9 +96,9 @@ impl Kind {
 /// The recipients.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Target {
-    /// Listed users; if there are none, all users who match the rest.
+    /// Listed users. If empty, all users who match the other fields.
     pub users: Vec<Named>,
-    /// A segment of the workspace file.
+    /// The id of a segment of the workspace file.
     pub segment_id: Option<Uuid>,
     /// A connected audience, as JSON.
     #[schemars(with = "Option<Map<String, Value>>")]
@@ -110,11 +109,11 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Named {
     pub who: Who,
-    /// `api_trigger_properties` of the template.
+    /// `api_trigger_properties` in the user's templates.
     pub trigger_properties: Option<Map<String, Value>>,
-    /// `canvas_entry_properties` for this user, over those of all.
+    /// `canvas_entry_properties` in the user's templates; these override those of all users.
     pub canvas_entry_properties: Option<Map<String, Value>>,
-    /// `event_properties`: of the purchase that triggered.
+    /// `event_properties` in the user's templates: those of the purchase that started the campaign.
     pub event_properties: Option<Map<String, Value>>,
 }
 
@@ -139,19 +138,19 @@ pub enum SubscriptionState {
     All,
 }
 
-/// A part of an order's users, if each gets it at a different time: those who are due by now, and
-/// were not sent to before ([`crate::messages::waves`]). A user whose time moves between two waves
-/// is in the next wave after it, so that nobody is skipped or gets it twice.
+/// Some of an order's users, if their times differ: those who are due by now, and did not get the
+/// messages before ([`crate::messages::waves`]). A user whose time moves between two waves is in
+/// the next wave after it, so that nobody is skipped or gets it twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wave {
-    /// Users whose own time is at or before this, in milliseconds since the epoch,
+    /// Users whose own time is at or before this time, in milliseconds since the epoch,
     pub at_ms: i64,
-    /// and after this: what came earlier came too late to be sent.
+    /// and after this time. Users with an earlier time are too late, and get no messages.
     pub after_ms: i64,
     pub timing: Timing,
-    /// The time on the wall, in milliseconds since the epoch as if it were in UTC.
+    /// The local time, in milliseconds since the epoch as if it were in UTC.
     pub time: i64,
-    /// When the order was scheduled: a best time before that is none.
+    /// When the order was scheduled. A best hour before that does not count.
     pub made_at: i64,
     /// No other wave follows.
     pub is_last: bool,

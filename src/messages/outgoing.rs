@@ -28,7 +28,7 @@ impl fmt::Display for MessageId {
 }
 
 impl MessageId {
-    /// The id that is written so.
+    /// Parses an id in this format.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('.');
         let id = |part: Option<&str>| Uuid::try_parse(part.filter(|id| id.len() == 32)?).ok();
@@ -46,7 +46,7 @@ pub struct Outgoing<'a> {
     pub id: MessageId,
     pub recipient: &'a Recipient,
     pub rendered: &'a Rendered,
-    /// Sent to users whatever their subscription, and without a link to unsubscribe.
+    /// Whether it is sent regardless of subscriptions, and without a link to unsubscribe.
     pub is_transactional: bool,
     pub campaign_id: Option<Uuid>,
     pub send_id: Option<&'a str>,
@@ -57,16 +57,16 @@ pub struct Outgoing<'a> {
 /// The outcome of sending a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The channel has it.
+    /// The channel accepted it.
     Sent,
     /// The user cannot be reached by this channel: no address, an invalid number, no device.
     Unreachable(String),
-    /// The channel accepted the address but reports that nobody is there (an SMTP reply 5xx to the
-    /// recipient or to the content).
+    /// The channel accepted the address but rejected the message permanently (an SMTP reply 5xx to
+    /// the recipient or to the content).
     Bounced(String),
-    /// It cannot be sent, and another attempt cannot help.
+    /// It cannot be sent, and a retry cannot help.
     Failed(String),
-    /// Not accepted this time; retried after this time at the earliest.
+    /// Not accepted this time; retried after `after` at the earliest.
     Later { reason: String, after: Option<Duration> },
 }
 

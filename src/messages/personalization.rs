@@ -1,4 +1,5 @@
-//! What the templates of messages can name, and where its values are (docs/reference/templates.md).
+//! The names that templates of messages can use, and where their values come from
+//! (docs/reference/templates.md).
 
 use std::cell::OnceCell;
 
@@ -13,7 +14,7 @@ use crate::workspaces::settings::Settings;
 
 type Members = Map<String, Value>;
 
-/// Template names of fields that have another name in profiles.
+/// Names of fields in templates that differ from the names in profiles.
 const ALIASES: [(&str, &str); 6] = [
     ("user_id", "external_id"),
     ("email_address", "email"),
@@ -23,7 +24,7 @@ const ALIASES: [(&str, &str); 6] = [
     ("random_bucket_number", "random_bucket"),
 ];
 
-/// Members of a device in templates, and in profiles.
+/// Names of a device's fields in templates, and in profiles.
 const DEVICE: [(&str, &str); 7] = [
     ("id", "device_id"),
     ("carrier", "carrier"),
@@ -34,7 +35,7 @@ const DEVICE: [(&str, &str); 7] = [
     ("roku_ad_id", "roku_ad_id"),
 ];
 
-/// All names. Those that this file has no value for are known and empty.
+/// All names. Names without a value in this file are known and empty.
 pub const NAMES: Names<'static> = Names {
     fields: &[
         "service_id",
@@ -113,7 +114,7 @@ pub const NAMES: Names<'static> = Names {
     is_open: false,
 };
 
-/// All names, and what else templates of a workspace can read.
+/// All names, and the other sources that templates of a workspace can read.
 pub fn names(settings: &Settings) -> Names<'_> {
     Names { blocks: Some(&settings.blocks), sources: Some(settings), ..NAMES }
 }
@@ -130,7 +131,7 @@ const DEVICE_NAMES: &[&str] = &[
     "foreground_push_enabled",
 ];
 
-/// What a user's message is rendered with.
+/// The data for rendering a user's message.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
     /// A stored profile: `{{${first_name}}}`, `{{custom_attribute.${n}}}`.
@@ -144,15 +145,15 @@ pub struct Scope<'a> {
     pub unsubscribe: Option<Unsubscribe<'a>>,
     /// Responses to the templates' requests; without them, requests return nothing.
     pub answers: Option<&'a Answers>,
-    /// Milliseconds since the epoch: what "now" is.
+    /// The current time, in milliseconds since the epoch.
     pub now: i64,
 }
 
-/// What a message comes from.
+/// The campaign or Canvas of a message.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     pub is_canvas: bool,
-    /// The campaign's or the Canvas's.
+    /// The id of the campaign or the Canvas.
     pub api_id: Option<String>,
     pub name: Option<String>,
     pub dispatch_id: String,
@@ -167,7 +168,7 @@ pub struct Unsubscribe<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// With the profile alone.
+    /// A scope with only the profile.
     pub fn of(profile: &'a Members, now: i64) -> Self {
         Self {
             profile,
@@ -187,11 +188,11 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// What one message is rendered with.
+/// The data for rendering one message.
 pub struct MessageData<'a> {
     scope: Scope<'a>,
     variation_id: Option<&'a str>,
-    /// Created if a template uses it.
+    /// Created when a template uses it.
     unsubscribe_url: OnceCell<String>,
 }
 

@@ -1,6 +1,7 @@
-//! `POST /templates/preview`: what templates render to for a user, without sending anything.
+//! `POST /templates/preview`: renders templates for a user, without sending anything.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{Method, StatusCode};
@@ -9,11 +10,11 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use template::{MAX_SOURCE, Stop, Template, Work};
+use template::{MAX_SOURCE, RenderBudget, Stop, Template};
 use uuid::Uuid;
 
-use super::content::{Content, Message, Messages, Place, Problem};
-use super::external::{Answers, External, Unrendered};
+use super::content::{Content, Message, MessageSource, Messages, Problem};
+use super::external::{Answers, External, RenderError, RenderTime};
 use super::personalization::{Scope, Unsubscribe, names};
 use super::recipient::{Members, Properties, User};
 use super::request::{self, MessageProblem};
@@ -28,48 +29,52 @@ use store::documents::parsed;
 
 const PERMISSION: &str = "templates.preview";
 
-const TAG: Tag = Tag { name: "Templates", about: "What messages are written in." };
+/// The time for a request's renderings: many messages, each rendered again after each
+/// request for external data.
+const RENDER_TIME: Duration = Duration::from_secs(1);
 
-/// What a template is rendered with.
+const TAG: Tag = Tag { name: "Templates", about: "Liquid templates of messages." };
+
+/// The data for rendering a template.
 #[derive(Debug, Default)]
 pub struct Subject {
     pub profile: Members,
-    /// Whose profile it is.
+    /// The user of the profile.
     pub service_id: Option<Uuid>,
     pub event_properties: Option<Members>,
     pub api_trigger_properties: Option<Members>,
     pub canvas_entry_properties: Option<Members>,
 }
 
-/// What is rendered.
+/// The template or the message object to render.
 #[derive(Clone, Copy, Debug)]
 pub enum Draft<'d> {
     Text(&'d Template),
     Message(&'d Message),
 }
 
-/// What one template or message object renders to. Exactly one of `rendered`, `aborted` and
-/// `failed` is there.
+/// The result of rendering one template or message object. It has exactly one of `rendered`,
+/// `aborted` and `failed`.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Preview {
-    /// Of a message object.
+    /// The channel of the message object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<&'static str>,
-    /// The text, or the message object with its texts rendered.
+    /// The rendered text, or the message object with its strings rendered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rendered: Option<Value>,
-    /// The reason of `abort_message`.
+    /// The reason from `abort_message`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aborted: Option<String>,
-    /// Why the message would not be sent, or not yet.
+    /// Why the message would not be sent, or would be retried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// What `message_extras` notes.
+    /// Keys and values from `message_extras`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub message_extras: BTreeMap<String, String>,
 }
 
-/// Renders as for sending. Notes what other data could not be had.
+/// Renders as for sending. Adds warnings for external data that is not available.
 pub async fn preview(
     external: &External<'_>,
     draft: Draft<'_>,
@@ -95,7 +100,7 @@ pub async fn preview(
                 Ok((Value::Object(rendered.object), rendered.extras))
             }
             Draft::Text(template) => {
-                let mut work = Work::new(now);
+                let mut work = RenderBudget::new(now);
                 let data = scope.data(None);
                 let text = template::guarded(|| template.render_within(&data, &mut work))?;
                 Ok((Value::String(text), work.into_extras()))
@@ -111,15 +116,17 @@ pub async fn preview(
         Ok((rendered, message_extras)) => {
             Preview { rendered: Some(rendered), message_extras, ..empty }
         }
-        Err(Unrendered::Stopped(Stop::Aborted(reason))) => {
+        Err(RenderError::Stopped(Stop::Aborted(reason))) => {
             Preview { aborted: Some(reason), ..empty }
         }
-        Err(Unrendered::Stopped(Stop::Failed(reason))) => Preview { failed: Some(reason), ..empty },
-        Err(Unrendered::Stopped(Stop::Needs(_))) => {
-            Preview { failed: Some("other data is missing".into()), ..empty }
+        Err(RenderError::Stopped(Stop::Failed(reason))) => {
+            Preview { failed: Some(reason), ..empty }
         }
-        Err(Unrendered::Later { reason, .. }) => {
-            Preview { failed: Some(format!("{reason}; the message would be tried again")), ..empty }
+        Err(RenderError::Stopped(Stop::Needs(_))) => {
+            Preview { failed: Some("external data is missing".into()), ..empty }
+        }
+        Err(RenderError::Later { reason, .. }) => {
+            Preview { failed: Some(format!("{reason}; the message would be retried")), ..empty }
         }
     }
 }
@@ -127,7 +134,7 @@ pub async fn preview(
 /// The routes of templates.
 pub fn routes() -> Routes {
     let route = gateway::protected(PERMISSION, post(handle));
-    let wrong = "line 1, column 8: there is no name `${frist_name}`; did you mean `${first_name}`?";
+    let wrong = "line 1, column 8: unknown name `${frist_name}`; did you mean `${first_name}`?";
     let refused = ApiError::InvalidMany(
         format!("template: {wrong}"),
         vec![json!({ "type": wrong, "path": "template" })],
@@ -136,12 +143,12 @@ pub fn routes() -> Routes {
         Method::POST,
         "previewTemplates",
         TAG,
-        "Show what a template or message objects render to",
+        "Render a template or message objects",
     )
     .by(Access::Key(PERMISSION))
     .about(
-        "Nothing is sent. Templates read catalogs and connected content as they do when they are \
-         sent. Without a user the profile has only `attributes`.",
+        "Nothing is sent. Templates read catalogs and connected content as in real messages. \
+         Without a user, the profile has only the given `attributes`.",
     )
     .takes::<PreviewRequest>(
         "A template, for a user who does not exist",
@@ -151,8 +158,8 @@ pub fn routes() -> Routes {
             "api_trigger_properties": { "code": "SPRING" },
         }),
     )
-    .answers::<Previewed>(StatusCode::OK, "What is rendered.")
-    .such_as(json!({
+    .returns::<Previewed>(StatusCode::OK, "The rendered template or message objects.")
+    .with_example(json!({
         "message": "success", "previews": [{ "rendered": "Hi Ann, use SPRING" }],
     }))
     .refuses_in::<Errors<'_, MessageProblem>>(StatusCode::BAD_REQUEST)
@@ -164,35 +171,34 @@ pub fn routes() -> Routes {
 const UNKNOWN_USER: &str = "external_user_id does not match a user in this workspace";
 const UNKNOWN_ALIAS: &str = "user_alias does not match a user in this workspace";
 
-/// The text to render, which is `template` or `messages`, and the user.
+/// The template or the message objects to render, and the user.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(transform = first_of(&["template", "messages"]))]
 pub(crate) struct PreviewRequest {
-    /// A template of its own.
+    /// A single template.
     #[schemars(length(max = MAX_SOURCE))]
     template: Option<String>,
-    /// Ignored where there is a `template`.
+    /// Ignored if there is a `template`.
     messages: Option<Messages>,
     external_user_id: Option<Identifier>,
-    /// Ignored where there is an `external_user_id`.
+    /// Ignored if there is an `external_user_id`.
     user_alias: Option<UserAlias>,
-    /// Fields of the profile for this preview. Names that profiles do not have are custom
-    /// attributes.
+    /// Fields of the profile for this preview only. Unknown names are custom attributes.
     attributes: Option<Properties>,
     event_properties: Option<Properties>,
     api_trigger_properties: Option<Properties>,
     canvas_entry_properties: Option<Properties>,
 }
 
-/// What is rendered.
+/// The rendered template or message objects.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Previewed {
     message: SuccessText,
     previews: Vec<Preview>,
-    /// Message objects that would be left out.
+    /// The errors of message objects that would not be sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<MessageProblem>,
-    /// Other data that could not be read: templates see nothing in its place.
+    /// External data that could not be read; templates get an empty value instead.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -211,7 +217,7 @@ async fn handle(
         event_properties,
         api_trigger_properties,
         canvas_entry_properties,
-    } = fields::read(&body.object_beside(&app)?)?;
+    } = fields::read(&body.object_in_place(&app)?)?;
     let workspace_id = caller.workspace.id;
     let settings = settings::of(&app, workspace_id).await?;
     let text = template.map(|source| {
@@ -229,7 +235,7 @@ async fn handle(
         None => {
             let messages = messages.as_ref().map(|Messages(messages)| messages);
             app.cores
-                .compute_here(|| request::contents(messages, Place::Send, &settings))
+                .compute_here(|| request::contents(messages, MessageSource::Send, &settings))
                 .map(|(content, _, problems)| (content, problems))?
         }
     };
@@ -249,7 +255,14 @@ async fn handle(
         api_trigger_properties: properties(api_trigger_properties),
         canvas_entry_properties: properties(canvas_entry_properties),
     };
-    let external = External { app: &app, workspace_id, settings: &settings, is_urgent: false };
+    let time = RenderTime::new(RENDER_TIME);
+    let external = External {
+        app: &app,
+        workspace_id,
+        settings: &settings,
+        is_urgent: false,
+        time: Some(&time),
+    };
     let (mut previews, mut warnings) = (Vec::new(), Vec::new());
     let text = text.as_ref().map(Draft::Text);
     for draft in text.into_iter().chain(content.messages().iter().map(Draft::Message)) {
@@ -275,7 +288,7 @@ async fn find(
     unknown: &str,
 ) -> Result<(Option<Uuid>, Members), ApiError> {
     let (kind, value) = user.key();
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let found = find_identifiers(&mut tx, workspace, kind, &[&value]).await?;
     let ids: Vec<Uuid> = found.into_iter().map(|found| found.service_id).collect();
     let users = find_users(&mut tx, workspace, &ids, For::Reading).await?;
@@ -284,7 +297,7 @@ async fn find(
     Ok((Some(user.service_id), parsed("users.doc", user.service_id, &user.doc)?))
 }
 
-/// Puts attributes into a profile.
+/// Adds attributes to a profile.
 fn add(profile: &mut Members, attributes: Members) {
     const CUSTOM: &str = "custom_attributes";
     let is_field = |name: &str| Field::ALL.iter().any(|field| field.name() == name);

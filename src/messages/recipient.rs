@@ -11,11 +11,11 @@ use crate::users::profile::Alias;
 use crate::users::rows::Kind;
 use kit::json;
 
-/// Users that one request may name.
-pub const MOST_USERS: usize = 50;
+/// Maximum number of users in one request.
+pub const MAX_USERS: usize = 50;
 
-/// Bytes of compact JSON of properties, as of those of events.
-pub const MOST_PROPERTIES: usize = 50 << 10;
+/// Maximum bytes of properties as compact JSON, as for those of events.
+pub const MAX_PROPERTIES_BYTES: usize = 50 << 10;
 
 /// The fields of a JSON object.
 pub type Members = Map<String, Value>;
@@ -26,7 +26,7 @@ pub type Members = Map<String, Value>;
 #[schemars(
     with = "Members",
     inline,
-    description = format!("At most {MOST_PROPERTIES} bytes of JSON."),
+    description = format!("At most {MAX_PROPERTIES_BYTES} bytes of JSON."),
 )]
 pub struct Properties(pub Members);
 
@@ -35,10 +35,10 @@ impl TryFrom<Members> for Properties {
 
     fn try_from(properties: Members) -> Result<Self, String> {
         let text = serde_json::to_string(&properties).map_err(|error| error.to_string())?;
-        if text.len() > MOST_PROPERTIES {
-            return Err(format!("must be at most {MOST_PROPERTIES} bytes of JSON"));
+        if text.len() > MAX_PROPERTIES_BYTES {
+            return Err(format!("must be at most {MAX_PROPERTIES_BYTES} bytes of JSON"));
         }
-        json::check_levels(&text)?;
+        json::check_depth(&text)?;
         Ok(Self(properties))
     }
 }
@@ -55,16 +55,16 @@ pub enum User {
 pub const NAMES: &[&str] = &["external_user_id", "user_alias"];
 
 impl User {
-    /// The user that a recipient names by exactly one of its two fields.
+    /// The user of a recipient, which must have exactly one of the two fields.
     pub fn of(id: Option<Identifier>, alias: Option<UserAlias>) -> Result<Self, String> {
         match (id, alias) {
             (Some(id), None) => Ok(Self::ExternalUserId(id)),
             (None, Some(alias)) => Ok(Self::UserAlias(alias)),
-            _ => Err(format!("must have one of {}", NAMES.join(" and "))),
+            _ => Err(format!("must have exactly one of {}", NAMES.join(" and "))),
         }
     }
 
-    /// What the user is found by.
+    /// The identifier of the user in the store.
     pub fn key(&self) -> (Kind, String) {
         match self {
             Self::ExternalUserId(id) => (Kind::ExternalId, id.0.clone()),
@@ -74,7 +74,7 @@ impl User {
         }
     }
 
-    /// As attributes name the user.
+    /// The identifier of the user, as in attribute objects.
     pub fn identifier(&self) -> identifier::Identifier<'_> {
         match self {
             Self::ExternalUserId(id) => identifier::Identifier::ExternalId((&id.0).into()),

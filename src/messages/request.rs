@@ -1,4 +1,4 @@
-//! What a call asks to be sent (src/gateway/README.md, Sending messages).
+//! Parses requests that send messages (src/gateway/README.md, Sending messages).
 
 use std::collections::HashSet;
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::content::{Content, Messages, Place, Problem};
+use super::content::{Content, MessageSource, Messages, Problem};
 use super::order::{Kind, Named, Order, SubscriptionState, Target};
-use super::recipient::{MOST_USERS, Members, NAMES, Properties, User};
+use super::recipient::{MAX_USERS, Members, NAMES, Properties, User};
 use crate::audience::Audience;
 use crate::campaigns::{ApiCampaign, ApiCampaigns};
 use crate::gateway::formats::{Identifier, List, UserAlias, exactly_one};
@@ -19,19 +19,19 @@ use crate::messages::When;
 use crate::messages::when::ScheduleObject;
 use crate::workspaces::Budget;
 use crate::workspaces::settings::Settings;
-use kit::words::beginning;
+use kit::words::{about_field, beginning};
 
-/// Characters of a `send_id`.
-const MOST_SEND_ID: usize = 64;
+/// Maximum characters of a `send_id`.
+const MAX_SEND_ID_LENGTH: usize = 64;
 
-/// Names the variation of a campaign that a message object is.
+/// The field of a message object that names its variation of the campaign.
 const VARIATION: &str = "message_variation_id";
 
-/// Characters of an unknown one that are repeated.
-const MOST_SHOWN: usize = 64;
+/// Maximum characters of an unknown variation in an error message.
+const MAX_SHOWN_CHARACTERS: usize = 64;
 
 /// Maximum number of errors of message objects in a response.
-const MOST_PROBLEMS: usize = 100;
+const MAX_PROBLEMS: usize = 100;
 
 /// The fields that name users.
 const USERS: [&str; 3] = ["external_user_ids", "user_aliases", "recipients"];
@@ -44,8 +44,8 @@ pub const PAUSED_CAMPAIGN: &str =
     "The campaign is paused. Resume the campaign in order for trigger requests to take effect.";
 pub const UNKNOWN_SEGMENT: &str = "segment_id does not match a segment in this workspace";
 
-/// The messages and their users: at most 50 users in `external_user_ids`, `user_aliases` and
-/// `recipients` together, optionally limited to a segment and an audience; or, with `broadcast`, a
+/// The messages and their users. Either at most 50 users in `external_user_ids`, `user_aliases` and
+/// `recipients` together, optionally limited to a segment and an audience. Or, with `broadcast`, a
 /// segment, an audience, or the users of a segment who are in an audience.
 #[derive(Debug, JsonSchema)]
 pub struct SendRequest {
@@ -60,13 +60,14 @@ pub struct SendRequest {
 struct ToSend {
     #[schemars(with = "Messages")]
     messages: Option<Messages>,
-    /// Frequency capping is ignored.
+    /// If true, frequency capping does not apply.
     #[schemars(extend("default" = false))]
     override_frequency_capping: Option<bool>,
 }
 
-/// The messages to schedule, their time, and their users, as for an immediate send; by default the
-/// message objects are those that the campaign declares now.
+/// The messages to schedule, their time, and their users as for an immediate send. Without
+/// `messages`, the message objects that the campaign declares at the time of this request are
+/// scheduled.
 #[derive(Debug, JsonSchema)]
 pub struct ScheduleMessagesRequest {
     #[serde(flatten)]
@@ -88,33 +89,35 @@ struct ToSchedule {
     #[schemars(with = "ScheduleObject")]
     schedule: When,
     messages: Option<Messages>,
-    /// Frequency capping is ignored.
+    /// If true, frequency capping does not apply.
     #[schemars(extend("default" = false))]
     override_messaging_limits: Option<bool>,
 }
 
 /// The users and the campaign.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(transform = to_somebody)]
+#[schemars(transform = require_recipients)]
 struct To {
-    /// Must be true for a whole segment or audience, and must not be with named users.
+    /// Must be true to send to a whole segment or audience, and must not be true if users are
+    /// given.
     #[schemars(extend("default" = false))]
     broadcast: Option<bool>,
-    /// Users by their external ids.
-    external_user_ids: Option<List<Identifier, 0, MOST_USERS>>,
-    /// Users by their aliases.
-    user_aliases: Option<List<UserAlias, 0, MOST_USERS>>,
-    /// More users, each with properties for the templates. Alone they are rejected.
-    recipients: Option<List<Recipient, 0, MOST_USERS>>,
-    /// Of a segment that the workspace file declares.
+    /// The external ids of users.
+    external_user_ids: Option<List<Identifier, 0, MAX_USERS>>,
+    /// The aliases of users.
+    user_aliases: Option<List<UserAlias, 0, MAX_USERS>>,
+    /// More users, each with properties for the templates. Not allowed as the only target of the
+    /// request.
+    recipients: Option<List<Recipient, 0, MAX_USERS>>,
+    /// The id of a segment that the workspace file declares.
     #[schemars(with = "Option<Uuid>")]
     segment_id: Option<String>,
-    /// With named users or a segment: those of them who are in it.
+    /// Limits the users of the request, or of the segment, to those in this audience.
     audience: Option<Audience>,
-    /// Of a campaign of type api: its statistics are kept.
+    /// The id of a campaign of type `api`; the messages count in its statistics.
     #[schemars(with = "Option<Uuid>")]
     campaign_id: Option<String>,
-    /// The caller's own identifier of the send; returned in the response.
+    /// Your own identifier of the send; returned in the response.
     send_id: Option<SendId>,
     /// Which users get emails and push messages, by their `email_subscribe` or `push_subscribe`:
     /// only opted-in users; opted-in and subscribed users; or all users, including unsubscribed
@@ -124,7 +127,8 @@ struct To {
     recipient_subscription_state: Option<SubscriptionState>,
 }
 
-/// A user, by one of two names, with what templates find under `api_trigger_properties`.
+/// A user, identified by exactly one of `external_user_id` and `user_alias`. Templates can read
+/// `trigger_properties` as `api_trigger_properties`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "MessageRecipient", transform = exactly_one(NAMES))]
 struct Recipient {
@@ -133,11 +137,11 @@ struct Recipient {
     trigger_properties: Option<Properties>,
 }
 
-/// The caller's own name of a send.
+/// Your own identifier of a send.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String", inline, extend(
-    "minLength" = 1, "maxLength" = MOST_SEND_ID, "pattern" = "^[ -~]*$",
+    "minLength" = 1, "maxLength" = MAX_SEND_ID_LENGTH, "pattern" = "^[ -~]*$",
 ))]
 struct SendId(String);
 
@@ -146,15 +150,15 @@ impl TryFrom<String> for SendId {
 
     fn try_from(id: String) -> Result<Self, String> {
         let is_plain = id.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-        match is_plain && (1..=MOST_SEND_ID).contains(&id.len()) {
+        match is_plain && (1..=MAX_SEND_ID_LENGTH).contains(&id.len()) {
             true => Ok(Self(id)),
-            false => Err(format!("must be 1 to {MOST_SEND_ID} printable ASCII characters")),
+            false => Err(format!("must be 1 to {MAX_SEND_ID_LENGTH} printable ASCII characters")),
         }
     }
 }
 
-/// What [`To::wanted`] demands of the fields.
-fn to_somebody(schema: &mut Schema) {
+/// The conditions that [`To::checked`] checks.
+fn require_recipients(schema: &mut Schema) {
     let named = |name: &str| {
         json!({
             "properties": {
@@ -189,18 +193,18 @@ pub struct MessageProblem {
     pub path: String,
 }
 
-/// The fields that both calls have, checked, with the messages that can be sent.
+/// The checked fields that both kinds of requests have, and the messages that can be sent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct CheckedSend {
     pub send_id: Option<String>,
-    /// Errors of message objects that are skipped.
+    /// The errors of message objects that are not sent.
     pub problems: Vec<MessageProblem>,
     campaign_id: Option<Uuid>,
     target: Target,
     messages: Map<String, Value>,
     subscription_state: SubscriptionState,
     ignores_capping: bool,
-    /// For users who are not named.
+    /// For users who are not listed.
     trigger_properties: Option<Map<String, Value>>,
 }
 
@@ -210,29 +214,30 @@ impl SendRequest {
         body: &Members,
         settings: &Settings,
         campaigns: &ApiCampaigns,
-    ) -> Result<Wanted, ApiError> {
+    ) -> Result<CheckedSend, ApiError> {
         let Self { to, what } = Self { to: fields::read(body)?, what: fields::read(body)? };
         let messages = what.messages.map(|Messages(messages)| messages);
         let ignores_capping = what.override_frequency_capping.unwrap_or_default();
-        to.wanted(messages.as_ref(), Place::Send, ignores_capping, settings, campaigns)
+        to.checked(messages.as_ref(), MessageSource::Send, ignores_capping, settings, campaigns)
     }
 }
 
 impl ScheduleMessagesRequest {
-    /// Reads a body of `POST /messages/schedule/create`. Whether the time is past is not looked
-    /// at. `declared` are the message objects of the campaign that [`campaign_asked`] names.
+    /// Reads a body of `POST /messages/schedule/create`. Does not check whether the time is in the
+    /// past. `declared` are the message objects of the campaign that [`requested_campaign`] names.
     pub fn read(
         body: &Members,
         declared: Option<&Map<String, Value>>,
         settings: &Settings,
         campaigns: &ApiCampaigns,
-    ) -> Result<(When, Wanted), ApiError> {
+    ) -> Result<(When, CheckedSend), ApiError> {
         let Self { to, what } = Self { to: fields::read(body)?, what: fields::read(body)? };
         let messages = what.messages.map(|Messages(messages)| messages);
         let messages = messages.as_ref().or(declared);
         let ignores_capping = what.override_messaging_limits.unwrap_or_default();
-        let wanted = to.wanted(messages, Place::Schedule, ignores_capping, settings, campaigns)?;
-        Ok((what.schedule, wanted))
+        let checked =
+            to.checked(messages, MessageSource::Schedule, ignores_capping, settings, campaigns)?;
+        Ok((what.schedule, checked))
     }
 }
 
@@ -240,13 +245,13 @@ fn given<'a>(body: &'a Members, name: &str) -> Option<&'a Value> {
     body.get(name).filter(|value| !value.is_null())
 }
 
-/// The campaign whose message objects are scheduled, since there are no others.
-pub fn campaign_asked(body: &Members) -> Option<Uuid> {
+/// The campaign whose message objects are scheduled, if the request has none.
+pub fn requested_campaign(body: &Members) -> Option<Uuid> {
     let id = given(body, "campaign_id").filter(|_| given(body, "messages").is_none());
     id.and_then(Value::as_str).and_then(|id| Uuid::try_parse(id).ok())
 }
 
-/// What a call that sends counts against, before its fields are read.
+/// The budget of a request, determined before its fields are read.
 pub fn budget(body: &Members) -> Budget {
     let is_named = |name: &&str| {
         let users = given(body, name);
@@ -263,14 +268,14 @@ pub fn budget(body: &Members) -> Budget {
 }
 
 impl To {
-    fn wanted(
+    fn checked(
         self,
         messages: Option<&Map<String, Value>>,
-        place: Place,
+        place: MessageSource,
         ignores_capping: bool,
         settings: &Settings,
         campaigns: &ApiCampaigns,
-    ) -> Result<Wanted, ApiError> {
+    ) -> Result<CheckedSend, ApiError> {
         let ids = self.external_user_ids.unwrap_or_default().0;
         let aliases = self.user_aliases.unwrap_or_default().0;
         let is_named = !ids.is_empty() || !aliases.is_empty();
@@ -281,9 +286,10 @@ impl To {
         let wrong = match (self.broadcast.unwrap_or_default(), users.is_empty()) {
             (true, false) => Some("broadcast must not be true if users are given"),
             // Recipients add data to listed users, and do not replace them.
-            _ if !is_named && !is_limited => {
-                Some("one of external_user_ids, user_aliases, segment_id and audience is required")
-            }
+            _ if !is_named && !is_limited => Some(
+                "at least one of external_user_ids, user_aliases, segment_id and audience is \
+                 required",
+            ),
             (false, true) => Some("Set broadcast to true to send to a whole segment or audience"),
             _ => None,
         };
@@ -295,7 +301,7 @@ impl To {
             check_variations(&messages, campaign)?;
         }
         let audience = self.audience.map(|audience| audience.to_json());
-        Ok(Wanted {
+        Ok(CheckedSend {
             send_id: self.send_id.map(|SendId(id)| id),
             problems,
             campaign_id: campaign.map(|(id, _)| id),
@@ -308,34 +314,35 @@ impl To {
     }
 }
 
-/// A send of a campaign to listed users, which an audience may restrict; or with `broadcast` to an
-/// audience, or to all users.
+/// A send of a campaign. The users are `recipients`, optionally limited to an audience; or, with
+/// `broadcast`, an audience or all users.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct TriggerRequest {
-    /// Of a campaign of type api that declares messages.
+    /// The id of a campaign of type `api` that declares messages.
     #[schemars(with = "Uuid")]
     campaign_id: String,
     send_id: Option<SendId>,
-    /// What templates find under `api_trigger_properties`; a recipient's own go before these.
+    /// Templates can read these as `api_trigger_properties`. A recipient's own `trigger_properties`
+    /// override them. At most 50 KiB of JSON.
     trigger_properties: Option<Properties>,
     #[schemars(extend("default" = false))]
     broadcast: Option<bool>,
     audience: Option<Audience>,
-    recipients: Option<List<TriggerRecipient, 0, MOST_USERS>>,
+    recipients: Option<List<TriggerRecipient, 0, MAX_USERS>>,
 }
 
-/// A user, by one of two names.
+/// A user, identified by exactly one of `external_user_id` and `user_alias`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(transform = exactly_one(NAMES))]
 struct TriggerRecipient {
     external_user_id: Option<Identifier>,
     user_alias: Option<UserAlias>,
     trigger_properties: Option<Properties>,
-    /// Must be absent or empty: call `POST /users/track` first.
+    /// Not supported: must be absent or empty. Write attributes with `POST /users/track` first.
     attributes: Option<Map<String, Value>>,
 }
 
-/// A scheduled send of a campaign, with the users of a send without a schedule.
+/// A scheduled send of a campaign, with users as for an immediate send.
 #[derive(Debug, JsonSchema)]
 pub struct ScheduleCampaignRequest {
     #[serde(flatten)]
@@ -351,14 +358,14 @@ struct ScheduleTime {
 }
 
 impl ScheduleCampaignRequest {
-    /// Reads a body of `POST /campaigns/trigger/schedule/create`. Whether the time is past is not
-    /// looked at.
+    /// Reads a body of `POST /campaigns/trigger/schedule/create`. Does not check whether the time
+    /// is in the past.
     pub fn read(
         body: &Members,
         declared: Option<&Map<String, Value>>,
         settings: &Settings,
         campaigns: &ApiCampaigns,
-    ) -> Result<(When, Wanted), ApiError> {
+    ) -> Result<(When, CheckedSend), ApiError> {
         let ScheduleTime { schedule } = fields::read(body)?;
         Ok((schedule, TriggerRequest::read(body, declared, settings, campaigns)?))
     }
@@ -372,7 +379,7 @@ impl TriggerRequest {
         declared: Option<&Map<String, Value>>,
         settings: &Settings,
         campaigns: &ApiCampaigns,
-    ) -> Result<Wanted, ApiError> {
+    ) -> Result<CheckedSend, ApiError> {
         let request: Self = fields::read(body)?;
         let invalid = |text: String| Err(ApiError::invalid_field(text));
         let campaign = campaign(Some(&request.campaign_id), campaigns)?.map(|(id, _)| id);
@@ -406,9 +413,9 @@ impl TriggerRequest {
             }
             _ => {}
         }
-        let (_, messages, problems) = contents(declared, Place::Schedule, settings)?;
+        let (_, messages, problems) = contents(declared, MessageSource::Schedule, settings)?;
         let audience = request.audience.map(|audience| audience.to_json());
-        Ok(Wanted {
+        Ok(CheckedSend {
             send_id: request.send_id.map(|SendId(id)| id),
             problems,
             campaign_id: campaign,
@@ -421,24 +428,24 @@ impl TriggerRequest {
     }
 }
 
-/// The message objects of a schedule that can be sent; the error says what is wrong with any.
+/// The message objects of a schedule, all of which must be valid; the error names the invalid ones.
 pub fn scheduled_messages(
     messages: &Map<String, Value>,
     settings: &Settings,
 ) -> Result<Map<String, Value>, ApiError> {
-    match contents(Some(messages), Place::Schedule, settings)? {
+    match contents(Some(messages), MessageSource::Schedule, settings)? {
         (_, messages, problems) if problems.is_empty() => Ok(messages),
         (_, _, problems) => Err(refused(problems[0].text.clone(), &problems)),
     }
 }
 
-/// The message objects that can be sent, as read and as given, and the errors of the others.
+/// The message objects that can be sent, parsed and as JSON, and the errors of the others.
 type Contents = (Content, Map<String, Value>, Vec<MessageProblem>);
 
-/// Reads message objects. The error is that none can be sent.
+/// Reads message objects; returns an error if none can be sent.
 pub(crate) fn contents(
     messages: Option<&Map<String, Value>>,
-    place: Place,
+    place: MessageSource,
     settings: &Settings,
 ) -> Result<Contents, ApiError> {
     let no_message = |why: &str| {
@@ -447,14 +454,16 @@ pub(crate) fn contents(
     };
     let messages = messages.ok_or_else(|| {
         no_message(match place {
-            Place::Schedule => "messages is required, unless a campaign declares them",
+            MessageSource::Schedule => {
+                "messages is required, unless the campaign declares messages"
+            }
             _ => "messages is required",
         })
     })?;
     let (content, taken, problems) = Content::read(messages, place, settings);
     let fatal = problems.iter().find(|problem| problem.is_fatal).map(Problem::to_string);
     let first = problems.first().map(|problem| format!("{NO_MESSAGE}: {problem}"));
-    let problems = problems.into_iter().take(MOST_PROBLEMS);
+    let problems = problems.into_iter().take(MAX_PROBLEMS);
     let problems = problems.map(|Problem { path, text, .. }| MessageProblem { text, path });
     let problems: Vec<MessageProblem> = problems.collect();
     match fatal {
@@ -467,7 +476,7 @@ pub(crate) fn contents(
     }
 }
 
-/// The refusal of a request whose message objects are wrong.
+/// The error for a request with invalid message objects.
 pub(crate) fn refused(message: String, problems: &[MessageProblem]) -> ApiError {
     ApiError::InvalidMany(message, problems.iter().map(|problem| json!(problem)).collect())
 }
@@ -479,9 +488,9 @@ fn users(
     ids: Vec<Identifier>,
     aliases: Vec<UserAlias>,
 ) -> Result<Vec<Named>, ApiError> {
-    if recipients.len() + ids.len() + aliases.len() > MOST_USERS {
+    if recipients.len() + ids.len() + aliases.len() > MAX_USERS {
         let all = format!("{}, {} and {}", USERS[0], USERS[1], USERS[2]);
-        let text = format!("{all} must have at most {MOST_USERS} users in total");
+        let text = format!("{all} must have at most {MAX_USERS} users in total");
         return Err(ApiError::invalid_field(text));
     }
     let mut all = Vec::new();
@@ -500,7 +509,7 @@ fn users(
     Ok(all)
 }
 
-/// The segment of a request. A text that is not a UUID counts as unknown.
+/// The segment of a request. A value that is not a UUID counts as unknown.
 pub(super) fn segment(id: Option<&str>, settings: &Settings) -> Result<Option<Uuid>, ApiError> {
     let Some(id) = id else { return Ok(None) };
     let id = Uuid::try_parse(id).ok().filter(|id| settings.segments.contains(id));
@@ -523,7 +532,8 @@ fn campaign<'s>(
     }
 }
 
-/// Messages of a campaign are of variations that it has: their statistics are kept by these.
+/// Checks that the campaign has the variations of the messages, because its statistics are by
+/// variation.
 fn check_variations(messages: &Members, campaign: &ApiCampaign) -> Result<(), ApiError> {
     let unknown = messages.iter().find_map(|(channel, message)| {
         let id = message.get(VARIATION)?.as_str()?;
@@ -531,12 +541,13 @@ fn check_variations(messages: &Members, campaign: &ApiCampaign) -> Result<(), Ap
     });
     let Some((channel, id)) = unknown else { return Ok(()) };
     let path = format!("messages.{channel}.{VARIATION}");
-    let text = format!("{:?} is not a variation of the campaign", beginning(id, MOST_SHOWN));
-    let message = format!("{path}: {text}");
+    let text =
+        format!("{:?} is not a variation of the campaign", beginning(id, MAX_SHOWN_CHARACTERS));
+    let message = about_field(&path, &text);
     Err(refused(message, &[MessageProblem { text, path }]))
 }
 
-impl Wanted {
+impl CheckedSend {
     /// The order of an accepted request.
     pub fn order(
         &self,

@@ -1,6 +1,6 @@
-//! What the address to unsubscribe at holds: whose it is, signed with the secret key. It does not
-//! expire, so that an email can be unsubscribed from however old it is, for as long as the key it
-//! was signed with is known.
+//! The token in unsubscribe URLs: the workspace and the user, signed with the secret key. It does
+//! not expire: users can unsubscribe with an email of any age, as long as the key that signed the
+//! token is known.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use uuid::Uuid;
@@ -10,8 +10,8 @@ use kit::secrets::SecretKey;
 
 const PURPOSE: &str = "email unsubscribe";
 
-/// Bytes of the workspace and the user in a token.
-const NAMED: usize = 4 + 16;
+/// Bytes of the workspace id and the user id in a token.
+const PAYLOAD_BYTES: usize = 4 + 16;
 
 /// The token of a user.
 pub fn token(secrets: &SecretKey, workspace: i32, service_id: Uuid) -> String {
@@ -20,16 +20,16 @@ pub fn token(secrets: &SecretKey, workspace: i32, service_id: Uuid) -> String {
     BASE64_URL_SAFE_NO_PAD.encode([&named[..], &tag].concat())
 }
 
-/// Where a user can unsubscribe.
+/// The URL at which a user can unsubscribe.
 pub fn url(app: &App, workspace: i32, service_id: Uuid) -> String {
     let token = token(&app.secrets, workspace, service_id);
     format!("{}/email/unsubscribe/{token}", app.config.public_base())
 }
 
-/// Whose a token is: the workspace and the user.
+/// Checks a token; returns its workspace and user.
 pub fn read(secrets: &SecretKey, token: &str) -> Option<(i32, Uuid)> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
-    let (named, tag) = bytes.split_at_checked(NAMED)?;
+    let (named, tag) = bytes.split_at_checked(PAYLOAD_BYTES)?;
     if !secrets.verify(PURPOSE, &[named], tag) {
         return None;
     }

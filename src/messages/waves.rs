@@ -1,17 +1,17 @@
-//! Sends at a local time: the moments at which it occurs, and the moment for each user.
+//! Sends at a local time: all moments at which that time occurs, and the moment for each user.
 //!
 //! A local time occurs at about forty moments, one for each UTC offset that a zone has on that day;
-//! a best hour of that day at about two hundred. At each of them a [`Wave`] is sent to the users
-//! whose moment has come and who were not sent to yet. So a schedule has a bounded number of steps,
-//! however many users there are, and a user whose zone changes between two of them is neither
-//! skipped nor sent to twice.
+//! best hours of that day occur at about two hundred. At each of them a [`Wave`] is sent to the
+//! users whose moment has come and who have not been sent the messages yet. So a schedule has a
+//! limited number of steps, however many users there are, and a user whose zone changes between two
+//! of them is neither skipped nor sent the messages twice.
 //!
-//! A time that a zone skips when its clocks go forward is moved by the skipped time; of a time that
-//! occurs twice, the first one counts. A user's best hour is the hour in which they were most often
-//! active, in their own zone: the first and the last moment of each day are known for each product
-//! and event ([`crate::users::activity`]), and each counts once. Only the hours after the creation
-//! of the schedule are considered; of several equal ones the first is used, and without data the
-//! given time.
+//! A time that a zone skips when its clocks go forward is moved by the skipped time. If a time
+//! occurs twice, the first one counts. A user's best hour is the hour in which the user was most
+//! often active, in the user's own zone. The first and the last moment of each day are known for
+//! each product and event ([`crate::users::activity`]), and each counts once. Only hours after the
+//! creation of the schedule are considered. Of several equal hours the first is used; without data,
+//! the given time.
 
 use jiff::civil::{DateTime, Time};
 use jiff::tz::{self, TimeZone};
@@ -24,7 +24,7 @@ use kit::clock::from_ms;
 
 const HOURS: i8 = 24;
 
-/// The moments at which a time comes over all zones: ascending, each once, at least one.
+/// The moments at which a local time occurs in any zone: ascending, each once, at least one.
 pub fn moments(when: When) -> Vec<i64> {
     if when.timing == Timing::Instant {
         return vec![when.time];
@@ -44,8 +44,8 @@ pub fn moments(when: When) -> Vec<i64> {
     moments
 }
 
-/// When it is due for a user with this `activity`, for a schedule created at `made_at`. It is one
-/// of the [`moments`].
+/// When a schedule created at `made_at` is due for a user with this `activity`: one of the
+/// [`moments`].
 pub fn due(
     when: When,
     made_at: i64,
@@ -67,7 +67,7 @@ pub fn due(
     when.in_zone(zone)
 }
 
-/// Whether a user is in a wave, unless they were sent to before.
+/// Whether a user is in a wave, unless an earlier wave included the user.
 pub fn is_in(
     wave: &Wave,
     user: &Recipient,
@@ -80,7 +80,7 @@ pub fn is_in(
     due > wave.after_ms && (due <= wave.at_ms || wave.is_last)
 }
 
-/// The moment of the hour in which most happened, of those after `made_at`.
+/// The moment of the hour with the most activity, of the hours after `made_at`.
 fn best_moment(when: When, made_at: i64, activity: &Activity<'_>, zone: &TimeZone) -> Option<i64> {
     let mut counts = [0_u32; HOURS as usize];
     for moment in activity.moments() {
@@ -91,52 +91,52 @@ fn best_moment(when: When, made_at: i64, activity: &Activity<'_>, zone: &TimeZon
     }
     let hours = (0..HOURS).zip(counts).filter(|(_, count)| *count > 0);
     let moments = hours.map(|(hour, count)| (when.at_hour(hour, zone), count));
-    // Of equals, `max_by_key` returns the last.
+    // If several are equal, `max_by_key` returns the last one.
     let mut to_come: Vec<(i64, u32)> = moments.filter(|(moment, _)| *moment > made_at).collect();
     to_come.reverse();
     to_come.into_iter().max_by_key(|(_, count)| *count).map(|(moment, _)| moment)
 }
 
 impl When {
-    fn wall(self) -> DateTime {
+    fn wall_time(self) -> DateTime {
         TimeZone::UTC.to_datetime(from_ms(self.time))
     }
 
-    /// When the time on the wall comes in a zone.
+    /// When the local time occurs in a zone.
     fn in_zone(self, zone: &TimeZone) -> i64 {
-        self.comes(self.wall(), zone)
+        self.instant_in(self.wall_time(), zone)
     }
 
     /// When an hour of its day begins in a zone.
     fn at_hour(self, hour: i8, zone: &TimeZone) -> i64 {
         let time = Time::new(hour, 0, 0, 0).unwrap_or(Time::MIN);
-        self.comes(self.wall().date().to_datetime(time), zone)
+        self.instant_in(self.wall_time().date().to_datetime(time), zone)
     }
 
-    /// At the ends of the calendar, where a zone may not have it: as in UTC.
-    fn comes(self, wall: DateTime, zone: &TimeZone) -> i64 {
-        let moment = zone.to_ambiguous_timestamp(wall).compatible();
+    /// If the zone does not have the time, at the ends of the calendar, uses UTC.
+    fn instant_in(self, wall_time: DateTime, zone: &TimeZone) -> i64 {
+        let moment = zone.to_ambiguous_timestamp(wall_time).compatible();
         moment.map_or(self.time, |moment| moment.as_millisecond())
     }
 }
 
-/// How far a schedule has come.
+/// The progress of a schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Moments up to this one are dealt with.
+    /// Moments up to this one are processed.
     pub reached: Option<i64>,
-    /// Those up to this one came too late.
+    /// Moments up to this one were missed.
     pub missed: Option<i64>,
 }
 
 /// The next step of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// To be sent now.
+    /// The wave to send now.
     pub wave: Option<Wave>,
-    /// Moments since the last step that are too late to send.
+    /// Moments since the last step that are too late, and not sent.
     pub missed: Vec<i64>,
-    /// From then on.
+    /// The progress after this step.
     pub progress: Progress,
     /// When the next step is due; none if no moment is left.
     pub next_at: Option<i64>,

@@ -1,4 +1,4 @@
-//! When something is to be sent (src/gateway/README.md, Scheduling a Canvas).
+//! The time of a schedule (src/gateway/README.md, Scheduling a Canvas).
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,45 +12,46 @@ const HOUR_MS: i64 = 3_600_000;
 /// The error for a past time.
 pub(crate) const PAST: &str = "schedule.time is in the past";
 
-/// The last zone in which a time comes is 12 hours behind UTC.
+/// The last zone in which a local time occurs is 12 hours behind UTC.
 const LAST_ZONE_MS: i64 = 12 * HOUR_MS;
 
-/// No zone is further ahead of it.
+/// No zone is further ahead of UTC.
 const FIRST_ZONE_MS: i64 = 15 * HOUR_MS;
 
 text_enum! {
-    /// What a time means.
+    /// How a schedule's time applies to users.
     pub enum Timing {
         /// One point in time for everyone.
         Instant = "instant",
-        /// A time on the wall, in each user's own zone.
+        /// A local time, in each user's own zone.
         Local = "local",
-        /// The time of that day that is best for each user, in their own zone.
+        /// The best hour of that day for each user, in the user's own zone.
         Optimal = "optimal",
     }
 }
 
-/// When something is to be sent.
+/// The time of a schedule, and how it applies to users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "ScheduleObject")]
 pub struct When {
     pub timing: Timing,
-    /// Milliseconds since the epoch: of a time on the wall, as if in UTC.
+    /// Milliseconds since the epoch; a local time is stored as if it were in UTC.
     pub time: i64,
 }
 
-/// When to send. A local time is past once it is past in every zone.
+/// When to send. A local time is in the past once it has passed in every time zone.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ScheduleObject {
     #[schemars(with = "Time")]
     time: String,
-    /// The zone of the time is ignored: it is local to each user's time zone, or the workspace's if
-    /// a user has none. Users whose time was already past by an hour or more get
-    /// no message.
+    /// If true, the zone in `time` is ignored: the time is in each user's time zone, or in the
+    /// workspace's if the user has none. If a user's time was an hour or more in the past when the
+    /// schedule was created, the user gets no message.
     #[schemars(extend("default" = false))]
     in_local_time: Option<bool>,
-    /// The same, at the hour of that day in which the user was most often active, of the hours
-    /// still to come; without data at the given time. Takes precedence over `in_local_time`.
+    /// If true, like `in_local_time`, but at the hour of that day in which the user was most often
+    /// active, of the hours still to come. Users without activity get the message at the given
+    /// time. Takes precedence over `in_local_time`.
     #[schemars(extend("default" = false))]
     at_optimal_time: Option<bool>,
 }
@@ -82,7 +83,7 @@ impl When {
         }
     }
 
-    /// Whether it is past, in every zone where that counts.
+    /// Whether the time has passed; a local time, in every zone.
     pub fn is_past(self, now: i64) -> bool {
         match self.timing {
             Timing::Instant => self.time < now,

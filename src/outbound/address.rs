@@ -1,18 +1,20 @@
-//! The addresses that a callback may reach: public ones, and the private ones of
-//! `LONGSHORE_ALLOW_PRIVATE`. Checked twice: as the URL is written, and after its name is resolved,
-//! so that the connection uses the checked address.
+//! The addresses that outgoing requests may reach: public ones, and the private ones in
+//! `LONGSHORE_ALLOW_PRIVATE`. Checked twice: in the URL itself, and after its host name is
+//! resolved, so that the connection uses a checked address.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
+use std::sync::{Arc, LazyLock};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use url::{Host, ParseError, Url};
 
 use crate::config::Config;
 
-/// The longest address of a callback, in bytes.
-pub const LONGEST: usize = 2_048;
+/// Maximum length of a callback's URL, in bytes.
+pub const MAX_URL_LENGTH: usize = 2_048;
 
 /// IPv4 networks that are not the public internet.
 const NOT_PUBLIC_V4: &[(Ipv4Net, &str)] = &[
@@ -31,14 +33,14 @@ const NOT_PUBLIC_V4: &[(Ipv4Net, &str)] = &[
     (v4([203, 0, 113, 0], 24), "a documentation"),
     (v4([224, 0, 0, 0], 4), "a multicast"),
     (v4([240, 0, 0, 0], 4), "a reserved"),
-    // A cloud's own services for the machines in it, at an address that looks public.
+    // The metadata service of a cloud, at an address that looks public.
     (v4([168, 63, 129, 16], 32), "a metadata"),
 ];
 
-/// The part of IPv6 that is the public internet, and what of it is not.
+/// The public part of IPv6, and the networks in it that are not public.
 const PUBLIC_V6: Ipv6Net = v6([0x2000, 0, 0], 3);
 const NOT_PUBLIC_V6: &[(Ipv6Net, &str)] = &[
-    // Teredo, benchmarking, ORCHID and other protocols' own.
+    // Teredo, benchmarking, ORCHID and other protocol networks.
     (v6([0x2001, 0, 0], 23), "a reserved"),
     (v6([0x2001, 0xdb8, 0], 32), "a documentation"),
     (v6([0x2002, 0, 0], 16), "a 6to4"),
@@ -73,30 +75,30 @@ pub fn check_address(text: &str, config: &Config) -> Result<Url, String> {
     check_within(text, &config.allow_private)
 }
 
-/// The same, with an explicit list of allowed private networks.
+/// Like [`check_address`], with an explicit list of allowed private networks.
 pub fn check_within(text: &str, allowed: &[IpNet]) -> Result<Url, String> {
     check_parts(short(text)?, allowed)
 }
 
-/// The same but for where the address leads.
+/// Like [`check_address`], without the check for private addresses.
 pub fn read_address(text: &str) -> Result<Url, String> {
     parse(short(text)?)
 }
 
-/// The same of an address that was checked and is kept as it was parsed: percent-encoded, it may
-/// be longer than a customer's may be.
-pub fn check_kept(text: &str, config: &Config) -> Result<Url, String> {
+/// Like [`check_address`], for a stored URL that was checked before. Its percent-encoded form may
+/// exceed the length limit.
+pub fn check_stored_address(text: &str, config: &Config) -> Result<Url, String> {
     check_parts(text, &config.allow_private)
 }
 
 fn short(text: &str) -> Result<&str, String> {
     match text.len() {
-        0..=LONGEST => Ok(text),
-        _ => Err(format!("must be at most {LONGEST} bytes long")),
+        0..=MAX_URL_LENGTH => Ok(text),
+        _ => Err(format!("must be at most {MAX_URL_LENGTH} bytes long")),
     }
 }
 
-/// An http or https address with a host.
+/// Parses an http or https URL with a host.
 fn parse(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|error| match error {
         ParseError::RelativeUrlWithoutBase => NO_SCHEME.to_owned(),
@@ -110,7 +112,8 @@ fn parse(text: &str) -> Result<Url, String> {
     }
 }
 
-/// Whether a host can be looked up. A URL may have one with a `*` or an empty label.
+/// Whether a host name can be looked up. A URL can have an invalid one, with a `*` or an empty
+/// label.
 fn is_host(host: &Host<&str>) -> bool {
     let Host::Domain(name) = host else { return true };
     let is_label = |label: &str| {
@@ -128,7 +131,7 @@ fn check_parts(text: &str, allowed: &[IpNet]) -> Result<Url, String> {
         Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
         Some(Host::Domain(name)) => is_localhost(name).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
     };
-    match literal.and_then(|address| refusal(address, allowed)) {
+    match literal.and_then(|address| non_public_kind(address, allowed)) {
         Some(kind) => Err(format!("must not point to {kind} address")),
         None => Ok(url),
     }
@@ -140,9 +143,9 @@ fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Why an address may not be connected to: what kind it is. None for a public one, and for
-/// one in `allowed`.
-pub fn refusal(address: IpAddr, allowed: &[IpNet]) -> Option<&'static str> {
+/// The kind of an address that connections must not reach. None for a public address, and for one
+/// in `allowed`.
+pub fn non_public_kind(address: IpAddr, allowed: &[IpNet]) -> Option<&'static str> {
     let address = without_wrapping(address);
     if allowed.iter().any(|network| network.contains(&address)) {
         return None;
@@ -164,8 +167,8 @@ fn kind<N>(table: &[(N, &'static str)], holds: impl Fn(&N) -> bool) -> Option<&'
     table.iter().find(|(network, _)| holds(network)).map(|(_, kind)| *kind)
 }
 
-/// The IPv4 address that an IPv6 one leads to: mapped (`::ffff:a.b.c.d`), or through NAT64,
-/// as networks without IPv4 resolve public names.
+/// The IPv4 address that an IPv6 address leads to: mapped (`::ffff:a.b.c.d`), or through NAT64,
+/// which networks without IPv4 use for public names.
 fn without_wrapping(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if NAT64.contains(&address) => {
@@ -176,30 +179,40 @@ fn without_wrapping(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Resolves names with the system's resolver, to addresses that may be connected to.
+/// Resolves names with the system's resolver, and returns only allowed addresses.
 #[derive(Clone, Debug)]
 pub struct Resolver {
     pub allowed: Arc<[IpNet]>,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the host name resolves to {kind} address ({address}), which callbacks must not reach")]
+#[error("the host name resolves to {kind} address ({address}), which is not allowed")]
 pub struct Refused {
     kind: &'static str,
     address: IpAddr,
 }
 
+/// Concurrent lookups of names in this process, half as many as there are threads. Each takes one
+/// until the name servers respond or are given up on, even if nobody waits for it any more:
+/// customers choose the names.
+static LOOKUPS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(256)));
+
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let allowed = self.allowed.clone();
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            Ok(Box::new(reachable(found, &allowed)?.into_iter()) as Addrs)
+            let permit = LOOKUPS.clone().acquire_owned().await?;
+            let found = spawn_blocking(move || {
+                let found = (name.as_str(), 0).to_socket_addrs();
+                drop(permit);
+                found
+            });
+            Ok(Box::new(reachable(found.await??, &allowed)?.into_iter()) as Addrs)
         })
     }
 }
 
-/// The addresses that connections are allowed to; an error if all were excluded.
+/// The allowed addresses; an error if there is none.
 fn reachable(
     found: impl Iterator<Item = SocketAddr>,
     allowed: &[IpNet],
@@ -207,7 +220,7 @@ fn reachable(
     let mut refused = None;
     let mut reachable = Vec::new();
     for address in found {
-        match refusal(address.ip(), allowed) {
+        match non_public_kind(address.ip(), allowed) {
             None => reachable.push(address),
             Some(kind) => refused = Some(Refused { kind, address: address.ip() }),
         }
@@ -252,15 +265,15 @@ mod tests {
     #[test]
     fn accepted_addresses_stay_valid_after_encoding() {
         let config = config(&[]);
-        let text = format!("https://example.com?{}", "é".repeat((LONGEST - 20) / 2));
+        let text = format!("https://example.com?{}", "é".repeat((MAX_URL_LENGTH - 20) / 2));
         let url = check_address(&text, &config).unwrap();
-        assert!(url.as_str().len() > LONGEST);
-        assert_eq!(check_kept(url.as_str(), &config), Ok(url));
+        assert!(url.as_str().len() > MAX_URL_LENGTH);
+        assert_eq!(check_stored_address(url.as_str(), &config), Ok(url));
     }
 
     #[test]
     fn invalid_addresses_are_rejected() {
-        let long = format!("https://example.com/{}", "x".repeat(LONGEST));
+        let long = format!("https://example.com/{}", "x".repeat(MAX_URL_LENGTH));
         for text in [
             "",
             "example.com",
@@ -278,9 +291,9 @@ mod tests {
         }
     }
 
-    /// Hosts that are not the public internet, in every way to write them.
+    /// Hosts that are not public, in all notations.
     const PRIVATE: &[&str] = &[
-        // Loopback, written as people write it to get past a filter.
+        // Loopback, in notations that bypass simple filters.
         "127.0.0.1",
         "127.1",
         "127.255.255.254",
@@ -411,15 +424,15 @@ mod tests {
             let [a, b, c, d] = plain.octets();
             let [high, low] = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
             let nat64 = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, high, low);
-            let verdict = refusal(plain.into(), &[]);
-            prop_assert_eq!(refusal(plain.to_ipv6_mapped().into(), &[]), verdict);
-            prop_assert_eq!(refusal(nat64.into(), &[]), verdict);
-            // Deprecated ways to carry an IPv4 address lead nowhere at all.
+            let verdict = non_public_kind(plain.into(), &[]);
+            prop_assert_eq!(non_public_kind(plain.to_ipv6_mapped().into(), &[]), verdict);
+            prop_assert_eq!(non_public_kind(nat64.into(), &[]), verdict);
+            // Deprecated notations that contain an IPv4 address are rejected for all addresses.
             let compatible = Ipv6Addr::new(0, 0, 0, 0, 0, 0, high, low);
             let six_to_four = Ipv6Addr::new(0x2002, high, low, 0, 0, 0, 0, 1);
             let teredo = Ipv6Addr::new(0x2001, 0, high, low, 0, 0, 0, 1);
             for address in [compatible, six_to_four, teredo] {
-                prop_assert!(refusal(address.into(), &[]).is_some(), "{}", address);
+                prop_assert!(non_public_kind(address.into(), &[]).is_some(), "{}", address);
             }
         }
 
@@ -429,7 +442,7 @@ mod tests {
             let private = address.is_private() || address.is_loopback() || address.is_link_local()
                 || address.is_multicast() || address.is_broadcast() || address.is_unspecified()
                 || address.is_documentation();
-            prop_assert!(!private || refusal(address.into(), &[]).is_some(), "{}", address);
+            prop_assert!(!private || non_public_kind(address.into(), &[]).is_some(), "{}", address);
         }
 
         #[test]

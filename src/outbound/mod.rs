@@ -1,19 +1,21 @@
-//! Requests to URLs from outside: never into a private network, never following a redirect, signed
-//! if the receiver must authenticate the sender.
+//! Requests to URLs from outside. They are not sent to private networks, do not follow redirects,
+//! and are signed if the receiver must authenticate the sender.
 
-pub use address::{LONGEST, check_address, check_kept, check_within, read_address};
-pub use send::{Answered, Failure, Request, Sender, Unanswered, kept};
+pub use address::{
+    MAX_URL_LENGTH, check_address, check_stored_address, check_within, read_address,
+};
+pub use send::{Failure, HttpResponse, Request, RequestError, Sender, kept};
 pub mod address;
 pub mod send;
 pub mod signature;
 
 use url::Url;
 
-/// What stands in the place of a secret.
+/// Replaces a secret in printed text.
 const HIDDEN: &str = "***";
 
-/// The scheme, host and port of an address. The rest is for the receiver alone: some take a path
-/// for a password.
+/// The scheme, host and port of a URL. The rest may be secret: some receivers use the path as a
+/// password.
 pub fn shown(url: &str) -> String {
     let origin = Url::parse(url).map(|url| url.origin());
     match origin {

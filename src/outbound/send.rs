@@ -1,4 +1,4 @@
-//! One request to a receiver: its limits, and the stored part of the response.
+//! Sends a request to a receiver, within limits, and returns the stored part of the response.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use reqwest::{Client, Method, Response, StatusCode, header};
 use tokio::sync::OnceCell;
 use url::Url;
 
-use crate::app::Kept;
+use crate::app::Singleton;
 use crate::config::Config;
 use crate::outbound::address::{Refused, Resolver};
 use crate::outbound::signature::Signed;
@@ -21,12 +21,12 @@ use kit::clock::Clock;
 
 const USER_AGENT: &str = concat!("longshore/", env!("CARGO_PKG_VERSION"));
 
-/// Bytes of an error response's body that are read, and characters that are stored.
+/// Maximum bytes that are read of an error response's body, and maximum characters that are stored.
 const READ_BYTES: usize = 4 << 10;
-const KEPT_CHARACTERS: usize = 500;
+const MAX_STORED_CHARACTERS: usize = 500;
 
-/// The longest `Retry-After` that is respected: no server may hold up a message for days.
-const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
+/// The longest `Retry-After` that is respected, so that no server delays a message for days.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(3_600);
 
 /// How long an unused connection to a receiver is kept.
 const IDLE: Duration = Duration::from_secs(30);
@@ -50,47 +50,47 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure without a response.
-    pub fn unanswered(error: impl Into<String>) -> Self {
+    /// A failure without a response from the receiver.
+    pub fn no_response(error: impl Into<String>) -> Self {
         Self { status: None, error: kept(&error.into()) }
     }
 }
 
-/// A request that is no callback, to an address that was checked.
+/// A request to a checked URL.
 pub struct Request {
     pub method: Method,
     pub url: Url,
     pub headers: HeaderMap,
     pub body: String,
-    /// Until the response is read, where it is not what is configured for all.
+    /// Time limit until the response is read, if it differs from the configured one.
     pub timeout: Option<Duration>,
 }
 
 /// Why there is no response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unanswered {
-    /// The host's name leads into a network that may not be reached.
+pub enum RequestError {
+    /// The host name resolves to an address that is not allowed.
     Refused(String),
     Failed(String),
 }
 
 /// A receiver's response, whatever its status.
 #[derive(Clone, Debug)]
-pub struct Answered {
+pub struct HttpResponse {
     pub status: StatusCode,
-    /// What its `Retry-After` asks to wait.
+    /// The delay of its `Retry-After`.
     pub retry_after: Option<Duration>,
     pub content_type: Option<String>,
-    /// Its beginning.
+    /// The beginning of the body.
     pub body: Vec<u8>,
-    /// Whether that is all of it.
-    pub is_whole: bool,
+    /// Whether `body` is the whole body.
+    pub is_complete: bool,
     secrets: Vec<String>,
 }
 
-impl Answered {
-    /// Its text, without the secrets of the URL.
-    pub fn in_words(&self) -> String {
+impl HttpResponse {
+    /// The response as text, without the secrets of the URL.
+    pub fn summary(&self) -> String {
         let status = self.status;
         let reason = status.canonical_reason().unwrap_or("an unknown status");
         let mut error = format!("the receiver responded {} {reason}", status.as_u16());
@@ -109,7 +109,7 @@ impl Answered {
     }
 }
 
-impl Kept for Sender {
+impl Singleton for Sender {
     fn from_config(config: &Config) -> Self {
         Self {
             allowed: config.allow_private.as_slice().into(),
@@ -121,7 +121,7 @@ impl Kept for Sender {
 }
 
 impl Sender {
-    /// POSTs `body` to `url`, which was checked; returns the status if it is 2xx.
+    /// POSTs `body` to the checked `url`; returns the status if it is 2xx.
     pub async fn post(&self, url: Url, signed: Signed, body: String) -> Result<u16, Failure> {
         let mut headers = signed.headers();
         traces::inject(&mut headers);
@@ -130,9 +130,9 @@ impl Sender {
         match answered {
             Ok(answer) if answer.status.is_success() => Ok(answer.status.as_u16()),
             Ok(answer) => {
-                Err(Failure { status: Some(answer.status.as_u16()), error: answer.in_words() })
+                Err(Failure { status: Some(answer.status.as_u16()), error: answer.summary() })
             }
-            Err(Unanswered::Refused(error) | Unanswered::Failed(error)) => {
+            Err(RequestError::Refused(error) | RequestError::Failed(error)) => {
                 Err(Failure { status: None, error })
             }
         }
@@ -143,33 +143,33 @@ impl Sender {
         &self,
         request: Request,
         clock: &Clock,
-        most: usize,
-    ) -> Result<Answered, Unanswered> {
+        max_bytes: usize,
+    ) -> Result<HttpResponse, RequestError> {
         let client = self
             .client
             .get_or_try_init(|| async { self.connect() })
             .await
-            .map_err(|error| Unanswered::Failed(kept(&causes(&error))))?;
+            .map_err(|error| RequestError::Failed(kept(&causes(&error))))?;
         let secrets = secrets_of(&request.url);
         let timeout = request.timeout.unwrap_or(self.timeout);
         let made = client.request(request.method, request.url).headers(request.headers);
         let made = if request.body.is_empty() { made } else { made.body(request.body) };
         let answer = made.timeout(timeout).send().await;
-        let answer = answer.map_err(|error| self.unanswered(error, timeout))?;
+        let answer = answer.map_err(|error| self.no_response(error, timeout))?;
         let retry_after = answer.headers().get(header::RETRY_AFTER);
-        let retry_after = retry_after.and_then(|value| wait(value, clock));
+        let retry_after = retry_after.and_then(|value| parse_retry_after(value, clock));
         let content_type = answer.headers().get(header::CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let status = answer.status();
-        let (body, is_whole) = beginning(answer, most).await;
-        Ok(Answered { status, retry_after, content_type, body, is_whole, secrets })
+        let (body, is_complete) = beginning(answer, max_bytes).await;
+        Ok(HttpResponse { status, retry_after, content_type, body, is_complete, secrets })
     }
 
     fn connect(&self) -> Result<Client, reqwest::Error> {
         Client::builder()
             .user_agent(USER_AGENT)
             .dns_resolver(Resolver { allowed: self.allowed.clone() })
-            // An address that a receiver names itself was never checked.
+            // The target of a redirect is not a checked address.
             .redirect(Policy::none())
             .no_proxy()
             .referer(false)
@@ -179,8 +179,8 @@ impl Sender {
             .build()
     }
 
-    fn unanswered(&self, error: reqwest::Error, timeout: Duration) -> Unanswered {
-        // The address may hold a password or a token.
+    fn no_response(&self, error: reqwest::Error, timeout: Duration) -> RequestError {
+        // The URL may contain a password or a token.
         let error = error.without_url();
         let text = match (error.is_timeout(), error.is_connect()) {
             (true, true) => format!("not connected within {:?}", self.connect_timeout),
@@ -188,47 +188,48 @@ impl Sender {
             _ => causes(&error),
         };
         match is_refused(&error) {
-            true => Unanswered::Refused(kept(&text)),
-            false => Unanswered::Failed(kept(&text)),
+            true => RequestError::Refused(kept(&text)),
+            false => RequestError::Failed(kept(&text)),
         }
     }
 }
 
-/// Whether it was this program that would not connect.
+/// Whether this program refused to connect.
 fn is_refused(error: &(dyn Error + 'static)) -> bool {
     error.is::<Refused>() || error.source().is_some_and(is_refused)
 }
 
 /// The delay of a `Retry-After`: a number of seconds, or a time.
-fn wait(value: &HeaderValue, clock: &Clock) -> Option<Duration> {
+fn parse_retry_after(value: &HeaderValue, clock: &Clock) -> Option<Duration> {
     let text = value.to_str().ok()?.trim();
     let asked = match text.parse() {
         Ok(seconds) => Duration::from_secs(seconds),
-        // A time that is past asks for nothing.
+        // A time in the past means no delay.
         Err(_) => {
             let until = rfc2822::parse(text).ok()?.timestamp();
             Duration::try_from(until.duration_since(clock.now())).unwrap_or_default()
         }
     };
-    Some(asked.min(LONGEST_WAIT))
+    Some(asked.min(MAX_RETRY_AFTER))
 }
 
-/// The first bytes of a body, and whether they are all; what cannot be read in time is left.
-async fn beginning(mut answer: Response, most: usize) -> (Vec<u8>, bool) {
-    let (mut bytes, mut is_whole) = (Vec::new(), false);
-    while bytes.len() <= most {
+/// The first bytes of a body, and whether they are all of it. Bytes that cannot be read in time are
+/// ignored.
+async fn beginning(mut answer: Response, max_bytes: usize) -> (Vec<u8>, bool) {
+    let (mut bytes, mut is_complete) = (Vec::new(), false);
+    while bytes.len() <= max_bytes {
         match answer.chunk().await {
             Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
             Ok(None) => {
-                is_whole = true;
+                is_complete = true;
                 break;
             }
             Err(_) => break,
         }
     }
-    is_whole &= bytes.len() <= most;
-    bytes.truncate(most);
-    (bytes, is_whole)
+    is_complete &= bytes.len() <= max_bytes;
+    bytes.truncate(max_bytes);
+    (bytes, is_complete)
 }
 
 /// The parts of a URL that must not be shown, even if a receiver repeats them: its user and
@@ -239,12 +240,12 @@ fn secrets_of(url: &Url) -> Vec<String> {
     let user = [Some(url.username()), url.password()].into_iter().flatten();
     // A short value is not a secret, and replacing it would make the text unreadable.
     let named = query.chain(values).chain(user.map(str::to_owned)).filter(|one| one.len() >= 6);
-    // Nor is a step of a path that is a word.
+    // A path segment that is a plain word is no secret either.
     let steps = url.path().split('/').filter(|step| step.len() >= 12);
     named.chain(steps.map(str::to_owned)).collect()
 }
 
-/// An error's text with that of its causes.
+/// The text of an error and its causes.
 fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -258,10 +259,10 @@ fn causes(error: &dyn Error) -> String {
     text
 }
 
-/// A text as it is stored: in one line, without NUL, with bounded length.
+/// A text in its stored form: one line, without NUL, of limited length.
 pub fn kept(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(plain).take(KEPT_CHARACTERS).collect()
+    text.chars().map(plain).take(MAX_STORED_CHARACTERS).collect()
 }
 
 #[cfg(test)]
@@ -271,20 +272,21 @@ mod tests {
     #[test]
     fn stored_errors_are_short_and_plain() {
         assert_eq!(kept("a\0b\nc"), "a b c");
-        assert_eq!(kept(&"é".repeat(10_000)).chars().count(), KEPT_CHARACTERS);
+        assert_eq!(kept(&"é".repeat(10_000)).chars().count(), MAX_STORED_CHARACTERS);
     }
 
     #[test]
     fn retry_after_accepts_seconds_or_a_date() {
         let clock = Clock::system();
-        let wait = |text: &'static str| wait(&HeaderValue::from_static(text), &clock);
-        assert_eq!(wait(" 120 "), Some(Duration::from_secs(120)));
-        assert_eq!(wait("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
+        let parse_retry_after =
+            |text: &'static str| parse_retry_after(&HeaderValue::from_static(text), &clock);
+        assert_eq!(parse_retry_after(" 120 "), Some(Duration::from_secs(120)));
+        assert_eq!(parse_retry_after("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
         for longer in ["Fri, 31 Dec 2100 23:59:59 GMT", "86400", "18446744073709551615"] {
-            assert_eq!(wait(longer), Some(LONGEST_WAIT), "{longer}");
+            assert_eq!(parse_retry_after(longer), Some(MAX_RETRY_AFTER), "{longer}");
         }
         for none in ["", "-1", "soon", "1.5"] {
-            assert_eq!(wait(none), None, "{none}");
+            assert_eq!(parse_retry_after(none), None, "{none}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! How a receiver knows that a request is its sender's and not a repeat: the headers of Standard
-//! Webhooks.
+//! The headers of Standard Webhooks, by which a receiver authenticates a request and recognizes
+//! repeats.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -11,7 +11,7 @@ pub const ID: HeaderName = HeaderName::from_static("webhook-id");
 pub const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 pub const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// How old or how far ahead the time of a request may be, in seconds.
+/// How far the timestamp of a request may differ from the receiver's clock, in seconds.
 pub const TOLERANCE: i64 = 300;
 
 /// The headers of one attempt.
@@ -21,19 +21,19 @@ pub struct Signed {
     pub id: String,
     /// `webhook-timestamp`: Unix seconds of the attempt.
     pub timestamp: String,
-    /// `webhook-signature`: `v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64; while
-    /// secrets are changed one for each, with a space between.
+    /// `webhook-signature`: `v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64. While a
+    /// secret is rotated, one for each secret, separated by spaces.
     pub signature: String,
 }
 
 impl Signed {
-    /// As headers of a request whose body is JSON.
+    /// All headers of a request with a JSON body.
     pub fn headers(self) -> HeaderMap {
         let json = HeaderValue::from_static("application/json");
         self.signature_headers().chain([(CONTENT_TYPE, json)]).collect()
     }
 
-    /// As headers; an id is letters, digits and `-_.`.
+    /// The signature headers. An id must have only letters, digits and `-_.`.
     pub fn signature_headers(self) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         let headers = [(ID, self.id), (TIMESTAMP, self.timestamp), (SIGNATURE, self.signature)];
         let headers = headers.into_iter();
@@ -41,8 +41,8 @@ impl Signed {
     }
 }
 
-/// Whether `body` was signed with the secret, a moment ago: `signature` has several with spaces
-/// between, while secrets are changed.
+/// Whether `body` was recently signed with the secret: the timestamp is recent, and one of the
+/// signatures (separated by spaces) is valid.
 pub fn is_signed(secret: &[u8], headers: &HeaderMap, now: i64, body: &[u8]) -> bool {
     let text = |name: &HeaderName| headers.get(name)?.to_str().ok();
     let (Some(id), Some(timestamp), Some(signatures)) =
@@ -59,7 +59,7 @@ pub fn is_signed(secret: &[u8], headers: &HeaderMap, now: i64, body: &[u8]) -> b
     signatures.any(|signature| mac.clone().verify_slice(&signature).is_ok())
 }
 
-/// Whether a `webhook-timestamp` is near enough to now (Unix seconds).
+/// Whether a `webhook-timestamp` is close enough to `now` (in Unix seconds).
 pub fn is_recent(timestamp: &str, now: i64) -> bool {
     let timestamp = timestamp.parse::<i64>().ok();
     timestamp.is_some_and(|timestamp| timestamp.abs_diff(now) <= TOLERANCE.unsigned_abs())
@@ -73,12 +73,12 @@ fn mac(secret: &[u8], id: &str, timestamp: &str, body: &[u8]) -> Hmac<Sha256> {
     mac
 }
 
-/// Signs `body` with the bytes behind a workspace's `whsec_…`.
+/// Signs `body` with the decoded bytes of a `whsec_…` secret.
 pub fn sign(secret: &[u8], id: String, unix_seconds: i64, body: &str) -> Signed {
     sign_with_each([secret], id, unix_seconds, body)
 }
 
-/// Signs `body` with each of the secrets, while receivers change from one to the next.
+/// Signs `body` with each of the secrets, while a secret is rotated.
 pub fn sign_with_each<'a>(
     secrets: impl IntoIterator<Item = &'a [u8]>,
     id: String,
@@ -139,7 +139,7 @@ mod tests {
         let mut missing = headers(now);
         missing.remove(SIGNATURE);
         assert!(!is_signed(secret, &missing, now, body.as_bytes()));
-        // One of several, as while secrets are changed.
+        // One of several signatures, as during a rotation.
         let mut several = headers(now);
         let both = format!("v1,AAAA {}", several[SIGNATURE].to_str().unwrap());
         several.insert(SIGNATURE, both.parse().unwrap());

@@ -1,4 +1,4 @@
-//! Calls that send Canvases, now or later, and the routes of what is scheduled.
+//! Requests that send Canvases, now or later, and the routes of all schedules.
 
 use axum::Extension;
 use axum::extract::State;
@@ -15,7 +15,7 @@ use super::{broadcasts, change, messages, rows};
 use crate::app::App;
 use crate::campaigns;
 use crate::gateway::formats::SuccessText;
-use crate::gateway::idempotency::{self, Answer};
+use crate::gateway::idempotency::{self, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
 use crate::messages::api::{DISPATCH_ID, SCHEDULE, describe_schedule, describe_schedule_campaign};
@@ -30,17 +30,17 @@ const CAMPAIGN: &str = "campaigns.trigger.schedule.create";
 
 const TAG: Tag = Tag { name: "Canvas schedules", about: "Scheduled sends of a Canvas." };
 
-/// The Canvas of the examples.
+/// The Canvas in the examples.
 const CANVAS: &str = "0b0a6c8e-6d0c-4f39-9d0b-6f0f6f9a2c11";
 
 /// The routes of schedules.
 pub fn routes() -> Routes {
     let create = gateway::protected(CREATE, post(create));
     let send = gateway::protected(SEND, post(send));
-    let messages = |permission, call: messages::Call| {
-        gateway::protected(permission, post(messages::schedule).layer(Extension(call)))
+    let messages = |permission, endpoint: messages::Endpoint| {
+        gateway::protected(permission, post(messages::schedule).layer(Extension(endpoint)))
     };
-    let (own, campaign) = (messages::Call::Messages, messages::Call::Campaign);
+    let (own, campaign) = (messages::Endpoint::Messages, messages::Endpoint::Campaign);
     Routes::new()
         .route("/canvas/trigger/schedule/create", create, [describe_create()])
         .route("/canvas/trigger/send", send, [describe_send()])
@@ -59,13 +59,13 @@ fn describe_create() -> Operation {
         .by(Access::Key(CREATE))
         .about(
             "Schedules the Canvas for listed users, an audience, or all users outside of the \
-             global control group. It is sent once, within a second of its time, as the Canvas is \
-             declared at that time. If the service is down at that time, the Canvas is sent \
-             later, if it is less than an hour late; otherwise it is missed.",
+             global control group. The Canvas is sent once, within a second of its time, with the \
+             messages that it declares at that time. If the service is down at that time and \
+             starts again within an hour, the Canvas is sent then; otherwise it is missed.",
         )
         .repeatable()
         .takes::<CanvasRequest>(
-            "One user, in their morning",
+            "To one user, at 9:00 local time",
             json!({
                 "canvas_id": CANVAS,
                 "schedule": { "time": "2127-01-01T09:00:00", "in_local_time": true },
@@ -75,7 +75,7 @@ fn describe_create() -> Operation {
                 "canvas_entry_properties": { "city": "Oslo" },
             }),
         )
-        .answers::<Scheduled>(StatusCode::CREATED, "It is scheduled.")
+        .returns::<Scheduled>(StatusCode::CREATED, "The Canvas is scheduled.")
         .with_link(
             "deleteSchedule",
             json!({ "requestBody": {
@@ -93,17 +93,17 @@ fn describe_create() -> Operation {
 fn describe_send() -> Operation {
     Operation::new(Method::POST, "sendCanvas", TAG, "Send a Canvas now")
         .by(Access::Key(SEND))
-        .about("Like a schedule for the present: it begins within a second.")
+        .about("Starts to send the Canvas within a second.")
         .repeatable()
         .takes::<CanvasSendRequest>(
-            "One user",
+            "To one user",
             json!({ "canvas_id": CANVAS, "recipients": [{ "external_user_id": "ann" }] }),
         )
-        .answers::<Scheduled>(StatusCode::CREATED, "The send is durable.")
+        .returns::<Scheduled>(StatusCode::CREATED, "The request is durable.")
         .refuses(&no_canvas(), "No Canvas in this workspace has this canvas_id")
 }
 
-/// An accepted schedule.
+/// The response to an accepted schedule.
 #[derive(Serialize, JsonSchema)]
 struct Scheduled {
     #[schemars(regex(pattern = DISPATCH_ID))]
@@ -117,8 +117,8 @@ async fn create(
     Extension(caller): Extension<Caller>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<Answer, ApiError> {
-    let members = body.object_beside(&app)?;
+) -> Result<StoredResponse, ApiError> {
+    let members = body.object_in_place(&app)?;
     // Regular expressions of an audience are compiled.
     let request = app.cores.compute_here(|| CanvasRequest::read(&members))?;
     let CanvasRequest { what: What { canvas_id, schedule }, target } = request;
@@ -130,8 +130,8 @@ async fn send(
     Extension(caller): Extension<Caller>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<Answer, ApiError> {
-    let members = body.object_beside(&app)?;
+) -> Result<StoredResponse, ApiError> {
+    let members = body.object_in_place(&app)?;
     let (canvas_id, target) = app.cores.compute_here(|| CanvasSendRequest::read(&members))?;
     accept(&app, caller, key, &body, (canvas_id, None, target)).await
 }
@@ -143,13 +143,13 @@ async fn accept(
     key: Option<IdempotencyKey>,
     body: &JsonText,
     (canvas_id, when, target): (String, Option<When>, Target),
-) -> Result<Answer, ApiError> {
+) -> Result<StoredResponse, ApiError> {
     let clock = app.clock.clone();
     idempotency::transact(app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
             // The database's clock, by which it will be sent, whatever a gateway's own clock shows.
             let now = clock.moved(claims::now(tx).await?);
-            // A repeat with the key of an accepted request never gets here.
+            // A repeat with the key of an accepted request does not reach this check.
             if when.is_some_and(|when| when.is_past(now)) {
                 return Err(ApiError::Invalid(PAST.into()));
             }
@@ -163,7 +163,7 @@ async fn accept(
                 schedule_id: new.id,
                 message: SuccessText::Success,
             };
-            Answer::of(StatusCode::CREATED, &scheduled)
+            StoredResponse::of(StatusCode::CREATED, &scheduled)
         })
     })
     .await
@@ -190,7 +190,7 @@ fn new_schedule(
     })
 }
 
-/// The caller's Canvas with that id. A text that is not a UUID counts as unknown.
+/// The caller's Canvas with that id. A value that is not a UUID counts as unknown.
 async fn find_canvas(tx: &mut Tx, caller: &Caller, id: &str) -> Result<Uuid, ApiError> {
     let id = Uuid::try_parse(id).map_err(|_| no_canvas())?;
     let is_there = campaigns::has_canvas(tx, caller.workspace.id, id).await?;

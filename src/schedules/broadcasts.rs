@@ -33,16 +33,16 @@ pub(super) fn routes() -> Routes {
     let operation = Operation::new(Method::GET, id, TAG, "List scheduled broadcasts")
         .by(Access::Key(PERMISSION))
         .about(format!(
-            "Lists campaigns and Canvases that are scheduled for a segment or audience, the next \
-             one first. Only the workspace's next {MAX} schedules are searched."
+            "Lists campaigns and Canvases that are scheduled for a segment or audience, in the \
+             order of their times. Searches only the workspace's next {MAX} schedules."
         ))
         .in_query(
             "end_time",
-            "Return only broadcasts up to this time; required.",
+            "Return only broadcasts at or before this time; required.",
             schema_of::<Time>(),
         )
-        .answers::<Listed>(StatusCode::OK, "The broadcasts.")
-        .such_as(json!({ "message": "success", "scheduled_broadcasts": [{
+        .returns::<Listed>(StatusCode::OK, "The broadcasts.")
+        .with_example(json!({ "message": "success", "scheduled_broadcasts": [{
             "name": "Welcome", "id": "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60", "type": "Campaign",
             "tags": ["onboarding"], "next_send_time": "2026-11-21T08:00:00.000Z",
             "schedule_type": "local_time_zones",
@@ -69,7 +69,7 @@ struct Broadcast {
     #[schemars(extend("enum" = ["Campaign", "Canvas"]))]
     kind: &'static str,
     tags: Vec<String>,
-    /// A local time is shown as if it were in UTC.
+    /// When it is sent next. A local time is shown as if it were in UTC.
     #[serde(serialize_with = "serialize_time")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     next_send_time: i64,
@@ -89,7 +89,7 @@ async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<axum::Json<Listed>, ApiError> {
     let until = read(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let pending = rows::pending(&mut tx, caller.workspace.id, until, MAX).await?;
     let all = campaigns::stored(&mut tx, caller.workspace.id).await?;
     let mut scheduled_broadcasts = Vec::new();
@@ -112,7 +112,7 @@ async fn list(
     Ok(axum::Json(Listed { message: SuccessText::Success, scheduled_broadcasts }))
 }
 
-/// The campaign or Canvas that a schedule sends to users who are not named; none of another.
+/// The campaign or Canvas of a schedule to a whole segment or audience; none for other schedules.
 fn broadcast_of(schedule: &Schedule) -> Result<Option<Uuid>, StoreError> {
     if let Some(canvas) = schedule.canvas_id {
         let target: request::Target = parsed("schedules.request", schedule.id, &schedule.request)?;

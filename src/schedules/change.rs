@@ -13,7 +13,7 @@ use super::{Schedule, State as ScheduleState, cancel, move_to, rows};
 use crate::app::App;
 use crate::campaigns;
 use crate::gateway::formats::Success;
-use crate::gateway::idempotency::{self, Answer};
+use crate::gateway::idempotency::{self, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
@@ -37,19 +37,19 @@ const SCHEDULE: &str = "019a9f3e-7c11-7d22-8e33-9f44a055b166";
 
 /// The kinds of schedules, each with its operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+enum ScheduleKind {
     Messages,
     Campaign,
     Canvas,
 }
 
 /// An operation's id, path and permission.
-type Call = (&'static str, &'static str, &'static str);
+type Endpoint = (&'static str, &'static str, &'static str);
 
-impl Of {
+impl ScheduleKind {
     const ALL: [Self; 3] = [Self::Messages, Self::Campaign, Self::Canvas];
 
-    fn deletion(self) -> Call {
+    fn deletion(self) -> Endpoint {
         match self {
             Self::Messages => {
                 ("deleteScheduledMessages", "/messages/schedule/delete", "messages.schedule.delete")
@@ -67,7 +67,7 @@ impl Of {
         }
     }
 
-    fn update(self) -> Call {
+    fn update(self) -> Endpoint {
         match self {
             Self::Messages => {
                 ("updateScheduledMessages", "/messages/schedule/update", "messages.schedule.update")
@@ -96,7 +96,7 @@ impl Of {
         named.map(|(name, id)| (name.to_owned(), id.into())).collect()
     }
 
-    fn none(self) -> ApiError {
+    fn not_found(self) -> ApiError {
         let text = match self {
             Self::Messages => "No scheduled messages have this schedule_id",
             Self::Campaign => "No schedule of this campaign has this schedule_id",
@@ -107,15 +107,22 @@ impl Of {
 
     fn refuses(self, operation: Operation) -> Operation {
         let operation = operation
-            .refuses(&self.none(), "The schedule does not exist")
+            .refuses(&self.not_found(), "The schedule does not exist")
             .refuses(&ApiError::Invalid(ALREADY_SENT.into()), "The schedule has already been sent");
         match self {
-            Self::Canvas => operation.refuses(&no_canvas(), "The workspace has no such Canvas"),
+            Self::Canvas => {
+                operation.refuses(&no_canvas(), "No Canvas in this workspace has this canvas_id")
+            }
             _ => operation,
         }
     }
 
-    fn takes<T: Takes>(self, operation: Operation, what: &'static str, more: Value) -> Operation {
+    fn takes<T: RequestBodies>(
+        self,
+        operation: Operation,
+        what: &'static str,
+        more: Value,
+    ) -> Operation {
         let mut example = self.example();
         example.extend(more.as_object().cloned().unwrap_or_default());
         match self {
@@ -140,8 +147,8 @@ impl Of {
             };
             is_there.then_some(()).ok_or_else(no_canvas)?;
         }
-        let id = Uuid::try_parse(&named.schedule_id).map_err(|_| self.none())?;
-        let schedule = rows::lock(tx, id).await?.ok_or_else(|| self.none())?;
+        let id = Uuid::try_parse(&named.schedule_id).map_err(|_| self.not_found())?;
+        let schedule = rows::lock(tx, id).await?.ok_or_else(|| self.not_found())?;
         let is_own = schedule.workspace_id == workspace
             && match self {
                 Self::Canvas => schedule.canvas_id == owner,
@@ -149,7 +156,7 @@ impl Of {
                 Self::Messages => true,
                 Self::Campaign => owner.is_some() && order(&schedule)?.campaign_id == owner,
             };
-        is_own.then_some(schedule).ok_or_else(|| self.none())
+        is_own.then_some(schedule).ok_or_else(|| self.not_found())
     }
 }
 
@@ -163,8 +170,8 @@ pub(super) fn no_canvas() -> ApiError {
 
 // Bodies -------------------------------------------------------------------------------------
 
-/// The request bodies of an operation, one for each kind of schedule.
-trait Takes {
+/// The request bodies of an operation, one type for each kind of schedule.
+trait RequestBodies {
     type OfMessages: JsonSchema;
     type OfCampaign: JsonSchema;
     type OfCanvas: JsonSchema;
@@ -172,7 +179,7 @@ trait Takes {
 
 struct Deletions;
 
-impl Takes for Deletions {
+impl RequestBodies for Deletions {
     type OfMessages = OfMessages;
     type OfCampaign = OfCampaign<OfMessages>;
     type OfCanvas = OfCanvas<OfMessages>;
@@ -180,7 +187,7 @@ impl Takes for Deletions {
 
 struct Updates;
 
-impl Takes for Updates {
+impl RequestBodies for Updates {
     type OfMessages = Update;
     type OfCampaign = OfCampaign<NewTime>;
     type OfCanvas = OfCanvas<NewTime>;
@@ -191,7 +198,7 @@ impl Takes for Updates {
 #[schemars(rename = "ScheduleNamed")]
 #[expect(dead_code, reason = "described only")]
 struct OfMessages {
-    /// From the response that created the schedule.
+    /// The `schedule_id` in the response that created the schedule.
     schedule_id: String,
 }
 
@@ -216,7 +223,7 @@ struct Update {
     messages: Option<Messages>,
 }
 
-/// The same for a campaign's schedule.
+/// The same fields for a schedule of a campaign.
 #[derive(JsonSchema)]
 #[schemars(rename = "{T}OfCampaign", bound = "T: JsonSchema")]
 #[expect(dead_code, reason = "described only")]
@@ -226,7 +233,7 @@ struct OfCampaign<T> {
     rest: T,
 }
 
-/// The same of a Canvas.
+/// The same fields for a schedule of a Canvas.
 #[derive(JsonSchema)]
 #[schemars(rename = "{T}OfCanvas", bound = "T: JsonSchema")]
 #[expect(dead_code, reason = "described only")]
@@ -245,12 +252,12 @@ pub struct Named {
 }
 
 impl Named {
-    fn read(of: Of, members: &Map<String, Value>) -> Result<Self, ApiError> {
+    fn read(of: ScheduleKind, members: &Map<String, Value>) -> Result<Self, ApiError> {
         let named: Self = fields::read(members)?;
         let missing = match of {
-            Of::Messages => None,
-            Of::Campaign => named.campaign_id.is_none().then_some("campaign_id"),
-            Of::Canvas => named.canvas_id.is_none().then_some("canvas_id"),
+            ScheduleKind::Messages => None,
+            ScheduleKind::Campaign => named.campaign_id.is_none().then_some("campaign_id"),
+            ScheduleKind::Canvas => named.canvas_id.is_none().then_some("canvas_id"),
         };
         match missing {
             Some(name) => {
@@ -269,33 +276,33 @@ struct Changes {
     messages: Option<Messages>,
 }
 
-// Calls --------------------------------------------------------------------------------------
+// Operations ---------------------------------------------------------------------------------
 
 pub(super) fn routes() -> Routes {
-    Of::ALL.into_iter().fold(Routes::new(), |routes, of| {
+    ScheduleKind::ALL.into_iter().fold(Routes::new(), |routes, of| {
         let (id, path, permission) = of.deletion();
         let operation = Operation::new(Method::POST, id, TAG, "Cancel a schedule")
             .by(Access::Key(permission))
             .about(
-                "A repeated cancellation returns the same response. If the schedule is being sent, \
+                "A repeated request returns the same response. If the schedule is being sent, \
                  messages that are not sent yet are cancelled on a best-effort basis.",
             )
             .repeatable();
         let operation = of.takes::<Deletions>(operation, "A schedule", json!({}));
         let operation =
-            operation.answers_success(StatusCode::CREATED, "The schedule is cancelled.");
+            operation.returns_success(StatusCode::CREATED, "The schedule is cancelled.");
         let route = gateway::protected(permission, post(delete).layer(Extension(of)));
         let routes = routes.route(path, route, [of.refuses(operation)]);
 
         let (id, path, permission) = of.update();
         let operation = Operation::new(Method::POST, id, TAG, "Change a schedule")
             .by(Access::Key(permission))
-            .about("Fails if the schedule has already been sent, or is being sent.")
+            .about("Fails if the schedule has been sent or is being sent.")
             .repeatable();
         let schedule = json!({ "schedule": { "time": "2127-01-01T09:00:00Z" } });
         let operation = of
             .takes::<Updates>(operation, "A new time", schedule)
-            .answers_success(StatusCode::CREATED, "The schedule is changed.")
+            .returns_success(StatusCode::CREATED, "The schedule is changed.")
             .refuses(&ApiError::Invalid(PAST.into()), "The time is in the past");
         let route = gateway::protected(permission, post(update).layer(Extension(of)));
         routes.route(path, route, [of.refuses(operation)])
@@ -305,11 +312,11 @@ pub(super) fn routes() -> Routes {
 async fn delete(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(of): Extension<Of>,
+    Extension(of): Extension<ScheduleKind>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<Answer, ApiError> {
-    let named = Named::read(of, &body.object_beside(&app)?)?;
+) -> Result<StoredResponse, ApiError> {
+    let named = Named::read(of, &body.object_in_place(&app)?)?;
     let now = app.clock.now_ms();
     idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
@@ -318,7 +325,7 @@ async fn delete(
                 return Err(ApiError::Invalid(ALREADY_SENT.into()));
             }
             tracing::info!(schedule = %schedule.id, "schedule cancelled");
-            Answer::of(StatusCode::CREATED, &Success::default())
+            StoredResponse::of(StatusCode::CREATED, &Success::default())
         })
     })
     .await
@@ -327,14 +334,14 @@ async fn delete(
 async fn update(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(of): Extension<Of>,
+    Extension(of): Extension<ScheduleKind>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<Answer, ApiError> {
-    let members = body.object_beside(&app)?;
+) -> Result<StoredResponse, ApiError> {
+    let members = body.object_in_place(&app)?;
     let named = Named::read(of, &members)?;
     let Changes { schedule: when, messages } = fields::read(&members)?;
-    let messages = messages.filter(|_| of == Of::Messages);
+    let messages = messages.filter(|_| of == ScheduleKind::Messages);
     if when.is_none() && messages.is_none() {
         let text = "schedule is required".to_owned();
         return Err(ApiError::Field(gateway::Code::MissingField, text));
@@ -363,7 +370,7 @@ async fn update(
             }
             move_to(tx, &schedule, when, timed_at).await?;
             tracing::info!(schedule = %schedule.id, "schedule changed");
-            Answer::of(StatusCode::CREATED, &Success::default())
+            StoredResponse::of(StatusCode::CREATED, &Success::default())
         })
     })
     .await

@@ -1,9 +1,9 @@
-//! Starts scheduled sends when they are due.
+//! Fires scheduled sends when they are due.
 //!
 //! A schedule is fired in one transaction: it updates the schedule's row, starts its dispatch, and
 //! finishes its claim or offers it again for the next wave. So it is fired once, whatever fails and
-//! however many workers poll for it. A schedule that no worker could fire in time is sent if it is
-//! late by less than `messages.late_minutes`; otherwise it is missed, and reported.
+//! however many workers poll for it. A schedule that no worker could fire in time is still sent if
+//! it is less than `messages.late_minutes` late; otherwise it is missed, and reported.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ use store::claims::{self, Claim, ClaimError};
 use store::{StoreError, Tx};
 
 /// Interval between queries for missed schedules, and how long they are reported.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
-const TOLD_FOR: Duration = hours(24);
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
+const MISSED_REPORT_PERIOD: Duration = hours(24);
 
 /// Why a schedule could not be fired.
 #[derive(Debug, thiserror::Error)]
@@ -46,37 +46,37 @@ impl Retry for FireError {
         }
     }
 
-    fn needs_newer(&self) -> bool {
+    fn needs_newer_version(&self) -> bool {
         match self {
             Self::NoMessages => false,
-            Self::Claim(error) => error.needs_newer(),
-            Self::Store(error) => error.needs_newer(),
+            Self::Claim(error) => error.needs_newer_version(),
+            Self::Store(error) => error.needs_newer_version(),
         }
     }
 }
 
 /// The outcome of a schedule, for metrics and logs after the commit.
-struct Told {
+struct FireOutcome {
     id: Uuid,
-    /// When the sent moment was due, if one was sent.
+    /// When the sent moment was due, if a moment was sent.
     begun: Option<i64>,
     is_first: bool,
     now: i64,
-    /// Moments that passed while no worker could send.
+    /// Number of moments that were missed because no worker could send.
     missed: u64,
-    /// Nothing of it was sent, nor will be.
+    /// Whether nothing of the schedule was or will be sent.
     is_missed: bool,
     request_id: String,
 }
 
-/// Fires the schedule of a claim, as far as its time has come.
+/// Fires the due moments of a claim's schedule.
 pub async fn fire(app: &App, claim: &Claim) -> Result<(), FireError> {
     let mut tx = app.store.write().await?;
-    let told = fire_in(app, &mut tx, claim).await?;
+    let outcome = fire_in(app, &mut tx, claim).await?;
     tx.commit().await?;
-    if let Some(told) = told {
-        let is_missed = told.is_missed;
-        told.tell();
+    if let Some(outcome) = outcome {
+        let is_missed = outcome.is_missed;
+        outcome.emit();
         if is_missed {
             log_missed(app).await;
         }
@@ -84,20 +84,20 @@ pub async fn fire(app: &App, claim: &Claim) -> Result<(), FireError> {
     Ok(())
 }
 
-async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<Told>, FireError> {
+async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOutcome>, FireError> {
     let Some(schedule) = find(tx, claim).await? else {
         claims::finish(tx, claim).await?;
         return Ok(None);
     };
     if schedule.ended_at.is_some() {
-        // Its Canvas was removed, with waves still to come.
+        // The Canvas was removed before its last wave.
         if schedule.state == State::Cancelled && schedule.sent_at.is_some() {
             dispatch::cancel(tx, schedule.dispatch_id).await?;
         }
         claims::finish(tx, claim).await?;
         return Ok(None);
     }
-    traces::follow(&schedule.request_id);
+    traces::continue_trace(&schedule.request_id);
     let now = claims::now(tx).await?;
     let progress = Progress { reached: schedule.reached_at, missed: schedule.missed_at };
     let late_ms = millis(Duration::from_secs(60 * app.config.messages.late_minutes));
@@ -106,9 +106,9 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<Told>, 
         .compute_here(|| waves::step(schedule.when(), schedule.timed_at, progress, now, late_ms));
     if !step.missed.is_empty()
         && let Err(error) = order::of(tx, &schedule, now).await
-        && error.needs_newer()
+        && error.needs_newer_version()
     {
-        // It is a newer program's to send, and so to miss.
+        // Only a newer version can read it, so this one must not mark it as missed.
         return Err(error);
     }
     let begins = step.wave.is_some();
@@ -131,12 +131,12 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<Told>, 
     send(tx, &schedule, &step, now).await?;
     claims::finish(tx, claim).await?;
     if let Some(next_at) = step.next_at {
-        // Offered again, so that the next wave has all its attempts.
+        // Offered again, so that the next wave starts with all attempts.
         claims::offer_at(tx, claim.kind, claim.job, claim.item, next_at).await?;
     }
-    // Moments that had passed before its time was set do not count as missed.
+    // Moments before the schedule's time was set do not count as missed.
     let missed = step.missed.iter().filter(|moment| **moment >= schedule.timed_at).count();
-    Ok(Some(Told {
+    Ok(Some(FireOutcome {
         id: schedule.id,
         begun: step.wave.map(|wave| wave.at_ms),
         is_first: schedule.sent_at.is_none(),
@@ -154,7 +154,7 @@ async fn find(tx: &mut Tx, claim: &Claim) -> Result<Option<Schedule>, StoreError
     rows::lock_item(tx, workspace, claim.item).await
 }
 
-/// Makes the dispatch send a step.
+/// Adds a step to the dispatch.
 async fn send(tx: &mut Tx, schedule: &Schedule, step: &Step, now: i64) -> Result<(), FireError> {
     let Some(wave) = step.wave else {
         if step.next_at.is_none() && schedule.sent_at.is_some() {
@@ -170,10 +170,10 @@ async fn send(tx: &mut Tx, schedule: &Schedule, step: &Step, now: i64) -> Result
     Ok(())
 }
 
-impl Told {
-    fn tell(self) {
+impl FireOutcome {
+    fn emit(self) {
         let Self { id: schedule, missed, .. } = self;
-        let request_id = traces::bare(&self.request_id);
+        let request_id = traces::without_trace(&self.request_id);
         if let Some(due) = self.begun {
             let outcome = if self.is_first { "begun" } else { "wave" };
             metrics::counter!("longshore_schedules_fired_total", "outcome" => outcome).increment(1);
@@ -192,18 +192,18 @@ impl Told {
             );
         }
         if self.is_missed {
-            tracing::error!(%schedule, request_id, "schedule missed: no message is sent");
+            tracing::error!(%schedule, request_id, "schedule missed: no message was sent");
         }
     }
 }
 
-/// Marks a schedule as missed that permanently cannot be sent; waves that have started continue.
+/// Marks a schedule that can never be sent as missed; waves that have started continue.
 pub async fn give_up(
     app: &App,
     claim: &Claim,
     error: Option<&FireError>,
 ) -> Result<(), ClaimError> {
-    let reason = error.map_or_else(|| "the work ended its worker".into(), ToString::to_string);
+    let reason = error.map_or_else(|| "it ended its worker repeatedly".into(), ToString::to_string);
     let mut tx = app.store.write().await?;
     let open = find(&mut tx, claim).await?.filter(|schedule| schedule.ended_at.is_none());
     if let Some(schedule) = &open {
@@ -235,7 +235,7 @@ pub async fn give_up(
 pub async fn watch_missed(app: App, shutdown: CancellationToken) {
     while !shutdown.is_cancelled() {
         log_missed(&app).await;
-        retry::wait(LOOK_EVERY, &shutdown).await;
+        retry::wait(CHECK_INTERVAL, &shutdown).await;
     }
 }
 
@@ -251,11 +251,11 @@ async fn log_missed(app: &App) {
             return;
         }
     };
-    app.notices.set("schedules", lines);
+    app.health_warnings.set("schedules", lines);
 }
 
 async fn missed(app: &App) -> Result<i64, StoreError> {
     let mut tx = app.store.snapshot().await?;
     let now = claims::now(&mut tx).await?;
-    rows::missed_since(&mut tx, now - millis(TOLD_FOR)).await
+    rows::missed_since(&mut tx, now - millis(MISSED_REPORT_PERIOD)).await
 }

@@ -10,18 +10,18 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::campaigns;
-use crate::gateway::idempotency::{self, Answer, Received};
+use crate::gateway::idempotency::{self, Received, StoredResponse};
 use crate::gateway::{ApiError, Caller, IdempotencyKey, JsonText};
-use crate::messages::api::{ScheduledMessages, Sent, count, declared};
+use crate::messages::api::{ScheduledMessages, Sent, campaign_messages, count};
 use crate::messages::order::Kind;
 use crate::messages::request::{ScheduleCampaignRequest, ScheduleMessagesRequest};
 use crate::messages::when::PAST;
 use crate::workspaces::settings;
 use store::claims;
 
-/// The calls that schedule messages.
+/// The requests that schedule messages.
 #[derive(Clone, Copy)]
-pub(super) enum Call {
+pub(super) enum Endpoint {
     Messages,
     Campaign,
 }
@@ -29,22 +29,22 @@ pub(super) enum Call {
 pub(super) async fn schedule(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(call): Extension<Call>,
+    Extension(endpoint): Extension<Endpoint>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<Answer, ApiError> {
-    let members = body.object_beside(&app)?;
+) -> Result<StoredResponse, ApiError> {
+    let members = body.object_in_place(&app)?;
     let settings = settings::of(&app, caller.workspace.id).await?;
-    let campaigns = campaigns::of_calls(&app, caller.workspace.id).await?;
-    let declared = declared(&app, caller.workspace.id, &members).await?;
+    let campaigns = campaigns::api_campaigns(&app, caller.workspace.id).await?;
+    let campaign_messages = campaign_messages(&app, caller.workspace.id, &members).await?;
     let request = app.cores.compute_here(|| {
-        let declared = declared.as_ref();
-        match call {
-            Call::Messages => {
-                ScheduleMessagesRequest::read(&members, declared, &settings, &campaigns)
+        let campaign_messages = campaign_messages.as_ref();
+        match endpoint {
+            Endpoint::Messages => {
+                ScheduleMessagesRequest::read(&members, campaign_messages, &settings, &campaigns)
             }
-            Call::Campaign => {
-                ScheduleCampaignRequest::read(&members, declared, &settings, &campaigns)
+            Endpoint::Campaign => {
+                ScheduleCampaignRequest::read(&members, campaign_messages, &settings, &campaigns)
             }
         }
     });
@@ -53,8 +53,8 @@ pub(super) async fn schedule(
     let made = is_new.clone();
     let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
-            // A repeat with the key of an accepted request never gets here.
-            let (when, wanted) = request?;
+            // A repeat with the key of an accepted request does not reach this check.
+            let (when, checked) = request?;
             // The database's clock, by which it will be sent, whatever a gateway's own clock shows.
             let now = clock.moved(claims::now(tx).await?);
             if when.is_past(now) {
@@ -62,7 +62,7 @@ pub(super) async fn schedule(
             }
             let received = Received { id: Uuid::now_v7(), at: now };
             let Caller { workspace, request_id, .. } = caller;
-            let order = wanted.order(Kind::Schedule, received, workspace.id, &request_id);
+            let order = checked.order(Kind::Schedule, received, workspace.id, &request_id);
             let new = super::New {
                 id: Uuid::now_v7(),
                 workspace_id: workspace.id,
@@ -74,11 +74,11 @@ pub(super) async fn schedule(
                 created_at: now,
             };
             super::insert(tx, &new).await?;
-            tracing::info!(schedule = %new.id, "messages were scheduled");
+            tracing::info!(schedule = %new.id, "messages scheduled");
             made.store(true, Ordering::Relaxed);
-            let sent = Sent::new(new.dispatch_id, &wanted);
+            let sent = Sent::new(new.dispatch_id, &checked);
             let scheduled = ScheduledMessages { schedule_id: new.id, sent };
-            Answer::of(StatusCode::CREATED, &scheduled)
+            StoredResponse::of(StatusCode::CREATED, &scheduled)
         })
     })
     .await?;

@@ -1,10 +1,10 @@
-//! Scheduled sends: rows, visible as soon as the request has its response. Those of Canvases are
-//! created and cancelled by the requests here ([`api`]), those of messages by [`crate::messages`].
+//! Scheduled sends, stored as rows that are visible as soon as the request has its response. The
+//! requests here ([`api`]) create and cancel them; [`crate::messages`] reads their messages.
 //!
-//! Each has a row of [`claims`] that becomes due with it, so that one worker claims it promptly
-//! ([`fire`]). A local time occurs at many moments, one after the other ([`waves`]): the row is
-//! offered again for each. The database's clock decides, one for all workers; also when a gateway
-//! checks whether a new schedule is past.
+//! Each schedule has a row of [`claims`] that becomes due at the same time, so that one worker
+//! claims it promptly ([`fire`]). A local time occurs at many moments, one after the other
+//! ([`waves`]); the row is offered again for each. All workers use the database's clock, and so do
+//! gateways when they check whether the time of a new schedule is in the past.
 
 pub mod api;
 mod broadcasts;
@@ -28,16 +28,16 @@ use store::{StoreError, Tx, from_row, text_enum};
 pub use rows::{New, by_id, list};
 
 text_enum! {
-    /// How far a scheduled send has come.
+    /// The state of a scheduled send.
     #[derive(clap::ValueEnum)]
     #[value(rename_all = "snake_case")]
     pub enum State {
         Pending = "pending",
-        /// At least started; `ended_at` shows whether it is complete.
+        /// Sending has started; `ended_at` shows whether it is complete.
         Sent = "sent",
-        /// Its time passed while no worker could send it, or it had no message to send.
+        /// Its time passed while no worker could send it, or there was no message to send.
         Missed = "missed",
-        /// Perhaps after it was begun.
+        /// Cancelled, possibly after sending began.
         Cancelled = "cancelled",
     }
 }
@@ -52,7 +52,7 @@ pub struct Schedule {
     pub workspace: String,
     #[serde(serialize_with = "uuid::serde::simple::serialize")]
     pub dispatch_id: Uuid,
-    /// None of a message's own.
+    /// None for a schedule of messages without a Canvas.
     pub canvas_id: Option<Uuid>,
     pub state: State,
     pub timing: Timing,
@@ -60,19 +60,19 @@ pub struct Schedule {
     pub time: i64,
     #[serde(serialize_with = "serialize_time")]
     pub created_at: i64,
-    /// When its time was set.
+    /// When the schedule's time was set.
     #[serde(skip)]
     pub timed_at: i64,
     /// When sending began.
     #[serde(serialize_with = "serialize_optional_time")]
     pub sent_at: Option<i64>,
-    /// When nothing was left to begin, or it was cancelled.
+    /// When the last wave began, or when the schedule was cancelled.
     #[serde(serialize_with = "serialize_optional_time")]
     pub ended_at: Option<i64>,
-    /// Moments up to this one are dealt with, of a time on the wall.
+    /// Moments of a local time up to this one are processed.
     #[serde(serialize_with = "serialize_optional_time")]
     pub reached_at: Option<i64>,
-    /// Of these, those up to this one came too late to be sent.
+    /// Of the processed moments, those up to this one were missed.
     #[serde(serialize_with = "serialize_optional_time")]
     pub missed_at: Option<i64>,
     /// Why it was missed.
@@ -94,7 +94,7 @@ impl Schedule {
         When { timing: self.timing, time: self.time }
     }
 
-    /// How many moments its time comes at, and how many of them are dealt with.
+    /// The number of moments of the schedule's time, and how many of them are processed.
     pub fn moments(&self) -> (usize, usize) {
         let moments = waves::moments(self.when());
         let is_reached = |moment: &&i64| self.reached_at.is_some_and(|reached| **moment <= reached);
@@ -102,7 +102,7 @@ impl Schedule {
     }
 }
 
-/// Which schedules to list, and how many at most.
+/// Selects the schedules of a list.
 #[derive(Clone, Debug)]
 pub struct Filter {
     pub state: Option<State>,
@@ -111,15 +111,15 @@ pub struct Filter {
     pub limit: u32,
 }
 
-/// Writes a schedule, and has it fired when its time comes.
+/// Writes a schedule, with the claim that fires it at its time.
 pub async fn insert(tx: &mut Tx, new: &New) -> Result<(), StoreError> {
     let (job, item) = (job(new.workspace_id), kinds::item_of(new.id));
     rows::insert(tx, new, item).await?;
     claims::offer_at(tx, kinds::SCHEDULE, job, item, new.when.earliest()).await
 }
 
-/// Cancels a schedule: a pending one is not sent; of a started one, the rest is stopped if
-/// possible. Returns the new state, none for an unknown schedule.
+/// Cancels a schedule. A pending one is not sent; for a started one, the rest is stopped if
+/// possible. Returns the new state; none for an unknown schedule.
 pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<State>, StoreError> {
     let Some(schedule) = rows::lock(tx, id).await? else { return Ok(None) };
     let is_open = match schedule.state {
@@ -139,8 +139,8 @@ pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<State>, St
     Ok(Some(State::Cancelled))
 }
 
-/// Has a schedule that is locked, and of which nothing is sent, sent at another time, which was set
-/// at `timed_at`.
+/// Changes the time of a locked schedule of which nothing is sent. The new time was set at
+/// `timed_at`.
 pub(crate) async fn move_to(
     tx: &mut Tx,
     schedule: &Schedule,
@@ -153,7 +153,7 @@ pub(crate) async fn move_to(
     claims::offer_at(tx, kinds::SCHEDULE, job, item, when.earliest()).await
 }
 
-/// The job of schedules' claims: workspaces have their turns.
+/// The job of schedules' claims: one per workspace, so that workspaces take turns.
 fn job(workspace: i32) -> Uuid {
     Uuid::from_u64_pair(0, workspace.unsigned_abs().into())
 }

@@ -10,8 +10,8 @@ use crate::messages::recipient::Properties;
 use store::documents::parsed;
 use store::{StoreError, Tx};
 
-/// The order of a schedule, at a time: of a Canvas as it is declared then; otherwise as it was
-/// accepted.
+/// The order of a schedule at a time. Of a Canvas, with the messages that it declares then;
+/// otherwise, with the accepted messages.
 pub(super) async fn of(tx: &mut Tx, schedule: &Schedule, now: i64) -> Result<Order, FireError> {
     match schedule.canvas_id {
         Some(canvas) => of_canvas(tx, schedule, canvas, now).await,
@@ -66,7 +66,7 @@ mod tests {
     use crate::messages::order::Who;
     use crate::schedules::request::CanvasRequest;
 
-    /// What a call keeps, read again.
+    /// Reads the stored part of a request.
     fn kept(members: Value) -> request::Target {
         let mut body = json!({ "canvas_id": "c", "schedule": { "time": "2026-11-21T10:00:00Z" } });
         body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());

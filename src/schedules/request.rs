@@ -1,4 +1,4 @@
-//! What a call asks to be sent later (src/gateway/README.md, Scheduling a Canvas).
+//! Parses requests that schedule a Canvas (src/gateway/README.md, Scheduling a Canvas).
 
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use crate::gateway::formats::{Identifier, List, UserAlias, exactly_one};
 use crate::gateway::{ApiError, Code, fields};
 use crate::messages::When;
 use crate::messages::order::Named;
-use crate::messages::recipient::{MOST_USERS, Members, NAMES, Properties, User};
+use crate::messages::recipient::{MAX_USERS, Members, NAMES, Properties, User};
 use crate::messages::when::ScheduleObject;
 
-/// The send, its time and its users: listed users, optionally limited to an audience; or, with
-/// `broadcast`, an audience, or all users.
+/// The Canvas, the time and the users. The users are `recipients`, optionally limited to an
+/// audience; or, with `broadcast`, an audience or all users.
 #[derive(Debug, JsonSchema)]
 #[schemars(rename = "ScheduleRequest")]
 pub struct CanvasRequest {
@@ -23,10 +23,10 @@ pub struct CanvasRequest {
     pub target: Target,
 }
 
-/// The send and its time.
+/// The Canvas and the time.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct What {
-    /// Of a Canvas that the workspace file declares.
+    /// The id of a Canvas that the workspace file declares.
     pub canvas_id: String,
     #[schemars(with = "ScheduleObject")]
     pub schedule: When,
@@ -36,21 +36,22 @@ pub struct What {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(transform = recipients_or_broadcast)]
 pub struct Target {
-    /// Must be true for everybody and for an audience alone, and must not be with `recipients`.
+    /// Must be true to send to all users or to a whole audience, and must not be true if
+    /// `recipients` are given.
     #[schemars(extend("default" = false))]
     broadcast: Option<bool>,
-    /// Users, each by one of two names.
+    /// Users, each identified by exactly one of `external_user_id` and `user_alias`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    recipients: Option<List<Recipient, 0, MOST_USERS>>,
-    /// With `recipients`: those of them who are in it.
+    recipients: Option<List<Recipient, 0, MAX_USERS>>,
+    /// Limits the `recipients` to those in this audience; with `broadcast`, selects the users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<Audience>,
-    /// For all users.
+    /// Templates of all users can read these as `canvas_entry_properties`. At most 50 KiB of JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canvas_entry_properties: Option<Properties>,
 }
 
-/// A user, by one of two names.
+/// A user, identified by exactly one of `external_user_id` and `user_alias`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(transform = exactly_one(NAMES))]
 struct Recipient {
@@ -64,7 +65,7 @@ struct Recipient {
     canvas_entry_properties: Option<Properties>,
 }
 
-/// A Canvas that is sent now, with the users of a scheduled one.
+/// A Canvas to send now, with users as for a scheduled one.
 #[derive(Debug, JsonSchema)]
 pub struct CanvasSendRequest {
     #[serde(flatten)]
@@ -75,7 +76,7 @@ pub struct CanvasSendRequest {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct CanvasNamed {
-    /// Of a Canvas that the workspace file declares.
+    /// The id of a Canvas that the workspace file declares.
     canvas_id: String,
 }
 
@@ -88,7 +89,7 @@ impl CanvasSendRequest {
 }
 
 impl CanvasRequest {
-    /// Reads the fields of a body. Whether the time is past is not looked at.
+    /// Reads the fields of a body. Does not check whether the time is in the past.
     pub fn read(body: &Members) -> Result<Self, ApiError> {
         Ok(Self { what: fields::read(body)?, target: Target::read(body)? })
     }
@@ -97,14 +98,14 @@ impl CanvasRequest {
 impl Target {
     fn read(body: &Members) -> Result<Self, ApiError> {
         let mut target: Self = fields::read(body)?;
-        // As it is stored.
+        // The stored form has the field always.
         target.broadcast.get_or_insert(false);
         target.recipients = target.recipients.filter(|recipients| !recipients.0.is_empty());
         target.check().map_err(|text| ApiError::Field(Code::InvalidField, text))?;
         Ok(target)
     }
 
-    /// Whether nobody is named.
+    /// Whether no users are listed.
     pub fn is_broadcast(&self) -> bool {
         self.broadcast.unwrap_or_default()
     }
@@ -131,7 +132,7 @@ impl Target {
     }
 }
 
-/// What [`Target::check`] demands of the fields.
+/// The conditions that [`Target::check`] checks.
 fn recipients_or_broadcast(schema: &mut Schema) {
     schema.insert(
         "anyOf".into(),
@@ -222,13 +223,16 @@ mod tests {
                 json!({ "recipients": vec![ann.clone(); 51] }),
                 "recipients must have at most 50 elements",
             ),
-            (json!({ "recipients": [{}] }), "recipients[0] must have one of external_user_id and"),
+            (
+                json!({ "recipients": [{}] }),
+                "recipients[0] must have exactly one of external_user_id and",
+            ),
             (
                 json!({ "recipients": [{
                     "external_user_id": "a",
                     "user_alias": { "alias_name": "a", "alias_label": "l" },
                 }] }),
-                "recipients[0] must have one of",
+                "recipients[0] must have exactly one of",
             ),
             (
                 json!({ "broadcast": true, "audience": [] }),

@@ -64,7 +64,7 @@ pub async fn by_id(tx: &mut Tx, id: Uuid) -> Result<Option<Schedule>, StoreError
         .await?))
 }
 
-/// The schedules that pass `filter`, the youngest first.
+/// The schedules that match `filter`, the newest first.
 pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Schedule>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(select!(
         "WHERE ($1 IS NULL OR s.state = $1) AND ($2 IS NULL OR w.name = $2)
@@ -87,7 +87,7 @@ pub(super) async fn lock(tx: &mut Tx, id: Uuid) -> Result<Option<Schedule>, Stor
     Ok(on!(tx, c => sqlx::query_as(sql).bind(id).fetch_optional(c).await?))
 }
 
-/// The schedule of a claim's item, likewise.
+/// The schedule of a claim's item, locked until the end of the transaction.
 pub(super) async fn lock_item(
     tx: &mut Tx,
     workspace: i32,
@@ -101,7 +101,7 @@ pub(super) async fn lock_item(
     Ok(on!(tx, c => sqlx::query_as(sql).bind(workspace).bind(item).fetch_optional(c).await?))
 }
 
-/// Cancels a schedule that is locked.
+/// Cancels a locked schedule.
 pub(super) async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -112,7 +112,7 @@ pub(super) async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreE
     Ok(())
 }
 
-/// Writes another time, when that was set, and the request of a schedule that is locked.
+/// Changes the time of a locked schedule, when that time was set, and the request.
 pub(super) async fn reschedule(
     tx: &mut Tx,
     schedule: &Schedule,
@@ -134,7 +134,7 @@ pub(super) async fn reschedule(
     Ok(())
 }
 
-/// Schedules of a workspace that wait, the first to come first.
+/// Pending schedules of a workspace, in the order of their times.
 pub(super) async fn pending(
     tx: &mut Tx,
     workspace: i32,
@@ -153,13 +153,13 @@ pub(super) async fn pending(
 pub(super) struct Fired<'a> {
     pub state: State,
     pub progress: Progress,
-    /// Also where it was begun before.
+    /// Also set if sending began before.
     pub sent_at: Option<i64>,
     pub ended_at: Option<i64>,
     pub error: Option<&'a str>,
 }
 
-/// Writes it; whether the schedule was as it was found.
+/// Writes the changes; returns whether the schedule was unchanged since it was read.
 pub(super) async fn fired(
     tx: &mut Tx,
     found: &Schedule,
@@ -184,7 +184,7 @@ pub(super) async fn fired(
     Ok(written == 1)
 }
 
-/// How many schedules were missed since a time.
+/// Number of schedules that were missed since a time.
 pub(super) async fn missed_since(tx: &mut Tx, since: i64) -> Result<i64, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "SELECT count(*) FROM schedules WHERE state = 'missed' AND ended_at >= $1",

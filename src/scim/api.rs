@@ -1,4 +1,5 @@
-//! The calls (src/gateway/README.md, Dashboard users over SCIM; RFC 7644, section 3).
+//! The requests for resources (src/gateway/README.md, Dashboard users over SCIM; RFC 7644, section
+//! 3).
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -20,7 +21,7 @@ use super::rows;
 use super::schema::{Attributes, ResourceSchema};
 use super::{discovery, operations};
 use crate::app::App;
-use crate::gateway::idempotency::Answer;
+use crate::gateway::idempotency::StoredResponse;
 use crate::gateway::scim::CONTENT_TYPE;
 use crate::gateway::scim::{ScimError, ScimType};
 use crate::gateway::{ApiError, IdempotencyKey, JsonText, Routes, idempotency};
@@ -28,8 +29,8 @@ use store::{StoreError, Tx};
 
 pub(super) type Result<T, E = ScimError> = std::result::Result<T, E>;
 
-/// The most bytes of a body: some users in all that they may have.
-const LARGEST_BODY: usize = 256 << 10;
+/// Maximum bytes of a body: enough for a few users of maximum size.
+const MAX_BODY_BYTES: usize = 256 << 10;
 
 /// The routes of SCIM.
 pub fn routes() -> Routes {
@@ -43,7 +44,7 @@ pub fn routes() -> Routes {
         .below(crate::gateway::scim::PATH)
 }
 
-/// The routes of one kind of resources. Some clients write a slash at the end of paths.
+/// The routes of one kind of resource. Some clients write a slash at the end of paths.
 fn resources<R: Resource>() -> Routes {
     let all = || protected(get(list::<R>).post(create::<R>));
     let one = || protected(get(read::<R>).put(replace::<R>).patch(modify::<R>).delete(remove::<R>));
@@ -66,7 +67,7 @@ fn resources<R: Resource>() -> Routes {
         .route(&format!("{path}/{{id}}/"), one(), [])
 }
 
-/// `/Me`: a token is of no user.
+/// `/Me`: not supported, because a token does not identify a user.
 async fn me() -> ScimError {
     ScimError::of(StatusCode::NOT_IMPLEMENTED, "A SCIM token does not identify a user")
 }
@@ -77,7 +78,8 @@ async fn nothing() -> ApiError {
 
 /// `GET /Users`.
 async fn list<R: Resource>(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response> {
-    page::<R>(&app, &Query::of_address(query.as_deref().unwrap_or_default(), R::SCHEMA)?).await
+    page::<R>(&app, &Query::from_query_string(query.as_deref().unwrap_or_default(), R::SCHEMA)?)
+        .await
 }
 
 /// `POST /Users/.search`. It changes nothing, so an idempotency key has no effect.
@@ -86,21 +88,21 @@ async fn search<R: Resource>(
     _key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<Response> {
-    page::<R>(&app, &Query::of_body(&attributes(&body)?, R::SCHEMA)?).await
+    page::<R>(&app, &Query::from_body(&attributes(&body)?, R::SCHEMA)?).await
 }
 
-/// `POST /.search`: users, and after them groups. A kind of resources without an attribute of the
-/// filter has no matches.
+/// `POST /.search`: users, then groups. A kind of resource without an attribute of the filter has
+/// no matches.
 async fn search_all(
     State(app): State<App>,
     _key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<Response> {
     let body = attributes(&body)?;
-    let of_users = Query::of_body(&body, User::SCHEMA);
-    let of_groups = Query::of_body(&body, Group::SCHEMA);
+    let of_users = Query::from_body(&body, User::SCHEMA);
+    let of_groups = Query::from_body(&body, Group::SCHEMA);
     let base = app.config.public_base();
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let (mut total, mut shown, mut start) = (0, Vec::new(), 1);
     let groups = match (of_users, of_groups) {
         (Err(error), Err(_)) => return Err(error),
@@ -125,13 +127,13 @@ async fn search_all(
 }
 
 async fn page<R: Resource>(app: &App, query: &Query) -> Result<Response> {
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let (total, shown) = found::<R>(&mut tx, query, &app.config.public_base()).await?;
     tx.commit().await?;
     Ok(answer(StatusCode::OK, &ListResponse::page(total, query.start_index, shown)))
 }
 
-/// How many resources match a query, and a page of them as it is returned.
+/// The number of resources that match a query, and a page of them in the returned form.
 async fn found<R: Resource>(
     tx: &mut Tx,
     query: &Query,
@@ -154,14 +156,14 @@ async fn create<R: Resource>(
     body: JsonText,
 ) -> Result<Response> {
     let projection = projection::<R>(query)?;
-    let written = Written::of_body(attributes(&body)?, R::SCHEMA)?;
+    let written = Written::from_body(attributes(&body)?, R::SCHEMA)?;
     let (base, now) = (app.config.public_base(), app.clock.now_ms());
     let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
             let new = R::read(tx, written, None).await?;
             let stored = match new.adopted(tx).await? {
                 Some(stored) => {
-                    let written = Written::of_resource(&new)?;
+                    let written = Written::from_resource(&new)?;
                     let new = R::read(tx, written, Some(&stored)).await?;
                     update(tx, stored, new, now).await?
                 }
@@ -186,7 +188,7 @@ async fn read<R: Resource>(
     headers: HeaderMap,
 ) -> Result<Response> {
     let (id, projection) = (resource_id::<R>(id)?, projection::<R>(query)?);
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let stored = rows::by_id::<R>(&mut tx, id).await?.ok_or_else(|| R::SCHEMA.unknown())?;
     tx.commit().await?;
     if names(&headers, header::IF_NONE_MATCH, stored.version) == Some(true) {
@@ -196,7 +198,7 @@ async fn read<R: Resource>(
     resource_answer(kept(StatusCode::OK, &stored, &app.config.public_base())?, &projection)
 }
 
-/// `PUT /Users/{id}`: what the body does not have, the resource has no more.
+/// `PUT /Users/{id}`: removes attributes that the body does not have.
 async fn replace<R: Resource>(
     State(app): State<App>,
     id: Result<Path<Uuid>, PathRejection>,
@@ -205,7 +207,7 @@ async fn replace<R: Resource>(
     body: JsonText,
 ) -> Result<Response> {
     let (id, projection) = (resource_id::<R>(id)?, projection::<R>(query)?);
-    let written = Written::of_body(attributes(&body)?, R::SCHEMA)?;
+    let written = Written::from_body(attributes(&body)?, R::SCHEMA)?;
     let change = Change { app: &app, id, headers };
     let answer = change.make::<R>(None, &body, move |_| Ok(written)).await?;
     resource_answer(answer, &projection)
@@ -240,7 +242,7 @@ async fn remove<R: Resource>(
 ) -> Result<StatusCode> {
     let id = resource_id::<R>(id)?;
     let now = app.clock.now_ms();
-    let mut tx = app.calls.write().await?;
+    let mut tx = app.request_queue.write().await?;
     R::unlink(&mut tx, id, now).await?;
     let stored = rows::locked::<R>(&mut tx, id).await?.ok_or_else(|| R::SCHEMA.unknown())?;
     check_version(&headers, &stored)?;
@@ -249,7 +251,7 @@ async fn remove<R: Resource>(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A change of a resource that there is.
+/// A change of an existing resource.
 struct Change<'a> {
     app: &'a App,
     id: Uuid,
@@ -263,7 +265,7 @@ impl Change<'_> {
         key: Option<IdempotencyKey>,
         body: &JsonText,
         make: impl FnOnce(Attributes) -> Result<Written> + Send + 'static,
-    ) -> Result<Answer> {
+    ) -> Result<StoredResponse> {
         let Self { app, id, headers } = self;
         let (base, now) = (app.config.public_base(), app.clock.now_ms());
         idempotency::transact(app, key.as_ref(), body.as_bytes(), |tx| {
@@ -296,9 +298,9 @@ async fn update<R: Resource>(
     Ok(stored)
 }
 
-/// The members of a body.
+/// The attributes in a body.
 pub fn attributes(body: &JsonText) -> Result<Attributes> {
-    if body.bytes() > LARGEST_BODY {
+    if body.bytes() > MAX_BODY_BYTES {
         return Err(ApiError::TooLarge.into());
     }
     body.object().map_err(|error| match error {
@@ -309,13 +311,13 @@ pub fn attributes(body: &JsonText) -> Result<Attributes> {
     })
 }
 
-/// An invalid id is unknown.
+/// An invalid id counts as unknown.
 fn resource_id<R: Resource>(id: Result<Path<Uuid>, PathRejection>) -> Result<Uuid> {
     id.map(|Path(id)| id).map_err(|_| R::SCHEMA.unknown())
 }
 
 fn projection<R: Resource>(query: Option<String>) -> Result<Projection> {
-    Ok(Query::of_address(query.as_deref().unwrap_or_default(), R::SCHEMA)?.projection)
+    Ok(Query::from_query_string(query.as_deref().unwrap_or_default(), R::SCHEMA)?.projection)
 }
 
 fn taken<R: Resource>(error: StoreError) -> ScimError {
@@ -330,7 +332,7 @@ pub(super) fn changed(schema: &ResourceSchema) -> ScimError {
     )
 }
 
-/// Refuses to change another version than the client means.
+/// Rejects a change if the client's `If-Match` does not have the stored version.
 fn check_version<R: Resource>(headers: &HeaderMap, stored: &Stored<R>) -> Result<()> {
     match names(headers, header::IF_MATCH, stored.version) {
         Some(false) => Err(changed(R::SCHEMA)),
@@ -350,14 +352,14 @@ fn names(headers: &HeaderMap, name: header::HeaderName, version: i64) -> Option<
     Some(values.filter_map(|value| value.to_str().ok()).any(|tags| tags.split(',').any(is_named)))
 }
 
-/// A resource as returned, and stored with an `Idempotency-Key`.
-fn kept<R: Resource>(status: StatusCode, stored: &Stored<R>, base: &str) -> Result<Answer> {
+/// The response with a resource, in the form that is stored with an `Idempotency-Key`.
+fn kept<R: Resource>(status: StatusCode, stored: &Stored<R>, base: &str) -> Result<StoredResponse> {
     let body = Value::from(stored.shown(base)?).to_string();
-    Ok(Answer { status, body })
+    Ok(StoredResponse { status, body })
 }
 
-/// The response with a resource: complete as it was stored, or a part.
-fn resource_answer(kept: Answer, projection: &Projection) -> Result<Response> {
+/// The response with a resource, complete or reduced to the requested attributes.
+fn resource_answer(kept: StoredResponse, projection: &Projection) -> Result<Response> {
     let mut shown: Attributes = serde_json::from_str(&kept.body)
         .map_err(|error| ApiError::Internal(format!("stored response: {error}")))?;
     let meta = |name: &str| shown["meta"][name].as_str().and_then(|text| text.parse().ok());

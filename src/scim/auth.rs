@@ -12,8 +12,8 @@ use axum::routing::MethodRouter;
 
 use super::tokens::{self, TokenMatch};
 use crate::app::App;
-use crate::gateway::limits::{self, Standing};
-use crate::gateway::memory::Room;
+use crate::fairness::Reservation;
+use crate::gateway::limits::{self, BudgetStatus};
 use crate::gateway::{self, ApiError, COMPANY, CompanyCaller};
 use crate::workspaces::Budget;
 
@@ -22,14 +22,15 @@ pub(super) const NO_ORIGIN: &str = "The header X-Request-Origin is missing";
 
 const X_REQUEST_ORIGIN: HeaderName = HeaderName::from_static("x-request-origin");
 
-/// A route of users: it needs a SCIM token, and an `X-Request-Origin` unless the token waives it, and
-/// counts against the company's budget. Checks before the body is read, in this order: token 401, address 403, rate
-/// 429, header 400. Every request with a token counts, and its response shows the remaining budget.
+/// A route of resources. It needs a SCIM token, and an `X-Request-Origin` unless the token waives
+/// it. Requests count against the company's budget. Checks before the body is read, in this order:
+/// token 401, address 403, rate 429, header 400. Every request with a token counts, and its
+/// response shows the remaining budget.
 pub fn protected(route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(check))
 }
 
-/// A route of the service's configuration: it needs a SCIM token, and is not counted.
+/// A route of the service's configuration. It needs a SCIM token; requests are not counted.
 pub fn protected_discovery(route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(async |request: Request, next: Next| {
         let (head, body) = request.into_parts();
@@ -45,8 +46,8 @@ pub fn protected_discovery(route: MethodRouter<App>) -> MethodRouter<App> {
 
 async fn check(request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
-    let mut standing = None;
-    let mut response = match admit(&head, &mut standing).await {
+    let mut budget_status = None;
+    let mut response = match admit(&head, &mut budget_status).await {
         Ok(_place) => {
             head.extensions.insert(CompanyCaller);
             next.run(Request::from_parts(head, body)).await
@@ -56,18 +57,22 @@ async fn check(request: Request, next: Next) -> Response {
             error.into_response()
         }
     };
-    if let Some(standing) = standing {
-        standing.write(response.headers_mut());
+    if let Some(budget_status) = budget_status {
+        budget_status.write(response.headers_mut());
     }
     response
 }
 
-/// Lets a request of users in, to a place; `standing` is set once its token is known.
-async fn admit(head: &Parts, standing: &mut Option<Standing>) -> Result<Room, ApiError> {
+/// Authenticates a request for resources, and gets a place for it. Sets `budget_status` once the token
+/// is known.
+async fn admit(
+    head: &Parts,
+    budget_status: &mut Option<BudgetStatus>,
+) -> Result<Reservation, ApiError> {
     let (app, token, place) = token(head).await?;
     let budget = Budget::Scim;
     let counted = limits::count(app, COMPANY, budget, budget.default_limit()).await;
-    *standing = Some(counted);
+    *budget_status = Some(counted);
     check_address(app, head, &token)?;
     if let Some(seconds) = counted.retry_after {
         return Err(ApiError::RateLimited(seconds));
@@ -78,7 +83,7 @@ async fn admit(head: &Parts, standing: &mut Option<Standing>) -> Result<Room, Ap
     Ok(place)
 }
 
-async fn admit_uncounted(head: &Parts) -> Result<Room, ApiError> {
+async fn admit_uncounted(head: &Parts) -> Result<Reservation, ApiError> {
     let (app, token, place) = token(head).await?;
     check_address(app, head, &token)?;
     Ok(place)
@@ -87,12 +92,12 @@ async fn admit_uncounted(head: &Parts) -> Result<Room, ApiError> {
 /// Rejects a token from a network that is not allowed; otherwise the sender is authenticated.
 fn check_address(app: &App, head: &Parts, token: &TokenMatch) -> Result<(), ApiError> {
     gateway::check_address(app, head, &[&token.allow])?;
-    gateway::prove(&head.extensions, COMPANY);
+    gateway::mark_authenticated(&head.extensions, COMPANY);
     Ok(())
 }
 
-/// The token that a request has, the app, and the request's place among the company's.
-async fn token(head: &Parts) -> Result<(&App, Arc<TokenMatch>, Room), ApiError> {
+/// The request's token, the app, and the request's place in the company's share.
+async fn token(head: &Parts) -> Result<(&App, Arc<TokenMatch>, Reservation), ApiError> {
     let app = head.extensions.get::<App>().ok_or_else(|| {
         ApiError::Internal("a protected route outside of the gateway's router".into())
     })?;

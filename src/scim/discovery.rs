@@ -1,4 +1,5 @@
-//! What the service can do, for clients that ask (RFC 7643 sections 5 to 7, RFC 7644 section 4).
+//! Describes the service's features and schemas to clients (RFC 7643 sections 5 to 7, RFC 7644
+//! section 4).
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -26,10 +27,10 @@ const SCHEMA: &str = "urn:ietf:params:scim:schemas:core:2.0:Schema";
 const RESOURCE_TYPE: &str = "urn:ietf:params:scim:schemas:core:2.0:ResourceType";
 const SERVICE_PROVIDER_CONFIG: &str = "urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig";
 
-/// All kinds of resources.
+/// The schemas of all resources.
 const ALL: [&ResourceSchema; 2] = [&USERS, &GROUPS];
 
-/// The routes of it.
+/// The routes of the service's configuration.
 pub(super) fn routes() -> Routes {
     let route = protected_discovery;
     let routes = [
@@ -57,12 +58,12 @@ pub(super) fn routes() -> Routes {
 pub(super) struct ListResponse<T> {
     #[schemars(extend("const" = [LIST]))]
     schemas: [&'static str; 1],
-    /// All there are.
+    /// Number of all results.
     #[schemars(range(min = 0))]
     total_results: i64,
     #[schemars(range(min = 1))]
     start_index: i64,
-    /// Those in `Resources`.
+    /// Number of results in `Resources`.
     items_per_page: usize,
     #[serde(rename = "Resources")]
     #[schemars(length(max = PAGE))]
@@ -76,13 +77,13 @@ impl<T> ListResponse<T> {
         Self { schemas: [LIST], total_results, start_index, items_per_page, resources }
     }
 
-    /// All there is.
+    /// A list of all resources on one page.
     pub fn all(resources: Vec<T>) -> Self {
         Self::page(resources.len() as i64, 1, resources)
     }
 }
 
-/// Of which kind a resource is, and where.
+/// The type and the URL of a resource.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
@@ -96,7 +97,7 @@ fn meta(base: &str, resource_type: &'static str, path: &str) -> Meta {
     Meta { resource_type, location: format!("{base}{PATH}/{path}") }
 }
 
-/// What the service can do (RFC 7643 section 5).
+/// The features of the service (RFC 7643 section 5).
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ServiceProviderConfig {
@@ -145,7 +146,7 @@ struct AuthenticationScheme {
 }
 
 impl ServiceProviderConfig {
-    /// `base` is what public addresses begin with.
+    /// `base` is the beginning of public URLs.
     fn new(base: &str) -> Self {
         let supported = |supported| Supported { supported };
         Self {
@@ -167,7 +168,7 @@ impl ServiceProviderConfig {
     }
 }
 
-/// A kind of resources (RFC 7643 section 6).
+/// A resource type (RFC 7643 section 6).
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ResourceType {
@@ -210,7 +211,7 @@ impl ResourceType {
     }
 }
 
-/// The attributes of a kind of resources (RFC 7643 section 7).
+/// A schema: the attributes of a resource type (RFC 7643 section 7).
 #[derive(Serialize, JsonSchema)]
 struct SchemaResource {
     schemas: [&'static str; 1],
@@ -250,7 +251,7 @@ struct SchemaAttribute {
 }
 
 impl SchemaResource {
-    /// The app groups that there are stand in them as the values that permissions can name.
+    /// The existing app groups are listed as the allowed values of permissions.
     fn all(base: &str, app_groups: &[AppGroup]) -> Vec<Self> {
         let of = |id, name, description, attributes: &'static [Attribute]| Self {
             schemas: [SCHEMA],
@@ -327,27 +328,27 @@ fn with_id(operation: Operation, example: &str) -> Operation {
         .refuses(&no_such(), "Unknown id")
 }
 
-/// RFC 7644 section 4: lists of these are not filtered.
+/// RFC 7644 section 4: these lists cannot be filtered.
 fn unfiltered(operation: Operation) -> Operation {
     operation.refuses(&no_filter(), "`filter` is not supported here")
 }
 
 fn describe_service_provider_config() -> Operation {
     about_service("serviceProviderConfig", "Get the service provider configuration")
-        .answers::<ServiceProviderConfig>(StatusCode::OK, "It.")
-        .such_as(ServiceProviderConfig::new(BASE))
+        .returns::<ServiceProviderConfig>(StatusCode::OK, "It.")
+        .with_example(ServiceProviderConfig::new(BASE))
 }
 
 fn describe_resource_types() -> Operation {
     unfiltered(about_service("resourceTypes", "List resource types"))
-        .answers::<ListResponse<ResourceType>>(StatusCode::OK, "The complete list.")
-        .such_as(ListResponse::all(ResourceType::all(BASE)))
+        .returns::<ListResponse<ResourceType>>(StatusCode::OK, "The complete list.")
+        .with_example(ListResponse::all(ResourceType::all(BASE)))
 }
 
 fn describe_resource_type() -> Operation {
     with_id(about_service("resourceType", "Get a resource type"), "User")
-        .answers::<ResourceType>(StatusCode::OK, "It.")
-        .such_as(ResourceType::of(&USERS, BASE))
+        .returns::<ResourceType>(StatusCode::OK, "It.")
+        .with_example(ResourceType::of(&USERS, BASE))
 }
 
 fn describe_schemas() -> Operation {
@@ -355,17 +356,17 @@ fn describe_schemas() -> Operation {
         .about(
             "The schema of users lists the existing app groups as allowed values of permissions.",
         )
-        .answers::<ListResponse<SchemaResource>>(StatusCode::OK, "The complete list.")
-        .such_as(ListResponse::all(SchemaResource::all(BASE, &[])))
+        .returns::<ListResponse<SchemaResource>>(StatusCode::OK, "The complete list.")
+        .with_example(ListResponse::all(SchemaResource::all(BASE, &[])))
 }
 
 fn describe_schema_resource() -> Operation {
     with_id(about_service("schema", "Get a schema"), USER)
-        .answers::<SchemaResource>(StatusCode::OK, "It.")
-        .such_as(SchemaResource::all(BASE, &[]).remove(0))
+        .returns::<SchemaResource>(StatusCode::OK, "It.")
+        .with_example(SchemaResource::all(BASE, &[]).remove(0))
 }
 
-/// The id of what a path names; an error where that is no text.
+/// The id in a path; an error if it is not UTF-8.
 type Name = std::result::Result<Path<String>, PathRejection>;
 
 /// `GET /ServiceProviderConfig`.
@@ -394,7 +395,7 @@ async fn schema(State(app): State<App>, name: Name) -> Result<Response> {
 }
 
 async fn published_schemas(app: &App) -> Result<Vec<SchemaResource>> {
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let groups = AppGroup::all(&mut tx).await?;
     tx.commit().await?;
     Ok(SchemaResource::all(&app.config.public_base(), &groups))

@@ -14,18 +14,18 @@ use super::schema::{Attribute, Kind, Located, ResourceSchema, find};
 use crate::gateway::scim::{ScimError, ScimType};
 use kit::clock::parse_time;
 
-/// The most comparisons in one filter.
+/// Maximum number of comparisons in one filter.
 pub const MAX: usize = 20;
 
-/// The most parentheses and brackets inside of each other.
-pub const DEEPEST: usize = 10;
+/// Maximum depth of nested parentheses and brackets.
+pub const MAX_DEPTH: usize = 10;
 
-/// Attributes inside of each other, each a part of the one before; empty: the value itself.
+/// A path of attributes, each a sub-attribute of the one before; empty for the value itself.
 pub type Path = Vec<&'static Attribute>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// All of them; without any, the filter holds for everything.
+    /// All of the filters must hold. If empty, the filter holds for everything.
     And(Vec<Self>),
     Or(Vec<Self>),
     Not(Box<Self>),
@@ -47,7 +47,7 @@ pub struct Comparison {
 pub enum Literal {
     Text(String),
     Boolean(bool),
-    /// No value.
+    /// The attribute has no value.
     Null,
 }
 
@@ -64,7 +64,7 @@ pub enum Operator {
     LessOrEqual,
 }
 
-/// What the attributes of a filter belong to.
+/// The scope in which the attributes of a filter are looked up.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope {
     Resource(&'static ResourceSchema),
@@ -155,12 +155,12 @@ impl Scope {
 }
 
 impl Filter {
-    /// The error is 400 `invalidFilter`.
+    /// Parses a filter; the error is 400 `invalidFilter`.
     pub fn parse(text: &str, scope: Scope) -> Result<Self, ScimError> {
         parse::parse(text, scope)
     }
 
-    /// Whether it holds for a resource or for one value.
+    /// Whether the filter holds for a resource or for one value.
     pub fn holds(&self, value: &Value) -> bool {
         match self {
             Self::And(all) => all.iter().all(|one| one.holds(value)),
@@ -172,8 +172,8 @@ impl Filter {
         }
     }
 
-    /// The comparisons that must all hold with `eq`, and nothing else; none if the filter has
-    /// another form.
+    /// The comparisons of a filter that only joins comparisons with `eq` by `and`; none if the
+    /// filter has another form.
     pub fn equalities(&self) -> Option<Vec<&Comparison>> {
         match self {
             Self::Compare(one) if one.operator == Operator::Equals && one.path.len() == 1 => {
@@ -187,7 +187,7 @@ impl Filter {
         }
     }
 
-    /// Whether it reads an attribute of a resource.
+    /// Whether the filter reads an attribute of a resource.
     pub fn reads(&self, name: &str) -> bool {
         let is_named = |path: &Path| path.first().is_some_and(|first| first.name == name);
         match self {
@@ -236,7 +236,7 @@ impl Comparison {
     }
 }
 
-/// The values at a path, of each value on the way.
+/// All values at a path; at each step, the path continues in each value of an attribute.
 fn values<'a>(value: &'a Value, path: &[&'static Attribute]) -> Vec<&'a Value> {
     let mut values = vec![value];
     for attribute in path {
@@ -252,7 +252,7 @@ fn values<'a>(value: &'a Value, path: &[&'static Attribute]) -> Vec<&'a Value> {
     values
 }
 
-/// In the notation of the standard.
+/// Writes the filter in the notation of the standard.
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let joined = |f: &mut fmt::Formatter<'_>, many: &[Self], word: &str| {

@@ -17,12 +17,12 @@ fn or_null(mut schema: Value) -> Value {
 }
 
 /// The schema with another description.
-fn saying(about: &str, mut schema: Value) -> Value {
+fn with_description(about: &str, mut schema: Value) -> Value {
     schema["description"] = about.into();
     schema
 }
 
-/// That a body is one of these.
+/// The schema of `schemas`, which must contain this URN.
 fn schemas(urn: &str) -> Value {
     json!({ "type": "array", "contains": { "const": urn }, "description": format!("Has `{urn}`.") })
 }
@@ -31,7 +31,7 @@ fn schemas(urn: &str) -> Value {
 fn read(attribute: &Attribute) -> Value {
     let one = match attribute.kind {
         Kind::Text | Kind::Reference(_) | Kind::DateTime => json!({
-            "type": "string", "maxLength": attribute.longest,
+            "type": "string", "maxLength": attribute.max_length,
             "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$",
         }),
         Kind::Boolean => json!({ "anyOf": [
@@ -40,7 +40,7 @@ fn read(attribute: &Attribute) -> Value {
         ] }),
         Kind::Complex(members) => json!({ "type": "object", "properties": readable(members) }),
     };
-    // The id of a member or of a manager, as text.
+    // The id of a member or of a manager, as a plain string.
     let one = match attribute.value() {
         Some(value) => json!({ "anyOf": [one, read(value)] }),
         None => one,
@@ -57,7 +57,7 @@ fn read(attribute: &Attribute) -> Value {
             one
         }
     };
-    saying(attribute.description, all)
+    with_description(attribute.description, all)
 }
 
 /// The schemas of the writable attributes in requests, by name.
@@ -77,19 +77,24 @@ fn writable(schema: &ResourceSchema) -> Map<String, Value> {
 }
 
 /// The schema of an attribute in responses.
-fn answered(attribute: &Attribute) -> Value {
+fn response_schema(attribute: &Attribute) -> Value {
     let one = match attribute.kind {
         Kind::Text | Kind::Reference(_) | Kind::DateTime => json!({ "type": "string" }),
         Kind::Boolean => json!({ "type": "boolean" }),
-        Kind::Complex(members) => json!({ "type": "object", "properties": answerable(members) }),
+        Kind::Complex(members) => {
+            json!({ "type": "object", "properties": response_schemas(members) })
+        }
     };
     let all =
         if attribute.is_multi_valued { json!({ "type": "array", "items": one }) } else { one };
-    saying(attribute.description, all)
+    with_description(attribute.description, all)
 }
 
-fn answerable(attributes: &[Attribute]) -> Map<String, Value> {
-    attributes.iter().map(|attribute| (attribute.name.to_owned(), answered(attribute))).collect()
+fn response_schemas(attributes: &[Attribute]) -> Map<String, Value> {
+    attributes
+        .iter()
+        .map(|attribute| (attribute.name.to_owned(), response_schema(attribute)))
+        .collect()
 }
 
 /// A user in requests. Null and an empty array count as absent. At most 64 KiB in total.
@@ -100,11 +105,11 @@ pub struct UserRequest(#[schemars(schema_with = "user_request")] ());
 #[derive(JsonSchema)]
 pub struct GroupRequest(#[schemars(schema_with = "group_request")] ());
 
-/// A user. Attributes without a value are absent, and so are those that were not asked for.
+/// A user. Attributes are absent if they have no value or were not requested.
 #[derive(JsonSchema)]
 pub struct UserResource(#[schemars(schema_with = "user_resource")] ());
 
-/// A group. Attributes without a value are absent, and so are those that were not asked for.
+/// A group. Attributes are absent if they have no value or were not requested.
 #[derive(JsonSchema)]
 pub struct GroupResource(#[schemars(schema_with = "group_resource")] ());
 
@@ -160,11 +165,11 @@ fn request(schema: &ResourceSchema) -> Schema {
 }
 
 fn resource(schema: &ResourceSchema) -> Schema {
-    let mut properties = answerable(COMMON);
-    properties.extend(answerable(schema.attributes));
+    let mut properties = response_schemas(COMMON);
+    properties.extend(response_schemas(schema.attributes));
     let mut urns = vec![schema.urn];
     if let Some(extension) = schema.extension {
-        properties.insert(extension.name.into(), answered(extension));
+        properties.insert(extension.name.into(), response_schema(extension));
         urns.push(extension.name);
     }
     properties.insert(
@@ -188,7 +193,7 @@ fn resource(schema: &ResourceSchema) -> Schema {
     json_schema!({ "type": "object", "properties": properties, "required": ["schemas", "id"] })
 }
 
-/// What a search is for.
+/// The parameters of a search.
 #[derive(JsonSchema)]
 pub struct SearchRequest(#[schemars(schema_with = "search_request")] ());
 
@@ -203,10 +208,10 @@ fn search_request(_: &mut SchemaGenerator) -> Schema {
         "properties": {
             "schemas": schemas(SEARCH),
             "filter": { "type": ["string", "null"] },
-            "startIndex": saying("Starts at 1; lower values count as 1.", number.clone()),
-            "count": saying(&format!("More than {PAGE} counts as {PAGE}."), number),
+            "startIndex": with_description("First result, from 1; lower values count as 1.", number.clone()),
+            "count": with_description(&format!("Page size; more than {PAGE} counts as {PAGE}."), number),
             "attributes": names,
-            "excludedAttributes": saying("Not together with `attributes`.", names),
+            "excludedAttributes": with_description("Not allowed together with `attributes`.", names),
         },
         "required": ["schemas"],
         "not": {
@@ -223,7 +228,7 @@ fn patch_request(schema: &ResourceSchema) -> Schema {
             "schemas": schemas(PATCH),
             "Operations": {
                 "type": "array", "minItems": 1, "maxItems": patch::MAX,
-                "items": saying("One change; `op` in any case.", patch_operation(schema)),
+                "items": with_description("One change; `op` is case-insensitive.", patch_operation(schema)),
             },
         },
         "required": ["schemas", "Operations"],
@@ -239,7 +244,7 @@ fn patch_operation(schema: &ResourceSchema) -> Value {
         "type": "object",
         "anyOf": [
             {
-                "description": "Attributes are added or replaced.",
+                "description": "Adds or replaces the attributes in `value`.",
                 "properties": {
                     "op": gives, "path": { "type": "null" },
                     "value": { "type": "object", "properties": writable(schema) },
@@ -247,12 +252,13 @@ fn patch_operation(schema: &ResourceSchema) -> Value {
                 "required": ["op", "value"],
             },
             {
-                "description": "Adds to or replaces the attribute at the path.",
+                "description": "Adds `value` to the attribute at the path, or replaces it.",
                 "properties": { "op": gives, "path": path, "value": true },
                 "required": ["op", "path", "value"],
             },
             {
-                "description": "Removes the attribute at the path, or the values that it has.",
+                "description": "Removes the attribute at the path, or the values that the path \
+                                selects.",
                 "properties": { "op": { "type": "string", "pattern": takes }, "path": path },
                 "required": ["op", "path"],
             },
@@ -260,7 +266,7 @@ fn patch_operation(schema: &ResourceSchema) -> Value {
     })
 }
 
-/// Any word of these letters, in upper or lower case.
+/// A pattern that matches the word in any case.
 fn any_case(word: &str) -> String {
     let letters = word.chars().map(|c| match c.is_ascii_alphabetic() {
         true => format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase()),

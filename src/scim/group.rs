@@ -1,5 +1,5 @@
-//! Groups of users. The company document declares permission sets, each of which is a group; what
-//! identity providers call groups of the same name have its permissions. Without permission sets,
+//! Groups of users. The company document declares permission sets. Each of them is a group, and an
+//! identity provider's group of the same name has its permissions. Without permission sets,
 //! identity providers can create any groups, which grant nothing.
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use crate::gateway::ApiError;
 use crate::gateway::scim::{ScimError, ScimType};
 use store::{StoreError, Tx};
 
-/// The most names of permission sets that an error lists.
+/// Maximum number of permission sets that an error lists.
 const LISTED: usize = 10;
 
 /// A group, or a permission set that no identity provider has linked yet.
@@ -26,7 +26,7 @@ pub struct Group {
     pub display_name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external_id: Option<String>,
-    /// What its permission set grants.
+    /// The permissions of its permission set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Permissions>,
     /// Whether an identity provider has created it.
@@ -99,8 +99,9 @@ impl Resource for Group {
     ) -> Result<Self, ScimError> {
         let text = |name: &str| written.attributes.get(name).and_then(Value::as_str);
         let display_name = text("displayName").filter(|name| !name.is_empty());
-        let display_name =
-            display_name.ok_or_else(|| invalid("displayName", "is missing"))?.to_owned();
+        let display_name = display_name
+            .ok_or_else(|| invalid("displayName", "required attribute is missing"))?
+            .to_owned();
         let external_id = text("externalId").map(str::to_owned);
         let members = written.attributes.get("members").and_then(Value::as_array);
         let members = members.into_iter().flatten().map(member).collect::<Result<Vec<_>, _>>()?;
@@ -109,7 +110,7 @@ impl Resource for Group {
             Self { display_name, external_id, members, permissions: None, is_linked: true };
         let found = members::lock_users(tx, &new.shown_by(former.map(|is| &is.value))).await?;
         let is_former = |id: &Uuid| former.is_some_and(|former| former.value.members.contains(id));
-        // Providers send members of other kinds, and users that were deleted here.
+        // Identity providers also send members of other types, and users that were deleted here.
         new.members.retain(|id| is_former(id) || found.contains(id));
         let Some(former) = former else { return Ok(new) };
         if former.value.key() == new.key() && former.declared_key.is_some() {
@@ -155,7 +156,7 @@ impl Resource for Group {
         let members: Vec<Uuid> = stored.value.members.iter().copied().collect();
         members::touch_users(tx, &members, now).await?;
         rows::remove_members(tx, "group_id", stored.id).await?;
-        // A permission set stays, as a group that an identity provider can create.
+        // A permission set is not deleted: an identity provider can create the group again.
         if stored.declared_key.is_some() {
             let set = Self {
                 display_name: stored.value.display_name,
@@ -169,7 +170,8 @@ impl Resource for Group {
 }
 
 impl Group {
-    /// The users that show the change from the former group, whose versions count it.
+    /// The users whose resources show a change from the former group, so that their versions
+    /// increase.
     fn shown_by(&self, former: Option<&Self>) -> Vec<Uuid> {
         let Some(former) = former else { return self.members.iter().copied().collect() };
         match former.display_name == self.display_name {
@@ -179,11 +181,11 @@ impl Group {
     }
 }
 
-/// The user that a member is; none for one that is no user.
+/// The id of a member that is a user; none for other members.
 fn member(member: &Value) -> Result<Option<Uuid>, ScimError> {
     let text = |name: &str| member.get(name).and_then(Value::as_str);
     let id = text("value").or_else(|| text("$ref")?.rsplit('/').next());
-    let id = id.ok_or_else(|| invalid("members", "a member needs a value"))?;
+    let id = id.ok_or_else(|| invalid("members", "every member must have a value"))?;
     Ok(Uuid::parse_str(id).ok())
 }
 
@@ -191,13 +193,13 @@ async fn check_rename(tx: &mut Tx, former: &Stored<Group>, new: &Group) -> Resul
     if former.declared_key.is_some() {
         return Err(ScimError::bad(
             ScimType::Mutability,
-            "displayName: is the name of a permission set, which only the workspace file changes",
+            "displayName: a permission set has this name; only the workspace file can change it",
         ));
     }
     check_name(tx, new).await
 }
 
-/// Where there are permission sets, a group must have the name of one.
+/// If permission sets are declared, a group must have the name of one of them.
 async fn check_name(tx: &mut Tx, group: &Group) -> Result<(), ScimError> {
     let sets = rows::list_declared::<Group>(tx).await?;
     let key = folded(&group.display_name);
@@ -212,7 +214,8 @@ async fn check_name(tx: &mut Tx, group: &Group) -> Result<(), ScimError> {
     ))
 }
 
-/// Writes a permission set. A group of the same name becomes it, with its members.
+/// Writes a permission set. An existing group of the same name becomes the permission set, and
+/// keeps its members.
 pub async fn declare(
     tx: &mut Tx,
     name: &str,

@@ -9,13 +9,13 @@ use super::group::{Group, UserGroup};
 use store::documents::parsed;
 use store::{StoreError, Tx, execute, on};
 
-/// Rows of one statement: databases limit the parameters of a statement.
+/// Maximum number of rows of one statement, because databases limit its parameters.
 const CHUNK: usize = 500;
 
-/// Such as `$2, $3`.
-fn places(first: usize, count: usize) -> String {
-    let places: Vec<String> = (first..first + count).map(|at| format!("${at}")).collect();
-    places.join(", ")
+/// Placeholders such as `$2, $3`.
+fn placeholders(first: usize, count: usize) -> String {
+    let placeholders: Vec<String> = (first..first + count).map(|at| format!("${at}")).collect();
+    placeholders.join(", ")
 }
 
 /// The groups of each user, in the order of their creation.
@@ -29,7 +29,7 @@ pub(super) async fn groups_of(
             "SELECT m.user_id, g.id, g.doc FROM scim_members m
              JOIN scim_groups g ON g.id = m.group_id
              WHERE m.user_id IN ({}) ORDER BY m.user_id, g.id",
-            places(1, chunk.len())
+            placeholders(1, chunk.len())
         );
         let rows: Vec<(Uuid, Uuid, String)> = on!(&mut *tx, c => {
             let query = sqlx::query_as(AssertSqlSafe(sql));
@@ -53,7 +53,7 @@ pub(super) async fn of_groups(
     for chunk in groups.chunks(CHUNK) {
         let sql = format!(
             "SELECT group_id, user_id FROM scim_members WHERE group_id IN ({})",
-            places(1, chunk.len())
+            placeholders(1, chunk.len())
         );
         let rows: Vec<(Uuid, Uuid)> = on!(&mut *tx, c => {
             let query = sqlx::query_as(AssertSqlSafe(sql));
@@ -85,7 +85,7 @@ pub(super) async fn remove(tx: &mut Tx, group: Uuid, users: &[Uuid]) -> Result<(
     for chunk in users.chunks(CHUNK) {
         let sql = format!(
             "DELETE FROM scim_members WHERE group_id = $1 AND user_id IN ({})",
-            places(2, chunk.len())
+            placeholders(2, chunk.len())
         );
         execute!(tx, {
             let query = sqlx::query(AssertSqlSafe(sql)).bind(group);
@@ -100,10 +100,11 @@ pub(super) async fn remove(tx: &mut Tx, group: Uuid, users: &[Uuid]) -> Result<(
 pub(super) async fn lock_users(tx: &mut Tx, users: &[Uuid]) -> Result<BTreeSet<Uuid>, StoreError> {
     let mut found = BTreeSet::new();
     for chunk in users.chunks(CHUNK) {
-        let (places, lock) =
-            (places(1, chunk.len()), if tx.is_postgres() { "FOR UPDATE" } else { "" });
-        let sql =
-            format!("SELECT id FROM dashboard_users WHERE id IN ({places}) ORDER BY id {lock}");
+        let (placeholders, lock) =
+            (placeholders(1, chunk.len()), if tx.is_postgres() { "FOR UPDATE" } else { "" });
+        let sql = format!(
+            "SELECT id FROM dashboard_users WHERE id IN ({placeholders}) ORDER BY id {lock}"
+        );
         let locked: Vec<Uuid> = on!(&mut *tx, c => {
             let query = sqlx::query_scalar(AssertSqlSafe(sql));
             chunk.iter().fold(query, |query, id| query.bind(*id)).fetch_all(c).await?
@@ -113,7 +114,7 @@ pub(super) async fn lock_users(tx: &mut Tx, users: &[Uuid]) -> Result<BTreeSet<U
     Ok(found)
 }
 
-/// Counts up the versions of users whose groups change.
+/// Increments the versions of users whose groups change.
 pub(super) async fn touch_users(tx: &mut Tx, users: &[Uuid], now: i64) -> Result<(), StoreError> {
     lock_users(tx, users).await?;
     for chunk in users.chunks(CHUNK) {
@@ -121,7 +122,7 @@ pub(super) async fn touch_users(tx: &mut Tx, users: &[Uuid], now: i64) -> Result
             "UPDATE dashboard_users SET version = version + 1, modified_at = ${}
              WHERE id IN ({})",
             chunk.len() + 1,
-            places(1, chunk.len())
+            placeholders(1, chunk.len())
         );
         execute!(tx, {
             let query = sqlx::query(AssertSqlSafe(sql));
@@ -131,7 +132,7 @@ pub(super) async fn touch_users(tx: &mut Tx, users: &[Uuid], now: i64) -> Result
     Ok(())
 }
 
-/// Counts up the versions of a user's groups.
+/// Increments the versions of a user's groups.
 pub(super) async fn touch_groups_of(tx: &mut Tx, user: Uuid, now: i64) -> Result<(), StoreError> {
     execute!(
         tx,

@@ -10,9 +10,9 @@
 //!
 //! [`operations`] and [`formats`] describe the requests.
 //!
-//! [`schema`] has the only tables of attributes: they define how bodies are read, PATCH and filters
+//! [`schema`] has the only tables of attributes. They define how bodies are read, PATCH and filters
 //! find their targets in them, and [`discovery`] publishes them. Every error under
-//! [`PATH`](crate::gateway::scim::PATH) has the protocol's own body ([`crate::gateway::scim`]).
+//! [`PATH`](crate::gateway::scim::PATH) has the body that SCIM defines ([`crate::gateway::scim`]).
 
 pub mod api;
 mod auth;

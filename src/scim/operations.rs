@@ -1,4 +1,4 @@
-//! The requests about users and groups as they are described (RFC 7644, section 3).
+//! The descriptions of the requests about users and groups (RFC 7644, section 3).
 
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn is_user<R: Resource>() -> bool {
     R::SCHEMA == &USERS
 }
 
-/// The one of users, or the one of groups.
+/// The text for users, or the one for groups.
 fn of<R: Resource>([users, groups]: [&'static str; 2]) -> &'static str {
     if is_user::<R>() { users } else { groups }
 }
@@ -48,7 +48,7 @@ fn operation<R: Resource>(
         .refuses(&no_origin, "`X-Request-Origin` is missing, and the token does not waive it")
 }
 
-/// Of one resource.
+/// Adds the `id` in the path.
 fn of_one<R: Resource>(operation: Operation) -> Operation {
     let id = json!({ "type": "string", "format": "uuid", "examples": [ID] });
     let what = of::<R>(["The user's `id`.", "The group's `id`."]);
@@ -65,17 +65,18 @@ fn projected<R: Resource>(operation: Operation) -> Operation {
     operation
         .in_query(
             "attributes",
-            "Attribute names: the response contains only these and the attributes that are always \
-             returned.",
+            "Names of attributes: the response contains only these and the attributes that are \
+             always returned.",
             names(only),
         )
         .in_query(
             "excludedAttributes",
-            "Attribute names to omit from the response; not together with `attributes`.",
+            "Names of attributes to omit from the response. Not allowed together with \
+             `attributes`.",
             names(without),
         )
         .refuses_some(
-            [Query::of_address("attributes=id&excludedAttributes=id", R::SCHEMA)],
+            [Query::from_query_string("attributes=id&excludedAttributes=id", R::SCHEMA)],
             "A parameter is invalid",
         )
 }
@@ -85,10 +86,11 @@ fn conditional<R: Resource>(operation: Operation) -> Operation {
     operation
         .parameter(json!({
             "in": "header", "name": "If-Match", "schema": { "type": "string" },
-            "description": "Entity tags of versions, or `*`: the request succeeds only for these.",
+            "description": "Entity tags of versions, or `*`. The request succeeds only if the \
+                            resource has one of these versions.",
             "example": "W/\"1\"",
         }))
-        .refuses(&changed(R::SCHEMA), "The version is not one of `If-Match`")
+        .refuses(&changed(R::SCHEMA), "The resource's version is not in `If-Match`")
 }
 
 fn answers_one<R: Resource>(
@@ -101,11 +103,11 @@ fn answers_one<R: Resource>(
         _ => "Content-Location",
     };
     let operation = match is_user::<R>() {
-        true => operation.answers::<UserResource>(status, about),
-        false => operation.answers::<GroupResource>(status, about),
+        true => operation.returns::<UserResource>(status, about),
+        false => operation.returns::<GroupResource>(status, about),
     };
     operation
-        .such_as(example::<R>())
+        .with_example(example::<R>())
         .with_header(
             "ETag",
             "The version.",
@@ -117,12 +119,12 @@ fn answers_one<R: Resource>(
 fn answers_page<R: Resource>(operation: Operation) -> Operation {
     let page = ListResponse::all(vec![example::<R>()]);
     match is_user::<R>() {
-        true => {
-            operation.answers::<ListResponse<UserResource>>(StatusCode::OK, "A page.").such_as(page)
-        }
+        true => operation
+            .returns::<ListResponse<UserResource>>(StatusCode::OK, "A page of the results.")
+            .with_example(page),
         false => operation
-            .answers::<ListResponse<GroupResource>>(StatusCode::OK, "A page.")
-            .such_as(page),
+            .returns::<ListResponse<GroupResource>>(StatusCode::OK, "A page of the results.")
+            .with_example(page),
     }
 }
 
@@ -195,20 +197,20 @@ pub(super) fn list<R: Resource>() -> Operation {
     let operation =
         operation::<R>(Method::GET, ["listUsers", "listGroups"], ["List users", "List groups"])
             .about(
-                "Ordered by creation; sorting is not supported. A filter compares attributes with \
-             `eq`, `ne`, `co`, `sw`, `ew`, `gt`, `ge`, `lt`, `le` and `pr`, joined by `and`, `or` \
-             and `not`, with parentheses and with brackets, as in `emails[type eq \
-             \"work\"].value eq \"ann@acme.example\"`. In the URL, a `+` inside of a string is a \
-             plus sign, and elsewhere a space.",
+                "Ordered by time of creation; sorting is not supported. A filter compares \
+                 attributes with `eq`, `ne`, `co`, `sw`, `ew`, `gt`, `ge`, `lt`, `le` and `pr`, \
+                 joined by `and`, `or` and `not`, with parentheses and with brackets, as in \
+                 `emails[type eq \"work\"].value eq \"ann@acme.example\"`. In the URL, a `+` \
+                 inside of a string is a plus sign, and elsewhere a space.",
             )
             .in_query(
                 "filter",
-                "Selects resources.",
+                "Filter that selects resources.",
                 json!({ "type": "string", "examples": [example] }),
             )
             .in_query(
                 "startIndex",
-                "First result of the page; lower values than 1 count as 1.",
+                "Position of the first result of the page, from 1; lower values count as 1.",
                 number(1),
             )
             .in_query(
@@ -217,7 +219,7 @@ pub(super) fn list<R: Resource>() -> Operation {
                 number(PAGE),
             );
     let operation = answers_page::<R>(operation).refuses_some(
-        ["filter=userName", "count=x"].map(|query| Query::of_address(query, R::SCHEMA)),
+        ["filter=userName", "count=x"].map(|query| Query::from_query_string(query, R::SCHEMA)),
         "A parameter is invalid",
     );
     projected::<R>(operation)
@@ -237,26 +239,28 @@ pub(super) fn search<R: Resource>() -> Operation {
         ["searchUsers", "searchGroups"],
         ["Search users with a request body", "Search groups with a request body"],
     ));
-    answers_page::<R>(operation)
-        .refuses_some([Query::of_body(&schema::Attributes::new(), R::SCHEMA)], "A field is invalid")
+    answers_page::<R>(operation).refuses_some(
+        [Query::from_body(&schema::Attributes::new(), R::SCHEMA)],
+        "A field is invalid",
+    )
 }
 
 /// The search of all kinds of resources.
 pub(super) fn search_all() -> Operation {
     let operation = operation::<User>(Method::POST, ["search"; 2], ["Search users and groups"; 2])
         .about(
-            "Users come before groups. A kind of resources without an attribute of the filter \
-             has no matches.",
+            "Users come before groups. If users or groups lack an attribute of the filter, none of \
+             them match.",
         );
     searched(operation)
-        .answers::<ListResponse<AnyResource>>(StatusCode::OK, "A page.")
-        .such_as(ListResponse::all(vec![example::<User>(), example::<Group>()]))
-        .refuses_some([Query::of_body(&schema::Attributes::new(), &USERS)], "A field is invalid")
+        .returns::<ListResponse<AnyResource>>(StatusCode::OK, "A page of the results.")
+        .with_example(ListResponse::all(vec![example::<User>(), example::<Group>()]))
+        .refuses_some([Query::from_body(&schema::Attributes::new(), &USERS)], "A field is invalid")
 }
 
 pub(super) fn create<R: Resource>() -> Operation {
     let about = of::<R>([
-        "No two users have the same `userName`, in upper or lower case.",
+        "The `userName` must be unique, ignoring case.",
         "If the workspace file declares permission sets, the `displayName` must be the name of \
          one, and the members of the group have its permissions.",
     ]);
@@ -267,7 +271,7 @@ pub(super) fn create<R: Resource>() -> Operation {
     )
     .about(about);
     let operation = takes_one::<R>(operation.repeatable());
-    let operation = answers_one::<R>(operation, StatusCode::CREATED, "It was created.");
+    let operation = answers_one::<R>(operation, StatusCode::CREATED, "The resource is created.");
     let operation = linked::<R>(operation).refuses(&R::SCHEMA.taken(), "The name is in use");
     projected::<R>(wrong_body::<R>(operation))
 }
@@ -282,11 +286,12 @@ pub(super) fn read<R: Resource>() -> Operation {
         operation::<R>(Method::GET, ["readUser", "readGroup"], ["Read a user", "Read a group"])
             .parameter(json!({
                 "in": "header", "name": "If-None-Match", "schema": { "type": "string" },
-                "description": "Entity tags of versions: for these the response is 304.",
+                "description": "Entity tags of versions. If the resource has one of these \
+                                versions, the response is 304.",
                 "example": "W/\"1\"",
             }));
     let operation = answers_one::<R>(operation, StatusCode::OK, "The resource.")
-        .answers_empty(StatusCode::NOT_MODIFIED, "The version is one of `If-None-Match`.")
+        .returns_empty(StatusCode::NOT_MODIFIED, "The resource's version is in `If-None-Match`.")
         .with_header("ETag", "The version.", json!({ "type": "string" }));
     of_one::<R>(projected::<R>(operation))
 }
@@ -318,10 +323,10 @@ pub(super) fn patch<R: Resource>() -> Operation {
     let operation = match is_user::<R>() {
         true => operation
             .about(
-                "The operations are applied in order, all or none. A path identifies an \
-                 attribute, such as `department`, `name.givenName`, `emails[type eq \
-                 \"work\"].value` and `permissions.companyPermissions[value eq \"admin\"]`; a \
-                 path's filters are like those of lists, on the sub-attributes of the value.",
+                "The operations are applied in order, all or none. A path identifies an attribute, \
+                 such as `department`, `name.givenName`, `emails[type eq \"work\"].value` and \
+                 `permissions.companyPermissions[value eq \"admin\"]`; filters in a path have the \
+                 syntax of list filters, and compare sub-attributes of the value.",
             )
             .repeatable()
             .takes::<UserPatchRequest>(
@@ -354,7 +359,7 @@ pub(super) fn patch<R: Resource>() -> Operation {
     let operation = answers_one::<R>(operation, StatusCode::OK, "The changed resource.")
         .refuses(&R::SCHEMA.taken(), "The name is in use")
         .refuses(
-            &bad(ScimType::InvalidPath, "path: \"x\" is not an attribute"),
+            &bad(ScimType::InvalidPath, "path: unknown attribute \"x\""),
             "A path does not match an attribute",
         )
         .refuses(
@@ -362,8 +367,8 @@ pub(super) fn patch<R: Resource>() -> Operation {
             "No value matches the path",
         )
         .refuses(
-            &bad(ScimType::Mutability, "id: is read-only"),
-            "The attribute is read-only or required",
+            &bad(ScimType::Mutability, "id: read-only attribute"),
+            "The attribute is read-only, or required and cannot be removed",
         );
     of_one::<R>(conditional::<R>(projected::<R>(wrong_body::<R>(operation))))
 }
@@ -374,6 +379,6 @@ pub(super) fn delete<R: Resource>() -> Operation {
         ["deleteUser", "deleteGroup"],
         ["Remove a user", "Remove a group"],
     )
-    .answers_empty(StatusCode::NO_CONTENT, "It is deleted.");
+    .returns_empty(StatusCode::NO_CONTENT, "The resource is deleted.");
     of_one::<R>(conditional::<R>(operation))
 }

@@ -11,14 +11,14 @@ use super::schema::{
 use crate::gateway::scim::{ScimError, ScimType};
 use kit::words::beginning;
 
-/// The most operations in one request.
+/// Maximum number of operations in one request.
 pub const MAX: usize = 100;
 
-/// The most bytes that the operations of one request write, as JSON: a path without a filter
-/// means each of hundreds of values, and writes its own value to each.
-const MOST_WRITTEN: usize = 256 << 10;
+/// Maximum bytes that the operations of one request write, as JSON. A path without a filter selects
+/// each of hundreds of values, and writes a value to each.
+const MAX_WRITTEN_BYTES: usize = 256 << 10;
 
-/// Operations, to be done in their order.
+/// Operations, applied in order.
 #[derive(Debug)]
 pub struct Patch {
     schema: &'static ResourceSchema,
@@ -27,15 +27,15 @@ pub struct Patch {
 
 #[derive(Debug)]
 struct Operation {
-    act: Act,
-    /// Empty: the resource itself.
+    kind: OperationKind,
+    /// Empty for the resource itself.
     path: Vec<Step>,
-    /// Null for a removal of the whole attribute.
+    /// Null to remove the whole attribute.
     value: Value,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Act {
+enum OperationKind {
     Add,
     Replace,
     Remove,
@@ -49,7 +49,7 @@ struct Step {
 }
 
 impl Patch {
-    /// Parses the body of a request. Errors in values show when it is [applied](Self::apply).
+    /// Parses the body of a request. Values are checked when it is [applied](Self::apply).
     pub fn read(mut body: Attributes, schema: &'static ResourceSchema) -> Result<Self, ScimError> {
         schema::check_schemas(&body, PATCH)?;
         let name = body.keys().find(|name| name.eq_ignore_ascii_case("Operations")).cloned();
@@ -65,39 +65,40 @@ impl Patch {
         Ok(Self { schema, operations })
     }
 
-    /// Changes the attributes of a resource. All or nothing is the caller's: after an error they are
-    /// somewhere between.
+    /// Changes the attributes of a resource. After an error they are partly changed, and the caller
+    /// must discard them.
     pub fn apply(self, resource: &mut Attributes) -> Result<(), ScimError> {
-        let mut room = MOST_WRITTEN;
+        let mut bytes_left = MAX_WRITTEN_BYTES;
         let Self { schema, operations } = self;
-        operations.into_iter().try_for_each(|one| one.apply(schema, resource, &mut room))
+        operations.into_iter().try_for_each(|one| one.apply(schema, resource, &mut bytes_left))
     }
 }
 
-/// The change at each place that matches a path.
+/// Writes a value to each place that matches a path.
 struct Write<'a> {
-    act: Act,
+    kind: OperationKind,
     value: &'a Value,
-    /// Of the value, as JSON.
+    /// Bytes of the value as JSON.
     bytes: usize,
-    /// Bytes that may still be written.
-    room: &'a mut usize,
+    /// Remaining bytes that can be written.
+    bytes_left: &'a mut usize,
 }
 
 impl Write<'_> {
     /// The value for one more place, within the size limit.
     fn value(&mut self) -> Result<Value, ScimError> {
-        self.take_room()?;
+        self.reserve_bytes()?;
         Ok(self.value.clone())
     }
 
-    fn take_room(&mut self) -> Result<(), ScimError> {
-        if self.act == Act::Remove {
+    fn reserve_bytes(&mut self) -> Result<(), ScimError> {
+        if self.kind == OperationKind::Remove {
             return Ok(());
         }
-        let left = self.room.checked_sub(self.bytes);
-        *self.room = left.ok_or_else(|| {
-            let what = format!("the operations may write at most {MOST_WRITTEN} bytes in total");
+        let left = self.bytes_left.checked_sub(self.bytes);
+        *self.bytes_left = left.ok_or_else(|| {
+            let what =
+                format!("the operations may write at most {MAX_WRITTEN_BYTES} bytes in total");
             invalid("value", &what)
         })?;
         Ok(())
@@ -105,22 +106,23 @@ impl Write<'_> {
 }
 
 impl Operation {
-    /// None if the path is of a schema that Longshore does not have.
+    /// Parses an operation; none if its path is in a schema that Longshore does not have.
     fn read(value: Value, schema: &'static ResourceSchema) -> Result<Option<Self>, ScimError> {
         let Value::Object(operation) = value else {
-            return Err(syntax("Operations: expected objects"));
+            return Err(syntax("Operations: expected an array of objects"));
         };
         let member = |name: &str| schema::member(&operation, name).filter(|value| !value.is_null());
-        let act = member("op").and_then(Value::as_str).map(str::to_ascii_lowercase);
-        let act = match act.as_deref() {
-            Some("add") => Act::Add,
-            Some("replace") => Act::Replace,
-            Some("remove") => Act::Remove,
+        let kind = member("op").and_then(Value::as_str).map(str::to_ascii_lowercase);
+        let kind = match kind.as_deref() {
+            Some("add") => OperationKind::Add,
+            Some("replace") => OperationKind::Replace,
+            Some("remove") => OperationKind::Remove,
             _ => return Err(syntax("op: expected add, replace or remove")),
         };
-        // Of a schema: the same as attributes of the resource under its URN.
+        // A path that is only a schema's URN stands for the attributes of that schema.
         let urn = member("path").and_then(Value::as_str).filter(|path| schema.is_schema(path));
-        let urn = urn.filter(|urn| act != Act::Remove || urn.eq_ignore_ascii_case(schema.urn));
+        let urn =
+            urn.filter(|urn| kind != OperationKind::Remove || urn.eq_ignore_ascii_case(schema.urn));
         let path = match member("path") {
             _ if urn.is_some() => Vec::new(),
             None => Vec::new(),
@@ -137,15 +139,19 @@ impl Operation {
         };
         let selects_values =
             path.last().is_some_and(|last| last.attribute.is_multi_valued && last.filter.is_none());
-        match (act, &value) {
-            (Act::Remove, _) if path.is_empty() => {
-                Err(ScimError::bad(ScimType::NoTarget, "path: is required for remove"))
+        match (kind, &value) {
+            (OperationKind::Remove, _) if path.is_empty() => {
+                Err(ScimError::bad(ScimType::NoTarget, "path: required for remove"))
             }
-            (Act::Remove, Some(value)) if !value.is_null() && !selects_values => Err(syntax(
-                "value: not allowed for remove, unless the path is an attribute with many values",
-            )),
-            (Act::Add | Act::Replace, None) => Err(invalid("value", "is missing")),
-            _ => Ok(Some(Self { act, path, value: value.unwrap_or_default() })),
+            (OperationKind::Remove, Some(value)) if !value.is_null() && !selects_values => {
+                Err(syntax(
+                    "value: not allowed for remove, unless the path is a multi-valued attribute",
+                ))
+            }
+            (OperationKind::Add | OperationKind::Replace, None) => {
+                Err(invalid("value", "is missing"))
+            }
+            _ => Ok(Some(Self { kind, path, value: value.unwrap_or_default() })),
         }
     }
 
@@ -153,18 +159,18 @@ impl Operation {
         self,
         schema: &'static ResourceSchema,
         resource: &mut Attributes,
-        room: &mut usize,
+        bytes_left: &mut usize,
     ) -> Result<(), ScimError> {
         match self.path.as_slice() {
             [] => {
                 let Value::Object(value) = self.value else {
-                    return Err(invalid("value", "expected an object, because path is missing"));
+                    return Err(invalid("value", "expected an object, because there is no path"));
                 };
-                // Null is a value here: it removes the value that it replaces.
+                // Null counts as a value here: it removes the value that it replaces.
                 for (name, value) in schema.flat(value) {
                     match read_path(&name, schema) {
-                        Ok(path) => write(self.act, &value, &path, resource, room)?,
-                        // As in every other body.
+                        Ok(path) => write(self.kind, &value, &path, resource, bytes_left)?,
+                        // Ignored, as in every other body.
                         Err(
                             PathError::Unknown(_) | PathError::ReadOnly(_) | PathError::Foreign,
                         ) => {}
@@ -174,38 +180,38 @@ impl Operation {
                 Ok(())
             }
             path => {
-                if self.act == Act::Remove
+                if self.kind == OperationKind::Remove
                     && matches!(path, [only] if only.attribute.name == ENTERPRISE)
                 {
                     resource.remove(DEPARTMENT);
                 }
-                write(self.act, &self.value, path, resource, room)
+                write(self.kind, &self.value, path, resource, bytes_left)
             }
         }
     }
 }
 
 fn write(
-    act: Act,
+    kind: OperationKind,
     value: &Value,
     path: &[Step],
     resource: &mut Attributes,
-    room: &mut usize,
+    bytes_left: &mut usize,
 ) -> Result<(), ScimError> {
     let bytes = value.to_string().len();
-    walk(&mut Write { act, value, bytes, room }, path, resource)
+    walk(&mut Write { kind, value, bytes, bytes_left }, path, resource)
 }
 
 /// Follows a path, and applies the change at its end.
 fn walk(write: &mut Write<'_>, path: &[Step], object: &mut Attributes) -> Result<(), ScimError> {
     let Some((Step { attribute, filter }, rest)) = path.split_first() else { return Ok(()) };
-    let act = write.act;
+    let kind = write.kind;
     if filter.is_none() && rest.is_empty() {
-        return set(act, attribute, object, write.value()?);
+        return set(kind, attribute, object, write.value()?);
     }
     let name = attribute.name;
     if filter.is_none() && !attribute.is_multi_valued {
-        if act != Act::Remove {
+        if kind != OperationKind::Remove {
             object.entry(name).or_insert_with(|| Attributes::new().into());
         }
         return match object.get_mut(name).and_then(Value::as_object_mut) {
@@ -213,15 +219,15 @@ fn walk(write: &mut Write<'_>, path: &[Step], object: &mut Attributes) -> Result
             None => Ok(()),
         };
     }
-    let is_meant = |value: &Value| filter.as_ref().is_none_or(|filter| filter.holds(value));
+    let is_selected = |value: &Value| filter.as_ref().is_none_or(|filter| filter.holds(value));
     let is_there = |object: &Attributes| {
-        object.get(name).and_then(Value::as_array).is_some_and(|all| all.iter().any(is_meant))
+        object.get(name).and_then(Value::as_array).is_some_and(|all| all.iter().any(is_selected))
     };
-    if act != Act::Remove
+    if kind != OperationKind::Remove
         && !is_there(object)
         && let Some(new) = filter.as_ref().and_then(|filter| value_of(filter, attribute))
     {
-        write.take_room()?;
+        write.reserve_bytes()?;
         let values = object.entry(name).or_insert_with(|| Value::Array(Vec::new()));
         if let Some(values) = values.as_array_mut() {
             values.push(new);
@@ -232,26 +238,26 @@ fn walk(write: &mut Write<'_>, path: &[Step], object: &mut Attributes) -> Result
         Some(Value::Array(values)) => values.as_mut_slice(),
         _ => &mut [],
     };
-    let meant: Vec<usize> = (0..values.len()).filter(|at| is_meant(&values[*at])).collect();
-    if meant.is_empty() && act != Act::Remove {
+    let matching: Vec<usize> = (0..values.len()).filter(|at| is_selected(&values[*at])).collect();
+    if matching.is_empty() && kind != OperationKind::Remove {
         let what = format!("path: no value of {name} matches the filter");
         return Err(ScimError::bad(ScimType::NoTarget, what));
     }
-    match (rest, act) {
-        ([], Act::Remove) => remove_values(object, name, is_meant),
-        ([], Act::Add | Act::Replace) => {
+    match (rest, kind) {
+        ([], OperationKind::Remove) => remove_values(object, name, is_selected),
+        ([], OperationKind::Add | OperationKind::Replace) => {
             let new = schema::read(&single(attribute), write.value.clone(), name)?;
             let new = new.ok_or_else(|| invalid(name, "is missing"))?;
-            for at in meant {
-                write.take_room()?;
-                match act {
-                    Act::Add => merge(act, &mut values[at], new.clone(), attribute)?,
-                    Act::Replace | Act::Remove => values[at].clone_from(&new),
+            for at in matching {
+                write.reserve_bytes()?;
+                match kind {
+                    OperationKind::Add => merge(kind, &mut values[at], new.clone(), attribute)?,
+                    OperationKind::Replace | OperationKind::Remove => values[at].clone_from(&new),
                 }
             }
         }
         (rest, _) => {
-            for at in meant {
+            for at in matching {
                 if let Some(object) = values[at].as_object_mut() {
                     walk(write, rest, object)?;
                 }
@@ -262,9 +268,9 @@ fn walk(write: &mut Write<'_>, path: &[Step], object: &mut Attributes) -> Result
 }
 
 /// The new value that a filter such as `type eq "work"` describes. Identity providers set
-/// `emails[type eq "work"].value` of users without such an email.
+/// `emails[type eq "work"].value` for users without such an email.
 fn value_of(filter: &Filter, attribute: &Attribute) -> Option<Value> {
-    // Each of these says what it is: an address has a type and no value.
+    // These values are identified by other fields: an address has a type and no value.
     attribute.value().or_else(|| schema::find(attribute.members(), "type"))?;
     let members = filter.equalities()?.into_iter().map(|comparison| {
         let value = match &comparison.value {
@@ -277,26 +283,26 @@ fn value_of(filter: &Filter, attribute: &Attribute) -> Option<Value> {
     members.collect::<Option<Attributes>>().map(Value::from)
 }
 
-/// Of one value of an attribute that has many.
+/// The attribute with a single value, for one value of a multi-valued attribute.
 fn single(attribute: &Attribute) -> Attribute {
     Attribute { is_multi_valued: false, ..*attribute }
 }
 
-fn remove_values(object: &mut Attributes, name: &str, is_meant: impl Fn(&Value) -> bool) {
+fn remove_values(object: &mut Attributes, name: &str, is_selected: impl Fn(&Value) -> bool) {
     if let Some(Value::Array(values)) = object.get_mut(name) {
-        values.retain(|value| !is_meant(value));
+        values.retain(|value| !is_selected(value));
     }
 }
 
 /// Adds to an attribute of an object, replaces or removes it.
 fn set(
-    act: Act,
+    kind: OperationKind,
     attribute: &'static Attribute,
     object: &mut Attributes,
     value: Value,
 ) -> Result<(), ScimError> {
     let name = attribute.name;
-    if act == Act::Remove && !value.is_null() {
+    if kind == OperationKind::Remove && !value.is_null() {
         let Some(Value::Array(removed)) = schema::read(attribute, value, name)? else {
             return Ok(());
         };
@@ -304,19 +310,23 @@ fn set(
         remove_values(object, name, |value| removed.contains(&identity(value)));
         return Ok(());
     }
-    let new = if act == Act::Remove { None } else { schema::read(attribute, value, name)? };
+    let new =
+        if kind == OperationKind::Remove { None } else { schema::read(attribute, value, name)? };
     let Some(new) = new else {
         if attribute.is_required {
-            return Err(ScimError::bad(ScimType::Mutability, format!("{name}: is required")));
+            return Err(ScimError::bad(
+                ScimType::Mutability,
+                format!("{name}: required attribute, cannot be removed"),
+            ));
         }
-        // Nothing is added by nothing.
-        if act != Act::Add {
+        // Adding no value has no effect.
+        if kind != OperationKind::Add {
             object.remove(name);
         }
         return Ok(());
     };
     match object.get_mut(name) {
-        Some(is) => merge(act, is, new, attribute),
+        Some(is) => merge(kind, is, new, attribute),
         None => {
             object.insert(name.to_owned(), new);
             Ok(())
@@ -324,12 +334,12 @@ fn set(
     }
 }
 
-/// What a value of many is removed by: its `value`, or all of it.
+/// Identifies a value for its removal: its `value`, or all of it.
 fn identity(value: &Value) -> String {
     value.get("value").unwrap_or(value).to_string()
 }
 
-/// Appends those values that are not there yet.
+/// Appends the values that the attribute does not have yet.
 fn add_values(
     values: &mut Vec<Value>,
     new: Vec<Value>,
@@ -347,19 +357,24 @@ fn add_values(
 
 /// Merges a new value into an existing one: objects field by field, and, when adding to a list, its
 /// new elements.
-fn merge(act: Act, is: &mut Value, new: Value, attribute: &Attribute) -> Result<(), ScimError> {
+fn merge(
+    kind: OperationKind,
+    is: &mut Value,
+    new: Value,
+    attribute: &Attribute,
+) -> Result<(), ScimError> {
     match (is, new) {
         (Value::Object(is), Value::Object(new)) => {
             for (name, value) in new {
                 match (is.get_mut(&name), schema::find(attribute.members(), &name)) {
-                    (Some(is), Some(member)) => merge(act, is, value, member)?,
+                    (Some(is), Some(member)) => merge(kind, is, value, member)?,
                     _ => {
                         is.insert(name, value);
                     }
                 }
             }
         }
-        (Value::Array(is), Value::Array(new)) if act == Act::Add => {
+        (Value::Array(is), Value::Array(new)) if kind == OperationKind::Add => {
             add_values(is, new, attribute)?;
         }
         (is, new) => *is = new,
@@ -390,7 +405,7 @@ impl From<PathError> for ScimError {
             PathError::Unknown(name) => no_attribute(&name),
             PathError::Foreign => bad_path("unknown schema"),
             PathError::ReadOnly(name) => {
-                Self::bad(ScimType::Mutability, format!("{name}: is read-only"))
+                Self::bad(ScimType::Mutability, format!("{name}: read-only attribute"))
             }
             PathError::Refused(error) => error,
         }
@@ -435,13 +450,16 @@ fn read_filter<'a>(
     let Some(inside) = text.strip_prefix('[') else { return Ok((None, text)) };
     let end = end_of_filter(inside).ok_or_else(|| bad_path("a bracket is not closed"))?;
     if !attribute.is_multi_valued {
-        return Err(bad_path(format!("{} has only one value", attribute.name)));
+        return Err(bad_path(format!(
+            "{} is not multi-valued, so it cannot have a filter",
+            attribute.name
+        )));
     }
     let filter = Filter::parse(&inside[..end], Scope::ValueOf(attribute))?;
     Ok((Some(filter), &inside[end + 1..]))
 }
 
-/// Where the bracket is that ends a filter: outside of its strings.
+/// The position of the bracket that ends a filter, ignoring brackets in strings.
 fn end_of_filter(inside: &str) -> Option<usize> {
     let (mut is_string, mut is_escaped) = (false, false);
     inside.bytes().position(|byte| {
@@ -460,7 +478,7 @@ fn syntax(what: impl Into<std::borrow::Cow<'static, str>>) -> ScimError {
 
 fn no_attribute(name: &str) -> ScimError {
     const SHOWN: usize = 128;
-    bad_path(format!("{:?} is not an attribute", beginning(name, SHOWN)))
+    bad_path(format!("unknown attribute {:?}", beginning(name, SHOWN)))
 }
 
 fn bad_path(what: impl std::fmt::Display) -> ScimError {

@@ -1,4 +1,4 @@
-//! What users may do: the permissions that they have themselves, and those of their groups.
+//! The permissions of users: their own, and those of their groups.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub struct Permissions {
     pub app_group: Vec<UserAppGroup>,
 }
 
-/// What a user may do in an app group. Of id and name a client gives one or both; kept are both.
+/// A user's permissions in an app group. A client sends its id, its name or both; both are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UserAppGroup {
@@ -24,7 +24,7 @@ pub struct UserAppGroup {
     pub team: Vec<Team>,
 }
 
-/// A team is known here by what clients call it.
+/// A team. Clients choose its id and name, which are not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Team {
@@ -36,7 +36,7 @@ pub struct Team {
 }
 
 impl Permissions {
-    /// These and the others.
+    /// Adds the permissions of another one.
     pub fn add(&mut self, others: &Self) {
         add(&mut self.company_permissions, &others.company_permissions);
         for other in &others.app_group {
@@ -54,7 +54,8 @@ impl Permissions {
         }
     }
 
-    /// Removes what the user has from groups alone: what `granted` has and `own` has not.
+    /// Removes the permissions that the user has only from groups: those in `granted` that are not
+    /// in `own`.
     pub fn subtract(&mut self, granted: &Self, own: &Self) {
         subtract(
             &mut self.company_permissions,
@@ -86,8 +87,8 @@ impl Permissions {
     }
 
     /// Sets the id and the name of each app group from its workspace.
-    pub(super) fn settle(&mut self, there_are: &[AppGroup]) -> Result<(), ScimError> {
-        settle(&mut self.app_group, there_are)
+    pub(super) fn settle(&mut self, app_groups: &[AppGroup]) -> Result<(), ScimError> {
+        settle(&mut self.app_group, app_groups)
     }
 }
 
@@ -116,28 +117,28 @@ fn subtract(all: &mut Vec<String>, granted: &[String], own: &[String]) {
 }
 
 /// Sets the id and the name of each app group from its workspace.
-fn settle(groups: &mut [UserAppGroup], there_are: &[AppGroup]) -> Result<(), ScimError> {
+fn settle(groups: &mut [UserAppGroup], app_groups: &[AppGroup]) -> Result<(), ScimError> {
     for at in 0..groups.len() {
         let (before, rest) = groups.split_at_mut(at);
         let group = &mut rest[0];
-        let meant = there_are.iter().find(|is| {
+        let matched = app_groups.iter().find(|is| {
             let is_id = group.app_group_id.eq_ignore_ascii_case(&is.id);
             let is_name = group.app_group_name == is.name;
             (is_id || group.app_group_id.is_empty())
                 && (is_name || group.app_group_name.is_empty())
                 && (is_id || is_name)
         });
-        let Some(meant) = meant else {
+        let Some(matched) = matched else {
             let what = format!("no app group matches this {APP_GROUP_ID} and {APP_GROUP_NAME}");
             return Err(invalid("permissions.appGroup", &what));
         };
-        if before.iter().any(|other| other.app_group_id == meant.id) {
+        if before.iter().any(|other| other.app_group_id == matched.id) {
             return Err(invalid("permissions.appGroup", "duplicate app group"));
         }
-        group.app_group_id.clone_from(&meant.id);
-        group.app_group_name.clone_from(&meant.name);
+        group.app_group_id.clone_from(&matched.id);
+        group.app_group_name.clone_from(&matched.name);
         if group.team.iter().any(|team| team.team_id.is_none() && team.team_name.is_none()) {
-            let what = "a team needs a teamId or a teamName";
+            let what = "a team must have a teamId or a teamName";
             return Err(invalid("permissions.appGroup.team", what));
         }
     }

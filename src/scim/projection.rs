@@ -10,10 +10,10 @@ use crate::gateway::scim::{ScimError, ScimType};
 /// Attributes that are always returned.
 const ALWAYS: [&str; 2] = ["schemas", "id"];
 
-/// The most names of a list: more than a user has.
+/// Maximum number of names in a list: more than a user has attributes.
 pub const MAX: usize = 100;
 
-/// Names of an attribute and of those within it, in lower case.
+/// The name of an attribute and of its sub-attributes, in lower case.
 type Path = Vec<String>;
 
 #[derive(Clone, Debug, Default)]
@@ -25,8 +25,8 @@ pub enum Projection {
 }
 
 impl Projection {
-    /// Of names such as `userName` and `name.givenName`; the two lists exclude each other.
-    /// Names that nothing has are no error; more than [`MAX`] are.
+    /// Parses names such as `userName` and `name.givenName`. Only one of the two lists is allowed.
+    /// Unknown names are no error; more than [`MAX`] names are.
     pub fn new(
         only: &[String],
         without: &[String],
@@ -75,7 +75,7 @@ impl Projection {
     }
 }
 
-/// The paths that a list names, each once.
+/// The paths of the names in a list, each once.
 fn paths(
     list: &str,
     names: &[String],
@@ -92,7 +92,7 @@ fn paths(
             located.attribute.is_some_and(|attribute| attribute.name == DEPARTMENT)
         });
         if is_department {
-            // One value in two places.
+            // The same value is in two places.
             paths.insert([ENTERPRISE, DEPARTMENT].map(str::to_ascii_lowercase).into());
         }
         paths.insert(match located {
@@ -131,7 +131,7 @@ fn drop_at(object: &mut Attributes, path: &[String]) {
     below.flat_map(|(_, value)| objects(value)).for_each(|object| drop_at(object, rest));
 }
 
-/// The object that a value is, or those that it lists.
+/// The object itself, or the objects in an array.
 fn objects(value: &mut Value) -> impl Iterator<Item = &mut Attributes> {
     let values = match value {
         Value::Array(values) => values.as_mut_slice(),

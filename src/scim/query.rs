@@ -1,4 +1,4 @@
-//! What a list is asked for: in the address, or in the body of `/.search`.
+//! The parameters of a list, from the URL or from the body of `/.search`.
 
 use serde_json::Value;
 use url::form_urlencoded;
@@ -8,21 +8,21 @@ use super::projection::Projection;
 use super::schema::{self, Attributes, ResourceSchema, SEARCH, invalid};
 use crate::gateway::scim::ScimError;
 
-/// The most resources of one page.
+/// Maximum number of resources on one page.
 pub const PAGE: i64 = 100;
 
 #[derive(Clone, Debug)]
 pub struct Query {
     pub filter: Filter,
-    /// Where the page begins, from 1.
+    /// Position of the page's first result, from 1.
     pub start_index: i64,
-    /// Resources at most.
+    /// Maximum number of resources.
     pub count: i64,
     pub projection: Projection,
 }
 
-/// The supported parameters. Sorting is not among them: it is documented as unsupported, and
-/// clients that request it get resources in the order of their creation.
+/// The supported parameters. Sorting is documented as unsupported: clients that request it get
+/// resources in the order of their creation.
 #[derive(Default)]
 struct Raw {
     filter: Option<String>,
@@ -33,10 +33,13 @@ struct Raw {
 }
 
 impl Query {
-    /// Of the part of an address behind the question mark.
-    pub fn of_address(query: &str, schema: &'static ResourceSchema) -> Result<Self, ScimError> {
-        // A plus is kept: in a URL without form encoding it is a plus, and a filter reads it as a
-        // space where it cannot be one.
+    /// Reads the query part of a URL.
+    pub fn from_query_string(
+        query: &str,
+        schema: &'static ResourceSchema,
+    ) -> Result<Self, ScimError> {
+        // A plus is kept: in a URL without form encoding it is a plus. The filter parser reads it
+        // as a space outside of strings.
         let query = query.replace('+', "%2B");
         let mut raw = Raw::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -57,12 +60,16 @@ impl Query {
         raw.checked(schema)
     }
 
-    /// Of the body of `/.search` (RFC 7644 section 3.4.3).
-    pub fn of_body(body: &Attributes, schema: &'static ResourceSchema) -> Result<Self, ScimError> {
+    /// Reads the body of `/.search` (RFC 7644 section 3.4.3).
+    pub fn from_body(
+        body: &Attributes,
+        schema: &'static ResourceSchema,
+    ) -> Result<Self, ScimError> {
         schema::check_schemas(body, SEARCH)?;
         let number = |name: &str| match schema::member(body, name) {
             None | Some(Value::Null) => Ok(None),
-            // In any notation: 1.0 is as whole as 1. Values beyond all users are allowed.
+            // In any notation, such as 1.0 for 1. Values beyond the number of resources are
+            // allowed.
             Some(Value::Number(number)) => match number.as_f64() {
                 Some(far) if !number.is_i64() && far.fract() == 0.0 => {
                     Ok(Some((far as i64).to_string()))
@@ -126,7 +133,7 @@ mod tests {
             "filter=userName%20eq%20%22a+b@c.d%22&count=7&startIndex=3",
             "filter=userName+eq+%22a%2Bb%40c.d%22&count=7&startIndex=3&sortBy=userName",
         ] {
-            let query = Query::of_address(address, &USERS).unwrap();
+            let query = Query::from_query_string(address, &USERS).unwrap();
             let filter = query.filter.to_string();
             assert_eq!(filter, "userName eq \"a+b@c.d\"", "{address}");
             assert_eq!((query.start_index, query.count), (3, 7));
@@ -137,7 +144,7 @@ mod tests {
     fn whole_numbers_of_a_body_are_read_however_they_are_written() {
         let read = |number: Value| {
             let body = serde_json::json!({ "schemas": [SEARCH], "startIndex": number });
-            Query::of_body(body.as_object().unwrap(), &USERS).map(|query| query.start_index).ok()
+            Query::from_body(body.as_object().unwrap(), &USERS).map(|query| query.start_index).ok()
         };
         for (number, expected) in
             [("7", 7), ("7.0", 7), ("7e0", 7), ("-0.0", 1), ("1e300", i64::MAX), ("-1e300", 1)]
@@ -156,7 +163,7 @@ mod tests {
             ("startIndex=-5&count=-1", (1, 0)),
             ("startIndex=0&count=1000000", (1, PAGE)),
         ] {
-            let query = Query::of_address(address, &USERS).unwrap();
+            let query = Query::from_query_string(address, &USERS).unwrap();
             assert_eq!((query.start_index, query.count), expected, "{address}");
         }
         for address in [
@@ -167,7 +174,7 @@ mod tests {
             "count=",
             "count=99999999999999999999",
         ] {
-            assert!(Query::of_address(address, &USERS).is_err(), "{address}");
+            assert!(Query::from_query_string(address, &USERS).is_err(), "{address}");
         }
     }
 }

@@ -20,14 +20,14 @@ use store::{StoreError, Tx};
 
 pub use super::permissions::{Permissions, Team, UserAppGroup};
 
-/// The most bytes of a user, as JSON.
-const LARGEST: usize = 64 << 10;
+/// Maximum bytes of a user as JSON.
+const MAX_BYTES: usize = 64 << 10;
 
 /// `lastSignInAt` of a user without a sign-in (docs/reference/api/scim.md): Longshore has no
 /// sign-in.
 pub const NEVER: &str = "Thursday, January 1, 1970 12:00:00 AM";
 
-/// A kind of resources, as it is stored.
+/// A kind of resource, in its stored form.
 pub trait Resource:
     Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + Sized + 'static
 {
@@ -37,35 +37,35 @@ pub trait Resource:
     /// Attributes that depend on other tables.
     const LINKS: &'static [&'static str];
 
-    /// The name that no two have, in any case.
+    /// The unique name, compared without case.
     fn name(&self) -> &str;
 
-    /// Its attributes, as of a body that was read.
+    /// Its attributes, in the form of a parsed body.
     fn attributes(&self) -> Result<Attributes, ScimError>;
 
-    /// Adds the attributes that clients only read; `base` is what public addresses begin with.
+    /// Adds the read-only attributes; `base` is the beginning of public URLs.
     fn show(&self, attributes: &mut Attributes, base: &str);
 
-    /// Loads what is in other tables.
+    /// Loads the attributes that are in other tables.
     fn complete(
         tx: &mut Tx,
         found: &mut [Stored<Self>],
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// A new resource, or the new form of one.
+    /// Parses a new resource, or the new form of an existing one.
     fn read(
         tx: &mut Tx,
         written: Written,
         former: Option<&Stored<Self>>,
     ) -> impl Future<Output = Result<Self, ScimError>> + Send;
 
-    /// The stored resource that a new one becomes, if it exists already.
+    /// The stored resource that a new one replaces, if it exists already.
     fn adopted(
         &self,
         tx: &mut Tx,
     ) -> impl Future<Output = Result<Option<Stored<Self>>, ScimError>> + Send;
 
-    /// Writes what is in other tables.
+    /// Writes the attributes that are in other tables.
     fn link(
         tx: &mut Tx,
         stored: &Stored<Self>,
@@ -73,7 +73,7 @@ pub trait Resource:
         now: i64,
     ) -> impl Future<Output = Result<(), ScimError>> + Send;
 
-    /// Counts up the versions of the resources that show this one, before its row is locked for
+    /// Increments the versions of the resources that show this one, before its row is locked for
     /// its deletion.
     fn unlink(
         tx: &mut Tx,
@@ -81,19 +81,19 @@ pub trait Resource:
         now: i64,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// Deletes what is in other tables.
+    /// Deletes the attributes that are in other tables.
     fn deleted(
         tx: &mut Tx,
         stored: Stored<Self>,
         now: i64,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
-    /// As it is stored.
+    /// The stored form.
     fn to_json(&self) -> String {
         serde_json::to_string(self).expect("texts, lists and booleans are JSON")
     }
 
-    /// What it is found by: names are the same regardless of case.
+    /// The key for lookups: the name in lower case, because names are compared without case.
     fn key(&self) -> String {
         folded(self.name())
     }
@@ -104,29 +104,29 @@ pub trait Resource:
 pub struct Stored<R> {
     pub id: Uuid,
     pub value: R,
-    /// The [key](Resource::key) with which the company document declares the resource, whatever
-    /// the name is now; none for others.
+    /// The [key](Resource::key) under which the company document declares the resource, even if its
+    /// name has changed; none for other resources.
     pub declared_key: Option<String>,
-    /// Counted up by each change.
+    /// Incremented by each change.
     pub version: i64,
     /// Milliseconds since the Unix epoch, as everywhere here.
     pub created_at: i64,
     pub modified_at: i64,
 }
 
-/// What a request writes.
+/// The content that a request writes.
 #[derive(Debug)]
 pub struct Written {
     pub attributes: Attributes,
-    /// The user's own `department` where the extension has another one.
+    /// The user's own `department`, if the extension has another one.
     pub department: Option<String>,
-    /// Whether it replaces the resource as it was shown, with the permissions of groups.
+    /// Whether it replaces the whole returned resource, including the permissions of groups.
     pub replaces: bool,
 }
 
 impl Written {
-    /// Of a body with the whole resource.
-    pub fn of_body(body: Attributes, schema: &'static ResourceSchema) -> Result<Self, ScimError> {
+    /// From a body with the whole resource.
+    pub fn from_body(body: Attributes, schema: &'static ResourceSchema) -> Result<Self, ScimError> {
         schema::check_schemas(&body, schema.urn)?;
         let department = schema::member(&body, DEPARTMENT).and_then(Value::as_str);
         let department = department.map(str::to_owned);
@@ -140,13 +140,13 @@ impl Written {
         Ok(Self { department: department.filter(differs), attributes, replaces: true })
     }
 
-    /// Of a resource as it is to be.
-    pub fn of_resource(resource: &impl Resource) -> Result<Self, ScimError> {
+    /// From the new state of a resource.
+    pub fn from_resource(resource: &impl Resource) -> Result<Self, ScimError> {
         Ok(Self { attributes: resource.attributes()?, department: None, replaces: false })
     }
 }
 
-/// What of a user is written: by requests, or by the company document of the workspace file.
+/// The stored part of a user, written by requests or by the company document of the workspace file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct User {
@@ -155,7 +155,7 @@ pub struct User {
     pub external_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Name>,
-    /// True for a new user by default.
+    /// Default for a new user: true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -176,7 +176,7 @@ pub struct Name {
     pub given_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub family_name: Option<String>,
-    /// Such as `formatted`.
+    /// Other parts of the name, such as `formatted`.
     #[serde(flatten)]
     pub others: Attributes,
 }
@@ -185,7 +185,7 @@ pub struct Name {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppGroup {
     pub id: String,
-    /// The workspace's.
+    /// The workspace's name.
     pub name: String,
 }
 
@@ -201,7 +201,7 @@ impl AppGroup {
         Self { id: id.to_string(), name: workspace.to_owned() }
     }
 
-    /// The app groups that there are.
+    /// All app groups.
     pub(super) async fn all(tx: &mut Tx) -> Result<Vec<Self>, StoreError> {
         let workspaces = workspaces::list(tx).await?;
         Ok(workspaces.iter().map(|workspace| Self::of(&workspace.name)).collect())
@@ -209,24 +209,23 @@ impl AppGroup {
 }
 
 impl User {
-    /// Of attributes as [`ResourceSchema::read`] leaves them; its app groups are among
-    /// `there_are`.
-    pub fn of(attributes: Attributes, there_are: &[AppGroup]) -> Result<Self, ScimError> {
+    /// Parses the output of [`ResourceSchema::read`]; `app_groups` are the existing app groups.
+    pub fn of(attributes: Attributes, app_groups: &[AppGroup]) -> Result<Self, ScimError> {
         if attributes.get("userName").and_then(Value::as_str).is_none_or(str::is_empty) {
-            return Err(invalid("userName", "is missing"));
+            return Err(invalid("userName", "required attribute is missing"));
         }
         let mut user: Self = serde_json::from_value(attributes.into())
             .map_err(|error| ApiError::Internal(format!("stored attributes: {error}")))?;
         if let Some(permissions) = &mut user.permissions {
-            permissions.settle(there_are)?;
+            permissions.settle(app_groups)?;
         }
-        if user.to_json().len() > LARGEST {
+        if user.to_json().len() > MAX_BYTES {
             return Err(invalid("permissions", "a user can have at most 64 KiB in total"));
         }
         Ok(user)
     }
 
-    /// What the user's groups grant.
+    /// The permissions that the user's groups grant.
     fn granted(&self) -> Permissions {
         let mut granted = Permissions::default();
         self.groups.iter().flat_map(|group| &group.permissions).for_each(|one| granted.add(one));
@@ -252,7 +251,7 @@ impl Resource for User {
 
     fn show(&self, attributes: &mut Attributes, base: &str) {
         let granted = self.granted();
-        // Clients read the lists of permissions without checking that they exist.
+        // The lists are always present, because clients read them without checking that they exist.
         if self.permissions.is_some() || granted != Permissions::default() {
             let mut all = self.permissions.clone().unwrap_or_default();
             all.add(&granted);
@@ -291,7 +290,7 @@ impl Resource for User {
         let mut user = Self::of(written.attributes, &AppGroup::all(tx).await?)?;
         let Some(Stored { value: former, .. }) = former else { return Ok(user) };
         user.groups.clone_from(&former.groups);
-        // Of two departments in one body, the one that differs from the former is the change.
+        // If a body has two departments, the one that differs from the stored one is the change.
         if written.department.is_some() && user.department == former.department {
             user.department = written.department;
         }
@@ -326,13 +325,13 @@ impl Resource for User {
     }
 }
 
-/// A text for case-insensitive comparison. Each character is folded separately, so that a part of a
-/// folded text is a folded part, which `co` needs.
+/// Folds the case of a text for comparison. Each character is folded separately, so that a part of
+/// a folded text is the same as a folded part. `co` needs that.
 pub fn folded(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// Where a resource is found; `base` is what public addresses begin with.
+/// The URL of a resource; `base` is the beginning of public URLs.
 pub fn location(base: &str, schema: &ResourceSchema, id: Uuid) -> String {
     format!("{base}{PATH}{}/{id}", schema.endpoint)
 }
@@ -343,7 +342,7 @@ pub fn etag(version: i64) -> String {
 }
 
 impl<R: Resource> Stored<R> {
-    /// As it is returned.
+    /// The returned form.
     pub fn shown(&self, base: &str) -> Result<Attributes, ScimError> {
         let mut attributes = self.value.attributes()?;
         attributes.insert("schemas".into(), json!([R::SCHEMA.urn]));

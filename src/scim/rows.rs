@@ -1,4 +1,4 @@
-//! The SQL of resources, each of them a row of the [table](Resource::TABLE) of its kind.
+//! The SQL of resources. Each is a row of the [table](Resource::TABLE) of its kind.
 
 mod search;
 pub(super) mod tokens;
@@ -62,7 +62,7 @@ pub(super) async fn by_id<R: Resource>(
     completed(tx, row).await
 }
 
-/// The same, locked until the transaction ends.
+/// The resource with that id, locked until the transaction ends.
 pub(super) async fn locked<R: Resource>(
     tx: &mut Tx,
     id: Uuid,
@@ -98,8 +98,8 @@ pub async fn lock_declared<R: Resource>(tx: &mut Tx) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Resources that the company document declares, by their names there, without what is in other
-/// tables.
+/// The resources that the company document declares, by their names there, without the attributes
+/// in other tables.
 pub async fn list_declared<R: Resource>(tx: &mut Tx) -> Result<Vec<Stored<R>>, StoreError> {
     let rows: Vec<Row> = on!(tx, c => {
         sqlx::query_as(select::<R>("WHERE declared_key IS NOT NULL ORDER BY declared_key"))
@@ -117,8 +117,8 @@ pub async fn is_taken(tx: &mut Tx, user: &User) -> Result<bool, StoreError> {
     .bind(user.key()).fetch_one(c).await?))
 }
 
-/// Creates a resource. A [unique violation](StoreError::is_unique_violation) if another one has the
-/// name; the transaction is over then.
+/// Creates a resource. Returns a [unique violation](StoreError::is_unique_violation) if another one
+/// has the name; the transaction has failed then.
 pub async fn insert<R: Resource>(
     tx: &mut Tx,
     value: &R,
@@ -146,7 +146,7 @@ pub async fn insert<R: Resource>(
     Ok(Stored { id, value, declared_key, version: 1, created_at: now, modified_at: now })
 }
 
-/// Writes the new value of a resource; errors as those of [`insert`].
+/// Writes the new value of a resource; errors as for [`insert`].
 pub async fn update<R: Resource>(
     tx: &mut Tx,
     former: Stored<R>,
@@ -172,10 +172,10 @@ pub async fn update<R: Resource>(
     Ok(changed)
 }
 
-/// Frees the name of a user, who gets another one by [`update`] in the same transaction: so two
-/// users can swap names.
+/// Frees the name of a user, who gets another one by [`update`] in the same transaction, so that
+/// two users can swap names.
 pub async fn free_name(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
-    // A name has no control characters.
+    // Unique, because names have no control characters.
     let nobodys = format!("\n{id}");
     execute!(
         tx,
@@ -197,7 +197,7 @@ pub async fn delete<R: Resource>(
     R::deleted(tx, stored, now).await
 }
 
-/// Deletes the memberships of a user or of a group; `column` is which.
+/// Deletes the memberships of a user or of a group; `column` selects which.
 pub(super) async fn remove_members(tx: &mut Tx, column: &str, id: Uuid) -> Result<(), StoreError> {
     let sql = format!("DELETE FROM scim_members WHERE {column} = $1");
     execute!(tx, sqlx::query(AssertSqlSafe(sql)).bind(id));

@@ -1,10 +1,11 @@
-//! What resources have: the tables that bodies are read by, and that are published.
+//! The tables of attributes by which bodies are read, and which are published.
 
 mod attributes;
 
 use serde_json::{Map, Value};
 
 use crate::gateway::scim::{ScimError, ScimType};
+use kit::words::about_field;
 
 pub use attributes::{APP_GROUP_ID, APP_GROUP_NAME, COMMON, GROUPS, USERS};
 
@@ -17,21 +18,21 @@ pub const PATCH: &str = "urn:ietf:params:scim:api:messages:2.0:PatchOp";
 pub const SEARCH: &str = "urn:ietf:params:scim:api:messages:2.0:SearchRequest";
 pub const LIST: &str = "urn:ietf:params:scim:api:messages:2.0:ListResponse";
 
-/// The longest text, in characters.
-pub const LONGEST: usize = 255;
+/// Maximum characters of a text.
+pub const MAX_TEXT_LENGTH: usize = 255;
 
-/// The longest text with a URL or an address.
-const LONGEST_URL: usize = 2_048;
+/// Maximum characters of a URL or an address.
+const MAX_URL_LENGTH: usize = 2_048;
 
-/// The most values that an attribute may have.
-pub const MOST_VALUES: usize = 500;
+/// Maximum number of values of an attribute.
+pub const MAX_VALUES: usize = 500;
 
-/// The most members of a group.
-pub const MOST_MEMBERS: usize = 10_000;
+/// Maximum number of members of a group.
+pub const MAX_MEMBERS: usize = 10_000;
 
 pub type Attributes = Map<String, Value>;
 
-/// A kind of resources (RFC 7643 section 6).
+/// A resource type (RFC 7643 section 6).
 #[derive(Debug)]
 pub struct ResourceSchema {
     /// Such as `User`.
@@ -43,7 +44,7 @@ pub struct ResourceSchema {
     pub attributes: &'static [Attribute],
     /// The attributes of a schema extension, under its URN.
     pub extension: Option<&'static Attribute>,
-    /// The required attribute that no two resources share, in any case.
+    /// The required unique attribute, compared without case.
     pub key: &'static str,
 }
 
@@ -53,7 +54,7 @@ impl PartialEq for ResourceSchema {
     }
 }
 
-/// One attribute, as RFC 7643 section 7 describes them.
+/// An attribute (RFC 7643 section 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute {
     pub name: &'static str,
@@ -62,23 +63,23 @@ pub struct Attribute {
     pub is_multi_valued: bool,
     pub is_required: bool,
     pub mutability: Mutability,
-    /// No two users have the same.
+    /// Whether the value must be unique.
     pub is_unique: bool,
-    /// Whether upper and lower case are different.
+    /// Whether case is significant.
     pub is_case_exact: bool,
     pub is_published: bool,
-    /// The most characters of a text.
-    pub longest: usize,
-    /// The most values.
+    /// Maximum characters of a text.
+    pub max_length: usize,
+    /// Maximum number of values.
     pub most: usize,
-    /// The values that it has here.
+    /// The possible values.
     pub canonical: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
-    /// A URL, or the address of one of these kinds of resources.
+    /// A URL, or the URL of one of these resource types.
     Reference(&'static [&'static str]),
     DateTime,
     Boolean,
@@ -88,7 +89,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutability {
     ReadWrite,
-    /// Set with the value that it is a part of, and not changed later.
+    /// Set together with the value that contains it, and not changed later.
     Immutable,
     ReadOnly,
 }
@@ -105,8 +106,8 @@ impl Attribute {
             is_unique: false,
             is_case_exact: true,
             is_published: true,
-            longest: LONGEST,
-            most: MOST_VALUES,
+            max_length: MAX_TEXT_LENGTH,
+            most: MAX_VALUES,
             canonical: &[],
         }
     }
@@ -115,14 +116,14 @@ impl Attribute {
         Self::new(name, Kind::Text, description)
     }
 
-    /// A text that is compared in any case.
+    /// A text that is compared without case.
     const fn label(name: &'static str, description: &'static str) -> Self {
         Self { is_case_exact: false, ..Self::text(name, description) }
     }
 
     const fn url(name: &'static str, description: &'static str) -> Self {
         let kind = Kind::Reference(&["external"]);
-        Self { longest: LONGEST_URL, ..Self::new(name, kind, description) }
+        Self { max_length: MAX_URL_LENGTH, ..Self::new(name, kind, description) }
     }
 
     const fn complex(
@@ -165,7 +166,7 @@ impl Attribute {
         matches!(self.kind, Kind::Text | Kind::Reference(_))
     }
 
-    /// Its sub-attributes; none if it is not complex.
+    /// Its sub-attributes; empty if it is not complex.
     pub fn members(&self) -> &'static [Attribute] {
         match self.kind {
             Kind::Complex(members) => members,
@@ -180,18 +181,18 @@ impl Attribute {
 }
 
 impl ResourceSchema {
-    /// Another resource has the same [key](Self::key).
+    /// The error if another resource has the same [key](Self::key).
     pub fn taken(&self) -> ScimError {
         ScimError::taken(self.key, &self.name.to_ascii_lowercase())
     }
 
-    /// No resource has the id.
+    /// The error if no resource has the id.
     pub fn unknown(&self) -> ScimError {
         ScimError::unknown(&self.name.to_ascii_lowercase())
     }
 
-    /// The attribute at the start of a path, in any case, with its extension if it has one, and
-    /// the rest of the path. Without an attribute, the path is the extension itself.
+    /// The attribute at the start of a path, compared without case, with its extension if it has
+    /// one, and the rest of the path. Without an attribute, the path is the extension itself.
     pub fn locate<'a>(&'static self, path: &'a str) -> Option<Located<'a>> {
         let own = after_urn(path, self.urn);
         let extended = self.extension.and_then(|one| Some((one, after_urn(path, one.name)?)));
@@ -200,7 +201,7 @@ impl ResourceSchema {
                 return Some(Located { extension: Some(extension), attribute: None, rest: "" });
             }
             let (name, rest) = first_name(inside);
-            // The same value as the attribute of the user.
+            // `department` of the extension is the same value as the user's own attribute.
             if !name.eq_ignore_ascii_case(DEPARTMENT) {
                 let attribute = Some(find(extension.members(), name)?);
                 return Some(Located { extension: Some(extension), attribute, rest });
@@ -216,20 +217,20 @@ impl ResourceSchema {
         find(self.attributes, name).or_else(|| find(COMMON, name))
     }
 
-    /// Whether a path is of a schema that is not one of the resource.
+    /// Whether a path is in a schema that the resource does not have.
     pub fn is_foreign(&self, path: &str) -> bool {
         let is_urn = path.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("urn:"));
         is_urn && after_urn(path, self.urn).is_none()
     }
 
-    /// Whether a path is one of the schemas alone.
+    /// Whether a path is only the URN of a schema.
     pub fn is_schema(&self, path: &str) -> bool {
         path.eq_ignore_ascii_case(self.urn)
             || self.extension.is_some_and(|one| path.eq_ignore_ascii_case(one.name))
     }
 
-    /// The attributes of an object where those under a schema, such as
-    /// `{"urn:…:User": {"department": "CRM"}}`, have its URN before their names.
+    /// Flattens an object: attributes under a schema, such as `{"urn:…:User": {"department":
+    /// "CRM"}}`, get its URN before their names.
     pub fn flat(&self, object: Attributes) -> Attributes {
         let mut flat = Attributes::new();
         for (name, value) in object {
@@ -245,9 +246,9 @@ impl ResourceSchema {
         flat
     }
 
-    /// The members of a body that a client may write and that have a value, under the names and
-    /// with the types of the table. Unknown and read-only ones are left out; null and an empty
-    /// array are no value (RFC 7643 section 2.5).
+    /// The writable attributes of a body that have a value, with the names and types of the table.
+    /// Unknown and read-only attributes are ignored. Null and an empty array count as no value (RFC
+    /// 7643 section 2.5).
     pub fn read(&'static self, body: Attributes) -> Result<Attributes, ScimError> {
         let mut attributes = Attributes::new();
         for (name, value) in self.flat(body) {
@@ -281,7 +282,7 @@ pub struct Located<'a> {
     pub rest: &'a str,
 }
 
-/// What follows a URN and its colon; empty for the URN alone.
+/// The text after a URN and its colon; empty for the URN alone.
 fn after_urn<'a>(path: &'a str, urn: &str) -> Option<&'a str> {
     let (start, rest) = path.split_at_checked(urn.len())?;
     if !start.eq_ignore_ascii_case(urn) {
@@ -308,7 +309,7 @@ pub fn check_schemas(body: &Attributes, wanted: &str) -> Result<(), ScimError> {
     Err(ScimError::bad(ScimType::InvalidSyntax, format!("schemas: {wanted} is missing")))
 }
 
-/// A member by its name in any case.
+/// A field by its name, compared without case.
 pub fn member<'a>(body: &'a Attributes, name: &str) -> Option<&'a Value> {
     body.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }
@@ -331,7 +332,8 @@ fn read_object(
     Ok(attributes)
 }
 
-/// The value of an attribute; none for null and empty arrays. `path` is its place, for the error.
+/// The value of an attribute; none for null and empty arrays. `path` is its position, for the
+/// error.
 pub fn read(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Value>, ScimError> {
     if !attribute.is_multi_valued {
         return read_one(attribute, value, path);
@@ -339,7 +341,7 @@ pub fn read(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
     let values = match value {
         Value::Null => return Ok(None),
         Value::Array(values) => values,
-        // One value where several may be is what some clients send.
+        // Some clients send a single value instead of an array.
         value => vec![value],
     };
     check_count(values.len(), attribute.most, path)?;
@@ -359,13 +361,13 @@ fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
     match (attribute.kind, value) {
         (_, Value::Null) => Ok(None),
         (Kind::Text | Kind::Reference(_) | Kind::DateTime, Value::String(text)) => {
-            check_text(&text, attribute.longest, path).map(|()| Some(text.into()))
+            check_text(&text, attribute.max_length, path).map(|()| Some(text.into()))
         }
         (Kind::Text | Kind::Reference(_) | Kind::DateTime, _) => {
             Err(invalid(path, "expected a string"))
         }
         (Kind::Boolean, Value::Bool(value)) => Ok(Some(value.into())),
-        // As some clients send it.
+        // Some clients send booleans as strings.
         (Kind::Boolean, Value::String(text)) => match text.to_ascii_lowercase().as_str() {
             "true" => Ok(Some(true.into())),
             "false" => Ok(Some(false.into())),
@@ -376,7 +378,7 @@ fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
             let object = read_object(members, object, path)?;
             Ok((!object.is_empty()).then_some(object.into()))
         }
-        // Such as the id of a manager, as some clients send it.
+        // Some clients send only the `value`, such as the id of a manager.
         (Kind::Complex(_), Value::String(text)) if attribute.value().is_some() => {
             let object = Attributes::from_iter([("value".to_owned(), Value::String(text))]);
             read_one(attribute, object.into(), path)
@@ -385,9 +387,9 @@ fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
     }
 }
 
-fn check_text(text: &str, longest: usize, path: &str) -> Result<(), ScimError> {
-    if text.chars().count() > longest {
-        return Err(invalid(path, &format!("at most {longest} characters are allowed")));
+fn check_text(text: &str, max_length: usize, path: &str) -> Result<(), ScimError> {
+    if text.chars().count() > max_length {
+        return Err(invalid(path, &format!("at most {max_length} characters are allowed")));
     }
     if text.contains(char::is_control) {
         return Err(invalid(path, "control characters are not allowed"));
@@ -396,5 +398,5 @@ fn check_text(text: &str, longest: usize, path: &str) -> Result<(), ScimError> {
 }
 
 pub fn invalid(path: &str, what: &str) -> ScimError {
-    ScimError::bad(ScimType::InvalidValue, format!("{path}: {what}"))
+    ScimError::bad(ScimType::InvalidValue, about_field(path, what))
 }

@@ -18,11 +18,11 @@ use store::{StoreError, Tx};
 
 pub use super::rows::tokens::{tokens as list, update_token as update};
 
-/// A token that is known and not revoked.
+/// An active token.
 #[derive(Debug)]
 pub struct TokenMatch {
     pub id: Uuid,
-    /// Networks that it may be used from; empty: everywhere.
+    /// Networks from which the token can be used; empty for all networks.
     pub allow: Vec<IpNet>,
     /// Whether requests about resources need `X-Request-Origin`.
     pub requires_origin: bool,
@@ -53,7 +53,7 @@ pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<TokenMatch>>,
     credentials::find(app, presented).await
 }
 
-/// Reads which tokens there are.
+/// Reads the list of active tokens.
 pub async fn read_list(app: &App) -> Result<(), FindError> {
     credentials::list::<TokenMatch>(app).await.map(drop)
 }
@@ -65,7 +65,7 @@ pub struct NewToken<'a> {
     pub allow: &'a [IpNet],
     /// Whether requests need `X-Request-Origin`, which some identity providers do not send.
     pub requires_origin: bool,
-    /// Whether the company document declares it; the others `apply` leaves alone.
+    /// Whether the company document declares it; `apply` does not change other tokens.
     pub declared: bool,
 }
 
@@ -78,7 +78,7 @@ pub struct TokenInfo {
     pub allow: Vec<IpNet>,
     pub requires_origin: bool,
     pub declared: bool,
-    /// Milliseconds since the Unix epoch, as the others.
+    /// Milliseconds since the Unix epoch, as for the other times.
     pub created_at: i64,
     pub last_used_at: Option<i64>,
     pub revoked_at: Option<i64>,
@@ -93,7 +93,7 @@ impl TokenInfo {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// Its name or its secret is none.
+    /// The name or the secret is invalid.
     #[error(transparent)]
     Invalid(#[from] KeyError),
     #[error("a token with the name {0} or this secret exists; revoke it first, or choose another")]
@@ -136,8 +136,8 @@ pub async fn create_with_secret(
     }
 }
 
-/// Revokes a token by its name or its id, and returns it. Processes may accept it for up to five
-/// seconds, while the database responds.
+/// Revokes a token by its name or its id, and returns it. While the database responds, processes
+/// may accept it for up to five more seconds.
 pub async fn revoke(tx: &mut Tx, clock: &Clock, name_or_id: &str) -> Result<TokenInfo, TokenError> {
     let id = Uuid::parse_str(name_or_id).ok();
     let token = list(tx)

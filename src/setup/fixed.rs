@@ -1,5 +1,5 @@
-//! What an installation wrote down at its first `migrate` and must not lose: how many
-//! partitions its topics have, and which secret key its stored secrets are sealed with.
+//! The values that an installation stores at its first `migrate` and must keep: the number of
+//! partitions of its topics, and the secret key that encrypts its stored secrets.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 
@@ -9,7 +9,7 @@ use store::{StoreError, Tx, settings};
 
 const PARTITIONS: &str = "log.partitions";
 const SECRET_KEY: &str = "secret_key.check";
-/// What the check value of the secret key is derived for.
+/// The purpose for which the check value of the secret key is derived.
 const CHECK: &str = "check of the secret key";
 
 /// The settings do not match this installation; the text says what to do.
@@ -41,7 +41,7 @@ impl Retry for FixedError {
     }
 }
 
-/// Which key the stored secrets are sealed with.
+/// The key that encrypts the stored secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sealed {
     /// The current one.
@@ -56,7 +56,7 @@ pub async fn fix_partitions(tx: &mut Tx, configured: u32) -> Result<(), FixedErr
     check_partitions(tx, configured).await
 }
 
-/// Refuses another number of partitions than was stored.
+/// Rejects a number of partitions that differs from the stored one.
 pub async fn check_partitions(tx: &mut Tx, configured: u32) -> Result<(), FixedError> {
     let fixed = settings::get(tx, PARTITIONS).await?.ok_or(FixedError::Missing)?;
     let fixed = fixed
@@ -65,13 +65,13 @@ pub async fn check_partitions(tx: &mut Tx, configured: u32) -> Result<(), FixedE
     if fixed == configured { Ok(()) } else { Err(FixedError::Partitions { configured, fixed }) }
 }
 
-/// Stores which secret key this is, if none is yet; then [`check_secret_key`].
+/// Stores a check value of the secret key if there is none yet; then [`check_secret_key`].
 pub async fn fix_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<Sealed, FixedError> {
     settings::put_if_absent(tx, SECRET_KEY, &check_value(secrets)).await?;
     check_secret_key(tx, secrets).await
 }
 
-/// Refuses a secret key that the stored secrets are not sealed with.
+/// Rejects a secret key that does not encrypt the stored secrets.
 pub async fn check_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<Sealed, FixedError> {
     let stored = settings::get(tx, SECRET_KEY).await?.ok_or(FixedError::Missing)?;
     if stored == check_value(secrets) {
@@ -83,7 +83,7 @@ pub async fn check_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<Sealed
     if secrets.verify(CHECK, &[], &tag) { Ok(Sealed::Old) } else { Err(FixedError::SecretKey) }
 }
 
-/// Stores that everything is sealed with the current key now.
+/// Records that the current key now encrypts all stored secrets.
 pub async fn put_secret_key(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StoreError> {
     settings::put(tx, SECRET_KEY, &check_value(secrets)).await
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{PhoneNumber, rows};
 use crate::app::App;
 use crate::gateway::formats::{List, Success};
-use crate::gateway::idempotency::{self, Answer};
+use crate::gateway::idempotency::{self, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
@@ -37,11 +37,11 @@ pub fn routes() -> Routes {
     )
     .repeatable()
     .takes::<PhoneNumbers>("Two numbers", json!({ "phone_numbers": ["+15550100", "+15550101"] }))
-    .answers_success(StatusCode::CREATED, "The numbers are no longer on the list.");
+    .returns_success(StatusCode::CREATED, "The numbers are no longer on the list.");
     Routes::new().route("/sms/invalid_phone_numbers/remove", route, [operation])
 }
 
-/// The numbers.
+/// Phone numbers to remove from the list.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct PhoneNumbers {
     pub phone_numbers: List<PhoneNumber, 1, 50>,
@@ -52,14 +52,14 @@ async fn remove(
     Extension(caller): Extension<Caller>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<Answer, ApiError> {
-    let PhoneNumbers { phone_numbers } = fields::read(&body.object_beside(&app)?)?;
+) -> Result<StoredResponse, ApiError> {
+    let PhoneNumbers { phone_numbers } = fields::read(&body.object_in_place(&app)?)?;
     let workspace = caller.workspace.id;
     idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
         Box::pin(async move {
             let removed = rows::remove(tx, workspace, &phone_numbers.0).await?;
-            tracing::info!(removed, "phone numbers removed from the invalid numbers");
-            Answer::of(StatusCode::CREATED, &Success::default())
+            tracing::info!(removed, "phone numbers removed from the list of invalid numbers");
+            StoredResponse::of(StatusCode::CREATED, &Success::default())
         })
     })
     .await

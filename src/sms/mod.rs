@@ -10,17 +10,17 @@ use serde::Deserialize;
 
 pub use rows::{InvalidNumber, add, is_invalid, list, remove};
 
-/// Digits of a number (src/gateway/README.md, Invalid phone numbers).
+/// Allowed number of digits (src/gateway/README.md, Invalid phone numbers).
 const DIGITS: std::ops::RangeInclusive<usize> = 7..=15;
 
-/// E.164; the plus may be missing.
+/// A phone number in E.164; the plus may be missing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String", inline, extend(
     "pattern" = format!(r"^\+?[0-9]{{{},{}}}$", DIGITS.start(), DIGITS.end()),
 ))]
 pub struct PhoneNumber(
-    /// As numbers are compared: the digits alone.
+    /// The digits alone, because numbers are compared without the plus.
     String,
 );
 

@@ -6,7 +6,7 @@ use store::{Store, StoreError, Tx, from_row, insert_rows, on};
 /// A number on the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidNumber {
-    /// Digits alone.
+    /// The digits alone.
     pub number: String,
     pub reason: String,
     /// In milliseconds since the epoch.
@@ -14,7 +14,7 @@ pub struct InvalidNumber {
 }
 from_row! { InvalidNumber { number, reason, added_at } }
 
-/// The numbers as both databases take many.
+/// The numbers as one parameter for both databases.
 fn digits(numbers: &[PhoneNumber]) -> Vec<&str> {
     numbers.iter().map(PhoneNumber::digits).collect()
 }
@@ -23,7 +23,8 @@ fn json(numbers: &[PhoneNumber]) -> String {
     serde_json::Value::from(digits(numbers)).to_string()
 }
 
-/// Puts numbers on the list; how many were not there. Those that were keep their reason.
+/// Adds numbers to the list; returns how many are new. Numbers that were on the list keep their
+/// reason.
 pub async fn add(
     tx: &mut Tx,
     workspace: i32,
@@ -32,7 +33,7 @@ pub async fn add(
     now: i64,
 ) -> Result<u64, StoreError> {
     let mut numbers = digits(numbers);
-    // In one order, so that two calls do not wait for each other.
+    // In one order, so that two transactions do not deadlock.
     numbers.sort_unstable();
     Ok(insert_rows!(tx, "invalid_numbers", numbers, |number| {
         workspace_id: workspace,
@@ -51,7 +52,7 @@ pub async fn remove(
     Ok(match tx {
         Tx::Postgres(tx) => {
             sqlx::query(
-                // Locked in their order, so that two calls do not wait for each other.
+                // Locked in their order, so that two transactions do not deadlock.
                 "WITH gone AS (
                      SELECT number FROM invalid_numbers
                      WHERE workspace_id = $1 AND number = ANY ($2) ORDER BY number FOR UPDATE)
@@ -102,7 +103,7 @@ pub async fn is_invalid(
     Ok(found.is_some())
 }
 
-/// Numbers of the list in their order, from behind `after` on.
+/// Numbers of the list after `after`, in order.
 pub async fn list(
     tx: &mut Tx,
     workspace: i32,

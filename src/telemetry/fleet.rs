@@ -1,5 +1,5 @@
-//! Metrics of the whole fleet's work: read from the store every `ops.watch_seconds` by each
-//! gateway, because there is always one, and all know the same.
+//! Metrics of the whole fleet's work. Each gateway reads them from the store every
+//! `ops.watch_seconds`: there is always a gateway, and all of them read the same values.
 //!
 //! The values are dropped as soon as they cannot be refreshed: an unknown number is not shown.
 
@@ -12,14 +12,14 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::metrics::recorder::{render_apart, since_1970};
+use super::metrics::recorder::{render_in_own_recorder, since_1970};
 use crate::app::App;
 use crate::config::Config;
 use crate::kinds;
 use crate::topics;
 use kit::retry;
 use store::claims::{self, Kind};
-use store::{Store, StoreError, Tx, answered_in_turn, from_row, settings};
+use store::{Store, StoreError, Tx, from_row, settings, within_timeout_and_permit};
 
 /// Time limit of a response from the store.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,7 +30,7 @@ const MAX: i64 = 100_000;
 /// The setting with the time of the last backup.
 const LAST_BACKUP: &str = "backup.last_at";
 
-/// Records that a backup is complete, and returns the time, by the database's clock.
+/// Records that a backup has just completed, and returns the time by the database's clock.
 pub async fn record_backup(tx: &mut Tx) -> Result<i64, StoreError> {
     let now = claims::now(tx).await?;
     settings::put(tx, LAST_BACKUP, &now.to_string()).await?;
@@ -58,9 +58,9 @@ impl Fleet {
     }
 }
 
-/// What a look at the store found. Times are milliseconds by the database's clock.
+/// The result of one read of the store. Times are milliseconds by the database's clock.
 #[derive(Debug)]
-struct Look {
+struct FleetSnapshot {
     now: i64,
     jobs: Vec<Jobs>,
     work: Vec<Work>,
@@ -69,13 +69,13 @@ struct Look {
     last_backup: Option<i64>,
 }
 
-/// Jobs of one sort, in one state.
+/// Jobs of one kind in one state.
 #[derive(Debug)]
 struct Jobs {
     job: String,
     state: String,
     count: i64,
-    /// Since when the oldest is in it; of schedules the moment of the first.
+    /// When the oldest job entered this state; for schedules, the time of the earliest one.
     since: Option<i64>,
 }
 from_row! { Jobs { job, state, count, since } }
@@ -86,45 +86,49 @@ struct Work {
     kind: String,
     ready: i64,
     held: i64,
-    /// Since when the oldest that is ready is.
+    /// When the oldest ready claim became due.
     since: Option<i64>,
 }
 from_row! { Work { kind, ready, held, since } }
 
-/// Looks at the store again and again, until `shutdown`.
+/// Reads the store periodically until `shutdown`.
 pub async fn watch(app: App, shutdown: CancellationToken) {
     let pause = Duration::from_secs(app.config.ops.watch_seconds);
     // One at a time.
-    let looks = Arc::new(Semaphore::new(1));
+    let query_permits = Arc::new(Semaphore::new(1));
     let mut seen_at = None;
     while !shutdown.is_cancelled() {
-        match look(&app, &looks).await {
-            Ok(look) => {
+        match fleet_snapshot(&app, &query_permits).await {
+            Ok(fleet_snapshot) => {
                 let at = since_1970();
                 seen_at = Some(at);
-                app.kept::<Fleet>().set(render_apart(|| {
-                    look.tell();
-                    tell_seen(at);
+                app.singleton::<Fleet>().set(render_in_own_recorder(|| {
+                    fleet_snapshot.emit();
+                    emit_seen(at);
                 }));
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot read the work of the fleet");
-                app.kept::<Fleet>().set(render_apart(|| seen_at.into_iter().for_each(tell_seen)));
+                app.singleton::<Fleet>()
+                    .set(render_in_own_recorder(|| seen_at.into_iter().for_each(emit_seen)));
             }
         }
         retry::wait(pause, &shutdown).await;
     }
     // Queries stop while the last requests are served.
-    app.kept::<Fleet>().set(String::new());
+    app.singleton::<Fleet>().set(String::new());
 }
 
-async fn look(app: &App, looks: &Arc<Semaphore>) -> Result<Look, StoreError> {
+async fn fleet_snapshot(
+    app: &App,
+    query_permits: &Arc<Semaphore>,
+) -> Result<FleetSnapshot, StoreError> {
     let (store, config) = (app.store.clone(), app.config.clone());
-    let look = async move { read(&store, &config).await };
-    answered_in_turn(look, looks, TIMEOUT).await
+    let fleet_snapshot = async move { read(&store, &config).await };
+    within_timeout_and_permit(fleet_snapshot, query_permits, TIMEOUT).await
 }
 
-async fn read(store: &Store, config: &Config) -> Result<Look, StoreError> {
+async fn read(store: &Store, config: &Config) -> Result<FleetSnapshot, StoreError> {
     let mut tx = store.snapshot().await?;
     let now = claims::now(&mut tx).await?;
     let mut jobs = rows::exports(&mut tx, MAX).await?;
@@ -137,23 +141,23 @@ async fn read(store: &Store, config: &Config) -> Result<Look, StoreError> {
     }
     let last_backup = last_backup(&mut tx).await?;
     tx.commit().await?;
-    Ok(Look { now, jobs, work, dead_letters, last_backup })
+    Ok(FleetSnapshot { now, jobs, work, dead_letters, last_backup })
 }
 
-fn tell_seen(at: f64) {
+fn emit_seen(at: f64) {
     metrics::gauge!("longshore_fleet_seen_timestamp_seconds").set(at);
 }
 
 /// The states of exports in the metrics; empty states read no row.
 const EXPORTS: [&str; 4] = ["queued", "planning", "running", "finishing"];
 
-impl Look {
-    fn tell(&self) {
+impl FleetSnapshot {
+    fn emit(&self) {
         for state in EXPORTS {
-            tell_jobs("export", state, 0, 0.0);
+            emit_jobs("export", state, 0, 0.0);
         }
         for jobs in &self.jobs {
-            tell_jobs(&jobs.job, &jobs.state, jobs.count, self.seconds_since(jobs.since));
+            emit_jobs(&jobs.job, &jobs.state, jobs.count, self.seconds_since(jobs.since));
         }
         for kind in kinds::ALL.map(Kind::name) {
             let of_kind = self.work.iter().find(|work| work.kind == kind);
@@ -175,8 +179,9 @@ impl Look {
     }
 }
 
-/// The label is not `job`: Prometheus puts one of that name on all that it scrapes.
-fn tell_jobs(kind: &str, state: &str, count: i64, oldest: f64) {
+/// The label is not `job`, because Prometheus adds a label of that name to everything that it
+/// scrapes.
+fn emit_jobs(kind: &str, state: &str, count: i64, oldest: f64) {
     let labels = [("kind", kind.to_owned()), ("state", state.to_owned())];
     metrics::gauge!("longshore_jobs", &labels).set(count as f64);
     metrics::gauge!("longshore_job_oldest_seconds", &labels).set(oldest);

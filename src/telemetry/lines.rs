@@ -1,5 +1,5 @@
 //! Log lines on their way to standard error. Logging puts a line into memory and returns; one
-//! thread writes. A reader that is slow or gone costs lines, but delays no work.
+//! thread writes. If the reader is slow or gone, lines are lost, but no work is delayed.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 /// Bytes of lines that wait for the reader. Further lines are dropped.
-const MOST_WAITING: usize = 1 << 20;
+const MAX_WAITING_BYTES: usize = 1 << 20;
 
 /// Bytes that are written together, unless a line is longer: the atomic size of a pipe, so that
 /// lines of several processes do not mix (`PIPE_BUF`).
@@ -22,12 +22,12 @@ const PIECE: usize = 4_096;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The total wait, also for a reader that reads slowly.
-const LONGEST: Duration = Duration::from_secs(5);
+const MAX_FLUSH_WAIT: Duration = Duration::from_secs(5);
 
 /// Pause before a blocked terminal or pipe is tried again.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Those of this process, once it logs.
+/// The lines of this process, once it logs.
 static STARTED: OnceLock<Lines> = OnceLock::new();
 
 /// Lines that wait to be written.
@@ -40,7 +40,7 @@ pub struct Lines {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<u8>,
-    /// Whether a piece is being written that is no longer in `waiting`.
+    /// Whether a piece that is no longer in `waiting` is being written.
     is_writing: bool,
     /// Pieces that were written, or could not be.
     written: u64,
@@ -65,11 +65,11 @@ pub fn dropped() -> u64 {
 
 /// Writes a line after all others, however many wait. A process that logs waits for the reader as
 /// at its end.
-pub fn say(text: &str) {
+pub fn write_line(text: &str) {
     match STARTED.get() {
         Some(lines) => {
             lines.add_last(text);
-            lines.flush_with(TIMEOUT, LONGEST);
+            lines.flush_with(TIMEOUT, MAX_FLUSH_WAIT);
         }
         None => eprintln!("{text}"),
     }
@@ -78,7 +78,7 @@ pub fn say(text: &str) {
 /// Waits until everything is written, unless the reader has stopped.
 pub fn flush() {
     if let Some(lines) = STARTED.get() {
-        lines.flush_with(TIMEOUT, LONGEST);
+        lines.flush_with(TIMEOUT, MAX_FLUSH_WAIT);
     }
 }
 
@@ -95,7 +95,7 @@ impl Drop for FlushAtEnd {
 impl Write for &Lines {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let mut state = self.state.lock();
-        if state.waiting.len() + event.len() > MOST_WAITING {
+        if state.waiting.len() + event.len() > MAX_WAITING_BYTES {
             state.dropped += 1;
         } else {
             state.waiting.extend(event);
@@ -119,7 +119,7 @@ impl Lines {
         self.changed.notify_all();
     }
 
-    /// Writes what comes, for ever.
+    /// Writes all lines as they arrive; never returns.
     fn write_to(&self, mut to: impl Write) {
         let mut told = 0;
         loop {
@@ -143,7 +143,7 @@ impl Lines {
         }
     }
 
-    /// Takes whole lines, at most as many as are written together.
+    /// Removes whole lines from the queue, up to the size that is written together.
     fn next_piece(&self) -> Vec<u8> {
         let mut state = self.state.lock();
         while state.waiting.is_empty() {
@@ -158,8 +158,8 @@ impl Lines {
         state.waiting.drain(..end).collect()
     }
 
-    /// Waits until everything is written, for `longest` at most; gives up earlier once nothing was
-    /// written for as long as `timeout`.
+    /// Waits until everything is written, for at most `longest`; gives up earlier if nothing is
+    /// written for `timeout`.
     fn flush_with(&self, timeout: Duration, longest: Duration) {
         let began = Instant::now();
         let mut state = self.state.lock();
@@ -177,7 +177,7 @@ impl Lines {
     }
 }
 
-/// Writes all of it, also to what does not block.
+/// Writes the whole piece, even if the destination is non-blocking.
 fn write_whole(to: &mut impl Write, mut piece: &[u8]) -> io::Result<()> {
     while !piece.is_empty() {
         match to.write(piece) {
@@ -220,7 +220,7 @@ mod tests {
         let dropped = lines.state.lock().dropped;
         assert!(dropped > 3_000, "{dropped}");
         // Without a reader, the end still comes.
-        lines.flush_with(Duration::from_millis(1), LONGEST);
+        lines.flush_with(Duration::from_millis(1), MAX_FLUSH_WAIT);
         // The last line is not dropped.
         lines.add_last("last");
         // Lines that were not dropped are complete and in order.
@@ -233,7 +233,7 @@ mod tests {
             last = number;
         }
         assert_eq!(read.next().unwrap().unwrap(), "last");
-        lines.flush_with(TIMEOUT, LONGEST);
+        lines.flush_with(TIMEOUT, MAX_FLUSH_WAIT);
         log(&lines, "after all");
         assert_eq!(read.next().unwrap().unwrap(), "after all");
     }
@@ -249,7 +249,7 @@ mod tests {
         let read = thread::spawn(move || {
             BufReader::new(reader).lines().take(3).map(Result::unwrap).collect::<Vec<_>>()
         });
-        lines.flush_with(TIMEOUT, LONGEST);
+        lines.flush_with(TIMEOUT, MAX_FLUSH_WAIT);
         assert!(lines.state.lock().waiting.is_empty());
         assert_eq!(read.join().unwrap(), ["short", &long, "last"]);
     }
@@ -260,7 +260,7 @@ mod tests {
         drop(reader);
         let lines = started(writer);
         log(&lines, "one");
-        lines.flush_with(TIMEOUT, LONGEST);
+        lines.flush_with(TIMEOUT, MAX_FLUSH_WAIT);
         assert_eq!(lines.state.lock().dropped, 1);
     }
 

@@ -4,7 +4,7 @@
 //! declared here, in its group of the reference. Names end in their unit (`_seconds`, `_bytes`),
 //! counters in `_total`; labels have few values: never an id, an address or a customer's name.
 
-mod calls;
+pub mod exemplars;
 mod exports;
 mod fleet;
 mod ingestion;
@@ -12,6 +12,7 @@ mod log;
 mod messages;
 mod process;
 pub mod recorder;
+mod requests;
 
 kit::named! {
     pub enum Kind {
@@ -52,7 +53,7 @@ pub struct Group {
 pub const GROUPS: &[Group] = &[
     fleet::GROUP,
     process::GROUP,
-    calls::GROUP,
+    requests::GROUP,
     log::GROUP,
     exports::GROUP,
     ingestion::GROUP,

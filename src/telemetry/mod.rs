@@ -32,6 +32,8 @@ pub enum TelemetryError {
     Filter(#[from] tracing_subscriber::filter::ParseError),
     #[error("cannot record metrics: {0}")]
     Metrics(#[from] metrics_exporter_prometheus::BuildError),
+    #[error("cannot record metrics: {0}")]
+    Recorder(String),
     #[error(transparent)]
     Traces(#[from] traces::TracesError),
     #[error("cannot write log lines: {0}")]
@@ -40,9 +42,9 @@ pub enum TelemetryError {
 
 impl Retry for TelemetryError {}
 
-/// Begins to write log lines to standard error: text on a terminal, else a JSON object a
-/// line, with the fields of the spans around it. From then on panics are log lines, too. Called
-/// again, it changes nothing.
+/// Begins to write log lines to standard error: text on a terminal, otherwise a JSON object on each
+/// line, with the fields of the spans around it. From then on, panics are log lines too. Calling it
+/// again changes nothing.
 pub fn init_tracing(config: &Config) -> Result<(), TelemetryError> {
     let filter = match std::env::var("RUST_LOG") {
         Ok(filter) if !filter.trim().is_empty() => filter,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -17,17 +17,21 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::fleet::Fleet;
+use super::metrics::exemplars;
 use super::process::Process;
 use crate::app::App;
 use crate::setup::migrations::MIGRATIONS;
 use store::migrate::Schema;
-use store::{StoreError, answered_in_turn};
+use store::{StoreError, within_timeout_and_permit};
 
 /// Time limit of a response from the store, before the process counts as not ready.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Concurrent checks of the store; further ones fail.
-const STORE_LOOKS: usize = 4;
+const MAX_STORE_CHECKS: usize = 4;
+
+/// The content type of the text format of Prometheus.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Interval of the recorder's upkeep.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -38,7 +42,7 @@ struct Ops {
     process: Process,
     metrics: PrometheusHandle,
     draining: CancellationToken,
-    looks: Arc<Semaphore>,
+    query_permits: Arc<Semaphore>,
     /// Whether the store was ever ready.
     was_ready: Arc<AtomicBool>,
 }
@@ -51,13 +55,13 @@ fn router(
     metrics: PrometheusHandle,
     draining: CancellationToken,
 ) -> Router {
-    let looks = Arc::new(Semaphore::new(STORE_LOOKS));
+    let query_permits = Arc::new(Semaphore::new(MAX_STORE_CHECKS));
     let was_ready = Arc::new(AtomicBool::new(false));
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(readyz))
         .route("/metrics", get(render))
-        .with_state(Ops { app, process, metrics, draining, looks, was_ready })
+        .with_state(Ops { app, process, metrics, draining, query_permits, was_ready })
 }
 
 /// Serves until it is dropped, so that a draining process can still be watched.
@@ -95,34 +99,42 @@ async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
                 notes.push(format!("the database is {schema}"));
             }
         }
-        Err(error) if ops.goes_on_with(&error) => notes.push(error.to_string()),
+        Err(error) if ops.tolerates(&error) => notes.push(error.to_string()),
         Err(error) => missing.push(error.to_string()),
     }
     // Requests are still accepted; but a worker is set up wrong.
-    let is_set_up = ops.process.takes_calls() || !ops.app.notices.never_worked();
+    let is_set_up = ops.process.accepts_requests() || !ops.app.health_warnings.never_worked();
     let (status, mut lines) = match missing.is_empty() && is_set_up {
         true => (StatusCode::OK, vec!["ready".to_owned()]),
         false => (StatusCode::SERVICE_UNAVAILABLE, missing),
     };
     lines.append(&mut notes);
-    lines.extend(ops.app.notices.all());
+    lines.extend(ops.app.health_warnings.all());
     (status, lines.join("\n") + "\n")
 }
 
-/// The recorded metrics, the process's current state, and the fleet's.
-async fn render(State(ops): State<Ops>) -> impl IntoResponse {
+/// The recorded metrics, the process's current state, and the fleet's: with exemplars for whoever
+/// accepts OpenMetrics, if there are any.
+async fn render(State(ops): State<Ops>, headers: HeaderMap) -> impl IntoResponse {
+    let accepted = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let has_exemplars = ops.app.config.traces.url.is_some()
+        && accepted.is_some_and(|accept| accept.contains("application/openmetrics-text"));
     let render = move || {
-        ops.metrics.render() + &ops.process.render(&ops.app) + &ops.app.kept::<Fleet>().render()
+        let text = ops.metrics.render()
+            + &ops.process.render(&ops.app)
+            + &ops.app.singleton::<Fleet>().render();
+        if has_exemplars { exemplars::openmetrics(&text) } else { text }
     };
     // Files are read.
     let text = spawn_blocking(render).await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR);
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
+    let content_type = if has_exemplars { exemplars::OPENMETRICS } else { TEXT };
+    ([(header::CONTENT_TYPE, content_type)], text)
 }
 
 impl Ops {
     /// Whether the process can do its work although the store is not ready.
-    fn goes_on_with(&self, error: &StoreError) -> bool {
-        self.process.takes_calls()
+    fn tolerates(&self, error: &StoreError) -> bool {
+        self.process.accepts_requests()
             && self.was_ready.load(Ordering::Relaxed)
             && !matches!(error, StoreError::Version(_))
     }
@@ -131,6 +143,6 @@ impl Ops {
     async fn store_ready(&self) -> Result<Schema, StoreError> {
         let store = self.app.store.clone();
         let look = async move { MIGRATIONS.check(&store).await };
-        answered_in_turn(look, &self.looks, STORE_TIMEOUT).await
+        within_timeout_and_permit(look, &self.query_permits, STORE_TIMEOUT).await
     }
 }

@@ -9,11 +9,11 @@ use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::lines;
-use super::metrics::recorder::render_apart;
+use super::metrics::recorder::render_in_own_recorder;
 use crate::app::App;
 use crate::gateway::memory::Budgets;
 use crate::worker::Role;
-use store::pools::Standing;
+use store::pools::PoolStatus;
 
 /// What a process is for.
 #[derive(Clone, Debug)]
@@ -38,10 +38,10 @@ impl Process {
         Self { roles: [&[GATEWAY, STANDALONE][..], &workers].concat() }
     }
 
-    /// Whether it accepts requests. Those with known keys whose work goes to the log need no store,
-    /// so a gateway stays ready after the first check: otherwise all gateways would leave their
-    /// load balancer together. A worker needs the store for everything.
-    pub fn takes_calls(&self) -> bool {
+    /// Whether it accepts requests. Requests with known keys whose work goes to the log need no
+    /// store, so a gateway stays ready after the first check: otherwise the load balancer would
+    /// remove all gateways together. A worker needs the store for everything.
+    pub fn accepts_requests(&self) -> bool {
         self.is(GATEWAY)
     }
 
@@ -49,10 +49,9 @@ impl Process {
         self.roles.contains(&role)
     }
 
-    /// The metrics of the process, as they are now. It reads files: never to be called on an async
-    /// thread.
+    /// The current metrics of the process. Reads files, so never call it on an async thread.
     pub fn render(&self, app: &App) -> String {
-        render_apart(|| {
+        render_in_own_recorder(|| {
             for role in self.roles.iter().copied() {
                 metrics::gauge!("longshore_process_info", "role" => role).set(1.0);
             }
@@ -62,11 +61,11 @@ impl Process {
             if app.store.is_postgres() {
                 app.reserved.store.pools().into_iter().for_each(pool);
             }
-            if self.takes_calls() {
+            if self.accepts_requests() {
                 requests(app);
             }
             if self.is(Role::Exports.name()) {
-                let (held, most) = app.memory.held_and_most();
+                let (held, most) = app.memory.used_and_limit();
                 metrics::gauge!("longshore_memory_bytes", "budget" => "exports").set(held as f64);
                 metrics::gauge!("longshore_memory_bytes_max", "budget" => "exports")
                     .set(most as f64);
@@ -87,7 +86,7 @@ fn usage() {
         metrics::gauge!("process_resident_memory_bytes").set(bytes);
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
-        // One of them is for counting them.
+        // The count itself uses one.
         metrics::gauge!("process_open_fds").set(open.count().saturating_sub(1) as f64);
     }
     if let Some(most) = getrlimit(Resource::Nofile).current {
@@ -109,7 +108,7 @@ fn cores(app: &App) {
     metrics::gauge!("longshore_compute_threads").set(app.cores.count() as f64);
 }
 
-fn pool(Standing { pool, idle, used, most }: Standing) {
+fn pool(PoolStatus { pool, idle, used, most }: PoolStatus) {
     for (state, connections) in [("idle", idle), ("used", used)] {
         metrics::gauge!("longshore_pool_connections", "pool" => pool, "state" => state)
             .set(connections);
@@ -119,11 +118,11 @@ fn pool(Standing { pool, idle, used, most }: Standing) {
 
 fn requests(app: &App) {
     let most = app.config.gateway.requests_in_flight;
-    let budgets = app.kept::<Budgets>();
+    let budgets = app.singleton::<Budgets>();
     let under_way = most.saturating_sub(budgets.requests.available_permits());
     metrics::gauge!("longshore_http_requests_in_flight").set(under_way as f64);
     metrics::gauge!("longshore_http_requests_in_flight_max").set(most as f64);
-    let (held, most) = budgets.bodies.held_and_most();
+    let (held, most) = budgets.bodies.used_and_limit();
     metrics::gauge!("longshore_http_body_bytes").set(held as f64);
     metrics::gauge!("longshore_http_body_bytes_max").set(most as f64);
 }
@@ -164,9 +163,9 @@ mod tests {
     #[test]
     fn a_worker_has_the_roles_that_it_was_given() {
         assert_eq!(Process::worker(&[Role::Exports]).roles, ["exports"]);
-        // The lane of transactional emails is a part of the role of all messages.
+        // The role of all messages includes transactional emails.
         assert_eq!(Process::worker(&[Role::Messages]).roles, ["messages", "transactional"]);
         let alone = Process::standalone();
-        assert!(alone.takes_calls() && alone.is("exports") && alone.roles.len() == 8);
+        assert!(alone.accepts_requests() && alone.is("exports") && alone.roles.len() == 8);
     }
 }

@@ -9,7 +9,8 @@ use opentelemetry_otlp::{ExporterBuildError, WithExportConfig as _, WithHttpConf
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{
-    Sampler, SdkTracer, SdkTracerProvider, Span, SpanData, SpanExporter as _, SpanProcessor,
+    Sampler, SdkTracer, SdkTracerProvider, Span, SpanData, SpanEvents, SpanExporter as _,
+    SpanProcessor,
 };
 use tokio::sync::mpsc;
 use tokio::time;
@@ -34,8 +35,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// The timeout of a request to the collector.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The timeout of the last spans when the process stops.
-const LAST: Duration = Duration::from_secs(2);
+/// Time limit for sending the last spans when the process stops.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The running export, if there is one.
 static EXPORT: OnceLock<Export> = OnceLock::new();
@@ -105,8 +106,8 @@ where
 pub async fn flush() {
     let Some(Export { stop, task, .. }) = EXPORT.get() else { return };
     stop.cancel();
-    if time::timeout(LAST, task.wait()).await.is_err() {
-        tracing::warn!("the last spans were not sent: the collector did not respond");
+    if time::timeout(FLUSH_TIMEOUT, task.wait()).await.is_err() {
+        tracing::warn!("last spans not sent: the collector did not respond");
     }
 }
 
@@ -132,7 +133,7 @@ impl SpanProcessor for Queue {
     }
 }
 
-/// Sends what is in the queue, until `stop` and the end of the queue.
+/// Sends the spans in the queue, until `stop` is cancelled and the queue is empty.
 async fn send(
     exporter: opentelemetry_otlp::SpanExporter,
     mut queue: mpsc::Receiver<SpanData>,
@@ -146,7 +147,11 @@ async fn send(
                 if count == 0 {
                     return;
                 }
-                batch.iter_mut().for_each(name);
+                batch.iter_mut().for_each(|span| {
+                    name(span);
+                    // Log lines, which may have contents.
+                    span.events = SpanEvents::default();
+                });
                 match exporter.export(std::mem::take(&mut batch)).await {
                     Ok(()) => is_failing = false,
                     Err(error) => {

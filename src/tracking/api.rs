@@ -35,15 +35,16 @@ pub fn routes() -> Routes {
 }
 
 fn describe() -> Operation {
-    let problem = json!({ "type": "price: is negative", "input_array": "purchases", "index": 1 });
+    let problem =
+        json!({ "type": "price must not be negative", "input_array": "purchases", "index": 1 });
     Operation::new(Method::POST, "track", TAG, "Track attributes, events and purchases")
         .by(Access::Key(PERMISSION))
         .about(
-            "Objects are checked one by one: valid objects are accepted, the others are skipped \
-             and reported in `errors`. They are applied in this order: attributes, events, \
-             purchases, each array from its start.\n\nThe response is sent once every accepted \
-             object is durable; workers apply them soon after. After a 503, some objects may have \
-             been accepted: send the request again with the same `Idempotency-Key`.",
+            "Objects are checked one by one: valid objects are accepted; the others are rejected \
+             and reported in `errors`. Accepted objects are applied in this order: attributes, \
+             events, purchases, each array from its start.\n\nThe response is sent once every \
+             accepted object is durable; workers apply them soon after. After a 503, some objects \
+             may have been accepted: send the request again with the same `Idempotency-Key`.",
         )
         .repeatable()
         .takes::<Body<'_>>(
@@ -64,7 +65,7 @@ fn describe() -> Operation {
                 ],
             }),
         )
-        .answers::<Answer>(StatusCode::CREATED, "Every valid object was accepted.")
+        .returns::<Answer>(StatusCode::CREATED, "Every valid object was accepted.")
         .refuses(
             &ApiError::InvalidMany(NOTHING_VALID.into(), vec![problem]),
             "The request has no valid object",
@@ -73,7 +74,7 @@ fn describe() -> Operation {
         .refuses_in::<Errors<'_, LeftOut>>(StatusCode::BAD_REQUEST)
 }
 
-/// The route without its key: the caller must add the [`Caller`].
+/// The route without authentication: the user of this function must add the [`Caller`].
 pub fn unprotected() -> MethodRouter<App> {
     post(track)
 }
@@ -100,8 +101,8 @@ struct Track {
     alias: Option<String>,
 }
 
-impl idempotency::Work for Track {
-    type Answer = Answer;
+impl idempotency::AppendRequest for Track {
+    type Response = Answer;
     const STATUS: StatusCode = StatusCode::CREATED;
 
     fn read(
@@ -120,7 +121,7 @@ impl idempotency::Work for Track {
         Ok((answer, messages))
     }
 
-    fn taken(&self, answer: &Answer) {
+    fn on_appended(&self, answer: &Answer) {
         for kind in Kind::ALL {
             telemetry::taken(kind, answer.processed(kind));
         }

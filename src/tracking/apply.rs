@@ -4,11 +4,11 @@
 //! messages ── decode ── find users (bulk) ── profiles, in order ── activity (bulk) ── rows
 //! ```
 //!
-//! A batch reads and writes with one statement per kind of row; each user once, and only changes.
-//! Locks use the order identifiers (and [emails](crate::users::name_locks) with which users are
-//! created), profiles, activity, each in the order of their keys. The one lock out of order is on
-//! activity that another partition created at this very moment: if two deadlock there, one is
-//! retried.
+//! A batch reads and writes with one statement per kind of row, each user once, and writes only
+//! changes. Locks are acquired in the order identifiers (and [emails](crate::users::name_locks)
+//! with which users are created), profiles, activity, each in the order of their keys. The only
+//! lock out of order is on activity that another partition has just created: if two transactions
+//! deadlock there, one is retried.
 //!
 //! Every purchase counts as revenue, unless the workspace declares [conversion
 //! windows](conversions); some of them [start campaigns](triggers), whose dispatches begin in the
@@ -19,6 +19,7 @@ mod conversions;
 mod custom;
 mod decimal;
 pub mod draft;
+mod identifier_set;
 mod identity;
 mod identity_rows;
 mod products;
@@ -26,7 +27,6 @@ mod rows;
 mod tally;
 mod triggers;
 mod user_set;
-mod wanted;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -36,13 +36,13 @@ use uuid::Uuid;
 
 use self::campaign_rules::{CampaignRules, KnownCampaignRules};
 use self::conversions::Windows;
-pub use self::identity::Forget;
+use self::identifier_set::IdentifierSet;
+pub use self::identity::EraseHook;
 use self::identity::Identities;
 use self::products::Products;
 pub(super) use self::rows::products_page;
 pub(super) use self::tally::{Dropped, Tally};
 use self::user_set::UserSet;
-use self::wanted::Wanted;
 use super::Kind;
 use super::message::{Batch, Event, OBJECTS, Object, Purchase};
 use crate::app::App;
@@ -56,7 +56,7 @@ use kit::compute::Cores;
 use kit::retry::Retry;
 use log::{Message, PayloadError};
 use store::claims;
-use store::{Room, Store, StoreError, Tx};
+use store::{ByteBudget, Store, StoreError, Tx};
 
 /// Why messages could not be applied.
 #[derive(Debug, thiserror::Error)]
@@ -71,8 +71,8 @@ pub enum ApplyError {
     Activity(Uuid, ActivityError),
     #[error("an identifier belongs to {0}, which has no profile")]
     NoProfile(Uuid),
-    /// The next try sees it whole.
-    #[error("a user was erased, or got another email, at the same time")]
+    /// The next attempt reads the new state.
+    #[error("a user was erased or got another email at the same time")]
     Changed,
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -89,25 +89,25 @@ impl Retry for ApplyError {
         }
     }
 
-    fn is_too_much(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_too_much())
+    fn is_too_large(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_too_large())
     }
 
-    fn needs_newer(&self) -> bool {
+    fn needs_newer_version(&self) -> bool {
         match self {
-            Self::Store(error) => error.needs_newer(),
-            Self::Message(error) => error.needs_newer(),
-            Self::Activity(_, error) => error.needs_newer(),
+            Self::Store(error) => error.needs_newer_version(),
+            Self::Message(error) => error.needs_newer_version(),
+            Self::Activity(_, error) => error.needs_newer_version(),
             Self::Changed | Self::Workspace(_) | Self::Profile(..) | Self::NoProfile(_) => false,
         }
     }
 }
 
-/// Limits of one transaction: objects, unless it has a single message; and, unless it has a single
-/// object, bytes of documents and activity, each of which is in memory about three times while it
-/// changes.
-const MOST_OBJECTS: usize = 8_000;
-const MOST_BYTES: usize = 8 << 20;
+/// Limits of one transaction: the number of objects, unless it has a single message; and, unless it
+/// has a single object, the bytes of documents and activity. Each of these is in memory about three
+/// times while it changes.
+const MAX_OBJECTS: usize = 8_000;
+const MAX_BYTES: usize = 8 << 20;
 
 /// Applies messages of [`topics::TRACKING`](crate::topics::TRACKING).
 pub struct Ingest {
@@ -116,17 +116,17 @@ pub struct Ingest {
     ids: Generator,
     products: Products,
     rules: KnownCampaignRules,
-    forget: Forget,
+    erase_hook: EraseHook,
 }
 
-/// A message, read, and the request that it is of.
+/// A parsed message, and the id of its request.
 struct Received<'m> {
     batch: Batch<'m>,
     request_id: &'m str,
 }
 
 impl Received<'_> {
-    /// Whether it has changes of who users are, and so nothing else.
+    /// Whether it has identity changes, and so no other objects.
     fn changes_identities(&self) -> bool {
         matches!(self.batch.objects.first(), Some(Object::Identity(_)))
     }
@@ -134,7 +134,7 @@ impl Received<'_> {
 
 /// Readable messages, and the data known before their transaction.
 pub struct Prepared<'m> {
-    /// Those of a workspace are together.
+    /// Batches of the same workspace are adjacent.
     batches: Vec<Received<'m>>,
     workspaces: BTreeMap<i32, (Workspace, Arc<CampaignRules>)>,
 }
@@ -147,13 +147,13 @@ impl Ingest {
             ids: Generator::default(),
             products: Products::default(),
             rules: KnownCampaignRules::default(),
-            forget: |_, _, _| Box::pin(async { Ok(()) }),
+            erase_hook: |_, _, _| Box::pin(async { Ok(()) }),
         }
     }
 
-    /// The same where users may be removed, with what else that removes.
-    pub fn forgetting(self, forget: Forget) -> Self {
-        Self { forget, ..self }
+    /// The same, with a function that removes other data of a removed user.
+    pub fn with_erase_hook(self, erase_hook: EraseHook) -> Self {
+        Self { erase_hook, ..self }
     }
 
     async fn workspaces(
@@ -172,7 +172,7 @@ impl Ingest {
         Ok(found)
     }
 
-    /// Applies one batch of attributes next to the log, in the caller's transaction.
+    /// Applies one batch of attributes that is not from the log, in the caller's transaction.
     pub(super) async fn apply_one(
         &self,
         tx: &mut Tx,
@@ -180,14 +180,14 @@ impl Ingest {
     ) -> Result<Tally, ApplyError> {
         let id = batch.workspace;
         let workspace = workspaces::by_id(tx, id).await?.ok_or(ApplyError::Workspace(id))?;
-        // What campaigns heed is purchases.
-        let (rules, mut room) = (CampaignRules::default(), Room::endless());
+        // Campaign rules concern only purchases, and there are none.
+        let (rules, mut room) = (CampaignRules::default(), ByteBudget::unlimited());
         let (mut tally, received) = (Tally::default(), [Received { batch, request_id: "" }]);
         self.apply_to(tx, (&workspace, &rules), &received, &mut room, &mut tally).await?;
         Ok(tally)
     }
 
-    /// Applies changes of who users are, one after the other.
+    /// Applies identity changes, one after the other.
     async fn apply_identities(
         &self,
         tx: &mut Tx,
@@ -195,8 +195,8 @@ impl Ingest {
         tally: &mut Tally,
     ) -> Result<(), ApplyError> {
         let today = utc_date(from_ms(batch.received_at.min(claims::now(tx).await?)));
-        let (workspace, ids, forget) = (batch.workspace, &self.ids, self.forget);
-        let mut identities = Identities { tx, workspace, ids, forget, today, created: 0 };
+        let (workspace, ids, erase_hook) = (batch.workspace, &self.ids, self.erase_hook);
+        let mut identities = Identities { tx, workspace, ids, erase_hook, today, created: 0 };
         for object in &batch.objects {
             let Object::Identity(identity) = object else { continue };
             match identities.apply(identity, batch.received_at).await? {
@@ -214,7 +214,7 @@ impl Ingest {
         tx: &mut Tx,
         (workspace, rules): (&Workspace, &CampaignRules),
         batches: &[Received<'_>],
-        room: &mut Room,
+        room: &mut ByteBudget,
         tally: &mut Tally,
     ) -> Result<(), ApplyError> {
         let objects: Vec<(i64, &Object<'_>)> = batches
@@ -223,28 +223,30 @@ impl Ingest {
                 batch.objects.iter().map(|object| (batch.received_at, object))
             })
             .collect();
-        let wanted = self.cores.compute_here(|| Wanted::of(&objects));
-        let mut user_set = UserSet::look_up(tx, workspace.id, &wanted, &self.ids, room).await?;
-        let mut deeds = self.cores.compute_here(|| go_through(&objects, &mut user_set, tally))?;
+        let identifier_set = self.cores.compute_here(|| IdentifierSet::of(&objects));
+        let mut user_set =
+            UserSet::look_up(tx, workspace.id, &identifier_set, &self.ids, room).await?;
+        let mut actions =
+            self.cores.compute_here(|| apply_objects(&objects, &mut user_set, tally))?;
         tally.name_request(batches.iter().map(|of| (of.batch.objects.len(), of.request_id)));
-        deeds.sort_by_key(|(place, _)| *place);
-        let mut places: Vec<usize> = deeds.iter().map(|(place, _)| *place).collect();
+        actions.sort_by_key(|(place, _)| *place);
+        let mut places: Vec<usize> = actions.iter().map(|(place, _)| *place).collect();
         places.dedup();
         let bodies = user_set.activity(tx, &places).await?;
-        // A gateway's clock that is ahead must not make data old.
+        // If a gateway's clock is ahead, data must not be pruned too early.
         let today = batches.iter().map(|of| of.batch.received_at).max().unwrap_or_default();
         let now = claims::now(tx).await?;
         let today = utc_date(from_ms(today.min(now)));
-        let windows = Windows::look_up(tx, workspace.id, rules, &deeds, &user_set).await?;
+        let windows = Windows::look_up(tx, workspace.id, rules, &actions, &user_set).await?;
         let activity = self.cores.compute_here(|| {
-            fold(&deeds, &user_set, &bodies, (workspace, &windows, today), tally)
+            fold(&actions, &user_set, &bodies, (workspace, &windows, today), tally)
         })?;
         let request_id = batches.first().map_or("", |first| first.request_id);
-        let place = triggers::Place { workspace_id: workspace.id, now, request_id };
+        let place = triggers::OrderContext { workspace_id: workspace.id, now, request_id };
         let (orders, stale) =
-            self.cores.compute_here(|| triggers::orders(&deeds, &user_set, rules, place));
-        let bought = deeds.iter().filter_map(|(place, deed)| match deed {
-            Deed::Purchase(purchase, _) if user_set.is_known(*place) => {
+            self.cores.compute_here(|| triggers::orders(&actions, &user_set, rules, place));
+        let bought = actions.iter().filter_map(|(place, action)| match action {
+            UserAction::Purchase(purchase, _) if user_set.is_known(*place) => {
                 Some(purchase.product_id.as_ref())
             }
             _ => None,
@@ -256,7 +258,7 @@ impl Ingest {
         }
         tally.triggered += orders.len() as u64;
         tally.stale_triggers += stale;
-        // The last lock, because all users share it.
+        // Locked last, because all users share it.
         let listed = self.products.list(tx, workspace.id, bought.into_iter()).await?;
         tally.unlisted += listed.unlisted;
         tally.listed.push(listed);
@@ -272,8 +274,8 @@ impl Handler for Ingest {
     async fn prepare<'m>(&self, messages: &'m [Message]) -> Result<Prepared<'m>, ApplyError> {
         let batches = self.cores.compute_here(|| decode(messages))?;
         let objects: usize = batches.iter().map(|of| of.batch.objects.len()).sum();
-        if objects > MOST_OBJECTS && messages.len() > 1 {
-            return Err(StoreError::TooMuch.into());
+        if objects > MAX_OBJECTS && messages.len() > 1 {
+            return Err(StoreError::TooLarge.into());
         }
         let workspaces = self.workspaces(batches.iter().map(|of| of.batch.workspace)).await?;
         Ok(Prepared { batches, workspaces })
@@ -282,8 +284,8 @@ impl Handler for Ingest {
     async fn apply(&self, tx: &mut Tx, prepared: &Self::Prepared<'_>) -> Result<Tally, ApplyError> {
         let mut tally = Tally::default();
         let mut room = match prepared.batches.as_slice() {
-            [of] if of.batch.objects.len() == 1 => Room::endless(),
-            _ => Room::new(MOST_BYTES),
+            [of] if of.batch.objects.len() == 1 => ByteBudget::unlimited(),
+            _ => ByteBudget::new(MAX_BYTES),
         };
         for batches in prepared.batches.chunk_by(|a, b| a.batch.workspace == b.batch.workspace) {
             let id = batches[0].batch.workspace;
@@ -316,7 +318,7 @@ impl Handler for Ingest {
     }
 }
 
-/// Reads messages; those of a workspace are together, in their order.
+/// Parses messages; those of a workspace are adjacent, in their order.
 fn decode(messages: &[Message]) -> Result<Vec<Received<'_>>, PayloadError> {
     let batches = messages.iter().map(|message| {
         let request_id = message.request_id.as_str();
@@ -328,13 +330,13 @@ fn decode(messages: &[Message]) -> Result<Vec<Received<'_>>, PayloadError> {
 }
 
 /// An event or a purchase of a user, by their index among the users.
-enum Deed<'a> {
+enum UserAction<'a> {
     Event(&'a Event<'a>),
-    /// With when it was received, in milliseconds since the epoch.
+    /// A purchase, and when it was received, in milliseconds since the epoch.
     Purchase(&'a Purchase<'a>, i64),
 }
 
-impl Deed<'_> {
+impl UserAction<'_> {
     fn kind(&self) -> Kind {
         match self {
             Self::Event(_) => Kind::Events,
@@ -344,14 +346,14 @@ impl Deed<'_> {
 }
 
 /// Applies objects in order: changes profiles, and collects events and purchases.
-fn go_through<'a>(
+fn apply_objects<'a>(
     objects: &[(i64, &'a Object<'a>)],
     user_set: &mut UserSet<'a>,
     tally: &mut Tally,
-) -> Result<Vec<(usize, Deed<'a>)>, ApplyError> {
-    let mut deeds = Vec::with_capacity(objects.len());
+) -> Result<Vec<(usize, UserAction<'a>)>, ApplyError> {
+    let mut actions = Vec::with_capacity(objects.len());
     for (at, (received_at, object)) in objects.iter().enumerate() {
-        let place = match user_set.meant(object, *received_at) {
+        let place = match user_set.find_or_create(object, *received_at) {
             Ok(place) => place,
             Err(why) => {
                 tally.drop(object.kind(), why);
@@ -359,16 +361,16 @@ fn go_through<'a>(
             }
         };
         match object {
-            Object::Event(event) => deeds.push((place, Deed::Event(event))),
+            Object::Event(event) => actions.push((place, UserAction::Event(event))),
             Object::Identity(_) => {}
             Object::Purchase(purchase) => {
-                deeds.push((place, Deed::Purchase(purchase, *received_at)));
+                actions.push((place, UserAction::Purchase(purchase, *received_at)));
             }
             Object::Attributes(attributes) => {
                 match user_set.change(place, attributes, *received_at)? {
-                    Ok(misfits) => {
-                        if misfits > 0 {
-                            tally.misfit(misfits, at, user_set.service_id(place));
+                    Ok(mismatches) => {
+                        if mismatches > 0 {
+                            tally.mismatch(mismatches, at, user_set.service_id(place));
                         }
                         tally.apply(Kind::Attributes);
                     }
@@ -377,22 +379,22 @@ fn go_through<'a>(
             }
         }
     }
-    Ok(deeds)
+    Ok(actions)
 }
 
-/// Folds deeds, those of a user together, into activity: the bodies that changed, by place.
+/// Adds actions (grouped by user) to activity; returns the changed activity by index of the user.
 fn fold(
-    deeds: &[(usize, Deed<'_>)],
+    actions: &[(usize, UserAction<'_>)],
     user_set: &UserSet<'_>,
     bodies: &HashMap<usize, Vec<u8>>,
     (workspace, windows, today): (&Workspace, &Windows, Date),
     tally: &mut Tally,
 ) -> Result<Vec<(usize, Vec<u8>)>, ApplyError> {
     let mut changed = Vec::with_capacity(bodies.len());
-    for deeds in deeds.chunk_by(|(one, _), (other, _)| one == other) {
-        let place = deeds[0].0;
+    for actions in actions.chunk_by(|(one, _), (other, _)| one == other) {
+        let place = actions[0].0;
         if !user_set.is_known(place) {
-            deeds.iter().for_each(|(_, deed)| tally.drop(deed.kind(), Dropped::UnknownUser));
+            actions.iter().for_each(|(_, action)| tally.drop(action.kind(), Dropped::UnknownUser));
             continue;
         }
         let before = bodies.get(&place);
@@ -401,9 +403,9 @@ fn fold(
                 .map_err(|why| ApplyError::Activity(user_set.service_id(place), why))?,
             None => Activity::default(),
         };
-        for (_, deed) in deeds {
-            let counts = |time| windows.hold(user_set.service_id(place), time);
-            record(deed, &mut activity, workspace, counts, tally);
+        for (_, action) in actions {
+            let counts = |time| windows.contains(user_set.service_id(place), time);
+            record(action, &mut activity, workspace, counts, tally);
         }
         activity.prune(today);
         tally.names_forgotten += activity.prune_names();
@@ -417,19 +419,19 @@ fn fold(
 
 /// Adds an event or purchase to activity; `counts` decides whether a purchase counts as revenue.
 fn record(
-    deed: &Deed<'_>,
+    action: &UserAction<'_>,
     activity: &mut Activity<'_>,
     workspace: &Workspace,
     counts: impl Fn(i64) -> bool,
     tally: &mut Tally,
 ) {
-    tally.apply(deed.kind());
-    match deed {
-        Deed::Event(event) => {
+    tally.apply(action.kind());
+    match action {
+        UserAction::Event(event) => {
             let properties = event.properties.as_ref().map(|json| json.get());
             activity.record_event(&event.name, event.time, 1, properties);
         }
-        Deed::Purchase(purchase, _) => {
+        UserAction::Purchase(purchase, _) => {
             let Purchase { product_id, currency, price, quantity, time, .. } = purchase;
             let properties = purchase.properties.as_ref().map(|json| json.get());
             activity.record_purchase(product_id, *time, u64::from(*quantity), properties);

@@ -7,18 +7,18 @@ use serde_json::value::RawValue;
 
 use super::limits::REFUSED;
 use super::message::{Attributes, Entries, Json};
-use super::object::{Place, Reader};
+use super::object::{Reader, ShortName};
 use super::operators;
 use super::values::Checked;
 use crate::users::profile::{Field, FieldError, check};
-use kit::json::{self, Members};
+use kit::json::{self, JsonFields};
 
 const CUSTOM: &str = "custom_attributes";
 
 /// Parses an attribute object; none if there is an error, which is recorded.
 pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Attributes<'a>> {
     let (user, email_identifies) = (reader.user(), reader.is_by_email());
-    let Members(members) = std::mem::take(&mut reader.members);
+    let JsonFields(members) = std::mem::take(&mut reader.members);
     let mut changes = Changes {
         reader,
         email_identifies,
@@ -69,14 +69,14 @@ impl<'a> Changes<'_, 'a> {
     fn refuse(&mut self, name: &str, value: &RawValue) {
         let name = REFUSED.iter().find(|refused| **refused == name);
         if let Some(name) = name.filter(|_| value.get() != "null") {
-            self.reader.note(name, "cannot be set");
+            self.reader.add_problem(name, "cannot be set");
         }
     }
 
-    /// A switch that other services of this family have; here it can only be off.
+    /// A switch that other services of this family have. Here it can only be false.
     fn switch(&mut self, name: &'static str, value: &RawValue) {
         if !matches!(value.get(), "false" | "null") {
-            self.reader.note(name, "is not supported: leave it out, or set it to false");
+            self.reader.add_problem(name, "is not supported: leave it out, or set it to false");
         }
     }
 
@@ -88,20 +88,20 @@ impl<'a> Changes<'_, 'a> {
         });
         match value {
             Ok(value) => self.fields.0.push((field.name().into(), value)),
-            Err(error) => self.reader.note_at(field.name(), error.field, error.reason),
+            Err(error) => self.reader.add_problem_at(field.name(), error.field, error.reason),
         }
     }
 
-    /// The field that holds custom attributes: each of its members is one.
+    /// Reads the field `custom_attributes`: each of its fields is a custom attribute.
     fn all_custom(&mut self, value: &'a RawValue) {
         if value.get() == "null" {
             return;
         }
-        match json::members(value.get(), json::MOST_MEMBERS) {
-            Ok(Members(members)) => {
+        match json::fields(value.get(), json::MAX_JSON_FIELDS) {
+            Ok(JsonFields(members)) => {
                 members.into_iter().for_each(|(name, value)| self.custom(name, value));
             }
-            Err(why) => self.reader.note(CUSTOM, why),
+            Err(why) => self.reader.add_problem(CUSTOM, why),
         }
     }
 
@@ -114,7 +114,11 @@ impl<'a> Changes<'_, 'a> {
         match read {
             Ok((change, value)) => self.entries(change).0.push((name, value)),
             Err(why) => {
-                self.reader.note_at(CUSTOM, format_args!("{CUSTOM}.{}", Place(&name)), why);
+                self.reader.add_problem_at(
+                    CUSTOM,
+                    format_args!("{CUSTOM}.{}", ShortName(&name)),
+                    why,
+                );
             }
         }
     }
@@ -146,15 +150,16 @@ enum Change {
     Remove,
 }
 
-/// The change that a custom attribute requests: an object of `inc`, `add`, `$add` or `remove` alone
-/// changes the value that is there, anything else is the new value.
+/// The change that a custom attribute requests. An object with the single field `inc`, `add`,
+/// `$add` or `remove` changes the stored value; anything else is the new value.
 fn change(json: &str) -> Checked<(Change, &str)> {
     if !json.starts_with('{') {
         return Ok((Change::Set, json));
     }
     const CHANGES: [&str; 4] = ["inc", "add", "$add", "remove"];
-    // The value was checked: it has more members than there are changes.
-    let Ok(Members(members)) = json::members(json, CHANGES.len()) else {
+    // The JSON is valid, so this error means that it has more fields than there are kinds of
+    // changes.
+    let Ok(JsonFields(members)) = json::fields(json, CHANGES.len()) else {
         return Ok((Change::Set, json));
     };
     if members.is_empty() || !members.iter().all(|(name, _)| CHANGES.contains(&name.as_ref())) {

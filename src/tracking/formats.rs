@@ -1,5 +1,4 @@
-//! The objects of a request as they are described. How they are read is in the modules next to
-//! this one.
+//! The descriptions of a request's objects. The modules next to this one parse them.
 
 use std::sync::LazyLock;
 
@@ -7,29 +6,29 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::limits::{IDENTIFIERS, MAX_NESTED_BYTES, MOST_OBJECTS, REFUSED, RESERVED_ON_PURCHASES};
-use super::values::MOST_QUANTITY;
+use super::limits::{IDENTIFIERS, MAX_NESTED_BYTES, MAX_OBJECTS, REFUSED, RESERVED_ON_PURCHASES};
+use super::values::MAX_QUANTITY;
 use crate::gateway::formats::{CONTROLS, Identifier, NO_NUL, Time, UserAlias, first_of};
 use crate::users::profile::{Field, MAX_BYTES, MAX_TEXT, check, codes};
 use kit::money;
 use kit::money::MILLION;
 use kit::words::{MAX_LABEL, MAX_LOCAL};
 
-/// An array of a request: objects that are wrong are left out.
+/// An array of objects. Invalid objects are rejected, and the others accepted.
 #[derive(JsonSchema)]
 #[schemars(inline, bound = "T: JsonSchema")]
 pub(super) struct Objects<T>(#[schemars(schema_with = "objects::<T>")] std::marker::PhantomData<T>);
 
 fn objects<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let object = generator.subschema_for::<T>();
-    let left_out = "Any other value is skipped and reported in `errors`.";
+    let left_out = "Any other value is rejected and reported in `errors`.";
     schemars::json_schema!({
-        "type": "array", "maxItems": MOST_OBJECTS,
+        "type": "array", "maxItems": MAX_OBJECTS,
         "items": { "anyOf": [object, { "description": left_out }] },
     })
 }
 
-/// One object at least is valid.
+/// At least one object is valid.
 pub(super) fn one_is_valid(schema: &mut Schema) {
     let arrays = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
     let valid = |(name, array): (&String, &Value)| {
@@ -59,7 +58,7 @@ struct Identified {
     update_existing_only: Option<bool>,
 }
 
-/// An email address by its form, without quotes, comments or address literals.
+/// An email address, checked only for its format; without quotes, comments or address literals.
 #[derive(JsonSchema)]
 #[schemars(with = "String", extend(
     "maxLength" = MAX_TEXT, "pattern" = email_pattern(), "examples" = ["ann@example.com"],
@@ -68,7 +67,7 @@ struct Email;
 
 fn email_pattern() -> String {
     let local = format!(r#"[^\s{CONTROLS}"(),:;<>@\[\\\]]{{1,{MAX_LOCAL}}}"#);
-    // Of ASCII only letters, digits and hyphens; those not at an end.
+    // ASCII characters can only be letters, digits and hyphens; hyphens not at the ends.
     let inside = format!(r"[^\s{CONTROLS}!-,./:-@\[-`{{-~]");
     let end = format!(r"[^\s{CONTROLS}!-/:-@\[-`{{-~]");
     let most = MAX_LABEL - 2;
@@ -86,8 +85,8 @@ fn or_null(schema: Value) -> Value {
     json!({ "anyOf": [schema, { "type": "null" }] })
 }
 
-/// Any JSON; texts in it have no NUL character and no half of a surrogate pair, numbers are
-/// those that a double can hold, and nesting ends at 127 levels.
+/// Any JSON value. Strings in it must not contain NUL characters or unpaired surrogates, numbers
+/// must fit in a double, and nesting must not exceed 127 levels.
 #[derive(JsonSchema)]
 struct Json(#[schemars(schema_with = "json")] ());
 
@@ -101,8 +100,8 @@ fn json(generator: &mut SchemaGenerator) -> Schema {
     ] })
 }
 
-/// Attributes of a user. Known names are fields of the profile, all others are custom attributes.
-/// Null and an empty string remove a field. At most 1 MiB.
+/// Attributes of a user. Known names are fields of the profile; all others are custom attributes.
+/// Null and an empty string remove a field of the profile. At most 1 MiB.
 #[derive(JsonSchema)]
 pub(super) struct AttributeObject(#[schemars(schema_with = "attribute_object")] ());
 
@@ -113,8 +112,8 @@ fn attribute_object(generator: &mut SchemaGenerator) -> Schema {
     object
 }
 
-/// Attributes of a user identified next to them: like an object in `attributes` of `POST
-/// /users/track`, without identifiers.
+/// Attributes of the recipient: like an object in `attributes` of `POST /users/track`, without
+/// identifiers.
 #[derive(JsonSchema)]
 pub(crate) struct AttributesBeside(#[schemars(schema_with = "attributes_beside")] ());
 
@@ -126,7 +125,7 @@ fn refused() -> Value {
     json!({ "type": "null", "description": "Cannot be set." })
 }
 
-/// What attributes can be; what identifies the user is of this schema.
+/// The schema of an attribute object; `who` is the schema of the identifiers.
 fn attributes(who: &Value, generator: &mut SchemaGenerator) -> Schema {
     let custom = generator.subschema_for::<CustomAttribute>();
     let mut properties = Map::new();
@@ -201,8 +200,8 @@ fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> 
         | Field::AttributedAd => text(0, MAX_TEXT),
         Field::Gender => json!({
             "enum": check::GENDERS,
-            "description": "Male, female, other, not applicable, prefer not to say; `nil` removes \
-                            the value.",
+            "description": "Male, female, other, not applicable, or prefer not to say; `nil` \
+                            removes the value.",
         }),
         Field::Dob => json!({ "type": "string", "format": "date" }),
         Field::Country => one_of("ISO 3166-1 alpha-2.", &mut codes::countries()),
@@ -242,10 +241,10 @@ fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> 
     })
 }
 
-/// Any JSON, kept as it is; null removes the attribute. An object of one field `inc`, `add` (or
-/// `$add`) or `remove` changes the value that is there instead: adds a number, adds elements to an
-/// array, or removes them. Within a value, an object of one field `$time` is that time; `$remove`,
-/// `$update` and other operators on objects of arrays are refused.
+/// Any JSON, stored unchanged; null removes the attribute. An object with the single field `inc`,
+/// `add` (or `$add`) or `remove` changes the stored value instead: it adds a number, adds elements
+/// to an array, or removes elements. Within a value, an object with the single field `$time` stands
+/// for that time. `$remove`, `$update` and other operators on arrays of objects are rejected.
 #[derive(JsonSchema)]
 struct CustomAttribute(#[schemars(schema_with = "custom_attribute")] ());
 
@@ -306,15 +305,15 @@ pub(super) const CURRENCY: Member =
 pub(super) const PRICE: Member = must(
     "price",
     "Price of one unit, in the currency's base unit. A decimal, rounded half to even to six \
-     decimal places. Price times quantity must be below the maximum, too.",
+     decimal places. Price times quantity must also be below the maximum.",
     |_| json!({ "type": "number", "minimum": 0, "exclusiveMaximum": i64::MAX / MILLION }),
 );
 pub(super) const QUANTITY: Member = may(
     "quantity",
     "",
-    |_| json!({ "type": ["integer", "null"], "minimum": 1, "maximum": MOST_QUANTITY, "default": 1 }),
+    |_| json!({ "type": ["integer", "null"], "minimum": 1, "maximum": MAX_QUANTITY, "default": 1 }),
 );
-/// Properties of both, each with its own reserved names.
+/// The field that both have, each with its own reserved names.
 pub(super) const PROPERTIES: &str = "properties";
 const OF_EVENT: Member = may(PROPERTIES, "", |generator| properties(&[], generator));
 const OF_PURCHASE: Member =
@@ -338,7 +337,7 @@ fn object(members: &[Member], generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// Something that a user did. A time that is still to come counts as now.
+/// Something that a user did. A time in the future counts as now.
 #[derive(JsonSchema)]
 pub(super) struct EventObject(#[schemars(schema_with = "event")] ());
 
@@ -346,19 +345,19 @@ fn event(generator: &mut SchemaGenerator) -> Schema {
     object(&[NAME, TIME, APP_ID, OF_EVENT], generator)
 }
 
-/// One purchase by one user. A quantity counts as that many purchases of one.
+/// One purchase by one user. A quantity of n counts as n purchases.
 #[derive(JsonSchema)]
 pub(super) struct PurchaseObject(#[schemars(schema_with = "purchase")] ());
 
 fn purchase(generator: &mut SchemaGenerator) -> Schema {
     let members = [PRODUCT_ID, CURRENCY, PRICE, QUANTITY, TIME, APP_ID, OF_PURCHASE];
     let mut schema = object(&members, generator);
-    // On the safe side of what the product may be.
+    // A limit that keeps the product below the maximum.
     let several = json!({
         "properties": { QUANTITY.name: { "type": "integer", "exclusiveMinimum": 1 } },
         "required": [QUANTITY.name],
     });
-    let below = i64::MAX / MILLION / i64::from(MOST_QUANTITY);
+    let below = i64::MAX / MILLION / i64::from(MAX_QUANTITY);
     schema.insert("if".into(), several);
     schema.insert(
         "then".into(),
@@ -367,7 +366,7 @@ fn purchase(generator: &mut SchemaGenerator) -> Schema {
     schema
 }
 
-/// Every accepted code.
+/// All accepted currency codes.
 static CURRENCIES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let letters = || 'A'..='Z';
     let pairs = letters().flat_map(|a| letters().map(move |b| (a, b)));
@@ -386,9 +385,10 @@ fn properties(reserved: &[&str], generator: &mut SchemaGenerator) -> Value {
     json!({
         "type": ["object", "null"],
         "description": format!(
-            "Strings have at most {MAX_TEXT} characters, except in arrays and objects. With \
-             arrays or objects, all properties together have at most {MAX_NESTED_BYTES} bytes of \
-             JSON. Arrays must not contain datetimes, at any depth. Null values are ignored.",
+            "Strings can have at most {MAX_TEXT} characters, except in arrays and objects. If \
+             there are arrays or objects, all properties together can have at most \
+             {MAX_NESTED_BYTES} bytes of JSON. Arrays must not contain datetimes, at any depth. \
+             Null values are ignored.",
         ),
         "propertyNames": names,
         "additionalProperties": { "anyOf": [

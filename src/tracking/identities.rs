@@ -29,18 +29,18 @@ use log::NewMessage;
 
 const TAG: Tag = Tag {
     name: "Identities",
-    about: "Change users' identities: add aliases, rename external ids, merge and delete.",
+    about: "Change users' identities: add aliases, rename external ids, merge and delete users.",
 };
 
 /// Maximum number of entries of a request.
 const MAX: usize = 50;
 
-/// Part of the description of all these calls.
-const DESCRIPTION: &str = "At most 50 entries. The response is sent once the changes are durable. They \
-     are applied soon after. A change is applied after all data received before it for the users \
-     that it names, by the same identifiers. If a change needs the result of another one, such as \
-     merging a user who is being renamed, send it after that one was applied. An entry that names \
-     no user changes nothing.";
+/// Part of the description of all these requests.
+const DESCRIPTION: &str = "At most 50 entries. The response is sent once the changes are durable. \
+     They are applied soon after. A change is applied after all data that was received before it \
+     for the same identifiers. If a change needs the result of another one, such as merging a user \
+     who is being renamed, send it after that one was applied. An entry for an unknown user has no \
+     effect.";
 
 /// The routes of identities.
 pub(super) fn routes() -> Routes {
@@ -53,21 +53,21 @@ pub(super) fn routes() -> Routes {
     route::<RemoveIds>(routes)
 }
 
-/// The body of a call.
+/// The body of a request.
 trait Body: DeserializeOwned + JsonSchema + Send + Sync + 'static {
-    type Answer: Serialize + JsonSchema + Send + 'static;
+    type Response: Serialize + JsonSchema + Send + 'static;
     const PATH: &'static str;
     const PERMISSION: &'static str;
     const ID: &'static str;
     const SUMMARY: &'static str;
-    /// In addition to the shared description.
+    /// The beginning of the description, before the shared part.
     const DESCRIPTION: &'static str;
     const STATUS: StatusCode = StatusCode::CREATED;
 
     fn example() -> Value;
 
-    /// The response, and the changes. The error describes fields that conflict with each other.
-    fn changes(self) -> Result<(Self::Answer, Vec<Identity<'static>>), String>;
+    /// The response, and the changes. The error is about fields that conflict with each other.
+    fn changes(self) -> Result<(Self::Response, Vec<Identity<'static>>), String>;
 }
 
 fn route<B: Body>(routes: Routes) -> Routes {
@@ -76,7 +76,7 @@ fn route<B: Body>(routes: Routes) -> Routes {
         .about(format!("{} {DESCRIPTION}", B::DESCRIPTION))
         .repeatable()
         .takes::<B>("An entry", B::example())
-        .answers::<B::Answer>(B::STATUS, "The changes are durable.");
+        .returns::<B::Response>(B::STATUS, "The changes are durable.");
     let route = gateway::protected(B::PERMISSION, post(change::<B>));
     routes.route(B::PATH, route, [operation])
 }
@@ -93,20 +93,20 @@ async fn change<B: Body>(
 
 struct Work<B> {
     caller: Caller,
-    /// Of the log.
+    /// Number of partitions of the log.
     partitions: u32,
     body: PhantomData<B>,
 }
 
-impl<B: Body> idempotency::Work for Work<B> {
-    type Answer = B::Answer;
+impl<B: Body> idempotency::AppendRequest for Work<B> {
+    type Response = B::Response;
     const STATUS: StatusCode = B::STATUS;
 
     fn read(
         &self,
         body: &JsonText,
         received: Received,
-    ) -> Result<(B::Answer, Vec<NewMessage>), ApiError> {
+    ) -> Result<(B::Response, Vec<NewMessage>), ApiError> {
         let Caller { workspace, request_id, .. } = &self.caller;
         let mut members = body.object()?;
         if let Some(alias) = &workspace.aliases.service_id
@@ -131,7 +131,7 @@ impl<B: Body> idempotency::Work for Work<B> {
         Ok((answer, messages))
     }
 
-    fn taken(&self, _: &B::Answer) {}
+    fn on_appended(&self, _: &B::Response) {}
 }
 
 fn by_id(id: Identifier) -> identifier::Identifier<'static> {
@@ -149,7 +149,7 @@ fn by_alias(alias: formats::UserAlias) -> identifier::Identifier<'static> {
 
 // Deleting -------------------------------------------------------------------------------
 
-/// The workspace's alias of `service_id` with an `s` is accepted, too.
+/// The workspace's alias of `service_id`, with an `s` appended, is also accepted.
 const SERVICE_IDS: &str = "service_ids";
 
 /// Users to delete: at most 50 in total.
@@ -170,7 +170,7 @@ struct Deleted {
 }
 
 impl Body for DeleteUsers {
-    type Answer = Deleted;
+    type Response = Deleted;
     const PATH: &'static str = "/users/delete";
     const PERMISSION: &'static str = "users.delete";
     const ID: &'static str = "deleteUsers";
@@ -207,7 +207,7 @@ impl Body for DeleteUsers {
 struct IdentifyUsers {
     aliases_to_identify: Option<List<AliasToIdentify, 0, MAX>>,
     emails_to_identify: Option<List<EmailToIdentify, 0, MAX>>,
-    /// Profiles are always merged.
+    /// Only `merge` is supported.
     #[expect(dead_code, reason = "there is one value")]
     merge_behavior: Option<MergeBehavior>,
 }
@@ -219,14 +219,15 @@ enum MergeBehavior {
     Merge,
 }
 
-/// A user by an alias.
+/// A user who is identified by an alias.
 #[derive(Deserialize, JsonSchema)]
 struct AliasToIdentify {
     external_id: Identifier,
     user_alias: formats::UserAlias,
 }
 
-/// A user by email. If several users without an external id have the email, the most recently
+/// A user who is identified by email. If several users without an external id have the email, the
+/// one that was updated last gets the external id.
 #[derive(Deserialize, JsonSchema)]
 struct EmailToIdentify {
     external_id: Identifier,
@@ -250,7 +251,7 @@ impl TryFrom<String> for Email {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "AliasesProcessed")]
 struct Processed {
-    /// How many entries were accepted.
+    /// Number of accepted entries.
     aliases_processed: usize,
     message: SuccessText,
 }
@@ -263,7 +264,7 @@ fn processed(
 }
 
 impl Body for IdentifyUsers {
-    type Answer = Processed;
+    type Response = Processed;
     const PATH: &'static str = "/users/identify";
     const PERMISSION: &'static str = "users.identify";
     const ID: &'static str = "identifyUsers";
@@ -305,7 +306,7 @@ struct MergeUsers {
 
 #[derive(Deserialize, JsonSchema)]
 struct Merge {
-    /// The user to merge and remove.
+    /// The user to merge into the other one, and to remove.
     identifier_to_merge: Named,
     /// The user to keep.
     identifier_to_keep: Named,
@@ -338,7 +339,7 @@ impl TryFrom<NamedFields> for Named {
 }
 
 impl Body for MergeUsers {
-    type Answer = formats::Success;
+    type Response = formats::Success;
     const PATH: &'static str = "/users/merge";
     const PERMISSION: &'static str = "users.merge";
     const ID: &'static str = "mergeUsers";
@@ -374,7 +375,8 @@ struct NewAliases {
     user_aliases: List<NewAlias, 1, MAX>,
 }
 
-/// An alias. Without an external id, a user who has only this alias is created.
+/// An alias, and the user to give it to. Without an external id, a user who has only this alias is
+/// created.
 #[derive(Deserialize, JsonSchema)]
 struct NewAlias {
     external_id: Option<Identifier>,
@@ -383,13 +385,13 @@ struct NewAlias {
 }
 
 impl Body for NewAliases {
-    type Answer = Processed;
+    type Response = Processed;
     const PATH: &'static str = "/users/alias/new";
     const PERMISSION: &'static str = "users.alias.new";
     const ID: &'static str = "addAliases";
     const SUMMARY: &'static str = "Add aliases";
-    const DESCRIPTION: &'static str =
-        "An alias is not added if another user has it, or if the user has one with the same label.";
+    const DESCRIPTION: &'static str = "An alias is not added if another user has it, or if the \
+         user has an alias with the same label.";
 
     fn example() -> Value {
         json!({ "user_aliases": [
@@ -424,7 +426,7 @@ struct UpdateAlias {
 }
 
 impl Body for UpdateAliases {
-    type Answer = Processed;
+    type Response = Processed;
     const PATH: &'static str = "/users/alias/update";
     const PERMISSION: &'static str = "users.alias.update";
     const ID: &'static str = "updateAliases";
@@ -475,14 +477,14 @@ struct Renamed {
 }
 
 impl Body for RenameIds {
-    type Answer = Renamed;
+    type Response = Renamed;
     const PATH: &'static str = "/users/external_ids/rename";
     const PERMISSION: &'static str = "users.external_ids.rename";
     const ID: &'static str = "renameExternalIds";
     const SUMMARY: &'static str = "Rename external ids";
     const DESCRIPTION: &'static str = "Both ids identify the user until `POST \
-         /users/external_ids/remove` removes the former one. To rename a user with several ids, \
-         use the current one. An id that another user has is not assigned.";
+         /users/external_ids/remove` removes the former one. If a user has several ids, use the \
+         current one to rename the user. A user does not get an id that another user has.";
 
     fn example() -> Value {
         json!({ "external_id_renames": [
@@ -525,12 +527,12 @@ struct Removed {
 }
 
 impl Body for RemoveIds {
-    type Answer = Removed;
+    type Response = Removed;
     const PATH: &'static str = "/users/external_ids/remove";
     const PERMISSION: &'static str = "users.external_ids.remove";
     const ID: &'static str = "removeExternalIds";
     const SUMMARY: &'static str = "Remove former external ids";
-    const DESCRIPTION: &'static str = "A user's current external id is not removed.";
+    const DESCRIPTION: &'static str = "The current external id of a user is not removed.";
 
     fn example() -> Value {
         json!({ "external_ids": ["ann"] })

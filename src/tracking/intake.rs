@@ -1,5 +1,5 @@
-//! Converts a request's body to the response and the messages, all of them before the first is
-//! appended: errors are reported immediately, and the rest is accepted.
+//! Converts a request's body to the response and the messages, before any message is appended.
+//! Errors are reported in the response, and the rest is accepted.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::formats::{AttributeObject, EventObject, Objects, PurchaseObject, one_is_valid};
-use super::limits::MOST_OBJECTS;
-use super::object::{self, Problem, Taken};
+use super::limits::MAX_OBJECTS;
+use super::object::{self, AcceptedObject, Problem};
 use super::partitions;
 use super::{Kind, telemetry};
 use crate::gateway::formats::SuccessText;
@@ -29,10 +29,10 @@ pub struct Request {
     pub workspace: i32,
     /// Milliseconds since the epoch.
     pub received_at: i64,
-    /// Of the log.
+    /// Number of partitions of the log.
     pub partitions: u32,
     pub request_id: String,
-    /// Another name of `service_id`, where the workspace declares one.
+    /// Another name of `service_id`, if the workspace declares one.
     pub alias: Option<String>,
 }
 
@@ -43,8 +43,8 @@ pub struct Intake {
     pub messages: Vec<NewMessage>,
 }
 
-/// The response to a partly or fully accepted request. The counters have the accepted objects of
-/// each array that was sent.
+/// The response to a partly or fully accepted request. Each counter is the number of accepted
+/// objects of an array; it is absent if the array was not sent.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Tracked")]
 pub struct Answer {
@@ -55,23 +55,23 @@ pub struct Answer {
     events_processed: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     purchases_processed: Option<usize>,
-    /// The rejected objects, and their errors.
+    /// The errors of rejected objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<LeftOut>,
-    /// Of each object that was left out the reason as metrics have it.
+    /// The reason for each rejected object, as in the metrics.
     #[serde(skip)]
     pub refused: Vec<(Kind, &'static str)>,
 }
 
-/// One thing that is wrong with an object that was left out; of an object there are ten at most.
+/// An error of a rejected object; at most ten per object.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LeftOut {
-    /// The error, with its field.
+    /// The error text, with the name of the field.
     #[serde(rename = "type")]
     text: String,
     #[schemars(extend("enum" = Kind::ALL.map(Kind::name)))]
     input_array: &'static str,
-    /// The object's place in the array, from 0.
+    /// The object's position in the array, from 0.
     index: usize,
 }
 
@@ -87,7 +87,7 @@ impl Answer {
     }
 }
 
-/// Three arrays, of which one has a valid object.
+/// Three arrays, at least one of which must have a valid object.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "TrackRequest", transform = one_is_valid)]
 pub(super) struct Body<'a> {
@@ -102,7 +102,7 @@ pub(super) struct Body<'a> {
     purchases: Option<Array<'a>>,
 }
 
-/// The elements of an array, one more at most than it may have.
+/// The elements of an array, up to one more than the maximum.
 struct Array<'a>(Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Array<'a> {
@@ -118,7 +118,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Array<'a> {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
                 let mut elements = Vec::new();
-                while elements.len() <= MOST_OBJECTS
+                while elements.len() <= MAX_OBJECTS
                     && let Some(element) = seq.next_element()?
                 {
                     elements.push(element);
@@ -138,7 +138,7 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
     let Body { attributes, events, purchases } = body.parse()?;
     let arrays =
         [(Kind::Attributes, attributes), (Kind::Events, events), (Kind::Purchases, purchases)];
-    let too_many = |Array(elements): &Array<'_>| elements.len() > MOST_OBJECTS;
+    let too_many = |Array(elements): &Array<'_>| elements.len() > MAX_OBJECTS;
     if arrays.iter().any(|(_, array)| array.as_ref().is_some_and(too_many)) {
         return Err(ApiError::Invalid(TOO_MANY.into()));
     }
@@ -174,7 +174,10 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
     Ok(Intake { answer, messages: messages(taken, request)? })
 }
 
-fn messages(taken: Vec<Taken<'_>>, request: &Request) -> Result<Vec<NewMessage>, ApiError> {
+fn messages(
+    taken: Vec<AcceptedObject<'_>>,
+    request: &Request,
+) -> Result<Vec<NewMessage>, ApiError> {
     partitions::messages(taken, request)
         .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))
 }

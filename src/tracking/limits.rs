@@ -1,14 +1,14 @@
-//! What bounds tracked objects, and the names that they may not set.
+//! Limits of tracked objects, and the names that they cannot set.
 
 use crate::users::profile::Field;
 
-/// Objects that an array may have.
-pub const MOST_OBJECTS: usize = 75;
+/// Maximum number of objects in an array.
+pub const MAX_OBJECTS: usize = 75;
 
-/// The members that identify a user, the strongest first.
+/// The fields that identify a user, the strongest first.
 pub(super) const IDENTIFIERS: [&str; 4] = ["external_id", "service_id", "user_alias", "email"];
 
-/// What no attribute object sets: the service's own, and what comes from elsewhere.
+/// Fields that attribute objects cannot set: the service's own, and those from other sources.
 pub(super) const REFUSED: &[&str] = &[
     "created_at",
     "random_bucket",
@@ -22,11 +22,11 @@ pub(super) const REFUSED: &[&str] = &[
     "deprecated_external_ids",
 ];
 
-/// Names that no property of a purchase may have.
+/// Names that properties of a purchase must not have.
 pub const RESERVED_ON_PURCHASES: &[&str] =
     &["time", "product_id", "quantity", "event_name", "price", "currency"];
 
-/// Whether a tracked object has a field of this name, which nothing else may be called.
+/// Whether tracked objects have a field of this name, so that nothing else can have the name.
 pub fn is_field(name: &str) -> bool {
     const OTHERS: [&str; 11] = [
         "_update_existing_only",
@@ -45,5 +45,5 @@ pub fn is_field(name: &str) -> bool {
         || [&IDENTIFIERS[..], REFUSED, &OTHERS].iter().any(|names| names.contains(&name))
 }
 
-/// Bytes that properties may have where arrays or objects are among them: 50 KB.
+/// Maximum bytes of properties that contain arrays or objects: 50 KB.
 pub const MAX_NESTED_BYTES: usize = 51_200;

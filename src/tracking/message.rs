@@ -31,21 +31,21 @@ use crate::topics;
 use crate::users::identifier::{Identifier, UserAlias};
 use log::{PayloadError, payload};
 
-/// The newest version that this program writes and reads. A batch has the oldest one that can say
-/// what is in it: an earlier program then reads all that it knows.
+/// The newest version that this program writes and reads. A batch has the oldest version that can
+/// express it, so that earlier programs can read it if possible.
 pub const VERSION: u32 = 2;
 
 /// The objects of one request that belong to one partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Batch<'a> {
-    /// 2 if an object has `groups` or is an `identity`.
+    /// 2 if an object has `groups` or is an `identity`, else 1.
     pub v: u32,
     /// The workspace's id in the store.
     pub workspace: i32,
     /// When the gateway accepted the request, in milliseconds since the epoch. No time of an object
     /// is later.
     pub received_at: i64,
-    /// In the order in which they are applied.
+    /// The objects, in the order in which they are applied.
     #[serde(borrow)]
     pub objects: Vec<Object<'a>>,
 }
@@ -56,13 +56,13 @@ impl<'a> Batch<'a> {
         Self { v, workspace, received_at, objects }
     }
 
-    /// Reads a payload; texts without escapes are borrowed from it.
+    /// Reads a payload; borrows strings without escapes from it.
     pub fn decode(payload: &'a [u8]) -> Result<Self, PayloadError> {
         payload::read(topics::TRACKING, VERSION, payload, |batch: &Self| Some(batch.v))
     }
 }
 
-/// The member of a payload that has the objects.
+/// The name of the field with the objects in a payload.
 pub const OBJECTS: &str = "objects";
 
 /// One object of a request.
@@ -75,13 +75,13 @@ pub enum Object<'a> {
     Event(Event<'a>),
     #[serde(borrow)]
     Purchase(Purchase<'a>),
-    /// Of version 2. No other object is in a message with one.
+    /// Requires version 2. A message with an identity change has no other kinds of objects.
     #[serde(borrow)]
     Identity(Identity<'a>),
 }
 
 impl<'a> Object<'a> {
-    /// The array that it came in.
+    /// The array of the request that had the object.
     pub(super) fn kind(&self) -> Kind {
         match self {
             Self::Attributes(_) | Self::Identity(_) => Kind::Attributes,
@@ -109,7 +109,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The oldest version of a batch that can have it.
+    /// The oldest version of a batch that can have the object.
     fn version(&self) -> u32 {
         match self {
             Self::Identity(_) => 2,
@@ -119,18 +119,18 @@ impl<'a> Object<'a> {
     }
 }
 
-/// Changes of a user's profile. Each name occurs once over all its fields.
+/// Changes of a user's profile. Each name occurs only once in all of its fields together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attributes<'a> {
     #[serde(borrow)]
     pub user: Identifier<'a>,
-    /// No user is created.
+    /// If true, no user is created.
     #[serde(default, skip_serializing_if = "is_false")]
     pub update_only: bool,
-    /// Fields of the profile by name, with values as the profile stores them; null removes.
+    /// Fields of the profile by name, with values in the stored form; null removes a field.
     #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
     pub fields: Entries<'a>,
-    /// Custom attributes to set, with unchanged values; null removes.
+    /// Custom attributes to set, with unchanged values; null removes an attribute.
     #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
     pub custom: Entries<'a>,
     /// Numbers to add to custom attributes.
@@ -139,10 +139,10 @@ pub struct Attributes<'a> {
     /// Arrays of elements to add to custom attributes that are arrays.
     #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
     pub add: Entries<'a>,
-    /// Arrays of elements to remove from such attributes.
+    /// Arrays of elements to remove from custom attributes that are arrays.
     #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
     pub remove: Entries<'a>,
-    /// States in subscription groups, by the groups' ids; other groups do not change. Of version 2.
+    /// States in subscription groups, by group id; other groups do not change. Requires version 2.
     #[serde(default, borrow, skip_serializing_if = "Entries::is_empty")]
     pub groups: Entries<'a>,
 }
@@ -154,7 +154,7 @@ pub struct Identity<'a> {
     pub user: Identifier<'a>,
     #[serde(borrow)]
     pub change: IdentityChange<'a>,
-    /// The copy for the partition of the other user.
+    /// Whether this is the copy for the partition of the other user.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_second: bool,
 }
@@ -179,7 +179,7 @@ impl<'a> Identity<'a> {
     }
 
     /// The user whose partition this copy is in.
-    pub fn home(&self) -> Identifier<'a> {
+    pub fn partition_identifier(&self) -> Identifier<'a> {
         self.other().filter(|_| self.is_second).unwrap_or_else(|| self.user.clone())
     }
 
@@ -220,7 +220,7 @@ pub enum IdentityChange<'a> {
 pub struct Event<'a> {
     #[serde(borrow)]
     pub user: Identifier<'a>,
-    /// No user is created.
+    /// If true, no user is created.
     #[serde(default, skip_serializing_if = "is_false")]
     pub update_only: bool,
     /// 1 to 255 characters.
@@ -240,7 +240,7 @@ pub struct Event<'a> {
 pub struct Purchase<'a> {
     #[serde(borrow)]
     pub user: Identifier<'a>,
-    /// No user is created.
+    /// If true, no user is created.
     #[serde(default, skip_serializing_if = "is_false")]
     pub update_only: bool,
     /// 1 to 255 characters.
@@ -266,13 +266,13 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// A value as compact JSON that every reader can read. Fields of messages have only objects.
+/// A value as compact JSON that every reader can parse. In fields of messages, always an object.
 #[derive(Clone, Debug, JsonSchema)]
 #[schemars(with = "Map<String, Value>", inline)]
 pub struct Json<'a>(Cow<'a, RawValue>);
 
 impl<'a> Json<'a> {
-    /// Compacts text; the error says where it is not JSON.
+    /// Compacts JSON text; the error has the position where it is invalid.
     pub fn compact(json: Cow<'a, str>) -> Result<Self, String> {
         match json {
             Cow::Borrowed(json) => serde_json::from_str(json).map(Cow::Borrowed),
@@ -307,7 +307,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Json<'a> {
     }
 }
 
-/// Names and values, in their order: an object in the message.
+/// Names and values in order; an object in the message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[schemars(with = "Map<String, Value>", inline)]
 pub struct Entries<'a>(pub Vec<(Cow<'a, str>, Json<'a>)>);
@@ -348,7 +348,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
     }
 }
 
-/// Borrowed where it can be, which a plain [`Cow`] never is as a map's key.
+/// Borrowed if possible; serde never borrows a plain [`Cow`] as a map's key.
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 

@@ -4,24 +4,24 @@
 //! | module | is about |
 //! |---|---|
 //! | [`api`] | `POST /users/track` |
-//! | `intake` | from a request's body to its answer and its messages, and nothing else |
-//! | `object` | one object: read and checked, or what is wrong with it |
-//! | `attributes`, `operators`, `properties`, `values` | what objects are made of |
-//! | `partitions` | which objects stay together, and where they go |
-//! | `formats` | the objects as they are described |
+//! | `intake` | converts a request's body to its response and its messages, without side effects |
+//! | `object` | reads and checks one object, or collects its errors |
+//! | `attributes`, `operators`, `properties`, `values` | the parts of objects |
+//! | `partitions` | groups objects into messages, one for each partition |
+//! | `formats` | the descriptions of the objects |
 //! | [`apply`] | from messages to profiles and activity, in batches |
-//! | [`at_once`] | attributes that come along with another call |
-//! | `identities` | calls that change who users are |
-//! | `subscriptions` | calls that say what users subscribe to |
+//! | [`immediate`] | attributes in another request |
+//! | `identities` | requests that change users' identities |
+//! | `subscriptions` | requests that read and set users' subscriptions |
 //! | `products` | the products that were bought |
-//! | [`message`] | what the log carries from the gateway to the workers |
+//! | [`message`] | the messages from the gateway to the workers |
 
 pub mod api;
 pub mod apply;
-pub mod at_once;
 mod attributes;
 pub(crate) mod formats;
 mod identities;
+pub mod immediate;
 pub mod intake;
 mod limits;
 pub mod message;
@@ -39,12 +39,12 @@ pub(crate) use limits::is_field;
 
 use log::NewMessage;
 
-/// Messages of objects that this program creates itself, as if they came with a request.
+/// Creates messages from objects that this program creates itself, as if they came in a request.
 pub(crate) fn messages(
     objects: Vec<message::Object<'_>>,
     request: &Request,
 ) -> Result<Vec<NewMessage>, serde_json::Error> {
-    let taken = |object| object::Taken { object, beside: Vec::new() };
+    let taken = |object| object::AcceptedObject { object, other_identifiers: Vec::new() };
     partitions::messages(objects.into_iter().map(taken).collect(), request)
 }
 

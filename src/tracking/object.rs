@@ -1,5 +1,5 @@
-//! One object of a request: read into the form that the log carries, or everything that is
-//! wrong with it (src/gateway/README.md, Tracking users).
+//! Reads one object of a request into the form of the log, or collects its errors
+//! (src/gateway/README.md, Tracking users).
 
 use std::fmt::Display;
 
@@ -12,17 +12,17 @@ use super::values::{self, Checked};
 use super::{Kind, attributes, properties};
 use crate::users::identifier::Identifier;
 use crate::users::profile::{self, check};
-use kit::json::{self, Members};
-use kit::words::beginning;
+use kit::json::{self, JsonFields};
+use kit::words::{about_field, beginning};
 
 /// Maximum bytes of an event or a purchase, so that it fits into a message.
 const MAX_BYTES: usize = 4 << 20;
 
 /// Maximum number of reported errors per object.
-const MOST_PROBLEMS: usize = 10;
+const MAX_PROBLEMS: usize = 10;
 
-/// An error of an object: a text for the customer, without values, and the field for metrics, never
-/// a customer's name.
+/// An error of an object: a text for the customer, without values, and a field name for metrics,
+/// which is never a name that a customer chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub reason: &'static str,
@@ -31,20 +31,20 @@ pub struct Problem {
 
 /// An accepted object.
 #[derive(Debug)]
-pub struct Taken<'a> {
+pub struct AcceptedObject<'a> {
     pub object: Object<'a>,
-    /// Its identifiers next to the deciding one.
-    pub beside: Vec<Identifier<'a>>,
+    /// Its identifiers in addition to the deciding one.
+    pub other_identifiers: Vec<Identifier<'a>>,
 }
 
-/// Reads an element of an array. A time past `received_at` becomes that; `alias` is another name of
-/// `service_id`.
+/// Reads an element of an array. A time after `received_at` becomes `received_at`. `alias` is
+/// another name of `service_id`.
 pub fn read<'a>(
     kind: Kind,
     element: &'a RawValue,
     received_at: i64,
     alias: Option<&str>,
-) -> Result<Taken<'a>, Vec<Problem>> {
+) -> Result<AcceptedObject<'a>, Vec<Problem>> {
     let opened = Reader::open(kind, element, received_at, alias);
     let mut reader = opened.map_err(|problem| vec![problem])?;
     let object = match kind {
@@ -53,7 +53,9 @@ pub fn read<'a>(
         Kind::Purchases => purchase(&mut reader).map(Object::Purchase),
     };
     match object {
-        Some(object) if reader.problems.is_empty() => Ok(Taken { object, beside: reader.beside }),
+        Some(object) if reader.problems.is_empty() => {
+            Ok(AcceptedObject { object, other_identifiers: reader.other_identifiers })
+        }
         _ => Err(reader.problems),
     }
 }
@@ -75,7 +77,7 @@ fn purchase<'a>(reader: &mut Reader<'a>) -> Option<Purchase<'a>> {
     let price = reader.required(PRICE.name, values::price);
     let quantity = reader.optional(QUANTITY.name, values::quantity).unwrap_or(1);
     if price.is_some_and(|price| price.checked_mul(quantity.into()).is_none()) {
-        reader.note(PRICE.name, values::too_much());
+        reader.add_problem(PRICE.name, values::price_too_large());
     }
     let time = reader.time();
     let app_id = reader.optional(APP_ID.name, check::text);
@@ -105,8 +107,8 @@ fn identifier<'a>(name: &str, json: &'a str) -> Checked<Identifier<'a>> {
 
 /// An object that is being read.
 pub(super) struct Reader<'a> {
-    pub members: Members<'a>,
-    beside: Vec<Identifier<'a>>,
+    pub members: JsonFields<'a>,
+    other_identifiers: Vec<Identifier<'a>>,
     received_at: i64,
     problems: Vec<Problem>,
 }
@@ -123,7 +125,7 @@ impl<'a> Reader<'a> {
         if element.get().len() > most {
             return Err(problem(format!("the object is larger than {} KiB", most >> 10)));
         }
-        let mut members = json::members(element.get(), json::MOST_MEMBERS)
+        let mut members = json::fields(element.get(), json::MAX_JSON_FIELDS)
             .map_err(|why| problem(format!("the object: {why}")))?;
         if let Some(alias) = alias {
             let named = members.0.iter_mut().filter(|(name, _)| name == alias);
@@ -132,7 +134,7 @@ impl<'a> Reader<'a> {
         if let Some(name) = members.repeated() {
             return Err(problem(json::duplicate(name)));
         }
-        Ok(Self { members, beside: Vec::new(), received_at, problems: Vec::new() })
+        Ok(Self { members, other_identifiers: Vec::new(), received_at, problems: Vec::new() })
     }
 
     /// The value of a field that is present and not null.
@@ -147,7 +149,7 @@ impl<'a> Reader<'a> {
         read: impl FnOnce(&'a str) -> Checked<T>,
     ) -> Option<T> {
         let read = read(self.value(name)?);
-        read.map_err(|why| self.note(name, why)).ok()
+        read.map_err(|why| self.add_problem(name, why)).ok()
     }
 
     fn required<T>(
@@ -156,7 +158,7 @@ impl<'a> Reader<'a> {
         read: impl FnOnce(&'a str) -> Checked<T>,
     ) -> Option<T> {
         if self.value(name).is_none() {
-            self.note(name, "is required");
+            self.add_problem(name, "is required");
         }
         self.optional(name, read)
     }
@@ -165,8 +167,8 @@ impl<'a> Reader<'a> {
         self.required(TIME.name, values::time).map(|time| time.min(self.received_at))
     }
 
-    /// The user's identifier, and whether no user may be created: the first of [`IDENTIFIERS`] that
-    /// is set decides; an alias creates no user. The others have no effect.
+    /// The user's identifier, and whether no user can be created. The first of [`IDENTIFIERS`] that
+    /// is set decides; the others have no effect. An alias creates no user.
     pub fn user(&mut self) -> Option<(Identifier<'a>, bool)> {
         let asked = self.optional("_update_existing_only", values::boolean).unwrap_or(false);
         let mut names = IDENTIFIERS.into_iter().filter(|name| self.value(name).is_some());
@@ -175,36 +177,39 @@ impl<'a> Reader<'a> {
             self.problems.push(Problem { reason: "identifier", text: text.to_owned() });
             return None;
         };
-        let beside = names.filter_map(|name| identifier(name, self.value(name)?).ok());
-        self.beside = beside.collect();
+        let other_identifiers = names.filter_map(|name| identifier(name, self.value(name)?).ok());
+        self.other_identifiers = other_identifiers.collect();
         let decides = self.optional(first, |json| identifier(first, json))?;
         let update_only = asked || matches!(decides, Identifier::UserAlias(_));
         Some((decides, update_only))
     }
 
-    /// Whether only an email identifies the user: next to another identifier it is a value to
-    /// write.
+    /// Whether only an email identifies the user. In addition to another identifier, it is a value
+    /// to write.
     pub fn is_by_email(&self) -> bool {
         IDENTIFIERS[..3].iter().all(|name| self.value(name).is_none())
     }
 
     /// Records an error of a field.
-    pub fn note(&mut self, member: &'static str, why: impl Display) {
-        self.note_at(member, member, why);
+    pub fn add_problem(&mut self, member: &'static str, why: impl Display) {
+        self.add_problem_at(member, member, why);
     }
 
     /// Records an error at a place within the field.
-    pub fn note_at(&mut self, member: &'static str, place: impl Display, why: impl Display) {
-        if self.problems.len() < MOST_PROBLEMS {
-            self.problems.push(Problem { reason: member, text: format!("{place}: {why}") });
+    pub fn add_problem_at(&mut self, member: &'static str, place: impl Display, why: impl Display) {
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(Problem {
+                reason: member,
+                text: about_field(&place.to_string(), &why.to_string()),
+            });
         }
     }
 }
 
-/// A name that a customer chose, as an error shows it: no more than its beginning.
-pub(super) struct Place<'a>(pub &'a str);
+/// A name that a customer chose, cut for an error message.
+pub(super) struct ShortName<'a>(pub &'a str);
 
-impl Display for Place<'_> {
+impl Display for ShortName<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         const MAX: usize = 64;
         f.write_str(&beginning(self.0, MAX))

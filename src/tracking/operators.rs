@@ -1,5 +1,5 @@
 //! Operators within the values of custom attributes: objects whose fields begin with a dollar sign.
-//! One is carried out or refused, and never stored as a value.
+//! An operator is executed or rejected, and never stored as a value.
 
 use std::borrow::Cow;
 
@@ -7,19 +7,19 @@ use serde_json::value::RawValue;
 
 use super::values::Checked;
 use kit::clock::{format_time, parse_time};
-use kit::json::{self, Members};
+use kit::json::{self, JsonFields};
 
 /// A value that is a time: `{"$time": "2026-11-21T08:00:00Z"}`.
 const TIME: &str = "$time";
 
-/// What changes elements of arrays of objects.
-const OF_ARRAYS: [&str; 6] =
+/// Operators that change elements of arrays of objects.
+const ARRAY_OPERATORS: [&str; 6] =
     ["$add", "$remove", "$update", "$identifier_key", "$identifier_value", "$new_object"];
 
-/// The value with the times that it says by an operator as texts. The error names an operator that
-/// is not supported.
+/// The value with its `$time` operators replaced by times as strings. The error names an operator
+/// that is not supported.
 pub(super) fn resolved(json: &str) -> Checked<Cow<'_, str>> {
-    // Without a name that begins so there is nothing to do.
+    // If no name begins with a dollar sign, nothing needs to be done.
     if !json.contains("\"$") && !json.contains("\"\\u0024") {
         return Ok(Cow::Borrowed(json));
     }
@@ -30,7 +30,7 @@ pub(super) fn resolved(json: &str) -> Checked<Cow<'_, str>> {
 
 fn push(out: &mut String, json: &str) -> Checked<()> {
     match json.as_bytes().first() {
-        Some(b'{') => object(out, &json::members(json, json::MOST_MEMBERS)?),
+        Some(b'{') => object(out, &json::fields(json, json::MAX_JSON_FIELDS)?),
         Some(b'[') => {
             out.push('[');
             for (place, element) in json::parse::<Vec<&RawValue>>(json)?.iter().enumerate() {
@@ -47,13 +47,16 @@ fn push(out: &mut String, json: &str) -> Checked<()> {
     }
 }
 
-fn object(out: &mut String, Members(members): &Members<'_>) -> Checked<()> {
-    if let Some((name, _)) = members.iter().find(|(name, _)| OF_ARRAYS.contains(&name.as_ref())) {
+fn object(out: &mut String, JsonFields(members): &JsonFields<'_>) -> Checked<()> {
+    if let Some((name, _)) =
+        members.iter().find(|(name, _)| ARRAY_OPERATORS.contains(&name.as_ref()))
+    {
         return Err(format!("{name} is not supported here"));
     }
     if let Some((_, time)) = members.iter().find(|(name, _)| name == TIME) {
         let text = serde_json::from_str::<String>(time.get()).ok().filter(|_| members.len() == 1);
-        let text = text.ok_or_else(|| format!("{TIME} must be a date and time, and alone"))?;
+        let text =
+            text.ok_or_else(|| format!("{TIME} must be a date and time, and the only field"))?;
         json::push_string(out, &format_time(parse_time(&text)?));
         return Ok(());
     }

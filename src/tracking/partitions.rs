@@ -9,22 +9,22 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::intake::Request;
 use super::message::{Batch, Object};
-use super::object::Taken;
+use super::object::AcceptedObject;
 use crate::topics;
 use crate::users::identifier::Identifier;
 use log::{MAX_MESSAGE_BYTES, NewMessage, partition_of};
 
-/// Bytes of a payload: what a message may have, and room for the request's id.
+/// Maximum bytes of a payload: the limit of a message, less room for the request's id.
 const MAX_PAYLOAD: usize = MAX_MESSAGE_BYTES - 1024;
 
 /// The messages, by partition; each has its objects in the request's order.
 pub(super) fn messages(
-    taken: Vec<Taken<'_>>,
+    taken: Vec<AcceptedObject<'_>>,
     request: &Request,
 ) -> Result<Vec<NewMessage>, serde_json::Error> {
     let partitions = place(&taken, request);
     let mut by_partition: BTreeMap<i32, Vec<Object<'_>>> = BTreeMap::new();
-    for (Taken { object, .. }, partition) in taken.into_iter().zip(partitions) {
+    for (AcceptedObject { object, .. }, partition) in taken.into_iter().zip(partitions) {
         by_partition.entry(partition).or_default().push(object);
     }
     let mut messages = Vec::with_capacity(by_partition.len());
@@ -43,7 +43,7 @@ pub(super) fn messages(
     Ok(messages)
 }
 
-/// Writes a batch as one payload, or where that is larger than `most`, as several.
+/// Writes a batch as one payload, or as several if that is larger than `most`.
 fn fold(
     mut batch: Batch<'_>,
     most: usize,
@@ -61,22 +61,22 @@ fn fold(
 }
 
 /// The partition of each object.
-fn place(taken: &[Taken<'_>], request: &Request) -> Vec<i32> {
+fn place(taken: &[AcceptedObject<'_>], request: &Request) -> Vec<i32> {
     let home = |key: &str| {
         let key = format!("{}\u{1f}{key}", request.workspace);
         partition_of(key.as_bytes(), request.partitions)
     };
-    // The partition of the latest object with an identifier. An external_id always decides, so its
-    // objects go nowhere else.
+    // The partition of the latest object with an identifier. An external_id always decides, so it
+    // needs no entry.
     let mut named: HashMap<String, i32> = HashMap::new();
     let mut partitions = Vec::with_capacity(taken.len());
-    for Taken { object, beside } in taken {
+    for AcceptedObject { object, other_identifiers } in taken {
         let key = match object {
-            Object::Identity(identity) => identity.home().key(),
+            Object::Identity(identity) => identity.partition_identifier().key(),
             object => object.user().key(),
         };
         let partition = named.get(&key).copied().unwrap_or_else(|| home(&key));
-        let names = beside.iter().map(Identifier::key).chain([key]);
+        let names = other_identifiers.iter().map(Identifier::key).chain([key]);
         named.extend(names.map(|name| (name, partition)));
         partitions.push(partition);
     }

@@ -16,7 +16,7 @@ use crate::gateway::{self, Access, ApiError, Caller, Operation, Routes, paramete
 
 const PERMISSION: &str = "purchases.product_list";
 
-/// Products on a page; all that a workspace lists are on some.
+/// Number of products per page.
 const PAGE: i64 = 100;
 
 const TAG: Tag = Tag { name: "Purchases", about: "What users bought." };
@@ -28,13 +28,13 @@ pub(super) fn routes() -> Routes {
         .in_query(
             "page",
             &format!(
-                "Number of the page of {PAGE} products, from 0. The list is empty after the \
-                      last page."
+                "Page number, from 0. A page has {PAGE} products; pages after the last one are \
+                 empty."
             ),
             json!({ "type": "integer", "minimum": 0, "default": 0 }),
         )
-        .answers::<Products>(StatusCode::OK, "A page.")
-        .such_as(json!({ "message": "success", "products": ["shoes", "tea"] }))
+        .returns::<Products>(StatusCode::OK, "A page of the list.")
+        .with_example(json!({ "message": "success", "products": ["shoes", "tea"] }))
         .refuses_some([read("page=-1")], "A parameter is invalid or repeated");
     let route = gateway::protected(PERMISSION, get(list));
     Routes::new().route("/purchases/product_list", route, [operation])
@@ -60,7 +60,7 @@ async fn list(
     RawQuery(query): RawQuery,
 ) -> Result<axum::Json<Products>, ApiError> {
     let page = read(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let products = products_page(&mut tx, caller.workspace.id, page * PAGE, PAGE).await?;
     Ok(axum::Json(Products { message: SuccessText::Success, products }))
 }

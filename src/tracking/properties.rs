@@ -7,36 +7,41 @@ use serde_json::value::RawValue;
 use super::formats::PROPERTIES;
 use super::limits::MAX_NESTED_BYTES;
 use super::message::Json;
-use super::object::{Place, Reader};
+use super::object::{Reader, ShortName};
 use super::values::Checked;
 use crate::users::profile::check;
 use kit::clock::is_date_and_time;
-use kit::json::{self, Members};
+use kit::json::{self, JsonFields};
 use kit::words::check_short;
 
-/// Parses the field `properties`: non-null ones, as compact JSON. None if there are none, or there
-/// is an error, which is recorded.
+/// Parses the field `properties` to compact JSON without nulls. None if there are no properties, or
+/// if there is an error, which is recorded.
 pub(super) fn read<'a>(reader: &mut Reader<'a>, reserved: &[&str]) -> Option<Json<'a>> {
     let (json, members) = reader.optional(PROPERTIES, |json: &'a str| {
-        Ok((json, json::unique_members(json, json::MOST_MEMBERS)?))
+        Ok((json, json::unique_fields(json, json::MAX_JSON_FIELDS)?))
     })?;
-    let Members(members) = members;
+    let JsonFields(members) = members;
     let compact = without_nulls(json, &members);
     let is_nested = |value: &RawValue| value.get().starts_with(['[', '{']);
     if compact.len() > MAX_NESTED_BYTES && members.iter().any(|(_, value)| is_nested(value)) {
-        let why = format!("with arrays or objects, must have at most {MAX_NESTED_BYTES} bytes");
-        reader.note(PROPERTIES, why);
+        let why =
+            format!("can have at most {MAX_NESTED_BYTES} bytes if they contain arrays or objects");
+        reader.add_problem(PROPERTIES, why);
         return None;
     }
     for (name, value) in &members {
         if let Err(why) = check_name(name, reserved).and_then(|()| check_value(value.get())) {
-            reader.note_at(PROPERTIES, format_args!("{PROPERTIES}.{}", Place(name)), why);
+            reader.add_problem_at(
+                PROPERTIES,
+                format_args!("{PROPERTIES}.{}", ShortName(name)),
+                why,
+            );
         }
     }
     if compact == "{}" {
         return None;
     }
-    Json::compact(compact).map_err(|why| reader.note(PROPERTIES, why)).ok()
+    Json::compact(compact).map_err(|why| reader.add_problem(PROPERTIES, why)).ok()
 }
 
 fn check_name(name: &str, reserved: &[&str]) -> Checked<()> {
@@ -52,7 +57,7 @@ fn check_name(name: &str, reserved: &[&str]) -> Checked<()> {
     check_short(name).map_err(|why| format!("the name {why}"))
 }
 
-/// Checks a value by its first byte, which is that of valid JSON.
+/// Checks a value by its first byte; the value is valid JSON.
 fn check_value(json: &str) -> Checked<()> {
     match json.as_bytes().first() {
         Some(b'"') => check::text(json).map(|_| ()),
@@ -67,7 +72,7 @@ fn check_value(json: &str) -> Checked<()> {
     }
 }
 
-/// The members that are not null, compact; the text as it came where that is the same.
+/// The fields that are not null, as compact JSON; borrows the text if it has no nulls.
 fn without_nulls<'a>(json: &'a str, members: &[(Cow<'a, str>, &'a RawValue)]) -> Cow<'a, str> {
     let is_null = |value: &RawValue| value.get() == "null";
     if !members.iter().any(|(_, value)| is_null(value)) {

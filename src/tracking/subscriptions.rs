@@ -33,6 +33,7 @@ use crate::users::profile::{Field, check};
 use crate::users::recipient::Recipient;
 use crate::users::rows::{self, For, Kind, StoredUser};
 use crate::workspaces::settings::{self, Settings};
+use kit::words::about_field;
 use log::NewMessage;
 use store::{StoreError, Tx};
 
@@ -40,21 +41,21 @@ const GET: &str = "subscription.status.get";
 const SET: &str = "subscription.status.set";
 const EMAIL: &str = "email.status";
 
-/// Maximum number of users of a request.
+/// Maximum number of users in a request.
 const MAX: usize = 50;
 
 const TAG: Tag = Tag { name: "Subscriptions", about: "Users' subscriptions." };
 
 pub(super) fn routes() -> Routes {
-    let set = |call: Call| gateway::protected(SET, post(set).layer(Extension(call)));
+    let set = |endpoint: Endpoint| gateway::protected(SET, post(set).layer(Extension(endpoint)));
     Routes::new()
         .route("/subscription/status/get", gateway::protected(GET, get(status)), [describe_get()])
-        .route("/subscription/status/set", set(Call::One), [describe_set()])
-        .route("/v2/subscription/status/set", set(Call::Many), [describe_set_many()])
+        .route("/subscription/status/set", set(Endpoint::One), [describe_set()])
+        .route("/v2/subscription/status/set", set(Endpoint::Many), [describe_set_many()])
         .route("/email/status", gateway::protected(EMAIL, post(email)), [describe_email()])
 }
 
-/// One, or an array of `MIN` to [`MAX`].
+/// One string, or an array of `MIN` to [`MAX`] strings.
 struct OneOrMany<const MIN: usize>(Vec<String>);
 
 impl<'de, const MIN: usize> Deserialize<'de> for OneOrMany<MIN> {
@@ -123,19 +124,19 @@ fn describe_get() -> Operation {
         .by(Access::Key(GET))
         .about(format!(
             "Returns the states of at most {MAX} users, by `external_id` or `email`. To list \
-             several users, repeat a parameter, with or without `[]`. `Unknown`: the user has no \
-             state, or does not exist."
+             several users, repeat a parameter, with or without `[]`. The state is `Unknown` if \
+             the user has no state or does not exist."
         ))
         .in_query(
             "subscription_group_id",
-            "The subscription group; required.",
+            "The id of the subscription group; required.",
             json!({ "type": "string" }),
         )
         .in_query("external_id", "The user's external id.", json!({ "type": "string" }))
         .in_query("email", "The user's email address.", json!({ "type": "string" }))
-        .answers::<States>(StatusCode::OK, "The states, by external id or email.")
-        .such_as(json!({ "message": "success", "status": { "ann": "Subscribed" } }))
-        .refuses_some([asked("")], "A parameter is missing")
+        .returns::<States>(StatusCode::OK, "The states, by external id or email.")
+        .with_example(json!({ "message": "success", "status": { "ann": "Subscribed" } }))
+        .refuses_some([parse_query("")], "A required parameter is missing")
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -147,7 +148,7 @@ struct States {
 }
 
 /// Parses a query into the group, external ids and emails.
-fn asked(query: &str) -> Result<(String, Vec<String>, Vec<String>), String> {
+fn parse_query(query: &str) -> Result<(String, Vec<String>, Vec<String>), String> {
     let all = |name: &str| -> Vec<String> {
         form_urlencoded::parse(query.as_bytes())
             .filter(|(given, _)| given.strip_suffix("[]").unwrap_or(given) == name)
@@ -170,10 +171,10 @@ async fn status(
     RawQuery(query): RawQuery,
 ) -> Result<axum::Json<States>, ApiError> {
     let (group, ids, emails) =
-        asked(query.as_deref().unwrap_or_default()).map_err(ApiError::invalid_field)?;
+        parse_query(query.as_deref().unwrap_or_default()).map_err(ApiError::invalid_field)?;
     let workspace = caller.workspace.id;
     let group = check_group(&*settings::of(&app, workspace).await?, &group)?.to_string();
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     let texts: Vec<&str> = ids.iter().map(String::as_str).collect();
     let known = rows::find_identifiers(&mut tx, workspace, Kind::ExternalId, &texts).await?;
     let owners: Vec<Uuid> = known.iter().map(|known| known.service_id).collect();
@@ -205,7 +206,7 @@ fn state_of(user: Option<&StoredUser>, group: &str) -> &'static str {
     }
 }
 
-/// Users with an email, without their documents: there may be many.
+/// Users with an email, without their documents, because there may be many.
 async fn with_email(
     tx: &mut Tx,
     workspace: i32,
@@ -213,7 +214,7 @@ async fn with_email(
 ) -> Result<Vec<StoredUser>, StoreError> {
     let email = email.to_lowercase();
     let hinted = rows::find_emails(tx, workspace, &[&email]).await?;
-    let mut users = rows::find_users(tx, workspace, &hinted, For::Telling).await?;
+    let mut users = rows::find_users(tx, workspace, &hinted, For::ReadingKeys).await?;
     users.retain(|user| user.email.as_ref() == Some(&email));
     Ok(users)
 }
@@ -228,9 +229,9 @@ fn check_group(settings: &Settings, id: &str) -> Result<Uuid, ApiError> {
     })
 }
 
-/// Which of the two forms a request has.
+/// The two forms of a request.
 #[derive(Clone, Copy)]
-enum Call {
+enum Endpoint {
     One,
     Many,
 }
@@ -272,9 +273,10 @@ impl From<SetOne> for GroupUsers {
     }
 }
 
-const SET_ABOUT: &str = "At most 50 users. The response is sent once the change is durable. It is \
-                         applied soon after, in order with data tracked by the same identifier. \
-                         Users who do not exist are skipped. Other groups do not change.";
+const SET_ABOUT: &str = "At most 50 users. The response is sent once the change is durable. The \
+                         change is applied soon after, in order with data tracked by the same \
+                         identifier. Unknown users are skipped. States in other groups do not \
+                         change.";
 
 fn describe_set() -> Operation {
     Operation::new(Method::POST, "setSubscription", TAG, "Set users' state in a subscription group")
@@ -288,7 +290,7 @@ fn describe_set() -> Operation {
                 "subscription_state": "subscribed", "external_id": ["ann"],
             }),
         )
-        .answers_success(StatusCode::CREATED, "The change is accepted and durable.")
+        .returns_success(StatusCode::CREATED, "The change is durable.")
 }
 
 fn describe_set_many() -> Operation {
@@ -304,34 +306,34 @@ fn describe_set_many() -> Operation {
                 "subscription_state": "unsubscribed", "external_ids": ["ann"],
             }] }),
         )
-        .answers_success(StatusCode::CREATED, "The change is accepted and durable.")
+        .returns_success(StatusCode::CREATED, "The change is durable.")
 }
 
 async fn set(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(call): Extension<Call>,
+    Extension(endpoint): Extension<Endpoint>,
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<Response, ApiError> {
     let settings = settings::of(&app, caller.workspace.id).await?;
-    let work = Set { sender: Sender::of(&app, caller), settings, call };
+    let work = Set { sender: Sender::of(&app, caller), settings, endpoint };
     idempotency::append(app, key, body, work).await
 }
 
-/// A call that sets states in groups.
+/// A request that sets states in groups.
 struct Set {
     sender: Sender,
     settings: Arc<Settings>,
-    call: Call,
+    endpoint: Endpoint,
 }
 
 impl Set {
     fn objects(&self, body: &JsonText) -> Result<Vec<Object<'static>>, ApiError> {
         let members = body.object()?;
-        let groups = match self.call {
-            Call::One => vec![fields::read::<SetOne>(&members)?.into()],
-            Call::Many => fields::read::<SetMany>(&members)?.subscription_groups.0,
+        let groups = match self.endpoint {
+            Endpoint::One => vec![fields::read::<SetOne>(&members)?.into()],
+            Endpoint::Many => fields::read::<SetMany>(&members)?.subscription_groups.0,
         };
         let (mut objects, mut all) = (Vec::new(), HashSet::new());
         for GroupUsers { subscription_group_id, subscription_state, external_ids, emails } in groups
@@ -365,8 +367,8 @@ impl Set {
     }
 }
 
-impl idempotency::Work for Set {
-    type Answer = Success;
+impl idempotency::AppendRequest for Set {
+    type Response = Success;
     const STATUS: StatusCode = StatusCode::CREATED;
 
     fn read(
@@ -377,7 +379,7 @@ impl idempotency::Work for Set {
         Ok((Success::default(), self.sender.messages(self.objects(body)?, received)?))
     }
 
-    fn taken(&self, _: &Success) {}
+    fn on_appended(&self, _: &Success) {}
 }
 
 fn missing(name: &str) -> ApiError {
@@ -385,7 +387,7 @@ fn missing(name: &str) -> ApiError {
 }
 
 fn by_email(email: String) -> Result<identifier::Identifier<'static>, ApiError> {
-    check::email(&email).map_err(|why| ApiError::invalid_field(format!("email: {why}")))?;
+    check::email(&email).map_err(|why| ApiError::invalid_field(about_field("email", &why)))?;
     Ok(identifier::Identifier::Email(email.into()))
 }
 
@@ -434,15 +436,15 @@ fn describe_email() -> Operation {
         .by(Access::Key(EMAIL))
         .about(
             "Changes all users who have the address when the request is accepted. At most 50 \
-             addresses. The response is sent once the change is durable. It is applied soon after, \
-             in order with data tracked by the users' external ids.",
+             addresses. The response is sent once the change is durable. The change is applied \
+             soon after, in order with data tracked by the users' external ids.",
         )
         .repeatable()
         .takes::<EmailStatus>(
             "An address",
             json!({ "email": "ann@example.com", "subscription_state": "unsubscribed" }),
         )
-        .answers_success(StatusCode::CREATED, "The change is accepted and durable.")
+        .returns_success(StatusCode::CREATED, "The change is durable.")
 }
 
 async fn email(
@@ -451,7 +453,7 @@ async fn email(
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<Response, ApiError> {
-    let EmailStatus { email, subscription_state } = fields::read(&body.object_beside(&app)?)?;
+    let EmailStatus { email, subscription_state } = fields::read(&body.object_in_place(&app)?)?;
     let state = match subscription_state {
         EmailState::OptedIn => "\"opted_in\"",
         EmailState::Subscribed => "\"subscribed\"",
@@ -459,7 +461,7 @@ async fn email(
     };
     let OneOrMany(emails) = email;
     let mut objects = Vec::new();
-    let mut tx = app.calls.snapshot().await?;
+    let mut tx = app.request_queue.snapshot().await?;
     for email in emails {
         let by_email = by_email(email.clone())?;
         let users = with_email(&mut tx, caller.workspace.id, &email).await?;
@@ -483,14 +485,14 @@ async fn email(
     idempotency::append(app, key, body, work).await
 }
 
-/// A call that sets the state of addresses, with the users who have them.
+/// A request that sets the state of email addresses, with the users who have them.
 struct SetEmails {
     sender: Sender,
     objects: Vec<Object<'static>>,
 }
 
-impl idempotency::Work for SetEmails {
-    type Answer = Success;
+impl idempotency::AppendRequest for SetEmails {
+    type Response = Success;
     const STATUS: StatusCode = StatusCode::CREATED;
     // Another user may have the address when the request is repeated. Setting a state twice is
     // harmless.
@@ -504,10 +506,10 @@ impl idempotency::Work for SetEmails {
         Ok((Success::default(), self.sender.messages(self.objects.clone(), received)?))
     }
 
-    fn taken(&self, _: &Success) {}
+    fn on_appended(&self, _: &Success) {}
 }
 
-/// Who calls, and over how many partitions the log spreads what is called for.
+/// The caller, and the number of partitions of the log.
 struct Sender {
     caller: Caller,
     partitions: u32,

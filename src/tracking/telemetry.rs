@@ -1,8 +1,8 @@
-//! What tracking counts.
+//! Metrics of tracking.
 
 use super::Kind;
 
-/// Objects that are in the log.
+/// Counts objects that were appended to the log.
 pub(super) fn taken(kind: Kind, objects: usize) {
     if objects > 0 {
         metrics::counter!("longshore_track_objects_total", "array" => kind.name())
@@ -10,7 +10,7 @@ pub(super) fn taken(kind: Kind, objects: usize) {
     }
 }
 
-/// Objects that were left out, each with the member that is wrong, of those that the API names.
+/// Counts rejected objects, each with the invalid field, if the API defines its name.
 pub(super) fn refused(objects: &[(Kind, &'static str)]) {
     for (kind, reason) in objects {
         metrics::counter!(

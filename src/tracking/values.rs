@@ -1,4 +1,5 @@
-//! The single values of an object: their constraints and errors. Each is given as JSON, never null.
+//! Parses the single values of an object, with their constraints and errors. Each value is JSON and
+//! not null.
 
 use std::borrow::Cow;
 
@@ -10,8 +11,8 @@ use kit::clock;
 use kit::json;
 use kit::money;
 
-/// Purchases that one object may stand for.
-pub const MOST_QUANTITY: u8 = 100;
+/// Maximum quantity of a purchase object.
+pub const MAX_QUANTITY: u8 = 100;
 
 pub type Checked<T> = Result<T, String>;
 
@@ -23,13 +24,13 @@ pub fn name(json: &str) -> Checked<Cow<'_, str>> {
     }
 }
 
-/// A UUID: no user has another id.
+/// A UUID, because no user has another kind of id.
 pub fn service_id(json: &str) -> Checked<Uuid> {
     Uuid::try_parse(&check::text(json)?).map_err(|_| "expected a UUID".to_owned())
 }
 
 pub fn user_alias(json: &str) -> Checked<UserAlias<'static>> {
-    let members = json::members(json, json::MOST_MEMBERS)?;
+    let members = json::fields(json, json::MAX_JSON_FIELDS)?;
     if let Some(name) = members.repeated().filter(|name| name.starts_with("alias_")) {
         return Err(json::duplicate(name));
     }
@@ -62,29 +63,29 @@ pub fn currency(json: &str) -> Checked<Cow<'_, str>> {
     Ok(text)
 }
 
-/// Millionths, from 0.
+/// The price in millionths, from 0.
 pub fn price(json: &str) -> Checked<i64> {
     let (sign, digits) = (json.starts_with('-'), json.trim_start_matches('-'));
     if !digits.starts_with(|c: char| c.is_ascii_digit()) {
         return Err("expected a number".to_owned());
     }
-    // One that is rounded to 0 is negative all the same.
+    // A negative price is rejected even if it would be rounded to 0.
     let mantissa = digits.split(['e', 'E']).next().unwrap_or_default();
     if sign && mantissa.contains(|c| matches!(c, '1'..='9')) {
-        return Err("is negative".to_owned());
+        return Err("must not be negative".to_owned());
     }
-    money::parse(digits).ok_or_else(too_much)
+    money::parse(digits).ok_or_else(price_too_large)
 }
 
 /// The error for amounts that are too large.
-pub fn too_much() -> String {
+pub fn price_too_large() -> String {
     format!("is too large: price times quantity must be below {}", i64::MAX / money::MILLION)
 }
 
-/// However the number is written: `1.0` is as whole as `1`.
+/// A whole number in any notation: `1.0` is the same as `1`.
 pub fn quantity(json: &str) -> Checked<u8> {
     let number: Option<f64> = json.parse().ok().filter(|number: &f64| number.fract() == 0.0);
-    let quantity = number.filter(|number| (1.0..=f64::from(MOST_QUANTITY)).contains(number));
-    let meant = || format!("expected a whole number from 1 to {MOST_QUANTITY}");
+    let quantity = number.filter(|number| (1.0..=f64::from(MAX_QUANTITY)).contains(number));
+    let meant = || format!("expected a whole number from 1 to {MAX_QUANTITY}");
     quantity.map(|quantity| quantity as u8).ok_or_else(meant)
 }

@@ -18,7 +18,7 @@ use super::rows::{self, Email};
 use super::{State as EmailState, postbacks, time};
 use crate::app::App;
 use crate::campaigns::{self, Campaign, Kind};
-use crate::gateway::idempotency::{self, Answer};
+use crate::gateway::idempotency::{self, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
 use crate::messages::api::DISPATCH_ID;
@@ -29,7 +29,7 @@ use store::{StoreError, Tx};
 
 const PERMISSION: &str = "transactional.send";
 
-/// The errors of this call (src/gateway/README.md, Sending a transactional email).
+/// The errors of this request (src/gateway/README.md, Sending a transactional email).
 const BAD_ID: &str = "campaign_id must be a string of the campaign api identifier";
 const UNKNOWN: &str = "Campaign does not exist";
 const NOT_TRANSACTIONAL: &str = "The campaign is not a transactional campaign. Only transactional \
@@ -48,24 +48,24 @@ pub fn routes() -> Routes {
     let send = gateway::protected(PERMISSION, post(send));
     Routes::new()
         .route("/transactional/v1/campaigns/{campaign_id}/send", send, [describe()])
-        .tells([postbacks::describe()])
+        .with_webhooks([postbacks::describe()])
 }
 
 fn describe() -> Operation {
-    const { assert!(rows::KEY_HOLDS.as_secs() == hours(24).as_secs()) };
+    const { assert!(rows::KEY_LIFETIME.as_secs() == hours(24).as_secs()) };
     let refused = |text: &str| ApiError::Invalid(text.into());
     Operation::new(Method::POST, "sendTransactional", TAG, "Send a transactional email")
         .by(Access::Key(PERMISSION))
         .about(
-            "Sends the email of a transactional campaign to one user, whatever their subscription \
-             state. Without a rate limit: emails above the hourly number that the campaign's \
-             package covers are sent, too.\n\nThe attributes are written before the email is \
-             rendered, so that its template can use them. With attributes, an unknown \
-             external_user_id creates a user.\n\nAn `external_send_id` identifies its send for 24 \
-             hours: a repeated request sends no email and returns the current status of the first \
-             send.\n\nThe service reports each status of the email (`sent`, `processed`, \
-             `delivered`, `bounced` and `aborted`) by a POST to the workspace's \
-             `email.status_postback`, in order.",
+            "Sends the email of a transactional campaign to one user, whatever the user's \
+             subscription state. There is no rate limit: emails above the hourly number that the \
+             campaign's package covers are also sent.\n\nThe attributes are written before the \
+             email is rendered, so that its template can use them. If there are attributes, an \
+             unknown external_user_id creates a user.\n\nAn `external_send_id` identifies its send \
+             for 24 hours: a repeated request sends no email and returns the current status of the \
+             first send.\n\nThe service reports each status of the email (`sent`, `processed`, \
+             `delivered`, `bounced` and `aborted`), in order, with a POST to the workspace's \
+             `email.status_postback`.",
         )
         .in_path(
             "campaign_id",
@@ -84,8 +84,8 @@ fn describe() -> Operation {
                 },
             }),
         )
-        .answers::<Sent<'_>>(StatusCode::CREATED, "The email will be sent.")
-        .answers::<Sent<'_>>(
+        .returns::<Sent<'_>>(StatusCode::CREATED, "The request is durable; the email will be sent.")
+        .returns::<Sent<'_>>(
             StatusCode::OK,
             "The `external_send_id` was used before; no email is sent.",
         )
@@ -104,7 +104,7 @@ fn describe() -> Operation {
         .refuses(&refused(PAUSED), "The campaign is paused")
 }
 
-/// A send, and how far it has come. Times are like `2026-11-21T08:00:00.120+00:00`.
+/// A send and its current status. Times have the format `2026-11-21T08:00:00.120+00:00`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "TransactionalSent")]
 struct Sent<'a> {
@@ -132,17 +132,17 @@ async fn send(
     campaign_id: Result<Path<String>, PathRejection>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<Answer, ApiError> {
+) -> Result<StoredResponse, ApiError> {
     let received_at = app.clock.now_ms();
     let campaign_id = campaign_id.ok().and_then(|Path(id)| Uuid::try_parse(&id).ok());
     let campaign_id = campaign_id.ok_or_else(bad_id)?;
-    let members = body.object_beside(&app)?;
+    let members = body.object_in_place(&app)?;
     let request = Request::read(&members, caller.workspace.id, received_at)?;
     drop(members);
     let key = key.map(|key| key.within(&campaign_id.to_string()));
-    let app = app.urgent();
+    let app = app.for_transactional();
     let is_new = Arc::new(AtomicBool::new(false));
-    let call = Call {
+    let call = SendRequest {
         app: app.clone(),
         caller,
         campaign_id,
@@ -152,7 +152,7 @@ async fn send(
         is_new: is_new.clone(),
     };
     let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
-        Box::pin(async move { call.take_in(tx).await })
+        Box::pin(async move { call.accept(tx).await })
     })
     .await?;
     if is_new.load(Ordering::Relaxed) {
@@ -162,32 +162,32 @@ async fn send(
     Ok(answer)
 }
 
-/// A call that was read.
-struct Call {
+/// A parsed request.
+struct SendRequest {
     app: App,
     caller: Caller,
     campaign_id: Uuid,
     dispatch_id: Uuid,
     received_at: i64,
     request: Request,
-    /// Set if it created an email.
+    /// Set if the request created an email.
     is_new: Arc<AtomicBool>,
 }
 
-impl Call {
-    /// Stores the email, or returns the one with the same external_send_id: a repeat gets its
-    /// response whatever happened to the campaign.
-    async fn take_in(&self, tx: &mut Tx) -> Result<Answer, ApiError> {
+impl SendRequest {
+    /// Stores the email, or returns the one with the same external_send_id. A repeat gets its
+    /// response even if the campaign has changed.
+    async fn accept(&self, tx: &mut Tx) -> Result<StoredResponse, ApiError> {
         let workspace = self.caller.workspace.id;
         if let Some(id) = &self.request.external_send_id {
             let taken = rows::take_key(tx, workspace, id, self.dispatch_id).await;
-            if taken.as_ref().is_err_and(StoreError::is_locked_out) {
+            if taken.as_ref().is_err_and(StoreError::is_lock_timeout) {
                 return Err(queued());
             }
             if !taken? {
                 let email = rows::by_key(tx, workspace, id).await?.ok_or_else(queued)?;
                 count("repeated");
-                return Answer::of(StatusCode::OK, &told(&email));
+                return StoredResponse::of(StatusCode::OK, &sent_response(&email));
             }
         }
         let campaign = campaigns::by_id(tx, workspace, self.campaign_id).await?;
@@ -218,11 +218,11 @@ impl Call {
                 enqueued_at: time(new.enqueued_at),
             },
         };
-        Answer::of(StatusCode::CREATED, &sent)
+        StoredResponse::of(StatusCode::CREATED, &sent)
     }
 }
 
-/// Refuses a campaign that sends no transactional emails, or none now.
+/// Rejects a campaign that is not transactional, archived or paused.
 fn check(campaign: Option<&Campaign>) -> Result<(), ApiError> {
     // Canvases are stored as campaigns, but cannot be sent here.
     let campaign = campaign.filter(|campaign| campaign.kind != Kind::Canvas);
@@ -240,13 +240,14 @@ fn bad_id() -> ApiError {
     ApiError::Invalid(BAD_ID.into())
 }
 
-/// The external_send_id is known, and its email is not: not yet, or no more.
+/// The error if the external_send_id is known but its email does not exist yet, or no longer
+/// exists.
 fn queued() -> ApiError {
     ApiError::Invalid(QUEUED.into())
 }
 
 /// The response for an email in its current state.
-fn told(email: &Email) -> Sent<'_> {
+fn sent_response(email: &Email) -> Sent<'_> {
     Sent {
         dispatch_id: email.dispatch_id.simple().to_string(),
         status: email.state,

@@ -8,25 +8,25 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::campaigns::Campaign;
-use crate::messages::content::{Content, Place};
+use crate::messages::content::{Content, MessageSource};
 use crate::workspaces::Channel;
 use crate::workspaces::settings::Settings;
 
-/// Campaigns whose templates are kept.
+/// Maximum number of campaigns in the cache.
 const MAX: usize = 1_000;
 
-/// Campaigns' emails as they were read last.
+/// Cache of campaigns' parsed emails.
 #[derive(Default)]
-pub struct Contents(Mutex<HashMap<(i32, Uuid), Kept>>);
+pub struct Contents(Mutex<HashMap<(i32, Uuid), CachedContent>>);
 
 /// The content and its source.
-struct Kept {
+struct CachedContent {
     messages: Map<String, Value>,
-    content: Reading,
+    content: LazyContent,
 }
 
-/// An email that is parsed once, by the first that needs it.
-type Reading = Arc<OnceLock<Result<Arc<Content>, String>>>;
+/// An email that is parsed once, by the first request that needs it.
+type LazyContent = Arc<OnceLock<Result<Arc<Content>, String>>>;
 
 impl Contents {
     /// The email of a campaign; the error says why it is invalid.
@@ -41,9 +41,9 @@ impl Contents {
         }
         let messages = campaign.email(settings).ok_or("the campaign declares no email")?;
         let reading = self.reading((workspace, campaign.id), &messages);
-        // Without the lock: large templates take long, and other campaigns do not wait for them.
+        // Parsed without the lock, so that other campaigns do not wait for large templates.
         let read = || {
-            let (content, _, problems) = Content::read(&messages, Place::Stored, settings);
+            let (content, _, problems) = Content::read(&messages, MessageSource::Stored, settings);
             match problems.first() {
                 Some(problem) => Err(problem.to_string()),
                 None => Ok(Arc::new(content)),
@@ -53,7 +53,7 @@ impl Contents {
     }
 
     /// The cached content of a campaign with these messages.
-    fn reading(&self, key: (i32, Uuid), messages: &Map<String, Value>) -> Reading {
+    fn reading(&self, key: (i32, Uuid), messages: &Map<String, Value>) -> LazyContent {
         let mut kept = self.0.lock();
         if let Some(kept) = kept.get(&key).filter(|kept| kept.messages == *messages) {
             return kept.content.clone();
@@ -61,8 +61,8 @@ impl Contents {
         if kept.len() >= MAX {
             kept.clear();
         }
-        let content = Reading::default();
-        kept.insert(key, Kept { messages: messages.clone(), content: content.clone() });
+        let content = LazyContent::default();
+        kept.insert(key, CachedContent { messages: messages.clone(), content: content.clone() });
         content
     }
 }

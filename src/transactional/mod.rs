@@ -13,8 +13,8 @@
 //! can be recognized.
 //!
 //! Nothing else can delay these emails: they have separate connections to the store, processors
-//! ([`App::urgent`](crate::app::App::urgent)) and connections to relays; and no workspace has more
-//! than its share of them.
+//! ([`App::for_transactional`](crate::app::App::for_transactional)) and connections to relays. No workspace gets more
+//! than its share of these.
 
 pub mod api;
 pub mod contents;
@@ -31,24 +31,24 @@ use kit::clock::from_ms;
 use store::text_enum;
 
 pub use reports::reported;
-pub use shown::{Shown, shown};
+pub use shown::{EmailDetails, shown};
 
 text_enum! {
-    /// How far an email has come (src/gateway/README.md, Status postbacks). It only ever goes forward.
+    /// The status of an email (src/gateway/README.md, Status postbacks). It never goes back.
     #[derive(PartialOrd, Ord, Hash, schemars::JsonSchema)]
     #[schemars(rename = "TransactionalState", rename_all = "snake_case")]
     pub enum State {
-        /// Before the first of the five.
+        /// Not sent yet.
         Processing = "processing",
-        /// The relay has it.
+        /// The relay accepted the email.
         Sent = "sent",
-        /// The relay has prepared it for the recipient's provider.
+        /// The relay has prepared the email for the recipient's provider.
         Processed = "processed",
-        /// The recipient's provider has it.
+        /// The recipient's provider accepted the email.
         Delivered = "delivered",
-        /// The relay or the recipient's provider does not take it.
+        /// The relay or the recipient's provider rejected the email.
         Bounced = "bounced",
-        /// It could not be dispatched.
+        /// The email could not be sent.
         Aborted = "aborted",
     }
 }
@@ -65,7 +65,7 @@ impl State {
     }
 }
 
-/// A stored time as this call and its postbacks have it: `2020-08-31T18:58:41.000+00:00`.
+/// A stored time in the format of the response and the postbacks: `2020-08-31T18:58:41.000+00:00`.
 pub fn time(ms: i64) -> String {
     let text = format!("{:.3}", from_ms(ms));
     format!("{}+00:00", text.trim_end_matches('Z'))

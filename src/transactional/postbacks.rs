@@ -18,7 +18,7 @@ use store::{StoreError, Tx};
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "StatusPostback")]
 pub struct Postback<'a> {
-    /// From the response to the request.
+    /// The `dispatch_id` in the response to the request.
     dispatch_id: String,
     #[schemars(with = "String", extend("enum" = &State::ALL[1..]))]
     status: State,
@@ -28,43 +28,44 @@ pub struct Postback<'a> {
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(inline)]
 struct Metadata<'a> {
-    /// Where the call gave one.
+    /// Only if the request had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     external_send_id: Option<&'a str>,
     campaign_api_id: Uuid,
-    /// Of `sent`: when the call was received.
+    /// Only for `sent`: when the request was received.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     received_at: Option<String>,
-    /// Of `sent`: when it was put into the queue.
+    /// Only for `sent`: when the email was put into the queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     enqueued_at: Option<String>,
-    /// For `sent`: when processing began.
+    /// Only for `sent`: when processing began.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     executed_at: Option<String>,
-    /// For `sent`: when the relay accepted it.
+    /// Only for `sent`: when the relay accepted the email.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     sent_at: Option<String>,
-    /// Of `processed`.
+    /// Only for `processed`: when the relay processed the email.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     processed_at: Option<String>,
-    /// Of `delivered`.
+    /// Only for `delivered`: when the recipient's provider accepted the email.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     delivered_at: Option<String>,
-    /// Of `bounced`.
+    /// Only for `bounced`: when the email bounced.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     bounced_at: Option<String>,
-    /// Of `aborted`.
+    /// Only for `aborted`: when the email was aborted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     aborted_at: Option<String>,
-    /// For `aborted` and `bounced`: why it was not sent, or the error of the recipient's provider.
+    /// Only for `aborted` and `bounced`: why the email was not sent, or the error of the relay or
+    /// the recipient's provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
 }
@@ -101,7 +102,7 @@ impl<'a> Postback<'a> {
     }
 }
 
-/// The description of the postback.
+/// Describes the postback for the API reference.
 pub(super) fn describe() -> Webhook {
     let sent = json!({
         "dispatch_id": "0192f1d0c3a47b0e8f5a3c9d2e1b0a96", "status": "sent",
@@ -120,8 +121,8 @@ pub(super) fn describe() -> Webhook {
         "New status of a transactional email",
     )
     .about(
-        "Sent to the workspace's `email.status_postback.url`, signed with the `secret` next to \
-         it. The postbacks of one email come in order.",
+        "Sent to the workspace's `email.status_postback.url`, and signed with the `secret` next to \
+         that URL. The postbacks of one email are sent in order.",
     )
     .example("The relay accepted the email", sent)
     .retried()

@@ -1,4 +1,4 @@
-//! What a relay reports of an email that it took (src/gateway/README.md, Reports of messages):
+//! Applies a relay's reports about accepted emails (src/gateway/README.md, Reports of messages):
 //! processed, delivered, bounced.
 
 use super::postbacks::{self, Postback};
@@ -18,11 +18,11 @@ pub struct Change<'a> {
     pub reason: Option<&'a str>,
 }
 
-/// Stores a report to a workspace, in the caller's transaction, with its postback; returns whether
-/// the message is a transactional email of it. A late or repeated report has no effect.
+/// Stores a report and its postback, in the caller's transaction; returns whether the message is a
+/// transactional email of the workspace. A late or repeated report has no effect.
 ///
-/// A report can arrive before the worker that sent the email has stored that, or after it died: it
-/// proves that the relay has the email, so the email counts as sent.
+/// A report can arrive before the worker has stored that the email was sent, or after the worker
+/// died. It proves that the relay accepted the email, so the email counts as sent.
 pub async fn reported(
     tx: &mut Tx,
     app: &App,

@@ -1,4 +1,5 @@
-//! What a call asks to be sent (src/gateway/README.md, Sending a transactional email).
+//! Parses requests that send transactional emails (src/gateway/README.md, Sending a transactional
+//! email).
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,13 +7,13 @@ use serde::Deserialize;
 use crate::gateway::formats::{Identifier, UserAlias, exactly_one};
 use crate::gateway::{ApiError, fields};
 use crate::messages::recipient::{Members, NAMES, Properties, User};
-use crate::tracking::at_once;
 use crate::tracking::formats::AttributesBeside;
+use crate::tracking::immediate;
 
-/// Characters of an external_send_id.
-const LONGEST_ID: usize = 255;
+/// Maximum characters of an external_send_id.
+const MAX_ID_LENGTH: usize = 255;
 
-/// What an external_send_id looks like; the same as `^[a-zA-Z0-9-_+\\/=]+$`, in which some
+/// The pattern of an external_send_id. The same as `^[a-zA-Z0-9-_+\\/=]+$`, in which some regex
 /// dialects see a range.
 const ID_PATTERN: &str = r"^[a-zA-Z0-9_+\\/=\-]+$";
 
@@ -20,16 +21,16 @@ const ID_PATTERN: &str = r"^[a-zA-Z0-9_+\\/=\-]+$";
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct TransactionalSend {
     external_send_id: Option<ExternalSendId>,
-    /// `api_trigger_properties` of the template; at most 50 KiB.
+    /// Templates can read these as `api_trigger_properties`. At most 50 KiB of JSON.
     trigger_properties: Option<Properties>,
     recipient: Recipient,
 }
 
-/// The caller's identifier of the send, such as an id in base64; it is in every postback.
+/// Your own identifier of the send, such as an id in base64; every postback contains it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
 #[schemars(with = "String", inline, extend(
-    "minLength" = 1, "maxLength" = LONGEST_ID, "pattern" = ID_PATTERN,
+    "minLength" = 1, "maxLength" = MAX_ID_LENGTH, "pattern" = ID_PATTERN,
 ))]
 struct ExternalSendId(String);
 
@@ -38,16 +39,16 @@ impl TryFrom<String> for ExternalSendId {
 
     fn try_from(id: String) -> Result<Self, String> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || br"-_+\/=".contains(&byte);
-        match (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(is_plain) {
+        match (1..=MAX_ID_LENGTH).contains(&id.len()) && id.bytes().all(is_plain) {
             true => Ok(Self(id)),
             false => Err(format!(
-                r"must be a string of at most {LONGEST_ID} characters that matches ^[a-zA-Z0-9-_+\\/=]+$"
+                r"must be a string of at most {MAX_ID_LENGTH} characters that matches ^[a-zA-Z0-9-_+\\/=]+$"
             )),
         }
     }
 }
 
-/// A user, by one of two names.
+/// A user, identified by exactly one of `external_user_id` and `user_alias`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "TransactionalRecipient", transform = exactly_one(NAMES))]
 struct Recipient {
@@ -57,13 +58,13 @@ struct Recipient {
     attributes: Option<Members>,
 }
 
-/// A request, checked.
+/// A checked request.
 #[derive(Debug)]
 pub struct Request {
     pub external_send_id: Option<String>,
     pub trigger_properties: Option<Members>,
     pub recipient: User,
-    /// In the form for [`at_once`].
+    /// The attributes, in the form for [`immediate`].
     pub attributes: Option<String>,
 }
 
@@ -76,7 +77,7 @@ impl Request {
         let user = User::of(external_user_id, user_alias)
             .map_err(|why| ApiError::invalid_field(format!("recipient {why}")))?;
         let attributes = attributes.map(|attributes| {
-            at_once::check(workspace, &user.identifier(), &attributes, received_at)
+            immediate::check(workspace, &user.identifier(), &attributes, received_at)
                 .map_err(|why| ApiError::invalid_field(format!("recipient.attributes: {why}")))
         });
         Ok(Self {
@@ -140,8 +141,8 @@ mod tests {
         };
         let alias = json!({ "alias_name": "a", "alias_label": "l" });
         for (body, text) in [
-            (json!({ "recipient": {} }), "recipient must have one of"),
-            (ann(json!({ "user_alias": alias })), "recipient must have one of"),
+            (json!({ "recipient": {} }), "recipient must have exactly one of"),
+            (ann(json!({ "user_alias": alias })), "recipient must have exactly one of"),
             (with("external_send_id", json!("")), "external_send_id must be"),
             (with("external_send_id", json!("a b")), "external_send_id must be"),
             (with("external_send_id", json!("é")), "external_send_id must be"),
@@ -152,7 +153,7 @@ mod tests {
             ),
             (
                 ann(json!({ "attributes": { "external_id": "bob" } })),
-                "recipient.attributes: external_id: cannot be set",
+                "recipient.attributes: external_id cannot be set",
             ),
             (
                 with("trigger_properties", json!({ "a": "x".repeat(51 << 10) })),

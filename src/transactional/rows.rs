@@ -1,6 +1,6 @@
 //! The SQL of transactional emails.
 //!
-//! The claim of an email ([`kinds::TRANSACTIONAL`]) has its worker. The columns `due_at`,
+//! The claim of an email ([`kinds::TRANSACTIONAL`]) names its worker. The columns `due_at`,
 //! `again_at` and `owner` are the lease of release 0.1.0, whose workers may run at the same time
 //! while a fleet is upgraded or rolled back.
 
@@ -15,18 +15,18 @@ use store::claims::{self, Claim};
 use store::retention::OldRows;
 use store::{StoreError, Tx, execute, from_row, now_sql, old_rows, on};
 
-/// For how long an external_send_id means the send that had it first
-/// (src/gateway/README.md, Sending a transactional email).
-pub const KEY_HOLDS: Duration = hours(24);
+/// How long an external_send_id identifies its first send (src/gateway/README.md, Sending a
+/// transactional email).
+pub const KEY_LIFETIME: Duration = hours(24);
 
-/// How long a call waits for another one with its external_send_id that is in progress.
-const BE_IMPATIENT: &str = "SET LOCAL lock_timeout TO '1s'";
+/// How long a request waits for another request in progress with the same external_send_id.
+const SET_SHORT_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout TO '1s'";
 
-/// For how long workers of release 0.1.0 leave an email to newer ones.
-const LEFT_TO_CLAIMS: Duration = Duration::from_secs(10 * 60);
+/// How long workers of release 0.1.0 leave an email to newer workers.
+const OLD_WORKER_DELAY: Duration = Duration::from_secs(10 * 60);
 
-/// Rows that one statement offers.
-const SOME: i64 = 1_000;
+/// Maximum number of rows that one statement offers.
+const OFFER_BATCH: i64 = 1_000;
 
 /// An email to write.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub struct New<'a> {
     pub external_send_id: Option<&'a str>,
     /// JSON: [`User`](crate::messages::recipient::User).
     pub recipient: &'a str,
-    /// In the form for [`at_once`](crate::tracking::at_once).
+    /// The attributes, in the form for [`immediate`](crate::tracking::immediate).
     pub attributes: Option<&'a str>,
     /// A JSON object.
     pub trigger_properties: Option<&'a str>,
@@ -56,7 +56,7 @@ pub struct Email {
     pub request_id: String,
     pub state: State,
     pub reason: Option<String>,
-    /// The recipient and the data: deleted once it is settled.
+    /// The recipient and the data; deleted once the email is settled.
     pub recipient: Option<String>,
     pub trigger_properties: Option<String>,
     /// Kept until they are applied.
@@ -69,7 +69,7 @@ pub struct Email {
     pub sent_at: Option<i64>,
     /// When the email changed to its state.
     pub state_at: i64,
-    /// How often it was put off.
+    /// How often it was postponed.
     pub put_off: i32,
     /// The delivery of the last reported state.
     pub postback_id: Option<Uuid>,
@@ -82,7 +82,7 @@ from_row! {
     }
 }
 
-/// What an email is read by.
+/// The columns of an email.
 macro_rules! columns {
     ($from:literal) => {
         concat!(
@@ -105,10 +105,10 @@ macro_rules! at_now {
     };
 }
 
-// Taking one in ---------------------------------------------------------------------------
+// Accepting an email ----------------------------------------------------------------------
 
-/// Gives an external_send_id to a new email; whether it was free. Where another call has it that is
-/// in progress, this one waits for its end, for a second at most.
+/// Assigns an external_send_id to a new email; returns whether it was free. If another request in
+/// progress has it, waits for the end of that request, at most a second.
 pub async fn take_key(
     tx: &mut Tx,
     workspace: i32,
@@ -116,7 +116,7 @@ pub async fn take_key(
     dispatch_id: Uuid,
 ) -> Result<bool, StoreError> {
     if tx.is_postgres() {
-        execute!(tx, sqlx::query(BE_IMPATIENT));
+        execute!(tx, sqlx::query(SET_SHORT_LOCK_TIMEOUT));
     }
     let sql = at_now!(
         tx,
@@ -133,7 +133,7 @@ pub async fn take_key(
             .bind(workspace)
             .bind(external_send_id)
             .bind(dispatch_id)
-            .bind(millis(KEY_HOLDS))
+            .bind(millis(KEY_LIFETIME))
     );
     Ok(taken == 1)
 }
@@ -181,7 +181,7 @@ pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<(), StoreError> {
             .bind(new.request_id)
             .bind(new.received_at)
             .bind(new.enqueued_at)
-            .bind(millis(LEFT_TO_CLAIMS))
+            .bind(millis(OLD_WORKER_DELAY))
     );
     offer(tx, new.workspace_id, new.dispatch_id).await
 }
@@ -191,7 +191,7 @@ async fn offer(tx: &mut Tx, workspace: i32, dispatch_id: Uuid) -> Result<(), Sto
     claims::offer(tx, kinds::TRANSACTIONAL, job, item_of(dispatch_id), Duration::ZERO).await
 }
 
-/// The item of an email's claim: the beginning of its id, by which the primary key finds it.
+/// The item of an email's claim: the beginning of the email's id, so that the primary key finds it.
 fn item_of(dispatch_id: Uuid) -> i64 {
     let (high, _) = dispatch_id.as_u64_pair();
     (high >> 1) as i64
@@ -208,7 +208,7 @@ pub async fn by_id(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Email>, Stor
     Ok(on!(tx, c => sqlx::query_as(sql).bind(dispatch_id).fetch_optional(c).await?))
 }
 
-/// The same, locked until the end of the transaction.
+/// The email with that id, locked until the end of the transaction.
 pub async fn lock(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Email>, StoreError> {
     let sql = if tx.is_postgres() {
         concat!("SELECT ", columns!(" FROM transactional_emails WHERE dispatch_id = $1 FOR UPDATE"))
@@ -239,9 +239,9 @@ pub async fn claimed(tx: &mut Tx, claim: &Claim) -> Result<Option<Email>, StoreE
         .bind(first).bind(last).bind(workspace).fetch_optional(c).await?))
 }
 
-/// Stores when an email was started and its user, and that the attributes are applied: they never
-/// are again. The email must be locked by this transaction.
-pub async fn begun(
+/// Stores when the processing of an email began, its user, and that the attributes are applied, so
+/// that they are never applied again. The email must be locked by this transaction.
+pub async fn started(
     tx: &mut Tx,
     dispatch_id: Uuid,
     executed_at: i64,
@@ -260,7 +260,7 @@ pub async fn begun(
             .bind(dispatch_id)
             .bind(executed_at)
             .bind(service_id)
-            .bind(millis(LEFT_TO_CLAIMS))
+            .bind(millis(OLD_WORKER_DELAY))
     );
     Ok(())
 }
@@ -273,7 +273,7 @@ pub async fn put_off(tx: &mut Tx, dispatch_id: Uuid, pause: Duration) -> Result<
          SET due_at = clock.now + $2, again_at = clock.now + $2, put_off = put_off + 1
          FROM clock WHERE dispatch_id = $1"
     );
-    let pause = millis(pause.saturating_add(LEFT_TO_CLAIMS));
+    let pause = millis(pause.saturating_add(OLD_WORKER_DELAY));
     execute!(tx, sqlx::query(sql).bind(dispatch_id).bind(pause));
     Ok(())
 }
@@ -285,7 +285,7 @@ pub struct Step {
     pub to: State,
     pub at: i64,
     pub reason: Option<String>,
-    /// Of the step to `sent`.
+    /// Only for the step to `sent`.
     pub sent_at: Option<i64>,
     /// The delivery of its postback.
     pub postback_id: Option<Uuid>,
@@ -316,7 +316,7 @@ pub async fn advance(tx: &mut Tx, dispatch_id: Uuid, step: &Step) -> Result<bool
 
 // Waiting ------------------------------------------------------------------------------------
 
-/// Whether any waits that release 0.1.0 would take.
+/// Whether any email waits that only workers of release 0.1.0 would process.
 pub async fn any_without_claim(tx: &mut Tx) -> Result<bool, StoreError> {
     let sql = at_now!(
         tx,
@@ -326,8 +326,8 @@ pub async fn any_without_claim(tx: &mut Tx) -> Result<bool, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar::<_, i32>(sql).fetch_optional(c).await?).is_some())
 }
 
-/// Offers some of them, the first first, unless a worker of that release has them; returns how
-/// many.
+/// Offers some of these emails, the oldest first, unless a worker of that release has them; returns
+/// how many.
 pub async fn offer_some(tx: &mut Tx) -> Result<usize, StoreError> {
     macro_rules! left {
         ($lock:literal) => {
@@ -348,14 +348,14 @@ pub async fn offer_some(tx: &mut Tx) -> Result<usize, StoreError> {
     }
     let sql = if tx.is_postgres() { left!("FOR UPDATE SKIP LOCKED") } else { left!("") };
     let left: Vec<(i32, Uuid)> = on!(tx, c => sqlx::query_as(sql)
-        .bind(millis(LEFT_TO_CLAIMS)).bind(SOME).fetch_all(c).await?);
+        .bind(millis(OLD_WORKER_DELAY)).bind(OFFER_BATCH).fetch_all(c).await?);
     for (workspace, dispatch_id) in &left {
         offer(tx, *workspace, *dispatch_id).await?;
     }
     Ok(left.len())
 }
 
-// Forgetting ---------------------------------------------------------------------------------
+// Deletion -----------------------------------------------------------------------------------
 
 /// Emails that were received before a time and are settled.
 pub const OLD_EMAILS: OldRows =
@@ -386,21 +386,23 @@ pub async fn erase_user(tx: &mut Tx, workspace: i32, service_id: Uuid) -> Result
 
 // The SLA ------------------------------------------------------------------------------------
 
-/// What an hour brought a campaign.
+/// The emails of a campaign in an hour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hour {
     pub workspace: String,
     pub campaign_id: Uuid,
-    /// When it began.
+    /// When the hour began.
     pub hour: i64,
-    /// Emails that were received, but for those that were aborted or whose minute is not over.
+    /// Emails that were received, except aborted ones and those whose minute is not over.
     pub emails: i64,
-    /// Those of them that the relay accepted or rejected within a minute.
+    /// Emails that the relay accepted or rejected within a minute.
     pub in_time: i64,
-    /// Those that the package covers, which are the first; and of them those in time.
+    /// Emails that the package covers (the first ones of the hour), and how many of these were in
+    /// time.
     pub covered: i64,
     pub covered_in_time: i64,
-    /// The emails that it covers in an hour; none if the campaign declares nothing, or was deleted.
+    /// Number of emails per hour that the package covers; none if the campaign does not declare it,
+    /// or was deleted.
     pub package: Option<i64>,
 }
 from_row! {
@@ -409,8 +411,8 @@ from_row! {
     }
 }
 
-/// The hours since a time, oldest first; of one workspace, or of all. An email that the relay
-/// rejected immediately counts, too: with the time of the rejection.
+/// The hours since a time, oldest first, of one workspace or of all. An email that the relay
+/// rejected immediately also counts, with the time of the rejection.
 pub async fn hours_since(
     tx: &mut Tx,
     workspace: Option<&str>,

@@ -20,21 +20,21 @@ use crate::app::App;
 use crate::campaigns::{self, Campaign, Kind};
 use crate::kinds;
 use crate::messages::content::{Content, Rendered};
-use crate::messages::external::{Answers, External, MAX_ATTEMPTS, Unrendered};
+use crate::messages::external::{Answers, External, MAX_ATTEMPTS, RenderError};
 use crate::messages::personalization::{Origin, Scope};
 use crate::messages::recipient::User;
 use crate::messages::{MessageId, Outcome, Outgoing, channels};
 use crate::outbound::kept;
 use crate::traces;
 use crate::tracking::apply::{ApplyError, Ingest};
-use crate::tracking::at_once::{self, Applied};
+use crate::tracking::immediate::{self, Applied};
 use crate::users::Recipient;
 use crate::users::rows::{For, find_identifiers, find_users};
 use crate::workspaces::Channel;
 use crate::workspaces::settings::{self, Settings};
 use kit::clock::{hours, millis};
 use kit::fail_point;
-use kit::retry::{Retry, Tries, pause};
+use kit::retry::{Retry, TimedRetries, backoff};
 use store::claims::{self, Claim, ClaimError};
 use store::documents::parsed;
 use store::{StoreError, Tx};
@@ -47,16 +47,17 @@ const NOT_APPLICABLE: &str = "The recipient's attributes could not be stored";
 const TOO_LARGE: &str = "The user's profile would be too large with these attributes";
 const NOT_RENDERED: &str = "The email could not be rendered";
 const NOT_PROCESSED: &str = "The email could not be processed";
-const NOT_TAKEN: &str = "The sending partner did not accept the email in time";
+const NOT_ACCEPTED: &str = "The sending partner did not accept the email in time";
 
-/// Attempts of an email that may end without a clean end. The lease grows with each, so that an
-/// email that ends its worker does so rarely, and not together with the same others.
-const MOST_ATTEMPTS: i32 = 10;
+/// Maximum number of attempts of an email without a clean end. The lease grows with each, so that
+/// an email that ends its worker does so rarely, and not always together with the same other
+/// emails.
+const MAX_CLAIM_ATTEMPTS: i32 = 10;
 
-/// The longest lease, and the longest pause before another try.
-const LONGEST_LEASE: Duration = hours(1);
-const FIRST_PAUSE: Duration = Duration::from_secs(2);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
+/// The longest lease, and the longest backoff before a retry.
+const MAX_LEASE: Duration = hours(1);
+const INITIAL_BACKOFF: Duration = Duration::from_secs(2);
+const MAX_BACKOFF: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
@@ -77,66 +78,66 @@ impl Retry for SendError {
         }
     }
 
-    fn needs_newer(&self) -> bool {
+    fn needs_newer_version(&self) -> bool {
         match self {
-            Self::Claim(error) => error.needs_newer(),
-            Self::Store(error) => error.needs_newer(),
-            Self::Apply(error) => error.needs_newer(),
+            Self::Claim(error) => error.needs_newer_version(),
+            Self::Store(error) => error.needs_newer_version(),
+            Self::Apply(error) => error.needs_newer_version(),
         }
     }
 }
 
 /// Sends transactional emails.
-pub struct Lane {
+pub struct TransactionalSender {
     app: App,
     ingest: Ingest,
     contents: Contents,
 }
 
-/// An email that is this worker's.
-struct Begun {
+/// An email that this worker has claimed.
+struct StartedEmail {
     email: Email,
     claim: Claim,
     recipient: Option<Recipient>,
     campaign: Option<Campaign>,
-    /// Why it is not even to be tried.
+    /// Why the email cannot be sent at all.
     refused: Option<&'static str>,
 }
 
 /// The result to store for an email.
 #[derive(Debug, PartialEq, Eq)]
-enum End {
+enum EmailOutcome {
     Step(State, Option<String>),
     Later { reason: String, after: Option<Duration> },
 }
 
-impl End {
+impl EmailOutcome {
     fn aborted(reason: impl Into<String>) -> Self {
         Self::Step(State::Aborted, Some(kept(&reason.into())))
     }
 }
 
-impl Lane {
+impl TransactionalSender {
     pub fn new(app: &App) -> Self {
-        let app = app.urgent();
+        let app = app.for_transactional();
         Self { ingest: Ingest::new(&app), app, contents: Contents::default() }
     }
 
-    /// Sends the email of a claim, unless it does not wait any more.
+    /// Sends the email of a claim, if it still waits.
     pub async fn handle(&self, claim: &Claim) -> Result<(), SendError> {
-        // Before there is a transaction, because they may need another connection.
+        // Read before the transaction begins, because this may need another connection.
         let settings = settings::of(&self.app, kinds::workspace_of_job(claim.job)).await;
         let settings = match settings {
-            Err(error) if error.needs_newer() => return Err(error.into()),
+            Err(error) if error.needs_newer_version() => return Err(error.into()),
             settings => settings,
         };
         match self.begin(claim).await {
-            Ok(Some(begun)) => self.see_through(begun, settings).await,
+            Ok(Some(started)) => self.send_and_settle(started, settings).await,
             Ok(None) => Ok(()),
-            // It is not this email that is wrong, so the attempt does not count.
-            Err(error) if error.can_retry() && !error.needs_newer() => {
+            // The cause is not this email, so the attempt does not count.
+            Err(error) if error.can_retry() && !error.needs_newer_version() => {
                 tracing::warn!(%error, "cannot start an email; retrying later");
-                Ok(claims::leave(&self.app.store, claim, FIRST_PAUSE).await?)
+                Ok(claims::release_uncounted(&self.app.store, claim, INITIAL_BACKOFF).await?)
             }
             Err(error) => Err(error),
         }
@@ -159,21 +160,21 @@ impl Lane {
 
     /// Stores the recipient's attributes and finds the user, in one transaction; none if the email
     /// no longer waits.
-    async fn begin(&self, claim: &Claim) -> Result<Option<Begun>, SendError> {
+    async fn begin(&self, claim: &Claim) -> Result<Option<StartedEmail>, SendError> {
         let mut tx = self.app.store.write().await?;
         claims::extend(&mut tx, claim, lease(self.app.config.lease(), claim.attempt)).await?;
         let Some(email) = rows::claimed(&mut tx, claim).await? else {
             end_claim(tx, claim).await?;
             return Ok(None);
         };
-        traces::follow(&email.request_id);
+        traces::continue_trace(&email.request_id);
         let (applied, refused) = match &email.attributes {
             Some(attributes) => self.apply(&mut tx, attributes).await?,
             None => (None, None),
         };
         let (user, refused) = match find(&mut tx, &email).await {
             Ok(user) => (user, refused),
-            // Waiting does not change it.
+            // A retry would not help.
             Err(StoreError::Corrupt(why)) => {
                 tracing::error!(why, "cannot read an email's recipient");
                 (None, refused.or(Some(NOT_PROCESSED)))
@@ -183,13 +184,13 @@ impl Lane {
         let campaign = campaigns::by_id(&mut tx, email.workspace_id, email.campaign_id).await?;
         let (now, service_id) =
             (self.app.clock.now_ms(), user.as_ref().map(|user| user.service_id));
-        rows::begun(&mut tx, email.dispatch_id, now, service_id).await?;
+        rows::started(&mut tx, email.dispatch_id, now, service_id).await?;
         tx.commit().await?;
         applied.into_iter().for_each(Applied::committed);
         fail_point!("transactional::claimed");
         let email = Email { executed_at: Some(now), service_id, ..email };
-        let refused = refused.or((claim.attempt > MOST_ATTEMPTS).then_some(NOT_PROCESSED));
-        Ok(Some(Begun { email, claim: *claim, recipient: user, campaign, refused }))
+        let refused = refused.or((claim.attempt > MAX_CLAIM_ATTEMPTS).then_some(NOT_PROCESSED));
+        Ok(Some(StartedEmail { email, claim: *claim, recipient: user, campaign, refused }))
     }
 
     /// Applies attributes, or reverts them and returns why they are invalid.
@@ -198,37 +199,37 @@ impl Lane {
         tx: &mut Tx,
         attributes: &str,
     ) -> Result<(Option<Applied>, Option<&'static str>), SendError> {
-        tx.begin_piece().await?;
-        match at_once::apply(&self.ingest, tx, attributes).await {
+        tx.savepoint().await?;
+        match immediate::apply(&self.ingest, tx, attributes).await {
             Ok(applied) => {
-                tx.keep().await?;
+                tx.release_savepoint().await?;
                 let refused = applied.is_too_large().then_some(TOO_LARGE);
                 Ok((Some(applied), refused))
             }
             Err(error) if error.can_retry() => Err(error.into()),
             Err(error) => {
                 tracing::error!(%error, "cannot store the attributes of an email's recipient");
-                tx.undo().await?;
+                tx.rollback_to_savepoint().await?;
                 Ok((None, Some(NOT_APPLICABLE)))
             }
         }
     }
 
-    async fn see_through(
+    async fn send_and_settle(
         &self,
-        begun: Begun,
+        started: StartedEmail,
         settings: Result<Arc<Settings>, StoreError>,
     ) -> Result<(), SendError> {
         let settings = match settings {
             Ok(settings) => settings,
-            Err(error) => return Ok(self.put_off(&begun, &error.to_string(), None).await?),
+            Err(error) => return Ok(self.put_off(&started, &error.to_string(), None).await?),
         };
-        let end = self.hand_over(&begun, &settings).await;
+        let end = self.render_and_send(&started, &settings).await;
         fail_point!("transactional::answered");
-        let mut tries = Tries::within(self.app.config.lease());
+        let mut tries = TimedRetries::within(self.app.config.lease());
         // An accepted email must be stored as sent, or it is sent again.
         loop {
-            match self.settle(&begun, &settings, &end).await {
+            match self.settle(&started, &settings, &end).await {
                 Err(error) if error.can_retry() && tries.again().await => {
                     tracing::warn!(%error, "cannot store the status of an email; retrying");
                 }
@@ -238,21 +239,21 @@ impl Lane {
     }
 
     /// Renders the email and sends it to the relay.
-    async fn hand_over(&self, begun: &Begun, settings: &Settings) -> End {
-        let Begun { email, recipient, campaign, refused, .. } = begun;
+    async fn render_and_send(&self, started: &StartedEmail, settings: &Settings) -> EmailOutcome {
+        let StartedEmail { email, recipient, campaign, refused, .. } = started;
         if let Some(reason) = refused {
-            return End::aborted(*reason);
+            return EmailOutcome::aborted(*reason);
         }
         let Some(recipient) = recipient.as_ref().filter(|user| is_emailable(user)) else {
-            return End::aborted(NOT_EMAILABLE);
+            return EmailOutcome::aborted(NOT_EMAILABLE);
         };
         let campaign = campaign.as_ref().filter(|campaign| campaign.kind == Kind::Transactional);
-        let Some(campaign) = campaign else { return End::aborted(NO_CAMPAIGN) };
+        let Some(campaign) = campaign else { return EmailOutcome::aborted(NO_CAMPAIGN) };
         let content = match self.contents.of(email.workspace_id, campaign, settings) {
             Ok(content) => content,
             Err(why) => {
                 tracing::error!(campaign = %campaign.id, why, "the email of a campaign is invalid");
-                return End::aborted(format!("{NOT_RENDERED}: {why}"));
+                return EmailOutcome::aborted(format!("{NOT_RENDERED}: {why}"));
             }
         };
         let origin = Origin {
@@ -284,7 +285,7 @@ impl Lane {
         channels::send(&self.app, message).await.into()
     }
 
-    /// Renders on processors that only this lane waits for.
+    /// Renders on processors that are reserved for transactional emails.
     async fn render(
         &self,
         email: &Email,
@@ -292,9 +293,9 @@ impl Lane {
         settings: &Settings,
         content: &Content,
         origin: &Origin,
-    ) -> Result<Rendered, End> {
+    ) -> Result<Rendered, EmailOutcome> {
         let Some(message) = content.messages().first() else {
-            return Err(End::aborted(NOT_RENDERED));
+            return Err(EmailOutcome::aborted(NOT_RENDERED));
         };
         let now = self.app.clock.now_ms();
         let properties: Option<Map<String, Value>> =
@@ -308,50 +309,50 @@ impl Lane {
             })
         };
         let (app, workspace_id) = (&self.app, email.workspace_id);
-        let external = External { app, workspace_id, settings, is_urgent: true };
+        let external = External { app, workspace_id, settings, is_urgent: true, time: None };
         let rendered = external.render(None, &mut Vec::new(), render).await;
         rendered.map_err(|unrendered| match unrendered {
-            Unrendered::Stopped(Stop::Aborted(reason)) => End::aborted(reason),
-            Unrendered::Stopped(Stop::Failed(why)) => {
-                End::aborted(format!("{NOT_RENDERED}: {why}"))
+            RenderError::Stopped(Stop::Aborted(reason)) => EmailOutcome::aborted(reason),
+            RenderError::Stopped(Stop::Failed(why)) => {
+                EmailOutcome::aborted(format!("{NOT_RENDERED}: {why}"))
             }
-            Unrendered::Stopped(Stop::Needs(_)) => End::aborted(NOT_RENDERED),
-            Unrendered::Later { reason, is_counted: true, .. }
+            RenderError::Stopped(Stop::Needs(_)) => EmailOutcome::aborted(NOT_RENDERED),
+            RenderError::Later { reason, is_counted: true, .. }
                 if email.put_off + 1 >= MAX_ATTEMPTS =>
             {
-                End::aborted(reason)
+                EmailOutcome::aborted(reason)
             }
-            Unrendered::Later { reason, after, .. } => End::Later { reason, after },
+            RenderError::Later { reason, after, .. } => EmailOutcome::Later { reason, after },
         })
     }
 
     /// Stores the outcome of an email, with its postback.
     async fn settle(
         &self,
-        begun: &Begun,
+        started: &StartedEmail,
         settings: &Settings,
-        end: &End,
+        end: &EmailOutcome,
     ) -> Result<(), ClaimError> {
         let now = self.app.clock.now_ms();
         let (state, reason) = match end {
-            End::Step(state, reason) => (*state, reason.as_deref()),
-            End::Later { reason, after } => {
-                if now < self.retried_until(&begun.email) {
-                    return self.put_off(begun, reason, *after).await;
+            EmailOutcome::Step(state, reason) => (*state, reason.as_deref()),
+            EmailOutcome::Later { reason, after } => {
+                if now < self.retried_until(&started.email) {
+                    return self.put_off(started, reason, *after).await;
                 }
                 tracing::warn!(reason, "email aborted: the relay did not accept it in time");
-                (State::Aborted, Some(NOT_TAKEN))
+                (State::Aborted, Some(NOT_ACCEPTED))
             }
         };
         let mut tx = self.app.store.write().await?;
-        claims::finish(&mut tx, &begun.claim).await?;
+        claims::finish(&mut tx, &started.claim).await?;
         let change = Change { state, at: now, reason };
-        // As it is in the store: an uncommitted change is retried.
-        let mut email = begun.email.clone();
+        // In the stored state: an uncommitted change is retried.
+        let mut email = started.email.clone();
         if !step(&mut tx, &self.app, settings, &mut email, &change).await? {
             drop(tx);
             tracing::info!("the relay already reported the email's status");
-            return end_claim(self.app.store.write().await?, &begun.claim).await;
+            return end_claim(self.app.store.write().await?, &started.claim).await;
         }
         fail_point!("transactional::noted");
         tx.commit().await?;
@@ -364,20 +365,20 @@ impl Lane {
 
     async fn put_off(
         &self,
-        begun: &Begun,
+        started: &StartedEmail,
         reason: &str,
         after: Option<Duration>,
     ) -> Result<(), ClaimError> {
-        let left_ms = self.retried_until(&begun.email) - self.app.clock.now_ms();
-        let tries = u32::try_from(begun.email.put_off).unwrap_or_default() + 1;
-        let pause = pause(tries, FIRST_PAUSE, LONGEST_PAUSE).max(after.unwrap_or_default());
-        // The last try is at the very end.
-        let pause = pause.min(Duration::from_millis(left_ms.max(1_000).unsigned_abs()));
+        let left_ms = self.retried_until(&started.email) - self.app.clock.now_ms();
+        let tries = u32::try_from(started.email.put_off).unwrap_or_default() + 1;
+        let backoff = backoff(tries, INITIAL_BACKOFF, MAX_BACKOFF).max(after.unwrap_or_default());
+        // The last attempt is at the end of the time limit.
+        let backoff = backoff.min(Duration::from_millis(left_ms.max(1_000).unsigned_abs()));
         let mut tx = self.app.store.write().await?;
-        claims::offer_again(&mut tx, &begun.claim, pause).await?;
-        rows::put_off(&mut tx, begun.email.dispatch_id, pause).await?;
+        claims::offer_again(&mut tx, &started.claim, backoff).await?;
+        rows::put_off(&mut tx, started.email.dispatch_id, backoff).await?;
         tx.commit().await?;
-        tracing::warn!(reason, ?pause, "the relay did not accept the email; retrying later");
+        tracing::warn!(reason, ?backoff, "the relay did not accept the email; retrying later");
         metrics::counter!("longshore_transactional_put_off_total").increment(1);
         Ok(())
     }
@@ -387,7 +388,7 @@ impl Lane {
     }
 }
 
-impl From<Outcome> for End {
+impl From<Outcome> for EmailOutcome {
     fn from(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Sent => Self::Step(State::Sent, None),
@@ -406,18 +407,18 @@ fn is_emailable(user: &Recipient) -> bool {
     user.email().is_some_and(|email| !email.is_empty())
 }
 
-/// Removes the claim of an email that does not wait any more.
+/// Removes the claim of an email that no longer waits.
 async fn end_claim(mut tx: Tx, claim: &Claim) -> Result<(), ClaimError> {
     claims::finish(&mut tx, claim).await?;
     Ok(tx.commit().await?)
 }
 
-/// The lease of an attempt. After an attempt without a clean end it is longer each time, and not as
-/// long as that of the others that were in progress with it.
+/// The lease of an attempt. After each attempt without a clean end it is longer, and its length
+/// differs from those of other emails that were in progress at the same time.
 fn lease(first: Duration, attempt: i32) -> Duration {
     match u32::try_from(attempt) {
         Ok(attempt @ 2..) => {
-            pause(attempt, first.saturating_mul(2), LONGEST_LEASE.max(first)).max(first)
+            backoff(attempt, first.saturating_mul(2), MAX_LEASE.max(first)).max(first)
         }
         _ => first,
     }
@@ -452,12 +453,15 @@ mod tests {
     #[test]
     fn outcomes_map_to_states() {
         for (outcome, end) in [
-            (Outcome::Sent, End::Step(State::Sent, None)),
-            (Outcome::Unreachable("x".into()), End::aborted(NOT_EMAILABLE)),
-            (Outcome::Bounced("550".into()), End::Step(State::Bounced, Some("550".into()))),
-            (Outcome::Failed("why".into()), End::aborted("why")),
+            (Outcome::Sent, EmailOutcome::Step(State::Sent, None)),
+            (Outcome::Unreachable("x".into()), EmailOutcome::aborted(NOT_EMAILABLE)),
+            (
+                Outcome::Bounced("550".into()),
+                EmailOutcome::Step(State::Bounced, Some("550".into())),
+            ),
+            (Outcome::Failed("why".into()), EmailOutcome::aborted("why")),
         ] {
-            assert_eq!(End::from(outcome), end);
+            assert_eq!(EmailOutcome::from(outcome), end);
         }
     }
 
@@ -465,13 +469,13 @@ mod tests {
     fn leases_grow_with_each_attempt() {
         let first = Duration::from_secs(30);
         assert_eq!(lease(first, 1), first);
-        for attempt in 2..=MOST_ATTEMPTS {
+        for attempt in 2..=MAX_CLAIM_ATTEMPTS {
             let again = lease(first, attempt);
             assert!(
                 again >= first.saturating_mul(1 << (attempt - 1).min(5)),
                 "{attempt}: {again:?}"
             );
-            assert!(again <= LONGEST_LEASE);
+            assert!(again <= MAX_LEASE);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A transactional email as operators are shown it.
+//! A transactional email as shown to operators.
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -10,10 +10,10 @@ use store::{StoreError, Tx};
 
 /// An email and its status. Times are milliseconds since the epoch, and ISO 8601 in JSON.
 #[derive(Clone, Debug, Serialize)]
-pub struct Shown {
+pub struct EmailDetails {
     #[serde(serialize_with = "uuid::serde::simple::serialize")]
     pub id: Uuid,
-    /// The workspace's name; none of one that is gone.
+    /// The workspace's name; none if it was deleted.
     pub workspace: Option<String>,
     /// Distinguishes it from other dispatches.
     pub kind: &'static str,
@@ -37,10 +37,10 @@ pub struct Shown {
 }
 
 /// The email with this dispatch_id.
-pub async fn shown(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Shown>, StoreError> {
+pub async fn shown(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<EmailDetails>, StoreError> {
     let Some(email) = rows::by_id(tx, dispatch_id).await? else { return Ok(None) };
     let workspace = workspaces::by_id(tx, email.workspace_id).await?;
-    Ok(Some(Shown {
+    Ok(Some(EmailDetails {
         id: email.dispatch_id,
         workspace: workspace.map(|workspace| workspace.name),
         kind: "transactional",

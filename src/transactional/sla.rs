@@ -1,4 +1,5 @@
-//! The share of emails sent within a minute: the goal is 99.9% of those that the package covers.
+//! The share of emails sent within a minute. The goal is 99.9% of the emails that the package
+//! covers.
 
 use std::collections::BTreeMap;
 
@@ -22,29 +23,29 @@ pub(super) fn count(email: &Email) {
     }
 }
 
-/// An hour of a campaign, for people.
+/// An hour of a campaign, for people to read.
 #[derive(Debug, Serialize)]
-pub struct Kept {
+pub struct SlaHour {
     pub workspace: String,
     pub campaign_id: Uuid,
     #[serde(serialize_with = "serialize_time")]
     pub hour: i64,
-    /// Emails, and those of them that were sent within a minute.
+    /// Number of emails, and of emails that were sent within a minute.
     pub emails: i64,
     pub within_minute: i64,
-    /// Their share; none without emails.
+    /// The share of emails that were sent within a minute; none without emails.
     pub share: Option<f64>,
-    /// The emails that the package covers in an hour, and those that it covered; all if the
-    /// campaign declares no `sla_per_hour`.
+    /// Number of emails per hour that the package covers, and number of covered emails; all emails
+    /// if the campaign declares no `sla_per_hour`.
     pub sla_per_hour: Option<i64>,
     pub covered: i64,
     pub covered_within_minute: i64,
     pub covered_share: Option<f64>,
-    /// Those that are sent without being covered.
+    /// Number of emails that are sent without being covered.
     pub beyond: i64,
 }
 
-impl From<Hour> for Kept {
+impl From<Hour> for SlaHour {
     fn from(hour: Hour) -> Self {
         let (covered, covered_in_time) = match hour.package {
             Some(_) => (hour.covered, hour.covered_in_time),
@@ -67,21 +68,21 @@ impl From<Hour> for Kept {
     }
 }
 
-/// The last hours of campaigns, the running one too: of one workspace, or of all.
+/// The last hours of campaigns, including the current one, of one workspace or of all.
 pub async fn last_hours(
     tx: &mut Tx,
     workspace: Option<&str>,
     count: u32,
-) -> Result<Vec<Kept>, StoreError> {
+) -> Result<Vec<SlaHour>, StoreError> {
     let now = claims::now(tx).await?;
     let hour = millis(hours(1));
     let since = now - now.rem_euclid(hour) - hour * (i64::from(count.max(1)) - 1);
-    Ok(rows::hours_since(tx, workspace, since).await?.into_iter().map(Kept::from).collect())
+    Ok(rows::hours_since(tx, workspace, since).await?.into_iter().map(SlaHour::from).collect())
 }
 
 /// Reports the share of the current hour and the one before it, over all campaigns; NaN if it is
 /// unknown.
-pub(super) async fn tell(app: &App) -> Result<(), StoreError> {
+pub(super) async fn emit_metrics(app: &App) -> Result<(), StoreError> {
     let kept = read(app).await;
     let mut shares = BTreeMap::from([("covered", (0, 0)), ("beyond", (0, 0))]);
     for hour in kept.iter().flatten() {
@@ -94,14 +95,14 @@ pub(super) async fn tell(app: &App) -> Result<(), StoreError> {
         }
     }
     for (coverage, (all, good)) in shares {
-        // Of none it is NaN.
+        // NaN without emails.
         metrics::gauge!("longshore_transactional_minute_share", "coverage" => coverage)
             .set(good as f64 / all as f64);
     }
     kept.map(drop)
 }
 
-async fn read(app: &App) -> Result<Vec<Kept>, StoreError> {
+async fn read(app: &App) -> Result<Vec<SlaHour>, StoreError> {
     last_hours(&mut app.store.snapshot().await?, None, 2).await
 }
 
@@ -124,13 +125,13 @@ mod tests {
 
     #[test]
     fn emails_beyond_the_package_are_reported_separately() {
-        let kept = Kept::from(hour(Some(4)));
+        let kept = SlaHour::from(hour(Some(4)));
         assert_eq!((kept.share, kept.covered_share, kept.beyond), (Some(0.8), Some(1.0), 6));
         let json = serde_json::to_value(&kept).unwrap();
         assert_eq!(json["hour"], "2020-08-31T19:00:00.000Z");
-        let all = Kept::from(Hour { covered: 0, covered_in_time: 0, ..hour(None) });
+        let all = SlaHour::from(Hour { covered: 0, covered_in_time: 0, ..hour(None) });
         assert_eq!((all.covered, all.covered_share, all.beyond), (10, Some(0.8), 0));
-        let none = Kept::from(Hour { emails: 0, in_time: 0, covered: 0, ..hour(Some(4)) });
+        let none = SlaHour::from(Hour { emails: 0, in_time: 0, covered: 0, ..hour(Some(4)) });
         assert_eq!((none.share, none.covered_share), (None, None));
     }
 }

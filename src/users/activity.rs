@@ -1,11 +1,12 @@
-//! What a user did: purchases and custom events by name and UTC day, revenue by currency.
+//! The activity of a user: purchases and custom events by name and UTC day, and revenue by
+//! currency.
 //!
-//! One packed row a user. Its first byte is the version of the packing; the rest is written
-//! by `postcard`: per name the days, each as the distance from the day before, the first
-//! moment within the day and the span to the last one. Days are kept for
-//! [`KEPT_DAYS`], revenue for ever. Of each name the properties of the latest purchase or
-//! event are kept, up to [`MAX_PROPERTIES`]. Where there are more names than [`MAX_BYTES`] has
-//! room for, those that happened longest ago go.
+//! Each user has one packed row. Its first byte is the version of the packing; the rest is written
+//! by `postcard`: for each name its days, each as the distance from the day before, the first
+//! moment within the day, and the span to the last one. Days are kept for [`KEPT_DAYS`], revenue
+//! forever. For each name, the properties of the latest purchase or event are kept, up to
+//! [`MAX_PROPERTIES`]. If the names exceed [`MAX_BYTES`], those that occurred longest ago are
+//! removed.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,24 +21,24 @@ use kit::retry::Retry;
 /// (src/gateway/README.md, The user record).
 pub const WINDOW_DAYS: i64 = 90;
 
-/// Days that they are kept: those, and some for exports that are in progress and for clocks that
-/// differ.
+/// Number of days for which activity is kept: [`WINDOW_DAYS`], and some more for exports in
+/// progress and for clocks that differ.
 pub const KEPT_DAYS: i32 = 100;
 
-/// Bytes of properties that are kept of a user: room for the largest that are nested, and
-/// little enough to read and write with the rest. Those of the latest stay that have room.
+/// Maximum bytes of properties of a user: enough for the largest nested ones, and little enough to
+/// read and write with the rest. The latest ones that fit are kept.
 pub const MAX_PROPERTIES: usize = 64 << 10;
 
-/// Bytes that the purchases and events of a user may have, each day of a name counted with
-/// [`DAY_BYTES`]: what no person does, and an id that many share must not do either.
+/// Maximum bytes of the purchases and events of a user, with [`DAY_BYTES`] for each day of a name.
+/// No person reaches it; it limits an id that many people share.
 pub const MAX_BYTES: usize = 2 << 20;
 
-/// The most that a day of a name has when it is packed: a number of 64 bits, three of 32.
+/// Maximum bytes of a packed day of a name: a number of 64 bits, and three of 32.
 const DAY_BYTES: usize = 10 + 3 * 5;
 
 const VERSION: u8 = 1;
 const DAY_MS: i64 = 86_400_000;
-/// Days since the epoch beyond which no calendar date is.
+/// Days since the epoch after which there are no calendar dates.
 const MAX_DAY: i32 = 3_000_000;
 
 /// Why packed activity cannot be read.
@@ -54,17 +55,17 @@ pub enum ActivityError {
 
 impl Retry for ActivityError {
     fn can_retry(&self) -> bool {
-        self.needs_newer()
+        self.needs_newer_version()
     }
 
-    fn needs_newer(&self) -> bool {
+    fn needs_newer_version(&self) -> bool {
         matches!(self, Self::Version(_))
     }
 }
 
-/// The activity of a user. Decoded, it borrows the names from the bytes. Serialized, its fields
-/// and those of its series have the order in which [`Packed`] reads them: most of what a worker
-/// would allocate is copies of these.
+/// The activity of a user. When decoded, it borrows the names from the bytes, because copies of
+/// them would be most of the memory that a worker allocates. Its fields and those of its series are
+/// serialized in the order in which [`Packed`] reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Activity<'a> {
     purchases: Vec<Series<'a>>,
@@ -79,11 +80,11 @@ struct Series<'a> {
     name: Cow<'a, str>,
     #[serde(serialize_with = "pack_days")]
     days: Vec<Tally>,
-    /// Of what happened last, where it had some; a JSON object.
+    /// The properties of the latest occurrence, a JSON object; none if it had none.
     properties: Option<Cow<'a, str>>,
 }
 
-/// What happened on one UTC day: the day of `first` is the day of `last`.
+/// The occurrences on one UTC day: `first` and `last` are on the same day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tally {
     /// Milliseconds since the epoch.
@@ -92,7 +93,7 @@ struct Tally {
     count: u64,
 }
 
-/// What happened to one name over a window of days: as JSON, an entry of `purchases` or
+/// The occurrences of one name in a window of days: as JSON, an entry of `purchases` or
 /// `custom_events`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary<'a> {
@@ -108,9 +109,9 @@ pub struct Summary<'a> {
 /// Revenue in one currency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revenue<'a> {
-    /// Millionths of the currency asked for.
+    /// Millionths of the requested currency.
     pub millionths: i64,
-    /// Currencies that no rate is known for: kept, and not part of the sum.
+    /// Currencies without a known exchange rate: kept, but not included in the sum.
     pub uncounted: Vec<&'a str>,
 }
 
@@ -119,9 +120,9 @@ impl<'a> Activity<'a> {
         self.purchases.is_empty() && self.events.is_empty() && self.revenue.is_empty()
     }
 
-    /// Counts `count` purchases of `name` at `at` (milliseconds since the epoch), and keeps
-    /// their properties, a JSON object, if none was later. A time that no calendar has counts
-    /// at the nearest one that does.
+    /// Counts `count` purchases of `name` at `at` (milliseconds since the epoch), and keeps their
+    /// properties, a JSON object, if no purchase was later. A time outside of the calendar counts
+    /// at the nearest time within it.
     pub fn record_purchase(&mut self, name: &str, at: i64, count: u64, properties: Option<&str>) {
         record(&mut self.purchases, name, at, count, properties);
     }
@@ -131,8 +132,8 @@ impl<'a> Activity<'a> {
         record(&mut self.events, name, at, count, properties);
     }
 
-    /// Adds `millionths` (not negative) of `currency`; a sum past what fits stays at the most
-    /// that does.
+    /// Adds `millionths` (not negative) of `currency`; a sum that does not fit stays at the
+    /// maximum.
     pub fn record_revenue(&mut self, currency: &str, millionths: i64) {
         match self.revenue.binary_search_by(|(c, _)| c.as_ref().cmp(currency)) {
             Ok(at) => self.revenue[at].1 = self.revenue[at].1.saturating_add(millionths),
@@ -140,7 +141,7 @@ impl<'a> Activity<'a> {
         }
     }
 
-    /// Adds what another user did, as if this one had done it.
+    /// Adds another user's activity to this one's.
     pub fn absorb(&mut self, other: &Activity<'_>) {
         absorb(&mut self.purchases, &other.purchases);
         absorb(&mut self.events, &other.events);
@@ -167,7 +168,7 @@ impl<'a> Activity<'a> {
     /// Deletes the names that occurred longest ago, above [`MAX_BYTES`]; returns how many.
     pub fn prune_names(&mut self) -> u64 {
         let all = self.purchases.iter().chain(&self.events);
-        let mut bytes: usize = all.map(Series::most_bytes).sum();
+        let mut bytes: usize = all.map(Series::max_bytes).sum();
         if bytes <= MAX_BYTES {
             return 0;
         }
@@ -179,7 +180,7 @@ impl<'a> Activity<'a> {
             if bytes <= MAX_BYTES {
                 break;
             }
-            bytes -= series.most_bytes();
+            bytes -= series.max_bytes();
             series.days.clear();
             forgotten += 1;
         }
@@ -208,36 +209,35 @@ impl<'a> Activity<'a> {
         true
     }
 
-    /// The properties of the latest purchase of a product, a JSON object, and when it was.
+    /// The time of the latest purchase of a product, and its properties, a JSON object.
     pub fn purchase_properties(&self, product: &str) -> Option<(i64, &str)> {
         properties(&self.purchases, product)
     }
 
-    /// The same of every product whose latest purchase had some, ascending by product.
+    /// The properties of every product whose latest purchase had some, ascending by product.
     pub fn all_purchase_properties(&self) -> impl Iterator<Item = (&str, &str)> {
         self.purchases
             .iter()
             .filter_map(|series| Some((series.name.as_ref(), series.properties.as_deref()?)))
     }
 
-    /// The properties of the latest custom event of a name, likewise.
+    /// The time and the properties of the latest custom event of a name.
     pub fn event_properties(&self, name: &str) -> Option<(i64, &str)> {
         properties(&self.events, name)
     }
 
-    /// Purchases from `first_day` to `last_day` (both included), ascending by name; a name
-    /// with nothing in these days is absent.
+    /// Purchases from `first_day` to `last_day` (both included), ascending by name; names without
+    /// purchases on these days are absent.
     pub fn purchases(&self, first_day: Date, last_day: Date) -> impl Iterator<Item = Summary<'_>> {
         window(&self.purchases, first_day, last_day)
     }
 
-    /// Custom events from `first_day` to `last_day`, likewise.
+    /// Custom events from `first_day` to `last_day`, in the same form.
     pub fn events(&self, first_day: Date, last_day: Date) -> impl Iterator<Item = Summary<'_>> {
         window(&self.events, first_day, last_day)
     }
 
-    /// The moments at which something is known to have happened: of each name the first and the
-    /// last of each day.
+    /// The times of all known occurrences: for each name, the first and the last of each day.
     pub fn moments(&self) -> impl Iterator<Item = i64> {
         let days = self.purchases.iter().chain(&self.events).flat_map(|series| &series.days);
         days.flat_map(|day| [Some(day.first), (day.last != day.first).then_some(day.last)])
@@ -276,7 +276,7 @@ impl<'a> Activity<'a> {
         postcard::to_extend(self, vec![VERSION]).expect("writing to a vector cannot fail")
     }
 
-    /// Whether the packed form is one that this program knows, or damaged.
+    /// Fails if the packed form has a version that this program does not know.
     pub fn is_known(bytes: &[u8]) -> Result<(), ActivityError> {
         match bytes.first() {
             Some(&version) if version != VERSION => Err(ActivityError::Version(version)),
@@ -340,13 +340,13 @@ impl Tally {
 }
 
 impl Series<'_> {
-    /// An upper bound of its packed size: its parts and three numbers for each.
-    fn most_bytes(&self) -> usize {
+    /// An upper bound of its packed size.
+    fn max_bytes(&self) -> usize {
         let properties = self.properties.as_ref().map_or(0, |properties| properties.len());
         self.name.len() + properties + self.days.len() * DAY_BYTES + 3 * 5
     }
 
-    /// When it happened last.
+    /// The time of the latest occurrence.
     fn last(&self) -> i64 {
         self.days.last().map_or(i64::MIN, |tally| tally.last)
     }
@@ -495,7 +495,7 @@ fn unpack<'a>(packed: Vec<PackedSeries<'a>>) -> Result<Vec<Series<'a>>, Activity
     Ok(all)
 }
 
-/// Both are of one size, so that the days stay where they were decoded.
+/// Both types have the same size, so that the days stay where they were decoded.
 fn unpack_days(packed: Vec<PackedDay>) -> Result<Vec<Tally>, ActivityError> {
     if packed.is_empty() {
         return Err(ActivityError::Damaged("a name has no day"));

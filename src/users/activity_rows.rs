@@ -1,4 +1,4 @@
-//! The SQL of activity: one packed row a user, read and written in bulk.
+//! The SQL of activity: one packed row for each user, read and written in bulk.
 
 use std::collections::HashSet;
 
@@ -10,9 +10,9 @@ use super::keys::first_key;
 use super::large_rows;
 use super::rows::find_in_postgres;
 use crate::users::service_id::{slice, slices};
-use store::{Open, Room, StoreError, Tx, insert_rows, on, to_json};
+use store::{ByteBudget, OpenTransaction, StoreError, Tx, insert_rows, on, to_json};
 
-/// A user's activity, and where it is.
+/// A user's activity, and its place.
 #[derive(Clone, Debug)]
 pub struct StoredActivity {
     /// The place in SQLite's tables; 0 on PostgreSQL.
@@ -40,21 +40,21 @@ pub async fn find_activity(
         .bind(slice).bind(workspace).bind(id).fetch_optional(c).await?))
 }
 
-/// Locks the activity of the existing users among `ids`, who stay until the transaction ends, as
-/// long as there is room for it. On PostgreSQL in the order of slices and ids; creates empty
-/// activity for users without.
+/// Locks the activity of the existing users among `ids`, as long as there is room for it. The users
+/// cannot be erased until the transaction ends. On PostgreSQL, locks in the order of slices and
+/// ids; creates empty activity for users without any.
 pub async fn lock_activity(
     tx: &mut Tx,
     workspace: i32,
     ids: &[Uuid],
-    room: &mut Room,
+    room: &mut ByteBudget,
 ) -> Result<Vec<StoredActivity>, StoreError> {
     let mut stored = lock(tx, workspace, ids).await?;
     large_rows::fill(tx, workspace, &mut stored, room).await?;
     Ok(stored)
 }
 
-/// The same, without those of more than [`SMALL`](large_rows::SMALL) bytes: they are empty.
+/// The same, except that activity of more than [`SMALL`](large_rows::SMALL) bytes is empty.
 async fn lock(
     tx: &mut Tx,
     workspace: i32,
@@ -98,7 +98,7 @@ const LOCK_ACTIVITY: &str = "SELECT found.service_id,
          WHERE slice = wanted.slice AND workspace_id = $1 AND service_id = wanted.service_id
          LIMIT 1 FOR UPDATE) AS found";
 
-/// Only blocks their erasure.
+/// Blocks only the erasure of these users.
 const KEEP_USERS: &str = "SELECT found.slice, found.service_id
      FROM unnest($2::smallint[], $3::uuid[]) AS wanted (slice, service_id)
      CROSS JOIN LATERAL (
@@ -108,7 +108,7 @@ const KEEP_USERS: &str = "SELECT found.slice, found.service_id
 
 /// The lock on existing activity prevents the user's erasure, which must wait for it.
 async fn lock_in_postgres(
-    tx: &mut Open<Postgres>,
+    tx: &mut OpenTransaction<Postgres>,
     workspace: i32,
     wanted: Vec<(i16, Uuid)>,
 ) -> Result<Vec<StoredActivity>, StoreError> {
@@ -129,11 +129,11 @@ async fn lock_in_postgres(
     Ok(all.map(stored).collect())
 }
 
-/// Creates empty activity for users without: so other writers of their first activity wait for this
-/// row, and no one waits for a profile. Returns these users, and the activity that others created
-/// just before.
+/// Creates empty activity for users without any, so that other writers of their first activity wait
+/// for this row, and nobody waits for a profile. Returns these users, and the activity that others
+/// created just before.
 async fn begin_in_postgres(
-    tx: &mut Open<Postgres>,
+    tx: &mut OpenTransaction<Postgres>,
     workspace: i32,
     wanted: Vec<(i16, Uuid)>,
 ) -> Result<(Vec<Uuid>, Vec<Body>), StoreError> {
@@ -160,7 +160,7 @@ async fn begin_in_postgres(
     Ok((new, others.await?))
 }
 
-/// Where a reader of all activity of a slice is: a workspace and an id, or SQLite's key.
+/// The position of a reader of all activity of a slice: a workspace and an id, or SQLite's key.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor {
     pub workspace: i32,
@@ -168,7 +168,7 @@ pub struct Cursor {
     pub key: i64,
 }
 
-/// The activity of a slice after a place, `limit` rows of it.
+/// The activity of a slice after a position, up to `limit` rows.
 pub async fn activity_after(
     tx: &mut Tx,
     slice: i16,
@@ -205,7 +205,8 @@ pub async fn activity_after(
     Ok(rows.into_iter().map(row).collect())
 }
 
-/// Writes the packed activity of users, by SQLite key and id. Each at most once; ascending.
+/// Writes the packed activity of users, by SQLite key and id; each user at most once, in ascending
+/// order.
 pub async fn put_activity(
     tx: &mut Tx,
     workspace: i32,

@@ -1,4 +1,4 @@
-//! Push tokens that no device has any more.
+//! Removes push tokens that no device has any longer.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,13 +11,13 @@ use super::large_rows::lock_users;
 use super::profile::{Field, Profile};
 use super::rows::put_users;
 use super::service_id;
-use store::{Room, StoreError, Tx};
+use store::{ByteBudget, StoreError, Tx};
 
 /// A token of a user to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gone {
+pub struct InvalidToken {
     pub service_id: Uuid,
-    /// Of any app, where none is named.
+    /// None means any app.
     pub app_id: Option<String>,
     pub token: String,
 }
@@ -31,7 +31,7 @@ struct Stored<'a> {
     token: Cow<'a, str>,
 }
 
-impl Gone {
+impl InvalidToken {
     fn is(&self, stored: &Stored<'_>) -> bool {
         let is_of_app = |app_id: &String| *app_id == stored.app_id;
         self.token == stored.token && self.app_id.as_ref().is_none_or(is_of_app)
@@ -41,13 +41,17 @@ impl Gone {
 /// Removes tokens from the profiles that have them, in the caller's transaction; returns the number
 /// of profiles. Rows are locked like those of tracked changes, so that neither loses the other's.
 /// Erased users and missing tokens are skipped.
-pub async fn forget(tx: &mut Tx, workspace: i32, gone: &[Gone]) -> Result<usize, StoreError> {
-    let mut by_user: BTreeMap<Uuid, Vec<&Gone>> = BTreeMap::new();
+pub async fn remove_tokens(
+    tx: &mut Tx,
+    workspace: i32,
+    gone: &[InvalidToken],
+) -> Result<usize, StoreError> {
+    let mut by_user: BTreeMap<Uuid, Vec<&InvalidToken>> = BTreeMap::new();
     for one in gone.iter().filter(|one| service_id::bucket(&one.service_id).is_some()) {
         by_user.entry(one.service_id).or_default().push(one);
     }
     let ids: Vec<Uuid> = by_user.keys().copied().collect();
-    let found = lock_users(tx, workspace, &ids, &mut Room::endless()).await?;
+    let found = lock_users(tx, workspace, &ids, &mut ByteBudget::unlimited()).await?;
     let mut changed = Vec::new();
     for mut user in found {
         let gone = by_user.get(&user.service_id).map_or(&[][..], Vec::as_slice);
@@ -65,7 +69,7 @@ pub async fn forget(tx: &mut Tx, workspace: i32, gone: &[Gone]) -> Result<usize,
 }
 
 /// The document without some tokens; none if it has none of them, or is unreadable.
-fn without(document: &str, gone: &[&Gone]) -> Option<String> {
+fn without(document: &str, gone: &[&InvalidToken]) -> Option<String> {
     let mut profile = Profile::parse(document).ok()?;
     let stored = profile.get(Field::PushTokens)?.to_owned();
     let tokens: Vec<&RawValue> = serde_json::from_str(&stored).ok()?;
@@ -98,7 +102,7 @@ mod tests {
             [] => r#"{"first_name":"Ann"}"#.to_owned(),
             tokens => format!(r#"{{"first_name":"Ann","push_tokens":[{}]}}"#, tokens.join(",")),
         };
-        let gone = |app_id: Option<&str>, token: &str| Gone {
+        let gone = |app_id: Option<&str>, token: &str| InvalidToken {
             service_id: Uuid::nil(),
             app_id: app_id.map(str::to_owned),
             token: token.to_owned(),

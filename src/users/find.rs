@@ -1,4 +1,4 @@
-//! Finding one user, and records of erased ones.
+//! Finds one user, and records erased ones.
 
 use std::borrow::Cow;
 
@@ -43,7 +43,7 @@ impl Retry for FindError {
 }
 
 /// The user's record as of today, with the fields that are never exported; compact JSON. `id` is an
-/// external_id, else a service_id, else an email.
+/// external_id, otherwise a service_id, otherwise an email.
 pub async fn show(
     store: &Store,
     clock: &Clock,
@@ -63,9 +63,9 @@ pub async fn show(
     Ok(record::show(&user.doc, &activity, clock.today(), currency, rates))
 }
 
-/// The user with an external_id, else a service_id, else an email.
+/// The user with this external_id, otherwise this service_id, otherwise this email.
 pub async fn identify(tx: &mut Tx, workspace: i32, id: &str) -> Result<Uuid, FindError> {
-    Ok(find(tx, workspace, id, For::Telling).await?.service_id)
+    Ok(find(tx, workspace, id, For::ReadingKeys).await?.service_id)
 }
 
 /// A name with which a user can be created again.
@@ -85,15 +85,15 @@ pub(crate) fn names<'a>(id: &'a str, user: Option<&'a StoredUser>) -> Vec<(Name,
     external_ids.chain(email.map(|email| (Name::Email, email))).collect()
 }
 
-/// The external ids that a user is found by; the document must have been read.
+/// The external ids that identify a user; the document must have been read.
 pub(crate) fn external_ids(user: &StoredUser) -> Vec<Cow<'_, str>> {
     let deprecated = Profile::parse(&user.doc).unwrap_or_default().deprecated_external_ids();
     let own = user.external_id.as_deref().map(Cow::Borrowed);
     own.into_iter().chain(deprecated.into_iter().map(Cow::Owned)).collect()
 }
 
-/// Removes a user's rows and identifiers, and remembers that who had `names` was erased: what was
-/// received until `erased_at` creates nobody by them.
+/// Removes a user's rows and identifiers, and records the erasure of `names`: data that was
+/// received until `erased_at` does not create a user with one of them.
 pub(crate) async fn remove(
     tx: &mut Tx,
     workspace: i32,
@@ -131,7 +131,7 @@ pub(crate) async fn remove_identifiers(
     let Ok(profile) = Profile::parse(&user.doc) else {
         return rows::sweep_identifiers(tx, workspace, id).await;
     };
-    // The field unreadable is the document unreadable: its aliases are not known.
+    // If the field is unreadable, so is the document: its aliases are not known.
     let aliases = profile.aliases();
     if aliases.is_empty() && profile.get(Field::UserAliases).is_some() {
         return rows::sweep_identifiers(tx, workspace, id).await;
@@ -149,7 +149,7 @@ pub(crate) async fn remove_identifiers(
     Ok(())
 }
 
-pub(crate) async fn find_some(
+pub(crate) async fn find_optional(
     tx: &mut Tx,
     workspace: i32,
     id: &str,
@@ -178,7 +178,7 @@ async fn find(
     }
     let mut users = rows::find_users(tx, workspace, &ids, purpose).await?;
     if is_external {
-        // Who was waited for may have given it another external_id.
+        // The transaction that this one waited for may have given the user another external_id.
         let now = rows::find_identifiers(tx, workspace, Kind::ExternalId, &[id]).await?;
         users.retain(|user| now.iter().any(|now| now.service_id == user.service_id));
     }

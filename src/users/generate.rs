@@ -73,11 +73,11 @@ impl Users {
     }
 }
 
-/// One user on the way to the line.
+/// A user in progress.
 struct User<'a> {
     rng: &'a mut ChaCha8Rng,
     out: &'a mut String,
-    /// Whether the next member is the first of its object.
+    /// Whether the next field is the first of its object.
     first: bool,
     number: u64,
     seed: u64,
@@ -505,7 +505,7 @@ mod tests {
             let out = record::show(&document, &record.activity, AS_OF, "USD", &BTreeMap::new());
             let value = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
             assert_eq!(value(&out), value(&line));
-            // Where values are equal, texts may still differ in their numbers.
+            // The texts of equal values may still differ in the notation of numbers.
             let attributes = record.profile.get(Field::CustomAttributes).unwrap_or_default();
             assert!(line.contains(attributes), "{line}");
         }

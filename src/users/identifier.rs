@@ -1,4 +1,4 @@
-//! By what calls name a user.
+//! The identifiers of users in requests.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// The identifier that decides which user an object is of.
+/// The identifier that decides which user an object belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Identifier<'a> {
@@ -17,7 +17,7 @@ pub enum Identifier<'a> {
     /// Always with `update_only`.
     #[serde(borrow)]
     UserAlias(UserAlias<'a>),
-    /// Unchanged; compared in lower case.
+    /// Stored unchanged, and compared in lower case.
     #[serde(borrow)]
     Email(Cow<'a, str>),
 }
@@ -47,7 +47,7 @@ impl Identifier<'_> {
     }
 }
 
-/// An alias, as the API has it.
+/// An alias in the form of the API.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct UserAlias<'a> {
     #[serde(borrow)]

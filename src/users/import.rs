@@ -7,7 +7,7 @@
 //! A batch is one transaction. An import that is interrupted and repeated creates no duplicates:
 //! every accepted line identifies its user, by an id that the first run stored.
 
-mod foreign;
+mod file_format;
 mod lines;
 mod resolve;
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-pub(crate) use foreign::problem as problem_of_format;
+pub(crate) use file_format::problem as problem_of_format;
 pub use lines::Input;
 pub(crate) use lines::{Line, next_line};
 
@@ -28,21 +28,21 @@ use kit::retry::{self, Retry};
 use kit::words::beginning;
 use store::{Store, StoreError};
 
-/// Records of one transaction. SQLite's are short, since it has one writer: others wait.
+/// Records of one transaction. Those on SQLite are short, because others wait for its only writer.
 const POSTGRES_BATCH: usize = 2_000;
 const SQLITE_BATCH: usize = 400;
 
-/// Tries of one batch, over about half a minute.
+/// Attempts at one batch, over about half a minute.
 const ATTEMPTS: u32 = 8;
 
-/// Names of unknown members that a summary lists.
+/// Maximum number of unknown fields that a summary lists.
 const MAX_IGNORED: usize = 100;
 
-/// Reasons that a summary counts by; the others are counted together.
+/// Maximum number of reasons that a summary counts separately.
 const MAX_REASONS: usize = 100;
 const OTHER_REASONS: &str = "other reasons";
 
-/// What ends an import.
+/// The error that ended an import.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error(transparent)]
@@ -64,41 +64,41 @@ impl Retry for ImportError {
     }
 }
 
-/// A line that did not go in.
+/// A line that was not imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLine {
     pub file: String,
     /// From 1.
     pub line: u64,
     pub reason: String,
-    /// The line itself, where the import [keeps](Options::keep_lines) it.
+    /// The line itself, if the import [keeps](Options::keep_lines) it.
     pub text: Vec<u8>,
 }
 
-/// How an import treats bad lines.
+/// How an import handles invalid lines.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// The import stops when more lines are bad.
-    pub most_bad: Option<u64>,
+    /// The import stops when more lines are invalid.
+    pub max_bad_lines: Option<u64>,
     /// Whether invalid lines are reported with their text.
     pub keep_lines: bool,
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Summary {
     /// Lines that are not blank.
     pub lines: u64,
     pub created: u64,
     pub replaced: u64,
-    /// Bad lines, and the files that could not be read to their end.
+    /// Invalid lines, including one for each file that could not be read to its end.
     pub bad: u64,
     pub broken_files: u64,
-    /// How many lines are bad, by reason.
+    /// Number of invalid lines, by reason.
     pub reasons: BTreeMap<String, u64>,
-    /// More lines were bad than may be, and what follows was not read.
+    /// Too many lines were invalid, so the rest was not read.
     pub stopped: bool,
-    /// Members that no record has, and how many lines have them.
+    /// Unknown fields, and the number of lines that have them.
     pub ignored: BTreeMap<String, u64>,
 }
 
@@ -106,7 +106,7 @@ pub struct Summary {
 #[derive(Debug)]
 pub enum Progress<'a> {
     Bad(&'a BadLine),
-    /// A batch is in.
+    /// A batch was written.
     Written(&'a Summary),
 }
 
@@ -157,7 +157,7 @@ impl Importer {
         let mut summary = Summary::default();
         while let Some(batch) = batches.recv().await {
             self.take(batch, &mut summary, &mut tell).await?;
-            if self.options.most_bad.is_some_and(|most| summary.bad > most) {
+            if self.options.max_bad_lines.is_some_and(|most| summary.bad > most) {
                 summary.stopped = true;
                 break;
             }
@@ -181,7 +181,7 @@ impl Importer {
             let text = std::mem::take(text);
             bad.push(BadLine { file: file.to_string(), line: *line, reason, text });
         }
-        // Stable within a file: files follow one another, and so do their lines.
+        // The sort is stable within a file: files follow one another, and so do their lines.
         bad.sort_by(
             |a, b| if a.file == b.file { a.line.cmp(&b.line) } else { std::cmp::Ordering::Equal },
         );
@@ -212,16 +212,19 @@ impl Importer {
         Ok(())
     }
 
-    /// Writes records in their order: of two for the same user the later one stays. One
-    /// transaction, tried again where that can help.
+    /// Writes records in their order, in one transaction: of two records for the same user, the
+    /// later one wins. Retries if that can help.
     pub async fn write(&self, records: &[Record]) -> Result<Written, ImportError> {
         let mut attempt = 1;
         loop {
             match self.try_write(records).await {
                 Err(error) if error.can_retry() && attempt < ATTEMPTS => {
-                    tracing::warn!(attempt, %error, "retrying a batch");
-                    let pause =
-                        retry::pause(attempt, Duration::from_millis(250), Duration::from_secs(10));
+                    tracing::warn!(attempt, %error, "batch failed; retrying");
+                    let pause = retry::backoff(
+                        attempt,
+                        Duration::from_millis(250),
+                        Duration::from_secs(10),
+                    );
                     tokio::time::sleep(pause).await;
                     attempt += 1;
                 }
@@ -237,16 +240,16 @@ impl Importer {
         let now_ms = self.clock.now_ms();
         let mut tx = self.store.write().await?;
         let workspace = self.workspace.id;
-        let mut people = resolve::People::look_up(&mut tx, workspace, records).await?;
+        let mut imported = resolve::ImportedUsers::look_up(&mut tx, workspace, records).await?;
         let mut written = Written::default();
         for (place, record) in records.iter().enumerate() {
-            match people.apply(record, &self.ids, now_ms) {
+            match imported.apply(record, &self.ids, now_ms) {
                 Ok(resolve::Applied::Created) => written.created += 1,
                 Ok(resolve::Applied::Replaced) => written.replaced += 1,
                 Err(reason) => written.refused.push((place, reason)),
             }
         }
-        people.write(&mut tx, workspace, self.clock.today(), now_ms).await?;
+        imported.write(&mut tx, workspace, self.clock.today(), now_ms).await?;
         tx.commit().await?;
         Ok(written)
     }
@@ -254,7 +257,7 @@ impl Importer {
 
 /// A reason without the details of one line: positions, and numbers of entries.
 fn kind(reason: &str) -> String {
-    const LONGEST: usize = 200;
+    const MAX_REASON_LENGTH: usize = 200;
     let reason = reason.split(" at line ").next().unwrap_or_default();
     let mut kind = String::new();
     for (part, piece) in reason.split('[').enumerate() {
@@ -263,7 +266,7 @@ fn kind(reason: &str) -> String {
         kind += if part > 0 { "[" } else { "" };
         kind += if is_index { &piece[number..] } else { piece };
     }
-    beginning(&kind, LONGEST).into_owned()
+    beginning(&kind, MAX_REASON_LENGTH).into_owned()
 }
 
 #[cfg(test)]
@@ -275,9 +278,9 @@ mod tests {
                 "not a JSON object: expected value at line 1 column 7",
                 "not a JSON object: expected value",
             ),
-            ("purchases[12].name: is missing", "purchases[].name: is missing"),
+            ("purchases[12].name is missing", "purchases[].name is missing"),
             ("a [b] [1", "a [b] [1"),
-            ("email: is there twice", "email: is there twice"),
+            ("email: duplicate field", "email: duplicate field"),
         ] {
             assert_eq!(super::kind(reason), kind);
         }

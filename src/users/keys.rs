@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::service_id;
 use crate::users::service_id::slice;
 use store::to_json;
-use store::{Open, StoreError, Tx};
+use store::{OpenTransaction, StoreError, Tx};
 
 /// Bits of a key below the milliseconds, which distinguish users of one millisecond.
 const SEQUENCE_BITS: u32 = 14;
@@ -26,7 +26,7 @@ pub fn last_key(slice: i16, ms: i64) -> i64 {
     first_key(slice, ms) | ((1 << SEQUENCE_BITS) - 1)
 }
 
-/// Keys for new users, each at its id's place, or at the next free place of the same slice and
+/// Keys for new users: each has the place of its id, or the next free place of the same slice and
 /// millisecond. Does nothing on PostgreSQL.
 pub async fn allocate_keys(tx: &mut Tx, ids: &[Uuid]) -> Result<Vec<i64>, StoreError> {
     match tx {
@@ -35,11 +35,14 @@ pub async fn allocate_keys(tx: &mut Tx, ids: &[Uuid]) -> Result<Vec<i64>, StoreE
     }
 }
 
-async fn allocate_sqlite_keys(tx: &mut Open<Sqlite>, ids: &[Uuid]) -> Result<Vec<i64>, StoreError> {
+async fn allocate_sqlite_keys(
+    tx: &mut OpenTransaction<Sqlite>,
+    ids: &[Uuid],
+) -> Result<Vec<i64>, StoreError> {
     let mut wanted = Vec::with_capacity(ids.len());
     for id in ids {
         let first = first_key(slice(id)?, service_id::millis(id));
-        // Two bits of room between the counters of one process for those of others.
+        // Two bits between the counters of one process leave room for those of others.
         wanted.push((first, first | i64::from(service_id::counter(id)) << 2));
     }
     let keys: Vec<i64> = wanted.iter().map(|(_, key)| *key).collect();

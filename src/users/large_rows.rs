@@ -7,7 +7,7 @@ use super::activity_rows::StoredActivity;
 use super::rows::{self, For, StoredUser, find_in_postgres};
 use crate::users::service_id::slices;
 use store::to_json;
-use store::{Room, StoreError, Tx};
+use store::{ByteBudget, StoreError, Tx};
 
 /// Maximum bytes of a document or activity that is read directly; for larger ones the size is
 /// queried first. The statements for PostgreSQL have the number, too.
@@ -19,9 +19,9 @@ pub async fn lock_users(
     tx: &mut Tx,
     workspace: i32,
     ids: &[Uuid],
-    room: &mut Room,
+    room: &mut ByteBudget,
 ) -> Result<Vec<StoredUser>, StoreError> {
-    let mut users = rows::find_users(tx, workspace, ids, For::Weighing).await?;
+    let mut users = rows::find_users(tx, workspace, ids, For::WritingSmall).await?;
     room.take(users.iter().map(|user| user.doc.len()).sum())?;
     let large = users.extract_if(.., |user| user.doc.is_empty());
     let large: Vec<Uuid> = large.map(|user| user.service_id).collect();
@@ -38,7 +38,7 @@ pub(super) async fn fill(
     tx: &mut Tx,
     workspace: i32,
     stored: &mut [StoredActivity],
-    room: &mut Room,
+    room: &mut ByteBudget,
 ) -> Result<(), StoreError> {
     room.take(stored.iter().flat_map(|stored| &stored.body).map(Vec::len).sum())?;
     let is_large = |stored: &&StoredActivity| stored.body.as_ref().is_some_and(Vec::is_empty);
@@ -95,7 +95,7 @@ enum Large {
     Activity,
 }
 
-/// Bytes of what users have.
+/// The size in bytes of users' documents or activity.
 async fn bytes_of(
     tx: &mut Tx,
     what: Large,

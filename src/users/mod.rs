@@ -1,13 +1,13 @@
 //! Users: profiles, identities, activity; import and generate.
 //!
 //! A user is a row of `users` (the profile, one serialized JSON document) and, in the same order, a
-//! row of `activity` (one packed body). `identifiers` says which user an external id or an alias
-//! belongs to, `emails` which users may have an address.
+//! row of `activity` (one packed body). `identifiers` has the user of each external id and alias,
+//! `emails` the users who may have an address.
 //!
 //! | module | is about |
 //! |---|---|
-//! | [`service_id`] | the id that carries its user's bucket |
-//! | [`profile`] | the stored document, its fields and what each may hold |
+//! | [`service_id`] | the id, which contains its user's bucket |
+//! | [`profile`] | the stored document, its fields and their allowed values |
 //! | [`activity`] | purchases, events and revenue, packed |
 //! | [`record`] | a user as one line, for import and `users show` |
 //! | [`import`] | from lines to rows, and the user of each line |
@@ -45,7 +45,7 @@ pub use recipient::Recipient;
 
 pub use crate::workspaces::groups::{BUCKETS, SLICES};
 
-/// Where a user stands in the order of an export.
+/// A user's place in the order of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub slice: i16,

@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 
 use store::{StoreError, Tx};
 
-/// What a snapshot sees of the transactions that create users.
+/// The user-creating transactions that a snapshot sees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moment {
+pub struct TransactionSnapshot {
     /// All transactions before this one had ended.
     pub(super) ended: i64,
-    /// Neither this one nor a later one had.
+    /// Neither this transaction nor a later one had ended.
     pub(super) next: i64,
-    /// Those between the two that had not.
+    /// The transactions between the two that had not ended.
     pub(super) open: Vec<i64>,
 }
 
-impl Moment {
-    /// After all that will ever be.
+impl TransactionSnapshot {
+    /// After all transactions that there will ever be.
     pub const fn endless() -> Self {
         Self { ended: i64::MAX, next: i64::MAX, open: Vec::new() }
     }
@@ -32,7 +32,7 @@ impl Moment {
     pub async fn of(tx: &mut Tx) -> Result<Self, StoreError> {
         let (ended, next, open) = match tx {
             Tx::Postgres(tx) => {
-                // All from one snapshot, which is the transaction's.
+                // All values are from one snapshot, the transaction's.
                 sqlx::query_as::<_, (i64, i64, Vec<i64>)>(
                     "SELECT server << 48 | pg_snapshot_xmin(seen)::text::bigint,
                             server << 48 | pg_snapshot_xmax(seen)::text::bigint,

@@ -11,9 +11,9 @@ use uuid::Uuid;
 
 use super::rows::Kind;
 use crate::users::find::Name;
-use store::{Open, StoreError, Tx};
+use store::{OpenTransaction, StoreError, Tx};
 
-/// Among the kinds of identifiers, that of emails, which exist only as locks.
+/// The kind of identifiers that emails have; it is used only for locks.
 const EMAIL: i16 = 3;
 
 impl Name {
@@ -48,9 +48,9 @@ pub(crate) async fn lock(
     Ok(())
 }
 
-/// Where the rows are that were added.
+/// The places of the added rows.
 async fn add(
-    tx: &mut Open<Postgres>,
+    tx: &mut OpenTransaction<Postgres>,
     workspace: i32,
     (kinds, values): (Vec<i16>, Vec<&str>),
 ) -> Result<Vec<String>, StoreError> {

@@ -10,15 +10,16 @@ pub(crate) mod codes;
 
 use serde_json::value::RawValue;
 
-use kit::json::{self, Members};
+use kit::json::{self, JsonFields};
+use kit::words::about_field;
 
-/// Bytes that a document may have.
+/// Maximum bytes of a document.
 pub const MAX_BYTES: usize = 1 << 20;
 
 pub use kit::words::MAX_TEXT;
 
 kit::named! {
-    /// A member of the stored document, in the order in which documents have them.
+    /// A field of the stored document, in the order of documents.
     pub enum Field {
         ServiceId = "service_id",
         ExternalId = "external_id",
@@ -56,7 +57,7 @@ kit::named! {
 }
 
 impl Field {
-    /// Whether the export's user record has it; the others are stored only.
+    /// Whether the export's user record has the field; the others are only stored.
     pub fn is_exported(self) -> bool {
         !matches!(
             self,
@@ -80,20 +81,21 @@ pub struct Alias {
 }
 
 impl Alias {
-    /// The value in `identifiers`: label, then name. No alias has the character between.
+    /// The value in `identifiers`: the label, then the name. No alias contains the character
+    /// between them.
     pub fn key(&self) -> String {
         Self::key_of(&self.label, &self.name)
     }
 
-    /// The same, of parts.
+    /// The same, from its parts.
     pub fn key_of(label: &str, name: &str) -> String {
         format!("{label}\u{1f}{name}")
     }
 }
 
-/// Why a value cannot be a field's: a text that names the field, without the value.
+/// Why a value is invalid for a field: names the field, but not the value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {reason}")]
+#[error("{}", about_field(field, reason))]
 pub struct FieldError {
     pub field: String,
     pub reason: String,
@@ -111,7 +113,7 @@ impl kit::retry::Retry for FieldError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     values: [Option<Box<str>>; Field::ALL.len()],
-    /// Members that this program does not know, a newer one's; their names as JSON has them.
+    /// Fields of a newer program, which this one does not know; their names as JSON.
     more: Vec<(Box<str>, Box<str>)>,
 }
 
@@ -122,10 +124,10 @@ impl Default for Profile {
 }
 
 impl Profile {
-    /// Reads a stored document. Members that this program does not know are kept as they are;
-    /// values are not checked again.
+    /// Reads a stored document. Fields that this program does not know are kept unchanged; values
+    /// are not checked again.
     pub fn parse(document: &str) -> Result<Self, String> {
-        let Members(members) = json::parse(document)?;
+        let JsonFields(members) = json::parse(document)?;
         let mut profile = Self::default();
         for (name, value) in members {
             match Field::from_name(&name) {
@@ -157,13 +159,13 @@ impl Profile {
         value.and_then(|value| check::aliases(value).ok()).unwrap_or_default()
     }
 
-    /// The external ids that the user had before the present one, and is still found by.
+    /// Former external ids that still identify the user.
     pub fn deprecated_external_ids(&self) -> Vec<String> {
         let value = self.get(Field::DeprecatedExternalIds);
         value.and_then(|value| serde_json::from_str(value).ok()).unwrap_or_default()
     }
 
-    /// Sets them; none at all leaves the field absent.
+    /// Sets the former external ids; an empty list leaves the field absent.
     pub fn set_deprecated_external_ids(&mut self, ids: &[String]) {
         match ids {
             [] => self.clear(Field::DeprecatedExternalIds),
@@ -198,7 +200,7 @@ impl Profile {
         self.put(Field::RandomBucket, bucket.to_string());
     }
 
-    /// Sets the aliases; none at all leaves the field absent.
+    /// Sets the aliases; an empty list leaves the field absent.
     pub fn set_aliases(&mut self, aliases: &[Alias]) {
         match aliases {
             [] => self.clear(Field::UserAliases),
@@ -206,7 +208,7 @@ impl Profile {
         }
     }
 
-    /// Sets a field to JSON that was checked.
+    /// Sets a field to checked JSON.
     pub fn set_json(&mut self, field: Field, value: String) {
         self.put(field, value);
     }
@@ -225,13 +227,13 @@ impl Profile {
         self.replace(field, Some(value.into_boxed_str()));
     }
 
-    /// Bytes of the document.
+    /// The size of the document in bytes.
     pub fn bytes(&self) -> usize {
         let fields = Field::ALL.iter().zip(&self.values);
         let fields = fields.filter_map(|(f, value)| Some((f.name(), value.as_deref()?)));
         let members = fields.chain(self.more()).map(|(name, value)| name.len() + value.len());
         let (count, bytes) = members.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes));
-        // Braces; of each member two quotes and a colon; commas between.
+        // Braces; for each field two quotes and a colon; commas between them.
         2 + bytes + 3 * count + usize::saturating_sub(count, 1)
     }
 

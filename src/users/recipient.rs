@@ -27,7 +27,7 @@ pub struct PushToken<'a> {
     pub app_id: &'a str,
     pub token: &'a str,
     pub device_id: Option<&'a str>,
-    /// It starts live activities; else it shows alerts.
+    /// Whether it starts live activities; otherwise it shows alerts.
     pub is_live_activity: bool,
 }
 
@@ -49,22 +49,22 @@ impl Recipient {
         self.text("email")
     }
 
-    /// In E.164, with its plus.
+    /// The number in E.164, with its plus.
     pub fn phone(&self) -> Option<&str> {
         self.text("phone")
     }
 
-    /// IANA.
+    /// IANA name.
     pub fn time_zone(&self) -> Option<&str> {
         self.text("time_zone")
     }
 
-    /// To emails; subscribed where nothing else is known.
+    /// The subscription to emails; `subscribed` if nothing else is known.
     pub fn email_subscription(&self) -> Subscription {
         self.subscription("email_subscribe")
     }
 
-    /// To push messages, likewise.
+    /// The subscription to push messages; `subscribed` if nothing else is known.
     pub fn push_subscription(&self) -> Subscription {
         self.subscription("push_subscribe")
     }
@@ -77,7 +77,7 @@ impl Recipient {
         }
     }
 
-    /// When an app was used last, of all that are known: milliseconds since the epoch.
+    /// When any known app was last used, in milliseconds since the epoch.
     pub fn last_used_app(&self) -> Option<i64> {
         let time = |app: &Map<String, Value>| parse_time(app.get("last_used")?.as_str()?).ok();
         self.objects("apps").filter_map(time).max()

@@ -12,27 +12,27 @@ use super::activity::{Activity, Summary, WINDOW_DAYS};
 use super::profile::{Alias, Field, FieldError, MAX_BYTES, MAX_TEXT, Profile};
 use super::service_id;
 use kit::clock::parse_time;
-use kit::json::{self, Members};
+use kit::json::{self, JsonFields};
 use kit::money;
 
 /// A line of an import, checked.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Of Longshore's layout and in the past.
+    /// Has the layout of Longshore, and a time in the past.
     pub service_id: Option<Uuid>,
     /// The same as in `service_id` if both are set.
     pub random_bucket: Option<u16>,
     pub external_id: Option<String>,
     pub aliases: Vec<Alias>,
-    /// As emails are compared: in lower case.
+    /// In lower case, as emails are compared.
     pub email: Option<String>,
     pub profile: Profile,
     pub activity: Activity<'static>,
-    /// Members that no record has; they are left out.
+    /// Unknown fields, which are left out.
     pub ignored: Vec<String>,
 }
 
-/// Why a line is not a user's record: a text for the operator, without values.
+/// Why a line is not a user's record; a text for the operator, without values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     #[error("not a JSON object: {0}")]
@@ -48,10 +48,10 @@ pub enum RecordError {
 impl kit::retry::Retry for RecordError {}
 
 impl Record {
-    /// Reads a line. `now_ms` is the import's time: what happened later happened then, and
-    /// no id is from later. `currency` is what `total_revenue` is in.
+    /// Reads a line. `now_ms` is the import's time: later activity is moved to it, and later ids
+    /// are rejected. `currency` is the currency of `total_revenue`.
     pub fn parse(line: &str, now_ms: i64, currency: &str) -> Result<Self, RecordError> {
-        let members: Members<'_> = json::parse(line).map_err(RecordError::Json)?;
+        let members: JsonFields<'_> = json::parse(line).map_err(RecordError::Json)?;
         if let Some(name) = members.repeated() {
             return Err(FieldError::new(name, "duplicate field").into());
         }
@@ -127,7 +127,7 @@ impl Record {
 
 fn revenue(json: &str) -> Result<i64, FieldError> {
     let refuse = |reason| FieldError::new("total_revenue", reason);
-    // Strings, arrays and the rest do not read as money.
+    // Strings, arrays and other types cannot be read as money.
     match money::parse(json) {
         None => Err(refuse("expected a number below 9,223,372,036,854")),
         Some(amount) if amount < 0 => Err(refuse("is negative")),
@@ -135,15 +135,15 @@ fn revenue(json: &str) -> Result<i64, FieldError> {
     }
 }
 
-/// Reads `purchases` or `custom_events`. Of each entry one counts on `first` and the rest on
-/// `last`.
+/// Reads `purchases` or `custom_events`. For each entry, one occurrence counts on `first` and the
+/// rest on `last`.
 fn entries(
     field: &str,
     json: &str,
     now_ms: i64,
     mut record: impl FnMut(&str, i64, u64),
 ) -> Result<(), FieldError> {
-    let items: Vec<Members<'_>> =
+    let items: Vec<JsonFields<'_>> =
         json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
     for (index, members) in items.iter().enumerate() {
         let refuse = |member: &str, reason: &str| {
@@ -266,10 +266,10 @@ mod tests {
             ("{}".to_owned(), "Missing user identifier"),
             (r#"{"first_name":"Ann","random_bucket":5}"#.to_owned(), "Missing user identifier"),
             (r#"{"email":"a@b","email":"a@b"}"#.to_owned(), "email: duplicate field"),
-            (format!(r#"{{"service_id":"{future}"}}"#), "service_id: is in the future"),
+            (format!(r#"{{"service_id":"{future}"}}"#), "service_id is in the future"),
             (format!(r#"{{"service_id":"{foreign}"}}"#), "service_id: was not created"),
             (format!(r#"{{"service_id":"{past}","random_bucket":2}}"#), "random_bucket: "),
-            (r#"{"email":"a@b","total_revenue":-1}"#.to_owned(), "total_revenue: "),
+            (r#"{"email":"a@b","total_revenue":-1}"#.to_owned(), "total_revenue is negative"),
             (r#"{"email":"a@b","total_revenue":"1"}"#.to_owned(), "total_revenue: "),
             (entry(r#""first":"2021-01-01","last":"2021-01-01","count":1"#), "purchases[0].name"),
             (

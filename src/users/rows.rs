@@ -11,11 +11,11 @@ use uuid::Uuid;
 use super::large_rows;
 use super::service_id::{slice, slices};
 use crate::topics;
-use log::message_ids::REMEMBERED;
+use log::message_ids::ID_RETENTION_MS;
 use store::insert::SQLITE_ROWS;
-use store::{Open, StoreError, Tx, execute, insert_rows, on, to_json};
+use store::{OpenTransaction, StoreError, Tx, execute, insert_rows, on, to_json};
 
-/// What an identifier is; the number is in the store.
+/// The kind of an identifier; its number is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     ExternalId = 1,
@@ -29,14 +29,14 @@ pub struct StoredUser {
     pub key: i64,
     pub service_id: Uuid,
     pub external_id: Option<String>,
-    /// As emails are compared: in lower case.
+    /// In lower case, as emails are compared.
     pub email: Option<String>,
     /// When the profile was last written, in milliseconds since the epoch.
     pub attributes_at: i64,
     pub doc: String,
 }
 
-/// An identifier and whose it is.
+/// An identifier and its user.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identifier {
     pub kind: Kind,
@@ -46,7 +46,7 @@ pub struct Identifier {
 
 // Looking up ---------------------------------------------------------------------------
 
-/// Whose these identifiers are, as far as they are known.
+/// The users of these identifiers, as far as they are known.
 pub async fn find_identifiers(
     tx: &mut Tx,
     workspace: i32,
@@ -56,8 +56,8 @@ pub async fn find_identifiers(
     let rows: Vec<(String, Uuid)> = match tx {
         _ if values.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
-            // The limit keeps it at a look into the index for each. Left to the planner, 700 of
-            // 50,000 are found by reading all: 20 ms instead of 3.
+            // The limit forces one index lookup for each value. Without it, the planner reads all
+            // 50,000 identifiers to find 700: 20 ms instead of 3.
             sqlx::query_as(
                 "SELECT found.value, found.service_id FROM unnest($3::text[]) AS wanted (value)
                  CROSS JOIN LATERAL (
@@ -96,7 +96,7 @@ pub async fn find_emails(
     Ok(match tx {
         _ if emails.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
-            // OFFSET 0 does for it what a limit does above, which there must not be here.
+            // OFFSET 0 has the effect of the limit above, which is not possible here.
             sqlx::query_scalar(
                 "SELECT DISTINCT found.service_id FROM unnest($2::text[]) AS wanted (email)
                  CROSS JOIN LATERAL (
@@ -146,18 +146,18 @@ macro_rules! postgres_users {
     };
 }
 
-/// What the reader of users means to do with them.
+/// What users are read for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum For {
     Reading,
-    /// As `Reading`, without the documents: these are empty.
-    Telling,
-    /// As `Telling`; until the end of the transaction they may be changed and not erased.
-    Keeping,
+    /// Like `Reading`, with empty documents.
+    ReadingKeys,
+    /// Like `ReadingKeys`; until the end of the transaction, the users can be changed but not erased.
+    PreventingErasure,
     /// On PostgreSQL their rows are locked until the end of the transaction.
     Writing,
-    /// As `Writing`; documents of more than [`SMALL`](super::large_rows::SMALL) bytes are empty.
-    Weighing,
+    /// Like `Writing`; documents of more than [`SMALL`](super::large_rows::SMALL) bytes are empty.
+    WritingSmall,
     /// Like `Writing`; also blocks transactions that only need the users to exist.
     Erasing,
 }
@@ -179,10 +179,10 @@ pub async fn find_users(
         Tx::Postgres(tx) => {
             let sql = match purpose {
                 For::Reading => postgres_users!("doc", ""),
-                For::Telling => postgres_users!("''", ""),
-                For::Keeping => postgres_users!("''", "FOR KEY SHARE"),
+                For::ReadingKeys => postgres_users!("''", ""),
+                For::PreventingErasure => postgres_users!("''", "FOR KEY SHARE"),
                 For::Writing => postgres_users!("doc", "FOR NO KEY UPDATE"),
-                For::Weighing => postgres_users!(
+                For::WritingSmall => postgres_users!(
                     "CASE WHEN octet_length(doc) <= 2048 THEN doc ELSE '' END",
                     "FOR NO KEY UPDATE"
                 ),
@@ -203,8 +203,8 @@ pub async fn find_users(
             .bind(to_json(&wanted)?)
             .bind(match purpose {
                 For::Reading | For::Writing | For::Erasing => i64::MAX,
-                For::Weighing => large_rows::SMALL,
-                For::Telling | For::Keeping => 0,
+                For::WritingSmall => large_rows::SMALL,
+                For::ReadingKeys | For::PreventingErasure => 0,
             })
             .fetch_all(&mut **tx)
             .await?
@@ -229,7 +229,7 @@ pub async fn find_users(
 /// of another one. The first row is always right, so missing ones are queried until no more are
 /// found.
 pub(super) async fn find_in_postgres<Row>(
-    tx: &mut Open<Postgres>,
+    tx: &mut OpenTransaction<Postgres>,
     sql: &'static str,
     workspace: i32,
     (mut slices, mut ids): (Vec<i16>, Vec<Uuid>),
@@ -260,8 +260,8 @@ where
 
 // Writing ------------------------------------------------------------------------------
 
-/// Writes whole users, new ones and known ones. Each at most once; ascending. New ones have the
-/// transaction that creates them ([`moment`](super::moment)).
+/// Writes whole users, new and existing ones; each at most once, in ascending order. New ones have
+/// the transaction that creates them ([`moment`](super::moment)).
 pub async fn put_users(
     tx: &mut Tx,
     workspace: i32,
@@ -486,11 +486,11 @@ pub async fn find_erased(
 /// Deletes records of erasures, of merged users and of changes of two users before a time, unless an
 /// older dead letter can still be retried: including the time in which a message can be repeated
 /// before its append.
-pub async fn forget_erased(tx: &mut Tx, before: i64) -> Result<(), StoreError> {
+pub async fn delete_old_erasures(tx: &mut Tx, before: i64) -> Result<(), StoreError> {
     let waiting = "SELECT min(appended_at) - $2 FROM dead_letters WHERE topic = $1";
     let oldest: Option<i64> = on!(tx, c => sqlx::query_scalar(waiting)
         .bind(topics::TRACKING.name())
-        .bind(REMEMBERED)
+        .bind(ID_RETENTION_MS)
         .fetch_one(c)
         .await?);
     let before = oldest.map_or(before, |oldest| oldest.min(before));

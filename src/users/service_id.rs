@@ -1,4 +1,4 @@
-//! `service_id`: a UUID of version 7 that carries its user's bucket.
+//! `service_id`: a UUID of version 7 that contains its user's bucket.
 //!
 //! ```text
 //! 48 bits milliseconds │ version 7 │ 12 bits counter │ variant │ 14 bits bucket │ 48 bits random
@@ -13,7 +13,7 @@ use uuid::{Uuid, Variant};
 use super::BUCKETS;
 use store::StoreError;
 
-/// How many ids one millisecond has room for.
+/// Maximum number of ids in one millisecond.
 const COUNTERS: u16 = 1 << 12;
 
 /// The id of a user created at `ms` (milliseconds since the epoch) in `bucket`. `counter` (12 bits)
@@ -33,7 +33,7 @@ pub fn bucket(id: &Uuid) -> Option<u16> {
     (ours && bucket < BUCKETS).then_some(bucket)
 }
 
-/// The slice of a bucket: where its users lie.
+/// The slice of a bucket, which holds its users.
 pub fn slice_of(bucket: u16) -> i16 {
     (bucket / 100) as i16
 }
@@ -55,8 +55,8 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// The next id, of a user created at `now_ms`; a little later where that millisecond is
-    /// full or gone.
+    /// The next id, for a user created at `now_ms`; slightly later if that millisecond is full or
+    /// past.
     pub fn next(&self, now_ms: i64, bucket: u16) -> Uuid {
         let (ms, counter) = {
             let mut last = self.last.lock();
@@ -76,14 +76,14 @@ impl Generator {
     }
 }
 
-/// The slice that a stored user lies in.
+/// The slice of a stored user.
 pub fn slice(id: &Uuid) -> Result<i16, StoreError> {
     bucket(id)
         .map(slice_of)
         .ok_or_else(|| StoreError::Corrupt(format!("{id} is not a Longshore service_id")))
 }
 
-/// The slices of several.
+/// The slices of several users.
 pub fn slices<'a>(ids: impl Iterator<Item = &'a Uuid>) -> Result<Vec<i16>, StoreError> {
     ids.map(slice).collect()
 }

@@ -18,7 +18,7 @@ use crate::kinds;
 use kit::clock::{from_ms, hours, millis, utc_date};
 use kit::retry;
 use store::claims::{self, Claim, ClaimError};
-use store::{Room, Store, StoreError};
+use store::{ByteBudget, Store, StoreError};
 
 /// Interval between two passes of a slice.
 const EVERY: Duration = hours(24);
@@ -28,7 +28,7 @@ const PAGE: i64 = 500;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// How long an erasure is recorded: longer than messages wait in the log.
-const ERASED: Duration = hours(30 * 24);
+const ERASURE_RETENTION: Duration = hours(30 * 24);
 
 /// Offers every slice; existing offers stay.
 pub async fn offer(store: &Store) -> Result<(), StoreError> {
@@ -38,7 +38,7 @@ pub async fn offer(store: &Store) -> Result<(), StoreError> {
     tx.commit().await
 }
 
-/// One skip the slice of a claim.
+/// One pass through the slice of a claim.
 pub async fn sweep(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
     let slice = i16::try_from(claim.item).unwrap_or(SLICES);
     let mut at = Cursor { workspace: i32::MIN, service_id: Uuid::nil(), key: -1 };
@@ -53,26 +53,26 @@ pub async fn sweep(app: &App, claim: &Claim, stop: &CancellationToken) -> Result
         let old: Vec<Cursor> =
             page.iter().filter(|(_, body)| has_old(body)).map(|(at, _)| *at).collect();
         for old in old.chunk_by(|a, b| a.workspace == b.workspace) {
-            forget(&app.store, old, today).await?;
+            delete_expired(&app.store, old, today).await?;
         }
         retry::wait(PAUSE, stop).await;
     }
     let mut tx = app.store.write().await?;
     let now = claims::now(&mut tx).await?;
-    rows::forget_erased(&mut tx, now - millis(ERASED)).await?;
+    rows::delete_old_erasures(&mut tx, now - millis(ERASURE_RETENTION)).await?;
     let pause = if stop.is_cancelled() { Duration::ZERO } else { EVERY };
-    claims::put_off(&mut tx, claim, pause).await?;
+    claims::postpone(&mut tx, claim, pause).await?;
     Ok(tx.commit().await?)
 }
 
 /// Writes activity of a workspace without expired data. It may have changed since.
-async fn forget(store: &Store, old: &[Cursor], today: Date) -> Result<(), StoreError> {
+async fn delete_expired(store: &Store, old: &[Cursor], today: Date) -> Result<(), StoreError> {
     let Some(workspace) = old.first().map(|old| old.workspace) else { return Ok(()) };
     let ids: Vec<Uuid> = old.iter().map(|old| old.service_id).collect();
     let mut tx = store.write().await?;
     let mut pruned = Vec::with_capacity(ids.len());
     for StoredActivity { key, service_id, body } in
-        activity_rows::lock_activity(&mut tx, workspace, &ids, &mut Room::endless()).await?
+        activity_rows::lock_activity(&mut tx, workspace, &ids, &mut ByteBudget::unlimited()).await?
     {
         if let Some(Ok(mut activity)) = body.as_deref().map(Activity::decode)
             && activity.prune(today)

@@ -1,4 +1,4 @@
-//! Which roles run, message to domain, claims to domain, drain.
+//! Runs the roles of a worker: passes messages and claims to their domains, and drains at the end.
 
 mod retention;
 mod roles;
@@ -25,22 +25,22 @@ kit::named! {
         Catalogs = "catalogs",
         /// Sends messages, transactional emails too.
         Messages = "messages",
-        /// Sends transactional emails alone.
+        /// Sends only transactional emails.
         Transactional = "transactional",
     }
 }
 
 impl Role {
-    /// What a worker of these roles does: the lane of transactional emails is a part of the role
-    /// of all messages.
+    /// All roles that a worker with these roles has: the role of all messages includes
+    /// transactional emails.
     pub fn all_of(roles: &[Self]) -> impl Iterator<Item = Self> {
         let is_part = |role| role == Self::Transactional && roles.contains(&Self::Messages);
         Self::ALL.into_iter().filter(move |role| is_part(*role) || roles.contains(role))
     }
 }
 
-/// A loop of the worker panicked. Work itself may do so without harm; this is a fault of
-/// this program, and a worker that lost a loop must not look as if all were well.
+/// A loop of the worker panicked. A panic in the work itself is harmless; this one is a bug, and a
+/// worker that lost a loop must not seem healthy.
 #[derive(Debug, thiserror::Error)]
 #[error("a worker task ended, so the worker stopped: {0}")]
 pub struct WorkerError(String);

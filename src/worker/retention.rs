@@ -5,7 +5,7 @@
 //! | what | by |
 //! |---|---|
 //! | idempotency claims | the gateway: [`idempotency`](crate::gateway::idempotency) |
-//! | activity, and who was erased | claims, a slice of users each: [`sweep`](crate::users::sweep) |
+//! | activity, and records of erasures | claims, a slice of users each: [`sweep`](crate::users::sweep) |
 //! | objects of exports | claims, an export each: [`cleanup`](crate::exports::cleanup) |
 //! | ids of messages | each partition's consumer, by the time of the messages that it reads: [`log::message_ids`] |
 //! | messages of the log | [`trim`](super::trim) |

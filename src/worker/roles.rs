@@ -15,12 +15,12 @@ use crate::engine::shares;
 use crate::erase;
 use crate::exports::{ExportError, cleanup, finish, intake, part, plan, state, storage_health};
 use crate::kinds;
-use crate::messages::dispatch::{self, BeginOrders, DispatchError, Engine};
+use crate::messages::dispatch::{self, DispatchError, Engine, OrderHandler};
 use crate::schedules::fire::{self, FireError};
 use crate::topics;
 use crate::tracking::apply::Ingest;
 use crate::transactional;
-use crate::transactional::send::{Lane, SendError};
+use crate::transactional::send::{SendError, TransactionalSender};
 use crate::users::sweep;
 use kit::retry;
 use log::Topic;
@@ -30,7 +30,7 @@ use store::claims::{self, Claim, ClaimError, Kind};
 const OFFER_PAUSE: Duration = Duration::from_secs(5);
 
 /// Interval of queries for exports that gateways of the previous release accepted.
-const LOOK_EVERY: Duration = Duration::from_secs(5 * 60);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
 /// Bytes of a batch on SQLite, whose one writer others wait for: some hundredths of a second.
 const SQLITE_BATCH_BYTES: usize = 256 << 10;
@@ -50,11 +50,11 @@ impl Role {
         retention::sweep(self, app, shutdown, loops);
         match self {
             Self::Exports => {
-                take_batches(
+                spawn_batch_consumer(
                     app,
                     Role::Exports,
                     topics::EXPORTS,
-                    intake::PlanAtOnce,
+                    intake::PlanExports,
                     shutdown,
                     loops,
                 );
@@ -80,33 +80,46 @@ impl Role {
                 spawn(loops, storage_health::watch(app.clone(), shutdown.clone()));
             }
             Self::Ingest => {
-                let ingest = Ingest::new(app).forgetting(erase::forget);
-                take_batches(app, Role::Ingest, topics::TRACKING, ingest, shutdown, loops);
+                let ingest = Ingest::new(app).with_erase_hook(erase::erase_rows);
+                spawn_batch_consumer(app, Role::Ingest, topics::TRACKING, ingest, shutdown, loops);
                 share(app, ActivitySweep(app.clone()), options(app, 1), shutdown, loops);
                 spawn(loops, offer_sweeps(app.clone(), shutdown.clone()));
             }
             Self::Catalogs => {
                 let handler = ApplyEdits::new(app);
-                take_batches(app, Role::Catalogs, topics::CATALOGS, handler, shutdown, loops);
+                spawn_batch_consumer(
+                    app,
+                    Role::Catalogs,
+                    topics::CATALOGS,
+                    handler,
+                    shutdown,
+                    loops,
+                );
             }
             Self::Transactional => {
                 let shared = shares::Options {
                     per_job_here: app.config.transactional.in_flight,
                     ..options(app, TRANSACTIONAL_IN_FLIGHT)
                 };
-                share(&app.urgent(), Transactional(Lane::new(app)), shared, shutdown, loops);
-                spawn(loops, transactional::queue::keep(app.clone(), shutdown.clone()));
+                share(
+                    &app.for_transactional(),
+                    Transactional(TransactionalSender::new(app)),
+                    shared,
+                    shutdown,
+                    loops,
+                );
+                spawn(loops, transactional::queue::run_maintenance(app.clone(), shutdown.clone()));
             }
             Self::Deliveries => {
                 let settings = &app.config.deliveries;
                 let few = shares::Options {
                     per_job: settings.per_receiver,
-                    ..options(app, settings.in_flight)
+                    ..options(app, 2 * settings.in_flight)
                 };
                 share(app, Delivery(app.clone()), few, shutdown, loops);
             }
             Self::Messages => {
-                send_messages(app, shutdown, loops);
+                spawn_message_handlers(app, shutdown, loops);
                 let few = options(app, SCHEDULES_IN_FLIGHT);
                 share(app, DueSchedule(app.clone()), few, shutdown, loops);
                 spawn(loops, fire::watch_missed(app.clone(), shutdown.clone()));
@@ -116,8 +129,8 @@ impl Role {
 }
 
 /// Sends to listed users have separate slots, so that large sends never delay them.
-fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()>) {
-    take_batches(app, Role::Messages, topics::MESSAGES, BeginOrders, shutdown, loops);
+fn spawn_message_handlers(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()>) {
+    spawn_batch_consumer(app, Role::Messages, topics::MESSAGES, OrderHandler, shutdown, loops);
     let settings = &app.config.messages;
     let parts = match settings.parts_in_flight {
         0 => 2 * app.cores.count(),
@@ -135,7 +148,7 @@ fn send_messages(app: &App, shutdown: &CancellationToken, loops: &mut JoinSet<()
 }
 
 /// Applies the messages of a topic in batches, exactly once.
-fn take_batches(
+fn spawn_batch_consumer(
     app: &App,
     role: Role,
     topic: Topic,
@@ -152,7 +165,7 @@ fn take_batches(
     spawn(loops, async move {
         batches::run(&app2, group, topic, handler, options, stop).await;
     });
-    spawn(loops, trim::keep_short(app.clone(), group, topic, shutdown.clone()));
+    spawn(loops, trim::trim_periodically(app.clone(), group, topic, shutdown.clone()));
 }
 
 /// Options for work without a limit of attempts.
@@ -184,7 +197,7 @@ fn share(
 async fn offer_plans(app: App, shutdown: CancellationToken) {
     while !shutdown.is_cancelled() {
         let pause = match intake::offer_missing(&app).await {
-            Ok(_) => LOOK_EVERY,
+            Ok(_) => CHECK_INTERVAL,
             Err(error) => {
                 tracing::warn!(%error, "cannot query waiting exports");
                 OFFER_PAUSE
@@ -205,7 +218,7 @@ async fn offer_sweeps(app: App, shutdown: CancellationToken) {
     }
 }
 
-struct Transactional(Lane);
+struct Transactional(TransactionalSender);
 
 impl shares::Handler for Transactional {
     type Error = SendError;
@@ -281,7 +294,7 @@ impl shares::Handler for ExportCleanup {
 
     /// Cleaning puts itself off or ends; what cannot even be looked up comes again.
     async fn give_up(&self, claim: &Claim, _: Option<&ClaimError>) -> Result<(), ClaimError> {
-        claims::hand_back(&self.0.store, claim, shares::LONGEST_PAUSE).await
+        claims::release(&self.0.store, claim, shares::MAX_BACKOFF).await
     }
 }
 
@@ -299,7 +312,7 @@ impl shares::Handler for Delivery {
     /// its time is up.
     async fn give_up(&self, claim: &Claim, e: Option<&DeliveryError>) -> Result<(), ClaimError> {
         let reason = e.map_or_else(|| "the work ended its worker".into(), ToString::to_string);
-        deliveries::give_up_in_time(&self.0, claim, &reason, shares::LONGEST_PAUSE).await
+        deliveries::give_up_after_deadline(&self.0, claim, &reason, shares::MAX_BACKOFF).await
     }
 }
 
@@ -330,7 +343,7 @@ impl shares::Handler for ActivitySweep {
 
     /// Sweeping puts itself off; what cannot even be read comes again.
     async fn give_up(&self, claim: &Claim, _: Option<&ClaimError>) -> Result<(), ClaimError> {
-        claims::hand_back(&self.0.store, claim, shares::LONGEST_PAUSE).await
+        claims::release(&self.0.store, claim, shares::MAX_BACKOFF).await
     }
 }
 

@@ -14,7 +14,7 @@ use store::claims;
 /// Interval between two passes of a topic.
 const EVERY: Duration = hours(1);
 
-/// Before the first pass: a new process has more urgent work.
+/// Pause before the first pass: a new process has more urgent work.
 const FIRST: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
@@ -25,17 +25,18 @@ enum TrimError {
     Store(#[from] StoreError),
 }
 
-/// Removes what `group` is done with and was appended to `topic` more than `log.keep_days` ago,
-/// every now and then until `shutdown`. Each worker does: what another one has removed is no work.
-pub(super) async fn keep_short(
+/// Until `shutdown`, regularly removes the messages of `topic` that `group` has applied and that
+/// were appended more than `log.keep_days` ago. Every worker does this; messages that another one
+/// has removed cost nothing.
+pub(super) async fn trim_periodically(
     app: App,
     group: &'static str,
     topic: Topic,
     shutdown: CancellationToken,
 ) {
     // The workers of a fleet must not query Kafka at the same time, so the pauses differ.
-    retry::wait(retry::pause(1, FIRST, FIRST), &shutdown).await;
-    let pause = retry::pause(1, EVERY, EVERY);
+    retry::wait(retry::backoff(1, FIRST, FIRST), &shutdown).await;
+    let pause = retry::backoff(1, EVERY, EVERY);
     let failed = format!("cannot delete old messages of {} from the log; retrying", topic.name());
     retry::repeat(pause, &shutdown, &failed, || trim(&app, group, topic)).await;
 }
@@ -44,9 +45,10 @@ async fn trim(app: &App, group: &str, topic: Topic) -> Result<(), TrimError> {
     // A crash of the database must not revert positions whose messages were deleted.
     let mut tx = app.store.write().await?;
     tx.flush().await?;
-    // By the database's clock: a worker whose own is years ahead would leave nothing to go back to.
+    // By the database's clock: a worker whose own clock is years ahead would remove everything that
+    // a restore needs.
     let now = app.clock.moved(claims::now(&mut tx).await?);
-    let places = offsets::places(&mut tx, topic).await?;
+    let places = offsets::positions(&mut tx, topic).await?;
     tx.commit().await?;
     let kept = hours(24) * app.config.log.keep_days;
     let before = (now - millis(kept)).max(0);

@@ -14,13 +14,13 @@ use crate::config::network::networks;
 use crate::schedules;
 use crate::workspace_file::catalogs::{self as catalog_steps, CatalogSteps, Files};
 use crate::workspace_file::change::{Change, Options};
+use crate::workspace_file::declared_items::Channel;
 use crate::workspace_file::document::{Declaration, Key};
 use crate::workspace_file::error::ApplyError;
 use crate::workspace_file::messages;
 use crate::workspace_file::plan::{Declared, Plan, Steps, Target};
-use crate::workspace_file::things::Channel;
-use crate::workspaces::channels::{self, Channels, Created, Part};
-use crate::workspaces::groups::{self, ControlGroup, USUAL_PERCENT};
+use crate::workspaces::channels::{self, Channels, CreatedSecrets, Part};
+use crate::workspaces::groups::{self, ControlGroup, MAX_USUAL_PERCENT};
 use crate::workspaces::keys::{self, KeyInfo};
 use crate::workspaces::settings::{self, CappingRule, SubscriptionGroup};
 use crate::workspaces::storage::{self, Settings, StorageError};
@@ -39,11 +39,11 @@ pub struct Applied {
     #[serde(rename = "workspace")]
     pub what: String,
     pub changes: Vec<Change>,
-    /// What the operator should know in addition to the changes.
+    /// Notes for the operator, in addition to the changes.
     pub notes: Vec<String>,
-    /// The callback secret, if it was created just now: shown this once.
+    /// The callback secret, if it was just created: shown only once.
     pub callback_secret: Option<String>,
-    /// All secrets that were created just now, by where they would be in the file: shown this once.
+    /// All secrets that were just created, by their paths in the file: shown only once.
     pub secrets: BTreeMap<&'static str, String>,
 }
 
@@ -59,19 +59,19 @@ pub async fn apply(
     tx.commit().await?;
     let mut plan = WorkspacePlan::make(app, declaration, &current, &files, options)?;
     let declared = declaration.channels();
-    let mut notes = channels::private_addresses(&declared, &app.config);
+    let mut notes = channels::private_address_warnings(&declared, &app.config);
     if declared.contains_key(&Part::Email) {
-        notes.extend(channels::unsubscribing(&app.config));
+        notes.extend(channels::unsubscribe_warning(&app.config));
     }
     if options.dry_run || plan.plan.changes.is_empty() {
-        // A secret that was created for nothing is not shown.
+        // A created secret that is not stored is not shown.
         plan.created.clear();
         plan.plan.notes.append(&mut notes);
         return Ok(plan.finished(declaration));
     }
     let tried: Vec<Settings> = plan.storage.put.into_iter().map(|(settings, _)| settings).collect();
     for settings in &tried {
-        notes.extend(try_out(settings).await?);
+        notes.extend(probe_storage(settings).await?);
     }
 
     let mut tx = app.store.write().await?;
@@ -80,10 +80,10 @@ pub async fn apply(
     let current = Current { is_new, ..Current::read(&mut tx, app, &declaration.name).await? };
     let mut plan = WorkspacePlan::make(app, declaration, &current, &files, options)?;
     if let Some((new, _)) = plan.storage.put.iter().find(|(new, _)| !tried.contains(new)) {
-        return Err(ApplyError::Meanwhile(new.kind()));
+        return Err(ApplyError::ChangedConcurrently(new.kind()));
     }
     let (now, prune) = (app.clock.now_ms(), options.prune);
-    plan.carry_out(declaration, &mut Target { tx: &mut tx, app, workspace, now, prune }).await?;
+    plan.execute(declaration, &mut Target { tx: &mut tx, app, workspace, now, prune }).await?;
     tx.commit().await?;
     plan.plan.notes.extend(notes);
     Ok(plan.finished(declaration))
@@ -160,11 +160,11 @@ struct WorkspacePlan {
     keys: Steps<Key>,
     apps: Steps<DeclaredApp>,
     storage: Steps<Settings>,
-    /// The percentage of a control group that is new.
+    /// The percentage of a new control group.
     group: Option<i32>,
     catalogs: CatalogSteps,
     channels: Steps<Channel>,
-    created: Created,
+    created: CreatedSecrets,
     groups: Steps<SubscriptionGroup>,
     segments: Steps<Segment>,
     blocks: Steps<ContentBlock>,
@@ -196,12 +196,13 @@ impl WorkspacePlan {
             return Err(ApplyError::NotDeclared(other.name));
         }
         let storage: Vec<Settings> = declared.storage.settings().collect();
-        let (parts, created) = channels::completed(&declared.channels(), &current.channels);
+        let (parts, created) =
+            channels::with_created_secrets(&declared.channels(), &current.channels);
         let after = after(&parts, &current.channels, options);
         if let Some(part) = channels::shares_with_webhooks(&after) {
             return Err(ApplyError::SharedSecret(part.path()));
         }
-        let none = Created::new();
+        let none = CreatedSecrets::new();
         Ok(Self {
             keys: plan.compare(&declared.keys, &keys)?,
             apps: plan.compare(&declared.apps, &current.apps)?,
@@ -222,30 +223,27 @@ impl WorkspacePlan {
         })
     }
 
-    async fn carry_out(
-        &self,
-        declared: &Declaration,
-        to: &mut Target<'_>,
-    ) -> Result<(), ApplyError> {
-        // Files of items can be long: before anything is locked that requests wait for.
-        self.catalogs.carry_out(to).await?;
-        self.keys.carry_out(to).await?;
-        self.apps.carry_out(to).await?;
-        self.storage.carry_out(to).await?;
+    async fn execute(&self, declared: &Declaration, to: &mut Target<'_>) -> Result<(), ApplyError> {
+        // Files of items can be long, so they are read before anything that requests wait for is
+        // locked.
+        self.catalogs.execute(to).await?;
+        self.keys.execute(to).await?;
+        self.apps.execute(to).await?;
+        self.storage.execute(to).await?;
         if let Some(percent) = self.group {
             groups::renew(to.tx, to.workspace, percent, to.now).await?;
         }
-        self.channels.carry_out(to).await?;
-        self.groups.carry_out(to).await?;
-        self.segments.carry_out(to).await?;
-        self.blocks.carry_out(to).await?;
-        self.selections.carry_out(to).await?;
+        self.channels.execute(to).await?;
+        self.groups.execute(to).await?;
+        self.segments.execute(to).await?;
+        self.blocks.execute(to).await?;
+        self.selections.execute(to).await?;
         if let Some(is) = rows::by_id(to.tx, to.workspace).await? {
             rows::update(to.tx, &declared_workspace(declared, is)).await?;
         }
-        self.campaigns.carry_out(to).await?;
+        self.campaigns.execute(to).await?;
         if !self.campaigns.is_empty() {
-            // What waits to be sent of a Canvas that is gone is cancelled.
+            // Cancels the scheduled messages of deleted Canvases.
             schedules::rows::cancel_orphans(to.tx, to.workspace, to.now).await?;
         }
         Ok(())
@@ -262,7 +260,7 @@ impl WorkspacePlan {
     }
 }
 
-/// The workspace as declared, with its undeclared parts.
+/// The workspace as declared, and its undeclared parts as stored.
 fn declared_workspace(declared: &Declaration, is: Workspace) -> Workspace {
     let azure = declared.storage.azure.as_ref();
     Workspace {
@@ -302,7 +300,7 @@ fn compare_workspace(plan: &mut Plan, is: &Workspace, declared: &Declaration) {
     }
 }
 
-/// The percentage of a group that is to be created.
+/// The percentage of a control group to create.
 fn compare_group(
     plan: &mut Plan,
     declared: &Declaration,
@@ -316,7 +314,7 @@ fn compare_group(
         Some(_) => Ok(None),
         None => {
             plan.change('+', "control_group", format!("{wanted}%"));
-            plan.notes.extend(unusual(wanted));
+            plan.notes.extend(large_group_note(wanted));
             Ok(Some(wanted))
         }
     }
@@ -348,7 +346,7 @@ fn all_after<D: Declared<Stored = D>>(declared: &[D], stored: &[D], options: Opt
     declared.iter().chain(stored.iter().filter(is_kept)).cloned().collect()
 }
 
-/// The channels that there will be.
+/// The channels after the change.
 fn after(declared: &Channels, current: &Channels, options: Options) -> Channels {
     let mut after = if options.prune { Channels::new() } else { current.clone() };
     after.extend(declared.clone());
@@ -356,11 +354,11 @@ fn after(declared: &Channels, current: &Channels, options: Options) -> Channels 
 }
 
 /// The note on an unusually large group.
-pub fn unusual(percent: i32) -> Option<String> {
-    (percent > USUAL_PERCENT).then(|| {
+pub fn large_group_note(percent: i32) -> Option<String> {
+    (percent > MAX_USUAL_PERCENT).then(|| {
         format!(
             "a control group of {percent}% is large: usual control groups have 1 to \
-                 {USUAL_PERCENT}%"
+                 {MAX_USUAL_PERCENT}%"
         )
     })
 }
@@ -390,7 +388,7 @@ fn or(nothing: &str, each: impl Iterator<Item = String>) -> String {
 }
 
 /// Tests storage with real requests: rejects one that is not writable, and notes missing features.
-async fn try_out(settings: &Settings) -> Result<Vec<String>, ApplyError> {
+async fn probe_storage(settings: &Settings) -> Result<Vec<String>, ApplyError> {
     let kind = settings.kind();
     let refused = |error| ApplyError::Probe { kind, error };
     let objects = settings.connect().await.map_err(refused)?;

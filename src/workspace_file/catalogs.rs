@@ -68,7 +68,7 @@ impl DeclaredCatalog {
         is.fields.all().iter().filter(is_gone).cloned().collect()
     }
 
-    /// Its fields from now on.
+    /// Its fields after the change.
     fn fields_after(&self, is: &Catalog, prune: bool) -> Vec<Field> {
         let kept = if prune { Vec::new() } else { self.gone(is) };
         self.fields.iter().cloned().chain(kept).collect()
@@ -95,7 +95,7 @@ impl Declared for DeclaredCatalog {
         }
         if !plan.prune {
             let note = |field: Field| {
-                format!("field {} of catalog {} {}", field.name, catalog.name, Self::GONE)
+                format!("field {} of catalog {} {}", field.name, catalog.name, Self::REMOVED_NOTE)
             };
             plan.notes.extend(self.gone(catalog).into_iter().map(note));
         }
@@ -112,7 +112,7 @@ impl Declared for DeclaredCatalog {
         let gone = self.gone(catalog);
         if to.prune && !gone.is_empty() {
             let gone: Vec<String> = gone.into_iter().map(|field| field.name).collect();
-            take_out(to.tx, catalog.id, &gone).await?;
+            remove_fields(to.tx, catalog.id, &gone).await?;
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ struct File {
     digest: Digest,
 }
 
-/// Items of a catalog that are stored.
+/// Stored items of a catalog.
 #[derive(Clone)]
 struct Loaded {
     is: Stored,
@@ -161,7 +161,7 @@ impl Item for Loaded {
 impl Declared for File {
     type Stored = Loaded;
 
-    const GONE: &str = "are no longer in the file: --prune removes them";
+    const REMOVED_NOTE: &str = "are no longer in the file: --prune removes them";
 
     fn difference(&self, is: &Loaded, _: &mut Plan) -> Result<Option<String>, ApplyError> {
         let is_loaded = is.is.items_hash.as_deref() == Some(&self.digest.hash[..]);
@@ -172,11 +172,11 @@ impl Declared for File {
         let name = &self.catalog.name;
         let names = rows::names(to.tx, to.workspace).await?;
         let id = names.into_iter().find(|(_, is)| is == name).map(|(id, _)| id);
-        let id = id.ok_or_else(|| DeclareError::Meanwhile(name.clone()))?;
+        let id = id.ok_or_else(|| DeclareError::ChangedConcurrently(name.clone()))?;
         let load = rows::begin_load(to.tx, id, Some(&self.digest.hash)).await?;
         match to.tx.is_postgres() {
             true => rows::load_staged(to.tx, id, name, load).await?,
-            false => read_into(to.tx, Place::Catalog { id, load }, self).await?,
+            false => read_into(to.tx, LoadTarget::Catalog { id, load }, self).await?,
         }
         if to.prune {
             rows::delete_left(to.tx, id).await?;
@@ -195,7 +195,7 @@ impl Declared for File {
 pub(crate) struct CatalogSteps {
     catalogs: Steps<DeclaredCatalog>,
     files: Steps<File>,
-    /// Catalogs that lose the items that the last load did not have.
+    /// Catalogs that lose the items that were not in the last load.
     left: Vec<i32>,
 }
 
@@ -216,7 +216,7 @@ impl CatalogSteps {
         let mut loaded = Vec::new();
         for is in stored.iter().filter(|is| declared.iter().any(|new| new.name == is.key())) {
             let file = files.iter().find(|file| file.key() == is.key());
-            // Items that no file was loaded for count where the file has none either.
+            // Items that were not loaded from a file count if the catalog declares no file.
             if is.items_hash.is_some() && file.is_some() || is.items > 0 && file.is_none() {
                 loaded.push(Loaded { is: is.clone(), items: is.items });
             }
@@ -239,9 +239,9 @@ impl CatalogSteps {
         Ok(Self { catalogs, files: plan.compare(&files, &loaded)?, left })
     }
 
-    /// Does it, in a transaction that has the workspace for itself. Edits wait once the files are
-    /// read.
-    pub async fn carry_out(&self, to: &mut Target<'_>) -> Result<(), ApplyError> {
+    /// Applies the changes, in a transaction that has locked the workspace. Edits wait from the
+    /// time when the files are read.
+    pub async fn execute(&self, to: &mut Target<'_>) -> Result<(), ApplyError> {
         self.stage(to.tx).await?;
         let changed = self.catalogs.put.iter().filter_map(|(_, is)| is.as_ref());
         let catalogs = changed.chain(&self.catalogs.delete).map(|is| is.catalog.id);
@@ -252,35 +252,35 @@ impl CatalogSteps {
         if !touched.is_empty() {
             rows::lock(to.tx, &Vec::from_iter(touched)).await?;
         }
-        self.catalogs.carry_out(to).await?;
-        self.files.carry_out(to).await?;
+        self.catalogs.execute(to).await?;
+        self.files.execute(to).await?;
         for id in &self.left {
             rows::delete_left(to.tx, *id).await?;
         }
         Ok(())
     }
 
-    /// Reads the files that are to be loaded, where that can be done before anybody must wait.
+    /// Stages the files to load, if the database can do that before anything is locked.
     async fn stage(&self, tx: &mut Tx) -> Result<(), DeclareError> {
         if self.files.put.is_empty() || !tx.is_postgres() {
             return Ok(());
         }
         rows::begin_staging(tx).await?;
         for (file, _) in &self.files.put {
-            read_into(tx, Place::Staged, file).await?;
+            read_into(tx, LoadTarget::Staged, file).await?;
         }
         Ok(rows::end_staging(tx).await?)
     }
 }
 
-/// Where the items of a file go.
+/// The destination of the items of a file.
 #[derive(Clone, Copy)]
-enum Place {
+enum LoadTarget {
     Staged,
     Catalog { id: i32, load: i32 },
 }
 
-impl Place {
+impl LoadTarget {
     async fn write(self, tx: &mut Tx, catalog: &str, batch: Vec<Row>) -> Result<(), StoreError> {
         let Self::Catalog { id, load } = self else {
             return rows::stage_items(tx, catalog, &batch).await;
@@ -293,7 +293,7 @@ impl Place {
 /// Writes the items of a file as they are read.
 async fn read_into(
     tx: &mut Tx,
-    place: Place,
+    place: LoadTarget,
     File { catalog, digest }: &File,
 ) -> Result<(), DeclareError> {
     let (sender, mut batches) = mpsc::channel::<Vec<Row>>(2);
@@ -313,12 +313,12 @@ async fn read_into(
     written?;
     match read? {
         found if found == *digest => Ok(()),
-        _ => Err(DeclareError::Meanwhile(catalog.name.clone())),
+        _ => Err(DeclareError::ChangedConcurrently(catalog.name.clone())),
     }
 }
 
 /// Removes fields from all items.
-async fn take_out(tx: &mut Tx, id: i32, fields: &[String]) -> Result<(), DeclareError> {
+async fn remove_fields(tx: &mut Tx, id: i32, fields: &[String]) -> Result<(), DeclareError> {
     let mut after = String::new();
     loop {
         let page = rows::items_after(tx, id, &after, PAGE).await?;

@@ -4,18 +4,18 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// How to apply.
+/// Options of an apply.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Only show the changes.
     pub dry_run: bool,
-    /// Also end what the file no longer declares: declared keys, apps, storage, catalogs with
-    /// their fields and items, selections, content blocks, connected content, email, providers,
-    /// subscription groups, segments, campaigns, Canvases, SCIM tokens, dashboard users.
+    /// Also delete or revoke what the file no longer declares: declared keys, apps, storage,
+    /// catalogs with their fields and items, selections, content blocks, connected content, email,
+    /// providers, subscription groups, segments, campaigns, Canvases, SCIM tokens, dashboard users.
     pub prune: bool,
 }
 
-/// One thing that changes.
+/// A changed thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// `+` created, `~` changed, `-` deleted.

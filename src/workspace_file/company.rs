@@ -19,7 +19,7 @@ use crate::workspace_file::plan::{Declared, Entry, Item, Plan, Steps, Target};
 use crate::workspaces::list;
 use store::{Tx, settings};
 
-/// The setting that is the company's name.
+/// The setting with the company's name.
 const NAME: &str = "company";
 
 /// Applies the company document, in one transaction.
@@ -37,16 +37,16 @@ pub async fn apply_company(
     let mut tx = app.store.write().await?;
     // Locked until the transaction ends.
     settings::lock(&mut tx, NAME).await?;
-    // Nor do requests change the users that it compares.
+    // The locks also keep requests from changing the users that it compares.
     scim::lock_declared::<Group>(&mut tx).await?;
     scim::lock_declared::<User>(&mut tx).await?;
     let plan = CompanyPlan::make(&mut tx, company, options).await?;
     settings::put(&mut tx, NAME, &company.name).await?;
     let (now, prune) = (app.clock.now_ms(), options.prune);
     let mut to = Target { tx: &mut tx, app, workspace: 0, now, prune };
-    plan.tokens.carry_out(&mut to).await?;
-    plan.sets.carry_out(&mut to).await?;
-    plan.users.carry_out(&mut to).await?;
+    plan.tokens.execute(&mut to).await?;
+    plan.sets.execute(&mut to).await?;
+    plan.users.execute(&mut to).await?;
     tx.commit().await?;
     Ok(plan.finished(company))
 }
@@ -114,7 +114,7 @@ impl Item for TokenInfo {
 impl Declared for Token {
     type Stored = TokenInfo;
 
-    const GONE: &str = "is no longer in the file: --prune revokes it";
+    const REMOVED_NOTE: &str = "is no longer in the file: --prune revokes it";
 
     fn difference(&self, is: &TokenInfo, _: &mut Plan) -> Result<Option<String>, ApplyError> {
         if !is.has_secret(self.secret.expose_secret()) {
@@ -201,7 +201,7 @@ struct DeclaredUser(User);
 impl DeclaredUser {
     /// The new stored user.
     fn after(&self, is: &Stored<User>) -> Stored<User> {
-        // The rest is not in the file.
+        // The file does not have the other fields.
         let new = self.0.clone();
         let others = is.value.name.as_ref().map(|name| name.others.clone()).unwrap_or_default();
         let name = Name { others, ..new.name.unwrap_or_default() };
@@ -291,7 +291,7 @@ impl Declared for DeclaredUser {
 ///
 /// The key is the name with which a user was declared, even after a change over SCIM. A name that
 /// was never declared identifies its current user, so that the file can follow such a change. All
-/// others were removed from the file.
+/// other users were removed from the file.
 fn identified(declared: &[DeclaredUser], stored: Vec<Stored<User>>) -> Vec<IdentifiedUser> {
     let names: HashSet<String> = declared.iter().map(DeclaredUser::key).collect();
     let (known, others): (Vec<_>, Vec<_>) = stored
@@ -311,7 +311,7 @@ fn identified(declared: &[DeclaredUser], stored: Vec<Stored<User>>) -> Vec<Ident
     identified
 }
 
-/// Refuses permissions in workspaces that do not exist.
+/// Rejects permissions in workspaces that do not exist.
 async fn check_workspaces(tx: &mut Tx, company: &Company) -> Result<(), ApplyError> {
     let workspaces = list(tx).await?;
     let is_workspace = |name: &String| {
@@ -330,7 +330,7 @@ async fn check_workspaces(tx: &mut Tx, company: &Company) -> Result<(), ApplyErr
     Ok(())
 }
 
-/// Refuses names that others have and keep.
+/// Rejects names that other users have and keep.
 async fn check_users(
     tx: &mut Tx,
     users: &[DeclaredUser],

@@ -24,7 +24,7 @@ use crate::workspace_file::values::{
 use crate::workspaces::channels::{Channels, DeclaredPart, Part};
 use crate::workspaces::keys::PERMISSIONS;
 use crate::workspaces::rules::{
-    self, Id, Name, Read, SigningSecret, default_of, list, number, one, one_of, optional,
+    self, Id, Name, Parsed, SigningSecret, default_of, list, number, one, one_of, optional,
     optional_number, or_default,
 };
 use crate::workspaces::settings::{
@@ -36,39 +36,39 @@ use crate::workspaces::{Aliases, Budget, DeclaredApp, Limit, Segment};
 use company::Company;
 use objects::{AzureSettings, S3Settings};
 
-/// A workspace of Longshore, created and changed by `longshore apply FILE`. In every value
-/// `${NAME}` is read from the environment; `$${` stands for `${` itself.
+/// A workspace of Longshore, created and changed by `longshore apply FILE`. In every value,
+/// `${NAME}` is replaced by the environment variable NAME; write `$${` for a literal `${`.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(title = "Workspace", rename = "Workspace")]
 pub struct Declaration {
     /// The name of the workspace: 1 to 100 letters, digits, hyphens, underscores and dots.
     #[serde(rename = "workspace", deserialize_with = "one::<WorkspaceName, _>")]
     pub name: String,
-    /// ISO 4217 code of the currency that revenue is summed in; USD when absent.
+    /// ISO 4217 code of the currency in which revenue is added up. Default: USD.
     #[serde(default = "default_of::<Currency>", deserialize_with = "or_default::<Currency, _>")]
     #[schemars(with = "Option<String>")]
     pub currency: String,
-    /// What one of the other currency is worth in `currency`, with at most six decimals.
+    /// The value of one unit of each other currency in `currency`, with at most six decimals.
     // Kept in millionths.
     #[serde(default, deserialize_with = "rates")]
     #[schemars(schema_with = "rates_schema")]
     pub exchange_rates: BTreeMap<String, i64>,
-    /// IANA name, such as America/New_York; UTC when absent.
+    /// IANA name of a time zone, such as America/New_York. Default: UTC.
     #[serde(default = "default_of::<TimeZone>", deserialize_with = "or_default::<TimeZone, _>")]
     #[schemars(with = "Option<String>")]
     pub time_zone: String,
-    /// Addresses or networks (CIDRs) that requests may come from; empty: everywhere.
+    /// Addresses or networks (CIDRs) from which requests are accepted. Empty: from everywhere.
     #[serde(default, deserialize_with = "list::<Network, _>")]
     #[schemars(with = "Vec<String>")]
     pub ip_allowlist: Vec<IpNet>,
-    /// Rate limits of the workspace, by budget, where they differ from the defaults.
+    /// Rate limits of the workspace, by budget. Budgets without an entry have the default limit.
     #[serde(default)]
     #[schemars(schema_with = "rate_limits")]
     pub rate_limits: BTreeMap<String, Limit>,
-    /// What an export without own storage may have.
+    /// Limits of an export without own storage.
     #[serde(default)]
     pub export_limits: ExportLimits,
-    /// How many messages a user may get; as many as are sent when absent.
+    /// Maximum number of messages for each user. Default: no limit.
     #[serde(default)]
     pub frequency_capping: Vec<CappingRule>,
     /// Other names of fields, for clients that were written for another service of this family.
@@ -80,61 +80,62 @@ pub struct Declaration {
     /// The apps of the workspace.
     #[serde(default)]
     pub apps: Vec<DeclaredApp>,
-    /// Catalogs, whose items `PATCH /catalogs/{catalog_name}/items` edits.
+    /// Catalogs. `PATCH /catalogs/{catalog_name}/items` edits their items.
     #[serde(default)]
     pub catalogs: Vec<DeclaredCatalog>,
-    /// Items of catalogs that templates read with `catalog_selection_items`.
+    /// Selections of catalog items, which templates read with `catalog_selection_items`.
     #[serde(default)]
     pub catalog_selections: Vec<CatalogSelection>,
-    /// Texts that templates include as `{{content_blocks.${name}}}`, by their names of 1 to 100
-    /// letters, digits, hyphens and underscores. `${…}` in them belongs to the template, and is
+    /// Texts that templates include as `{{content_blocks.${name}}}`, by name. A name has 1 to 100
+    /// letters, digits, hyphens and underscores. `${…}` in a text belongs to the template, and is
     /// not read from the environment.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, String>")]
     pub content_blocks: Map<String, Value>,
     /// Servers that templates may request with `connected_content`.
     pub(crate) connected_content: Option<ConnectedContent>,
-    /// Sets of users that messages can be sent to by id.
+    /// Sets of users. Requests send messages to a segment by its id.
     #[serde(default)]
     pub segments: Vec<Segment>,
-    /// Numbers that SMS and WhatsApp messages come from, which users subscribe to.
+    /// Senders of SMS and WhatsApp messages. Users subscribe to a group.
     #[serde(default)]
     pub subscription_groups: Vec<SubscriptionGroup>,
-    /// Campaigns, in the order in which new ones are listed.
+    /// Campaigns. New ones are listed in this order.
     #[serde(default)]
     pub(crate) campaigns: Vec<DeclaredCampaign>,
-    /// Canvases, which `POST /canvas/trigger/schedule/create` schedules.
+    /// Canvases. `POST /canvas/trigger/schedule/create` schedules them.
     #[serde(default)]
     pub(crate) canvases: Vec<DeclaredCanvas>,
-    /// How emails are sent.
+    /// Settings for sending emails.
     pub(crate) email: Option<Email>,
-    /// Providers of the other messages, over HTTP.
+    /// HTTP services that send push, SMS and WhatsApp messages.
     #[serde(default)]
     pub(crate) providers: Providers,
-    /// Own storage for exports: Azure if it is the default destination, else S3.
+    /// Own storage for exports: Azure if it is the default destination, otherwise S3.
     #[serde(default)]
     pub(crate) storage: Storage,
-    /// The global control group. Created once; `longshore control-group renew` changes it.
+    /// The global control group. `apply` creates it once; `longshore control-group renew` changes
+    /// it.
     pub(crate) control_group: Option<DeclaredGroup>,
-    /// Callbacks when exports are ready.
+    /// Secrets that sign the callbacks of exports.
     pub(crate) callbacks: Option<SigningSecrets>,
-    /// Webhooks that messages send.
+    /// Secrets that sign webhook messages.
     pub(crate) webhooks: Option<SigningSecrets>,
-    /// Where what campaigns and Canvases send is in the file, in their order.
+    /// The places in the file of the messages of campaigns and Canvases, in their order.
     #[serde(skip)]
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<SourceLocation>,
 }
 
-/// Where something is in a file.
+/// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SourceLocation {
     pub line: u64,
     /// Such as `campaigns[0]`.
     pub path: String,
 }
 
 impl Declaration {
-    /// Has the files that it names lie in a directory: the workspace file's.
+    /// Resolves the paths of files relative to a directory, that of the workspace file.
     pub fn relative_to(&mut self, directory: &Path) {
         for items in self.catalogs.iter_mut().filter_map(|catalog| catalog.items.as_mut()) {
             *items = directory.join(&*items);
@@ -161,7 +162,7 @@ impl Declaration {
         parts.into_iter().filter_map(|(part, is)| Some((part, is?))).collect()
     }
 
-    /// The content blocks; those that are texts.
+    /// The content blocks that are texts.
     pub fn blocks(&self) -> Vec<ContentBlock> {
         let block = |(name, body): (&String, &Value)| {
             Some(ContentBlock { name: name.clone(), body: body.as_str()?.to_owned() })
@@ -177,7 +178,7 @@ impl Declaration {
 }
 
 fn rates<'de, D: Deserializer<'de>>(rates: D) -> Result<BTreeMap<String, i64>, D::Error> {
-    let rates = BTreeMap::<String, Read<Rate>>::deserialize(rates)?;
+    let rates = BTreeMap::<String, Parsed<Rate>>::deserialize(rates)?;
     Ok(rates.into_iter().map(|(currency, rate)| (currency, rate.0)).collect())
 }
 
@@ -193,14 +194,14 @@ fn rate_limits(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// What an export without own storage may have.
+/// Limits of an export without own storage.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 pub struct ExportLimits {
-    /// Users in one export; 500000 when absent.
+    /// Maximum number of users in an export. Default: 500000.
     #[serde(default = "default_of::<Count>", deserialize_with = "or_default::<Count, _>")]
     #[schemars(schema_with = "optional_number")]
     pub users: i64,
-    /// Bytes of one export, such as 5GiB; that when absent.
+    /// Maximum size of an export in bytes, or with a unit. Default: 5GiB.
     #[serde(default = "default_of::<Bytes>", deserialize_with = "or_default::<Bytes, _>")]
     #[schemars(schema_with = "optional_number")]
     pub bytes: i64,
@@ -218,16 +219,16 @@ pub struct Key {
     /// 1 to 100 characters, unique in the workspace.
     #[serde(deserialize_with = "one::<KeyName, _>")]
     pub name: String,
-    /// What requests carry as bearer: at least 20 printable characters. Another secret is a
-    /// rotation: the previous one ends.
+    /// The bearer token of requests: at least 20 printable characters. A new value rotates the
+    /// secret: the previous one is revoked.
     #[serde(deserialize_with = "one::<KeySecret, _>")]
     #[schemars(with = "String")]
     pub secret: SecretString,
-    /// What the key may be used for.
+    /// Permissions of the key.
     #[serde(deserialize_with = "list::<Permission, _>")]
     #[schemars(schema_with = "permissions")]
     pub permissions: Vec<String>,
-    /// Addresses or networks (CIDRs) that the key may be used from; empty: everywhere.
+    /// Addresses or networks (CIDRs) from which the key may be used. Empty: from everywhere.
     #[serde(default, deserialize_with = "list::<Network, _>")]
     #[schemars(with = "Vec<String>")]
     pub allow: Vec<IpNet>,
@@ -248,19 +249,19 @@ pub struct DeclaredCatalog {
     /// 1 to 250 letters, digits, hyphens and underscores, unique in the workspace.
     #[serde(deserialize_with = "one::<CatalogName, _>")]
     pub name: String,
-    /// What its items may have next to their id; at most 500.
+    /// Fields that its items may have in addition to their id; at most 500.
     #[serde(default)]
     pub fields: Vec<Field>,
-    /// Its items: a file of newline-delimited JSON, from the workspace file's directory on.
-    /// Loaded when its content has changed since it was loaded last.
+    /// Its items: the path of a file of newline-delimited JSON, relative to the workspace file's
+    /// directory. The file is loaded if its content has changed since the last load.
     #[serde(default, deserialize_with = "optional::<crate::workspace_file::values::File, _>")]
     #[schemars(with = "Option<String>")]
     pub items: Option<PathBuf>,
 }
 
-/// A campaign. `messages`, `variations`, `email`, `trigger` and `audience` are kept as they are
-/// written: `${…}` there belongs to a template, and is not read from the environment.
-/// They are not encrypted.
+/// A campaign. `messages`, `variations`, `email`, `trigger` and `audience` are stored as written:
+/// `${…}` in them belongs to a template, and is not read from the environment. They are not
+/// encrypted.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[schemars(rename = "Campaign")]
 pub(crate) struct DeclaredCampaign {
@@ -270,31 +271,34 @@ pub(crate) struct DeclaredCampaign {
     pub id: Uuid,
     #[serde(skip_serializing, deserialize_with = "one::<Name, _>")]
     pub name: String,
-    /// What sends its messages: a request that names it, a transactional request, or an event.
+    /// The kind of the campaign, which determines what sends its messages: a request with its id
+    /// (`api`), a transactional request (`transactional`), or a purchase (`triggered`).
     #[serde(rename = "type", skip_serializing, deserialize_with = "one::<CampaignType, _>")]
     #[schemars(schema_with = "campaign_type")]
     pub kind: Kind,
-    /// Names that the list of campaigns shows.
+    /// Tag names that the list of campaigns shows.
     #[serde(default, skip_serializing, deserialize_with = "list::<Name, _>")]
     pub tags: Vec<String>,
-    /// Whether it is over: left out of the list unless that is asked for.
+    /// Whether the campaign is archived: the list omits it unless a request includes archived
+    /// campaigns.
     #[serde(default, skip_serializing)]
     pub archived: bool,
     #[serde(default, skip_serializing)]
     pub paused: bool,
-    /// Objects, each with an `id`, a UUID, which messages name as `message_variation_id`; not of a
-    /// transactional campaign.
+    /// Objects with an `id`, a UUID. Messages refer to it as `message_variation_id`. Not allowed in
+    /// a transactional campaign.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variations: Vec<Map<String, Value>>,
-    /// The message objects of the API, by channel; not of a transactional campaign, and needed by
-    /// a triggered one.
+    /// The message objects of the API, by channel. Required in a triggered campaign, and not
+    /// allowed in a transactional one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<Map<String, Value>>,
-    /// What a transactional campaign sends, and only that: `body`, and what else the email object
-    /// of the API has; without `from` that of the workspace's `email` is used.
+    /// The email of a transactional campaign: the email object of the API, with a `body`. Without
+    /// `from`, the sender of the workspace's `email` is used. Only allowed in a transactional
+    /// campaign.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<Map<String, Value>>,
-    /// Emails of a transactional campaign that are covered in an hour.
+    /// Number of a transactional campaign's emails that the SLA covers in an hour.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -302,15 +306,15 @@ pub(crate) struct DeclaredCampaign {
     )]
     #[schemars(schema_with = "optional_number")]
     pub sla_per_hour: Option<i64>,
-    /// The trigger of a triggered campaign: `purchase`, an object with the required `product_id`
-    /// and `properties` of the purchase, and `max_age`, the maximum age of the purchase, such as
-    /// 90d, 12h or 30m; 3d by default.
+    /// The trigger of a triggered campaign: an object with `purchase` and `max_age`. `purchase` is
+    /// an object with the `product_id` and `properties` that a purchase must have. `max_age` is the
+    /// maximum age of the purchase, such as 90d, 12h or 30m. Default: 3d.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger: Option<Map<String, Value>>,
-    /// The audience of a triggered campaign: a connected audience; all users by default.
+    /// The audience of a triggered campaign, a connected audience. Default: all users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<Map<String, Value>>,
-    /// How long after a message a purchase counts as its result, such as 3d, 12h or 30m.
+    /// Time after a message during which a purchase counts as its result, such as 3d, 12h or 30m.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -339,7 +343,7 @@ fn content(campaign: &impl Serialize) -> Map<String, Value> {
     }
 }
 
-/// A Canvas. `messages` are kept as they are written, as those of a campaign.
+/// A Canvas. `messages` are stored as written, like those of a campaign.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[schemars(rename = "Canvas")]
 pub(crate) struct DeclaredCanvas {
@@ -349,10 +353,10 @@ pub(crate) struct DeclaredCanvas {
     pub id: Uuid,
     #[serde(skip_serializing, deserialize_with = "one::<Name, _>")]
     pub name: String,
-    /// By channel.
+    /// The message objects of the API, by channel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<Map<String, Value>>,
-    /// As of a campaign.
+    /// Like `conversion_window` of a campaign.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -372,11 +376,11 @@ impl DeclaredCanvas {
 /// Providers of messages, over HTTP.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 pub(crate) struct Providers {
-    /// Of all four kinds of push and of live activities.
+    /// The provider of all four kinds of push, and of live activities.
     pub push: Option<SignedAddress>,
     pub sms: Option<SignedAddress>,
     pub whats_app: Option<SignedAddress>,
-    /// Secret that signs the providers' reports, in the same format as `secret`.
+    /// The secret that signs the providers' reports, in the format of `providers.push.secret`.
     #[serde(default, deserialize_with = "rules::secret::<SigningSecret, _>")]
     #[schemars(with = "Option<String>")]
     pub feedback_secret: Option<Secret>,
@@ -394,21 +398,21 @@ pub(crate) struct Storage {
 pub(crate) struct S3 {
     #[serde(deserialize_with = "one::<Bucket, _>")]
     pub bucket: String,
-    /// Such as eu-west-1; required without an endpoint.
+    /// The region, such as eu-west-1. Required without an endpoint.
     #[serde(default, deserialize_with = "optional::<Region, _>")]
     pub region: Option<String>,
-    /// Absent: the default credential chain of the machine.
+    /// Without it, the default credential chain of the machine is used.
     #[serde(default, deserialize_with = "optional::<Credential, _>")]
     pub access_key_id: Option<String>,
     #[serde(default, deserialize_with = "optional::<Credential, _>")]
     pub secret_access_key: Option<String>,
-    /// With temporary credentials.
+    /// The session token of temporary credentials.
     #[serde(default, deserialize_with = "optional::<Credential, _>")]
     pub session_token: Option<String>,
-    /// The address of a compatible service; Amazon's own when absent.
+    /// The URL of a compatible service. Default: Amazon's own.
     #[serde(default, deserialize_with = "optional::<Endpoint, _>")]
     pub endpoint: Option<String>,
-    /// Whether the bucket's name is in the path of URLs instead of the host name.
+    /// Whether URLs have the bucket's name in the path instead of the host name.
     #[serde(default)]
     pub path_style: bool,
 }
@@ -426,10 +430,11 @@ pub(crate) struct Azure {
     /// A shared access signature that may read, write, create, list and delete.
     #[serde(default, deserialize_with = "optional::<SasToken, _>")]
     pub sas_token: Option<String>,
-    /// The address of the account; `https://<account>.blob.core.windows.net` when absent.
+    /// The URL of the account. Default: `https://<account>.blob.core.windows.net`.
     #[serde(default, deserialize_with = "optional::<Endpoint, _>")]
     pub endpoint: Option<String>,
-    /// Whether exports go here even where S3 is configured, and at all where it is not.
+    /// Whether exports go to this container. Otherwise they go to S3 if it is configured; without
+    /// S3, they have a download URL.
     #[serde(default)]
     pub default_export_destination: bool,
 }
@@ -467,7 +472,7 @@ impl Storage {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "ControlGroup")]
 pub(crate) struct DeclaredGroup {
-    /// Whole percent of the users, 1 to 100; a live group has 1 to 15.
+    /// Percentage of the users, a whole number from 1 to 100; usually 1 to 15.
     #[serde(deserialize_with = "one::<Percent, _>")]
     #[schemars(schema_with = "number")]
     pub percent: i32,

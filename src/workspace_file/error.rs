@@ -43,7 +43,7 @@ pub enum ApplyError {
     Probe { kind: &'static str, error: ObjectError },
     #[error(transparent)]
     Catalogs(#[from] DeclareError),
-    /// What campaigns send cannot be sent as the workspace is declared.
+    /// The workspace, as declared, cannot send the campaigns' messages.
     #[error(transparent)]
     Messages(#[from] FileError),
     #[error(
@@ -52,7 +52,7 @@ pub enum ApplyError {
     )]
     SharedSecret(&'static str),
     #[error("storage.{0} was changed by another process at the same time: apply again")]
-    Meanwhile(&'static str),
+    ChangedConcurrently(&'static str),
 }
 
 impl From<StoreError> for ApplyError {
@@ -69,7 +69,7 @@ impl Retry for ApplyError {
             Self::Probe { error, .. } => error.can_retry(),
             Self::Catalogs(error) => error.can_retry(),
             Self::Messages(error) => error.can_retry(),
-            Self::Meanwhile(_) => true,
+            Self::ChangedConcurrently(_) => true,
             Self::Token { error, .. } => error.can_retry(),
             Self::NotDeclared(_)
             | Self::AppTaken(_)
@@ -94,7 +94,7 @@ pub enum DeclareError {
     )]
     Type { catalog: String, field: String, is: &'static str, declared: &'static str },
     #[error("catalog {0}: its items or their file changed at the same time: apply again")]
-    Meanwhile(String),
+    ChangedConcurrently(String),
     #[error("cannot read item {0}: {1}")]
     Unreadable(String, serde_json::Error),
     #[error(transparent)]
@@ -104,7 +104,7 @@ pub enum DeclareError {
 impl Retry for DeclareError {
     fn can_retry(&self) -> bool {
         match self {
-            Self::Meanwhile(_) => true,
+            Self::ChangedConcurrently(_) => true,
             Self::Store(error) => error.can_retry(),
             Self::Items { .. } | Self::Type { .. } | Self::Unreadable(..) => false,
         }

@@ -1,7 +1,10 @@
 //! `${NAME}` in values of the workspace file.
 
+use crate::config;
+
 /// Replaces each `${NAME}` by its value in `environment`; `$${` is a literal `${`, and any other
-/// `$` is literal, too. The error does not repeat the text.
+/// `$` is literal, too. Settings of the installation and credentials of its cloud cannot be read.
+/// The error does not repeat the text.
 pub fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
@@ -22,6 +25,11 @@ pub fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Resul
                         and underscores; write $${ for a literal ${"
                 .into());
         }
+        if is_reserved(name) {
+            return Err(format!(
+                "environment variable {name} belongs to the installation: use another name"
+            ));
+        }
         let value =
             environment(name).ok_or_else(|| format!("environment variable {name} is not set"))?;
         expanded.push_str(before);
@@ -30,6 +38,12 @@ pub fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Resul
     }
     expanded.push_str(rest);
     Ok(expanded)
+}
+
+/// Whoever writes a workspace file must not send the installation's own secrets elsewhere.
+fn is_reserved(name: &str) -> bool {
+    config::is_setting(name)
+        || ["AWS_", "AZURE_", "PG"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 fn is_name(text: &str) -> bool {
@@ -71,6 +85,18 @@ mod tests {
         assert!(expand("${A", &environment).unwrap_err().contains("closed"));
         assert!(expand("${}", &environment).is_err());
         assert!(expand("${a-b}", &environment).is_err());
+    }
+
+    #[test]
+    fn secrets_of_the_installation_cannot_be_read() {
+        let all = |_: &str| Some("secret".to_owned());
+        for name in ["LONGSHORE_SECRET_KEY", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY"] {
+            assert!(expand(&format!("x${{{name}}}"), &all).unwrap_err().contains(name));
+        }
+        // The key of a client is no setting.
+        for name in ["LONGSHORE_KEY", "ACME_KEY"] {
+            assert_eq!(expand(&format!("${{{name}}}"), &all).as_deref(), Ok("secret"));
+        }
     }
 
     proptest! {

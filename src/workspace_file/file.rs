@@ -16,12 +16,12 @@ mod check;
 mod mistakes;
 mod node;
 
-use node::{Found, Node, Reader, Wrong};
+use node::{Found, Node, NodeError, Reader};
 
-/// The most problems of a document that are reported: each of them costs reading it again.
-const MOST_PROBLEMS: usize = 100;
+/// Maximum number of reported problems of a document: for each one, the document is read again.
+const MAX_PROBLEMS: usize = 100;
 
-/// What a file declares, checked: the workspaces in their order, and the company.
+/// The checked declarations of a file: the workspaces in their order, and the company.
 pub struct Declared {
     pub workspaces: Vec<Declaration>,
     pub company: Option<Company>,
@@ -33,12 +33,12 @@ pub struct FileError {
     pub problems: Vec<Problem>,
 }
 
-/// One thing that is wrong: where, and what.
+/// A problem and its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
-    /// From 1; 0 where it is not known.
+    /// From 1; 0 if it is not known.
     pub line: u64,
-    /// Such as `keys[0].permissions[1]`; empty where a document as a whole cannot be read.
+    /// Such as `keys[0].permissions[1]`; empty if a document as a whole cannot be read.
     pub path: String,
     pub text: String,
 }
@@ -71,10 +71,10 @@ impl FileError {
     }
 }
 
-/// What `${NAME}` stands for.
+/// The values of `${NAME}`.
 type Environment<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
 
-/// The stack that the deepest file needs that the YAML reader accepts.
+/// Stack size for the deepest file that the YAML reader accepts.
 const STACK: usize = 16 << 20;
 
 /// Reads the documents of a file, one for each workspace and at most one for the company.
@@ -129,12 +129,12 @@ fn parse(text: &str) -> Result<Vec<Node>, FileError> {
     let options = serde_saphyr::options! {
         // Without the source lines around it: they may hold credentials.
         with_snippet: false,
-        // As YAML 1.2 has them: `no` and `on` are texts.
+        // As in YAML 1.2: `no` and `on` are texts.
         strict_booleans: true,
     };
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
-        FileError::of(line, mistakes::in_words(&error))
+        FileError::of(line, mistakes::explain(&error))
     })
 }
 
@@ -163,7 +163,7 @@ impl Document<'_> {
                     check(&read, self);
                     return Some(read);
                 }
-                Err(Wrong { mut path, text, is_missing, is_of_name }) => {
+                Err(NodeError { mut path, text, is_missing, is_of_name }) => {
                     path.reverse();
                     let Found { line, name_line, path: shown, has_refused } = self.root.find(&path);
                     // A field that is missing only because it was removed as invalid is not
@@ -173,7 +173,7 @@ impl Document<'_> {
                         self.problems.push(Problem { line, path: shown, text });
                     }
                     self.root.refuse(&path);
-                    if path.is_empty() || self.problems.len() >= MOST_PROBLEMS {
+                    if path.is_empty() || self.problems.len() >= MAX_PROBLEMS {
                         return None;
                     }
                 }

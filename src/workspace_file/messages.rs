@@ -6,14 +6,14 @@ use template::{Names, Template};
 use crate::campaigns::{Campaign, Kind};
 use crate::messages::content::{self, Content};
 use crate::messages::personalization;
-use crate::workspace_file::document::Place;
+use crate::workspace_file::document::SourceLocation;
 use crate::workspace_file::file::{FileError, Problem};
 use crate::workspaces::settings::Settings;
 
 /// Reports all errors together.
 pub(crate) fn check(
     campaigns: &[Campaign],
-    places: &[Place],
+    places: &[SourceLocation],
     settings: &Settings,
 ) -> Result<(), FileError> {
     let all = campaigns.iter().zip(places);
@@ -26,8 +26,7 @@ pub(crate) fn check(
     Err(FileError { problems })
 }
 
-/// Says what content blocks and selections name that the workspace does not have, and which blocks
-/// include themselves.
+/// Reports unknown names in content blocks and selections, and blocks that include themselves.
 pub(crate) fn check_template_data(settings: &Settings) -> Result<(), FileError> {
     let problem = |path: String, text: String| Problem { line: 0, path, text };
     let names = Names { is_open: true, ..personalization::names(settings) };
@@ -46,21 +45,21 @@ pub(crate) fn check_template_data(settings: &Settings) -> Result<(), FileError> 
     if problems.is_empty() { Ok(()) } else { Err(FileError { problems }) }
 }
 
-fn check_one(campaign: &Campaign, place: &Place, settings: &Settings) -> Vec<Problem> {
+fn check_one(campaign: &Campaign, place: &SourceLocation, settings: &Settings) -> Vec<Problem> {
     let messages = match campaign.kind {
         Kind::Transactional => campaign.email(settings),
         Kind::Api | Kind::Triggered | Kind::Canvas => campaign.messages().cloned(),
     };
     let Some(messages) = messages else { return Vec::new() };
     let problem = |path: &str, text: String| {
-        // Its member of the file is the email itself.
+        // The field in the file is the email itself.
         let path = match campaign.kind {
             Kind::Transactional => path.strip_prefix("messages.").unwrap_or(path),
             Kind::Api | Kind::Triggered | Kind::Canvas => path,
         };
         Problem { line: place.line, path: format!("{}.{path}", place.path), text }
     };
-    let (_, _, wrong) = Content::read(&messages, content::Place::File, settings);
+    let (_, _, wrong) = Content::read(&messages, content::MessageSource::File, settings);
     let wrong = wrong.into_iter().map(|wrong| problem(&wrong.path, with_remedy(wrong.text)));
     let unknown = unknown_variations(campaign, &messages).into_iter();
     let unknown = unknown.map(|(path, text)| problem(&path, text));
@@ -78,7 +77,7 @@ fn with_remedy(text: String) -> String {
     }
 }
 
-/// Messages of a campaign that declares variations are of one of them.
+/// Each message of a campaign with variations belongs to one of them.
 fn unknown_variations(campaign: &Campaign, messages: &Map<String, Value>) -> Vec<(String, String)> {
     let declared = campaign.content.get("variations").and_then(Value::as_array);
     let Some(declared) = declared else { return Vec::new() };

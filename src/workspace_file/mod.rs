@@ -1,12 +1,12 @@
-//! The workspace file: read and checked, compared with what is stored, and applied.
+//! The workspace file: reads it, checks it, compares it with the stored state, and applies it.
 //!
 //! | module | is about |
 //! |---|---|
-//! | [`document`] | the types of the file, which are its JSON Schema and what is stored |
+//! | [`document`] | the types of the file, which define its JSON Schema and the stored form |
 //! | [`file`](mod@file) | parses the documents, and checks their fields together |
 //! | [`apply`] | applies a workspace's document; [`company`] applies that of the installation |
 //! | `plan` | compares what is declared and stored by keys: changes, and steps |
-//! | `things`, `catalogs` | how each kind of thing is compared, written and deleted |
+//! | `declared_items`, `catalogs` | how each kind of thing is compared, written and deleted |
 //! | `messages` | checks campaigns' messages against the workspace's channel settings |
 //! | `values`, `expand` | single values, and `${NAME}` in them |
 
@@ -14,11 +14,11 @@ pub mod apply;
 mod catalogs;
 pub mod change;
 pub mod company;
+mod declared_items;
 pub mod document;
 pub mod error;
 mod expand;
 pub mod file;
 mod messages;
 mod plan;
-mod things;
 mod values;

@@ -8,13 +8,13 @@ use crate::workspace_file::change::{Change, Options};
 use crate::workspace_file::error::ApplyError;
 use store::Tx;
 
-/// Something that is declared or stored, as the list of changes has it.
+/// A declared or stored thing, as the list of changes shows it.
 pub(crate) struct Entry {
     /// A declared and a stored thing are the same if they have the same key.
     key: String,
     /// Such as `segment VIP`.
     what: String,
-    /// What stands next to it when it is created or deleted; may be empty.
+    /// The text next to it when it is created or deleted; may be empty.
     detail: String,
 }
 
@@ -38,11 +38,11 @@ pub(crate) trait Item {
 
 /// A kind of thing that the file declares.
 pub(crate) trait Declared: Item + Clone {
-    /// How it is stored.
+    /// The stored form.
     type Stored: Item + Clone;
 
     /// The note on a thing that the file does not have, without `--prune`.
-    const GONE: &str = "is no longer in the file: --prune removes it";
+    const REMOVED_NOTE: &str = "is no longer in the file: --prune removes it";
 
     /// The changes from the stored thing, as text, without credentials; none without changes.
     fn difference(&self, is: &Self::Stored, plan: &mut Plan) -> Result<Option<String>, ApplyError>;
@@ -59,7 +59,7 @@ pub(crate) trait Declared: Item + Clone {
     async fn delete(is: &Self::Stored, to: &mut Target<'_>) -> Result<(), ApplyError>;
 }
 
-/// What steps write to.
+/// The destination of steps.
 pub(crate) struct Target<'a> {
     pub tx: &'a mut Tx,
     pub app: &'a App,
@@ -70,7 +70,7 @@ pub(crate) struct Target<'a> {
     pub prune: bool,
 }
 
-/// What changes, and what the operator should know in addition.
+/// The changes, and notes for the operator.
 #[derive(Default)]
 pub(crate) struct Plan {
     pub prune: bool,
@@ -94,7 +94,7 @@ impl Plan {
         }
     }
 
-    /// Whether what the file no longer has is to be deleted.
+    /// Whether to delete a thing that the file no longer has. If not, adds a note.
     pub fn prunes(&mut self, is: &impl Item, gone: &str) -> bool {
         let Entry { what, detail, .. } = is.entry();
         match self.prune {
@@ -104,7 +104,7 @@ impl Plan {
         self.prune
     }
 
-    /// Compares all of a kind.
+    /// Compares all things of a kind.
     pub fn compare<D: Declared>(
         &mut self,
         declared: &[D],
@@ -113,7 +113,7 @@ impl Plan {
         let mut steps = Steps { put: Vec::new(), delete: Vec::new() };
         let keys: HashSet<String> = declared.iter().map(D::key).collect();
         for is in stored.iter().filter(|is| !keys.contains(&is.key())) {
-            if self.prunes(is, D::GONE) {
+            if self.prunes(is, D::REMOVED_NOTE) {
                 steps.delete.push(is.clone());
             }
         }
@@ -146,7 +146,7 @@ impl<D: Declared> Steps<D> {
         self.put.is_empty() && self.delete.is_empty()
     }
 
-    pub async fn carry_out(&self, to: &mut Target<'_>) -> Result<(), ApplyError> {
+    pub async fn execute(&self, to: &mut Target<'_>) -> Result<(), ApplyError> {
         for is in &self.delete {
             D::delete(is, to).await?;
         }

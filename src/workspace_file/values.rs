@@ -27,9 +27,9 @@ rules! {
     Percent -> i32, percent;
     Count -> i64, count, else "500000";
     Bytes -> i64, bytes, else "5GiB";
-    KeyName -> String, |text| stated(text, keys::check_name(text));
-    KeySecret -> SecretString, |text| stated(text, keys::check_secret(text)).map(Into::into);
-    Permission -> String, |text: &str| stated(text, keys::check_permissions(&[text.to_owned()]));
+    KeyName -> String, |text| check_text(text, keys::check_name(text));
+    KeySecret -> SecretString, |text| check_text(text, keys::check_secret(text)).map(Into::into);
+    Permission -> String, |text: &str| check_text(text, keys::check_permissions(&[text.to_owned()]));
     CatalogName -> String, catalog_name;
     File -> PathBuf, |text| Ok(PathBuf::from(text));
     CampaignType -> Kind, Kind::of_campaign;
@@ -45,7 +45,7 @@ rules! {
 }
 
 /// A text that a check has accepted.
-fn stated(text: &str, checked: Result<(), keys::KeyError>) -> Checked<String> {
+fn check_text(text: &str, checked: Result<(), keys::KeyError>) -> Checked<String> {
     checked.map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
@@ -202,7 +202,7 @@ fn region(text: &str) -> Checked<String> {
     }
 }
 
-/// An http(s) address that carries nothing secret.
+/// An http(s) URL without secrets.
 fn endpoint(text: &str) -> Checked<String> {
     match parse_endpoint(text) {
         Some(url) => Ok(url.as_str().trim_end_matches('/').to_owned()),
@@ -210,7 +210,7 @@ fn endpoint(text: &str) -> Checked<String> {
     }
 }
 
-/// A credential: anything but nothing.
+/// A credential: printable ASCII, not empty.
 fn credential(text: &str) -> Checked<String> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         Ok(text.to_owned())

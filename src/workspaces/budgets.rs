@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 
 use super::rules::{self, number};
 
-/// A limit of requests, in windows that are aligned to the clock: they begin at the whole
-/// multiples of their length since the Unix epoch.
+/// A limit of requests in a window of time. Windows begin at whole multiples of their length since
+/// the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Limit {
-    /// Requests in a window.
+    /// Maximum number of requests in a window.
     #[serde(deserialize_with = "rules::requests")]
     #[schemars(schema_with = "number")]
     pub requests: u32,
-    /// The length of a window; it divides a day.
+    /// Length of a window in seconds. It must divide a day.
     #[serde(deserialize_with = "rules::window")]
     #[schemars(schema_with = "number")]
     pub seconds: u32,
@@ -24,8 +24,8 @@ const fn limit(requests: u32, seconds: u32) -> Limit {
 }
 
 impl Limit {
-    /// The least limit that refuses nothing that one of two others lets in.
-    pub(crate) fn of_either(first: Self, second: Self) -> Self {
+    /// The lowest limit that allows everything that either of two limits allows.
+    pub(crate) fn combine(first: Self, second: Self) -> Self {
         let seconds = first.seconds.max(second.seconds);
         let requests = |of: Self| {
             // Windows that do not fit into the longer one begin before it, and end after it.
@@ -43,7 +43,8 @@ const MINUTE: u32 = 60;
 const HOUR: u32 = 3_600;
 pub(crate) const DAY: u32 = 86_400;
 
-/// What requests are counted against: one for each endpoint, but for those that share.
+/// The budget against which requests are counted: one for each endpoint, except those that share
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Budget {
     CampaignsList,
@@ -53,9 +54,9 @@ pub enum Budget {
     Catalogs,
     LiveActivityStart,
     MessagesSchedule,
-    /// `/messages/send` that names users.
+    /// `/messages/send` to listed users.
     MessagesSend,
-    /// `/messages/send` with a segment or an audience alone.
+    /// `/messages/send` with only a segment or an audience.
     MessagesSendAudience,
     /// `/messages/send`, before its body selects one of the two.
     MessagesSendAny,
@@ -63,11 +64,11 @@ pub enum Budget {
     Others,
     SmsNumbersRemove,
     TemplatesPreview,
-    /// The export, and the calls that look at exports and cancel them.
+    /// Requests for an export, and those that show and cancel exports.
     UsersExport,
-    /// Calls that rename and remove external ids.
+    /// Requests that rename and remove external ids.
     UsersExternalIds,
-    /// Calls that delete, identify and merge users, and change aliases.
+    /// Requests that delete, identify and merge users, and change aliases.
     UsersIdentities,
     UsersTrack,
     /// Every SCIM endpoint, of the whole installation.
@@ -75,7 +76,7 @@ pub enum Budget {
 }
 
 impl Budget {
-    /// Those of a workspace, which may have different limits.
+    /// The budgets of a workspace, which can declare other limits for them.
     pub const OF_WORKSPACES: [Self; 15] = [
         Self::CampaignsList,
         Self::CanvasScheduleCreate,
@@ -138,9 +139,9 @@ impl Budget {
         })
     }
 
-    /// What the calls that need a permission are counted against before their body is read.
-    /// None where the body decides ([`messages.send`](Self::MessagesSend): their handler counts),
-    /// and of the transactional call, which is never limited.
+    /// The budget of requests that need a permission, which are counted before their body is read.
+    /// None if the body decides ([`messages.send`](Self::MessagesSend), where the handler counts),
+    /// and for transactional requests, which are never limited.
     pub fn of_permission(permission: &str) -> Option<Self> {
         match permission {
             "campaigns.trigger.send" | "messages.send" | "transactional.send" => None,
@@ -154,7 +155,7 @@ impl Budget {
         }
     }
 
-    /// What calls that need a permission are counted against before their body is read, where it
+    /// The budget of requests that need a permission, before their body is read, if the body
     /// decides between two others.
     pub(crate) fn before_body(permission: &str) -> Option<(Self, [Self; 2])> {
         let either = [Self::MessagesSend, Self::MessagesSendAudience];
@@ -163,7 +164,7 @@ impl Budget {
 
     /// The budget of requests that need a permission, if the body decides but is not read: for lack
     /// of the permission, for example.
-    pub fn of_unread(permission: &str) -> Option<Self> {
+    pub fn for_unread_body(permission: &str) -> Option<Self> {
         Self::is_by_body(permission).then_some(Self::MessagesSend)
     }
 
@@ -179,13 +180,10 @@ mod tests {
 
     #[test]
     fn combined_limits_allow_what_either_limit_allows() {
-        assert_eq!(
-            Limit::of_either(limit(250_000, HOUR), limit(250, MINUTE)),
-            limit(265_000, HOUR)
-        );
-        assert_eq!(Limit::of_either(limit(3, 60), limit(5, 60)), limit(8, 60));
-        assert_eq!(Limit::of_either(limit(1, 40), limit(1, 60)), limit(4, 60));
-        let most = Limit::of_either(limit(u32::MAX, 1), limit(1, DAY));
+        assert_eq!(Limit::combine(limit(250_000, HOUR), limit(250, MINUTE)), limit(265_000, HOUR));
+        assert_eq!(Limit::combine(limit(3, 60), limit(5, 60)), limit(8, 60));
+        assert_eq!(Limit::combine(limit(1, 40), limit(1, 60)), limit(4, 60));
+        let most = Limit::combine(limit(u32::MAX, 1), limit(1, DAY));
         assert_eq!(most, limit(u32::MAX, DAY));
     }
 
@@ -197,8 +195,8 @@ mod tests {
             .filter(|permission| Budget::of_permission(permission).is_none())
             .collect();
         assert_eq!(without, ["campaigns.trigger.send", "messages.send", "transactional.send"]);
-        assert_eq!(Budget::of_unread("messages.send"), Some(Budget::MessagesSend));
-        assert_eq!(Budget::of_unread("transactional.send"), None);
+        assert_eq!(Budget::for_unread_body("messages.send"), Some(Budget::MessagesSend));
+        assert_eq!(Budget::for_unread_body("transactional.send"), None);
         let catalogs = Budget::of_permission("catalogs.update_items").unwrap();
         assert_eq!(catalogs.default_limit(), limit(16_000, 60));
         for budget in Budget::OF_WORKSPACES {

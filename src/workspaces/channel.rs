@@ -1,4 +1,4 @@
-//! What a message can go by.
+//! The channels of messages.
 
 use store::text_enum;
 
@@ -21,7 +21,7 @@ text_enum! {
 }
 
 impl Channel {
-    /// Those of the messages object.
+    /// The channels of the messages object.
     pub const OF_MESSAGES: [Self; 9] = [
         Self::ApplePush,
         Self::AndroidPush,
@@ -34,7 +34,7 @@ impl Channel {
         Self::WhatsApp,
     ];
 
-    /// Whether it goes to devices through the push provider.
+    /// Whether its messages go to devices through the push provider.
     pub fn is_push(self) -> bool {
         matches!(
             self,

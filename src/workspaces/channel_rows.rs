@@ -11,7 +11,7 @@ use store::{StoreError, Tx, execute, from_row, on};
 from_row! { SubscriptionGroup { id, channel, from } }
 from_row! { Segment { id, name } json { audience } }
 
-/// The parts of a workspace's channels, by their paths, sealed.
+/// The encrypted parts of a workspace's channels, by their paths.
 pub(crate) async fn channels(
     tx: &mut Tx,
     workspace: i32,
@@ -115,7 +115,7 @@ pub(crate) async fn segment_ids(tx: &mut Tx, workspace: i32) -> Result<Vec<Uuid>
         .bind(workspace).fetch_all(c).await?))
 }
 
-/// The audience of a segment, as JSON, if the workspace has one of that id.
+/// The audience of a segment, as JSON, if the workspace has a segment with that id.
 pub async fn segment(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Value>, StoreError> {
     let audience: Option<String> = on!(tx, c => sqlx::query_scalar(
         "SELECT audience FROM segments WHERE workspace_id = $1 AND id = $2",

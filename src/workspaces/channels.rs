@@ -11,7 +11,8 @@ use super::{DeclaredApp, channel_rows, differing, rows};
 use crate::config::Config;
 use crate::outbound;
 use crate::workspaces::settings::{
-    CappingRule, Email, Secret, Settings, SignedAddress, SigningSecrets, SubscriptionGroup, WHSEC,
+    CappingRule, Email, SECRET_PREFIX, Secret, Settings, SignedAddress, SigningSecrets,
+    SubscriptionGroup,
 };
 use crate::workspaces::template_data::{self, ConnectedContent};
 use crate::workspaces::template_rows;
@@ -19,10 +20,10 @@ use kit::secrets::{SecretError, SecretKey, random_bytes};
 use store::documents::parsed_secret;
 use store::{StoreError, Tx};
 
-/// What the secret of webhooks is derived for, until `apply` creates one.
+/// The purpose for which the secret of webhooks is derived, until `apply` creates one.
 const INTERIM: &str = "message webhooks";
 
-/// A part that is declared, kept and pruned by itself.
+/// A part that is declared, kept and pruned separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     Callbacks,
@@ -50,7 +51,7 @@ impl Part {
     /// Parts that every workspace has, whether its file declares them or not.
     const ALWAYS: [Self; 2] = [Self::Callbacks, Self::Webhooks];
 
-    /// Where it is in the workspace file; in the store, too.
+    /// Its path in the workspace file and in the store.
     pub fn path(self) -> &'static str {
         match self {
             Self::Email => "email",
@@ -64,7 +65,7 @@ impl Part {
         }
     }
 
-    /// Where the secret is in the workspace file that requests of the part are signed with.
+    /// The path in the workspace file of the secret that signs the part's requests.
     fn secret_path(self) -> &'static str {
         match self {
             Self::Email => "email.status_postback.secret",
@@ -78,7 +79,7 @@ impl Part {
     }
 
     /// The note on a part whose secret was created.
-    pub(crate) fn created(self, created: &Created) -> Option<&'static str> {
+    pub(crate) fn created(self, created: &CreatedSecrets) -> Option<&'static str> {
         created.contains_key(self.secret_path()).then_some(match self {
             Self::Callbacks | Self::Webhooks => "generated: the file has none",
             _ => "secret generated: the file has none",
@@ -90,7 +91,7 @@ impl Part {
     }
 }
 
-/// What a part is, secrets and all: for storing sealed and for sending, never for printing.
+/// A part with its secrets: for encrypted storage and for sending, never for printing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum DeclaredPart {
     Email(Email),
@@ -145,7 +146,7 @@ impl DeclaredPart {
         }
     }
 
-    /// The address that requests go to, and the member that has it.
+    /// The URL to which requests go, and the field that contains it.
     fn address(&self) -> Option<(&'static str, &str)> {
         match self {
             Self::Email(Email { status_postback: Some(postback), .. }) => {
@@ -157,16 +158,19 @@ impl DeclaredPart {
     }
 }
 
-/// The parts that there are.
+/// The declared or stored parts.
 pub type Channels = BTreeMap<Part, DeclaredPart>;
 
-/// Secrets that were created since the file has none, by where they are in the file.
-pub type Created = BTreeMap<&'static str, String>;
+/// Secrets that were created because the file has none, by their paths in the file.
+pub type CreatedSecrets = BTreeMap<&'static str, String>;
 
 /// The declared part with the secrets that the file omits: the current ones, or new ones, which it
 /// also returns.
-pub(crate) fn completed(declared: &Channels, current: &Channels) -> (Channels, Created) {
-    let (mut channels, mut created) = (declared.clone(), Created::new());
+pub(crate) fn with_created_secrets(
+    declared: &Channels,
+    current: &Channels,
+) -> (Channels, CreatedSecrets) {
+    let (mut channels, mut created) = (declared.clone(), CreatedSecrets::new());
     for part in Part::ALWAYS {
         channels.entry(part).or_insert_with(|| DeclaredPart::Signing(SigningSecrets::default()));
     }
@@ -177,7 +181,7 @@ pub(crate) fn completed(declared: &Channels, current: &Channels) -> (Channels, C
         *secret = current.and_then(|[secret, _]| secret.take());
         secret.get_or_insert_with(|| {
             let bytes = random_bytes::<32>();
-            let text = format!("{}{}", WHSEC, BASE64_STANDARD.encode(bytes));
+            let text = format!("{}{}", SECRET_PREFIX, BASE64_STANDARD.encode(bytes));
             created.insert(part.secret_path(), text);
             Secret(bytes.into())
         });
@@ -238,7 +242,8 @@ pub(crate) fn assemble(
     }
 }
 
-/// What a workspace sends by: [`settings::of`](crate::workspaces::settings::of) keeps it.
+/// The settings with which a workspace sends messages.
+/// [`settings::of`](crate::workspaces::settings::of) caches them.
 pub async fn settings(
     tx: &mut Tx,
     secrets: &SecretKey,
@@ -247,7 +252,7 @@ pub async fn settings(
 ) -> Result<Settings, StoreError> {
     let mut channels = stored(tx, secrets, workspace).await?;
     channels.entry(Part::Webhooks).or_insert_with(|| {
-        // Of a workspace that no `apply` of a program with such secrets has seen yet.
+        // For a workspace to which no version with such secrets has applied a file yet.
         let secret = secrets.derive(INTERIM, &[&workspace.to_be_bytes()]);
         DeclaredPart::Signing(Secret(secret.into()).into())
     });
@@ -263,7 +268,7 @@ pub async fn settings(
     })
 }
 
-/// The parts that are stored.
+/// The stored parts.
 pub(crate) async fn stored(
     tx: &mut Tx,
     secrets: &SecretKey,
@@ -273,7 +278,7 @@ pub(crate) async fn stored(
     for (path, sealed) in channel_rows::channels(tx, workspace).await? {
         let corrupt = |text: &str| StoreError::Corrupt(format!("{path} of {workspace}: {text}"));
         let part = Part::ALL.into_iter().find(|part| part.path() == path);
-        // One that a newer program declares is nothing to this one.
+        // A part that only a newer program knows is ignored.
         let Some(part) = part else { continue };
         let plain = secrets.open(&part.context(workspace), &sealed);
         let plain = plain.map_err(|error: SecretError| corrupt(&error.to_string()))?;
@@ -308,7 +313,7 @@ pub(crate) async fn put(
     if let (Part::Callbacks, DeclaredPart::Signing(signing)) = (part, &mut channel)
         && let Some(Secret(secret)) = signing.secret.take()
     {
-        // The current one has a column, in which older programs look for it.
+        // The current secret has a column, where older programs look for it.
         let sealed = secrets.seal(&callback_context(workspace), &secret);
         rows::set_callback_secret(tx, workspace, &sealed).await?;
     }
@@ -317,7 +322,7 @@ pub(crate) async fn put(
     channel_rows::put_channel(tx, workspace, part.path(), &sealed).await
 }
 
-/// Encrypts everything of a workspace again with the current key.
+/// Encrypts a workspace's secrets again with the current key.
 pub(crate) async fn reseal(
     tx: &mut Tx,
     secrets: &SecretKey,
@@ -330,11 +335,11 @@ pub(crate) async fn reseal(
 }
 
 /// The warnings about private addresses, which get no messages.
-pub(crate) fn private_addresses(channels: &Channels, config: &Config) -> Vec<String> {
+pub(crate) fn private_address_warnings(channels: &Channels, config: &Config) -> Vec<String> {
     let addresses =
         channels.iter().filter_map(|(part, channel)| channel.address().map(|at| (part, at)));
     let refused = addresses.filter_map(|(part, (member, url))| {
-        let error = outbound::check_kept(url, config).err()?;
+        let error = outbound::check_stored_address(url, config).err()?;
         let path = part.path();
         Some(format!(
             "{path}.{member} {error}: no message is sent there, unless LONGSHORE_ALLOW_PRIVATE \
@@ -345,7 +350,7 @@ pub(crate) fn private_addresses(channels: &Channels, config: &Config) -> Vec<Str
 }
 
 /// The warning for emails whose unsubscribe URL does not work.
-pub fn unsubscribing(config: &Config) -> Option<String> {
+pub fn unsubscribe_warning(config: &Config) -> Option<String> {
     let why = match &config.public_url {
         None => "public_url (LONGSHORE_PUBLIC_URL) is not set",
         Some(url) if is_loopback(url) => "public_url is only reachable from this machine",
@@ -410,12 +415,12 @@ mod tests {
         let unsigned =
             SignedAddress { secret: None, ..provider("https://a.example/", "no secret") };
         let declared = Channels::from([(Part::Push, DeclaredPart::Provider(unsigned))]);
-        let (first, created) = completed(&declared, &Channels::new());
+        let (first, created) = with_created_secrets(&declared, &Channels::new());
         let paths: Vec<_> = created.keys().copied().collect();
         assert_eq!(paths, ["callbacks.secret", "providers.push.secret", "webhooks.secret"]);
         let distinct: std::collections::BTreeSet<_> = created.values().collect();
         assert!(distinct.len() == 3 && created.values().all(|text| text.starts_with("whsec_")));
-        assert_eq!(completed(&declared, &first), (first.clone(), Created::new()));
+        assert_eq!(with_created_secrets(&declared, &first), (first.clone(), CreatedSecrets::new()));
         assert_eq!(shares_with_webhooks(&first), None);
     }
 
@@ -461,7 +466,7 @@ mod tests {
     fn links_that_lead_nowhere_are_noted() {
         let noted = |url: Option<&str>| {
             let public_url = url.map(|url| url.parse().unwrap());
-            unsubscribing(&Config { public_url, ..Config::default() })
+            unsubscribe_warning(&Config { public_url, ..Config::default() })
         };
         for (url, why) in [
             (None, "is not set"),
@@ -484,12 +489,12 @@ mod tests {
             (Part::Push, DeclaredPart::Provider(provider("https://push.example/", "s"))),
             (Part::Sms, DeclaredPart::Provider(provider("http://localhost:9/", "s"))),
         ]);
-        let notes = private_addresses(&channels, &Config::default());
+        let notes = private_address_warnings(&channels, &Config::default());
         let [email, sms] = notes.as_slice() else { panic!("{notes:?}") };
         assert!(email.starts_with("email.status_postback.url must not point to a private address"));
         assert!(sms.starts_with("providers.sms.url must not point to a loopback address"));
         let allow = ["10.0.0.0/8", "127.0.0.0/8"].map(|network| network.parse().unwrap());
         let config = Config { allow_private: allow.into(), ..Config::default() };
-        assert!(private_addresses(&channels, &config).is_empty());
+        assert!(private_address_warnings(&channels, &config).is_empty());
     }
 }

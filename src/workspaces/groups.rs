@@ -10,11 +10,11 @@ use store::{StoreError, Tx};
 /// `random_bucket` is 0 to one less than this.
 pub const BUCKETS: u16 = 10_000;
 
-/// A workspace's users are cut into this many slices by `random_bucket / 100`.
+/// A workspace's users are split into this many slices by `random_bucket / 100`.
 pub const SLICES: i16 = 100;
 
-/// Maximum usual percentage of a group; above it, a note says that it is unusual.
-pub const USUAL_PERCENT: i32 = 15;
+/// Highest usual percentage of a group; a note warns about a higher one.
+pub const MAX_USUAL_PERCENT: i32 = 15;
 
 /// The global control group: the slices that belong to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub async fn renew(
     Ok(group)
 }
 
-/// How many users belong to the group now.
+/// The current number of users in the group.
 pub async fn users(tx: &mut Tx, workspace: i32, group: &ControlGroup) -> Result<i64, StoreError> {
     let mut users = 0;
     for slice in &group.slices {
@@ -74,7 +74,7 @@ mod tests {
             assert!(group.slices.is_sorted_by(|a, b| a < b));
             assert!(group.slices.iter().all(|slice| (0..SLICES).contains(slice)));
         }
-        // 5 of 100 slices: that two choices are alike has one chance in 75 million.
+        // 5 of 100 slices: two choices are equal with a probability of one in 75 million.
         assert_ne!(ControlGroup::choose(5).slices, ControlGroup::choose(5).slices);
     }
 }

@@ -13,7 +13,7 @@ use crate::credentials::Hash;
 use store::documents::parsed;
 use store::{StoreError, Tx, from_row, on};
 
-/// The active key of that hash, with its workspace.
+/// The active key with that hash, and its workspace.
 pub(crate) async fn find(tx: &mut Tx, hash: &[u8]) -> Result<Option<KeyMatch>, StoreError> {
     let row: Option<(Uuid, i32, String, String)> = on!(&mut *tx, c => sqlx::query_as(
         "SELECT id, workspace_id, permissions, allow FROM api_keys
@@ -39,8 +39,8 @@ pub(crate) async fn hashes(tx: &mut Tx) -> Result<HashSet<Hash>, StoreError> {
     Ok(hashes.into_iter().filter_map(|hash| hash.try_into().ok()).collect())
 }
 
-/// Writes a key; false where an active key has that name in the workspace, or that secret
-/// anywhere.
+/// Writes a key; false if an active key has the same name in the workspace, or the same secret in
+/// any workspace.
 pub(crate) async fn insert(
     tx: &mut Tx,
     id: Uuid,
@@ -60,7 +60,7 @@ pub(crate) async fn insert(
     Ok(inserted == 1)
 }
 
-/// Gives an active key other permissions and addresses.
+/// Changes the permissions and addresses of an active key.
 pub(crate) async fn update(
     tx: &mut Tx,
     id: Uuid,
@@ -79,7 +79,7 @@ from_row! {
     } json { permissions, allow }
 }
 
-/// The keys of one workspace, or of all, revoked ones too.
+/// The keys of one workspace, or of all, including revoked ones.
 pub async fn list(tx: &mut Tx, workspace: Option<i32>) -> Result<Vec<KeyInfo>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT k.id, w.name AS workspace, k.name, k.hash, k.permissions, k.allow, k.declared,
@@ -91,7 +91,7 @@ pub async fn list(tx: &mut Tx, workspace: Option<i32>) -> Result<Vec<KeyInfo>, S
     .bind(workspace).fetch_all(c).await?))
 }
 
-/// Ends a key; false where it has been ended already.
+/// Revokes a key; false if it was already revoked.
 pub(crate) async fn revoke(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
     let revoked = on!(tx, c => sqlx::query(
         "UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",

@@ -1,5 +1,5 @@
-//! API keys: created or declared, listed, revoked (src/gateway/README.md, Authentication); requests
-//! find them as [`credentials`].
+//! API keys: created or declared, listed, and revoked (src/gateway/README.md, Authentication).
+//! Requests look them up as [`credentials`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -68,18 +68,18 @@ pub const PERMISSIONS: &[&str] = &[
     "users.track",
 ];
 
-/// A declared secret has at least this many characters: it is hashed fast, so it must not
-/// be one that can be guessed.
+/// A declared secret has at least this many characters: its hash is fast, so it must not be easy to
+/// guess.
 pub const SECRET_LENGTH: usize = 20;
 
-/// A key that is known and not revoked.
+/// A known key that is not revoked.
 #[derive(Debug)]
 pub struct KeyMatch {
     pub workspace: Arc<Workspace>,
     pub key_id: Uuid,
     pub permissions: Vec<String>,
-    /// Networks that the key may be used from; empty: everywhere. The workspace's own list
-    /// counts besides.
+    /// Networks from which the key may be used; empty: everywhere. The workspace's own list applies
+    /// as well.
     pub allow: Vec<IpNet>,
 }
 
@@ -108,7 +108,7 @@ pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<KeyMatch>>, F
     credentials::find(app, presented).await
 }
 
-/// Reads which keys there are.
+/// Reads the list of existing keys.
 pub async fn read_list(app: &App) -> Result<(), FindError> {
     credentials::list::<KeyMatch>(app).await.map(drop)
 }
@@ -120,7 +120,7 @@ pub struct NewKey<'a> {
     pub name: &'a str,
     pub permissions: &'a [String],
     pub allow: &'a [IpNet],
-    /// Whether the workspace file declares it; the others `apply` leaves alone.
+    /// Whether the workspace file declares it; `apply` does not change the others.
     pub declared: bool,
 }
 
@@ -141,7 +141,7 @@ pub struct KeyInfo {
 }
 
 impl KeyInfo {
-    /// Whether this is the key with that secret.
+    /// Whether the key has this secret.
     pub(crate) fn has_secret(&self, secret: &str) -> bool {
         self.hash == hash(secret)
     }

@@ -1,8 +1,8 @@
-//! What a workspace has: keys, apps, storage, control group, channels.
+//! Workspaces and their keys, apps, storage, control group and channels.
 //!
-//! [`keys`] are the API's, [`Budget`] is what their requests count against, [`groups`] the global
-//! control group, [`storage`] where a workspace's own exports go. [`channels`] are stored sealed,
-//! and [`settings`] are what messages read of them.
+//! [`keys`] are API keys, a [`Budget`] limits their requests, [`groups`] is the global control
+//! group, and [`storage`] is a workspace's own storage for exports. [`channels`] are stored
+//! encrypted, and [`settings`] are the part of them that messages need.
 
 use std::collections::BTreeMap;
 
@@ -46,12 +46,12 @@ pub struct Workspace {
     pub name: String,
     /// ISO 4217.
     pub currency: String,
-    /// How many millionths of `currency` one of the other currency is.
+    /// The value of one unit of each other currency, in millionths of `currency`.
     pub exchange_rates: BTreeMap<String, i64>,
     /// IANA.
     pub time_zone: String,
     pub ip_allowlist: Vec<IpNet>,
-    /// Of budgets, by their names, where they are not the default.
+    /// Limits that differ from the default, by the names of their budgets.
     pub rate_limits: BTreeMap<String, Limit>,
     pub frequency_capping: Vec<CappingRule>,
     pub aliases: Aliases,
@@ -74,10 +74,11 @@ impl Workspace {
     pub fn limit_before_body(&self, permission: &str) -> Option<(Budget, Limit)> {
         let (budget, either) = Budget::before_body(permission)?;
         let [first, second] = either.map(|budget| self.rate_limit(budget));
-        Some((budget, Limit::of_either(first, second)))
+        Some((budget, Limit::combine(first, second)))
     }
 
-    /// Where exports go now: Azure if it is the default destination, else S3, else neither.
+    /// The current destination of exports: Azure if it is the default destination, otherwise S3,
+    /// otherwise none.
     pub fn own_storage(&self) -> Option<Uuid> {
         self.azure_storage.filter(|_| self.azure_is_default).or(self.s3_storage)
     }
@@ -86,14 +87,14 @@ impl Workspace {
 /// Other names that clients of the workspace use for fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Aliases {
-    /// Of `service_id`, for clients that call the user's identifier by another name: requests may
-    /// have either, and exports have the one that was asked for. 1 to 64 lower-case letters, digits
-    /// and underscores, and not the name of another field.
+    /// Another name for `service_id`, for clients that use a different name for it. Requests may
+    /// use either name, and exports use the requested one. 1 to 64 lower-case letters, digits and
+    /// underscores; must not be the name of another field.
     #[serde(default, deserialize_with = "optional::<FieldAlias, _>")]
     pub service_id: Option<String>,
 }
 
-/// Whether a field can be called so.
+/// Whether a text can be the name of a field.
 pub(crate) fn is_field_alias(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     (1..=64).contains(&text.len()) && text.bytes().all(is_plain)
@@ -109,10 +110,10 @@ pub struct DeclaredApp {
     pub id: Uuid,
     #[serde(deserialize_with = "one::<Name, _>")]
     pub name: String,
-    /// What the app runs on.
+    /// The platform of the app.
     #[schemars(schema_with = "platform")]
     pub platform: Platform,
-    /// Such as com.acme.app.
+    /// The bundle id, such as com.acme.app.
     #[serde(default, deserialize_with = "optional::<Name, _>")]
     pub bundle_id: Option<String>,
     /// Activity attributes types that the app has registered for push-to-start.
@@ -121,7 +122,7 @@ pub struct DeclaredApp {
 }
 
 text_enum! {
-    /// What an app runs on.
+    /// The platform of an app.
     pub enum Platform {
         Ios = "ios",
         Android = "android",
@@ -135,22 +136,22 @@ fn platform(_: &mut SchemaGenerator) -> Schema {
     rules::one_of([Ios, Android, Kindle, Web].map(Platform::name))
 }
 
-/// A segment. `audience` is kept as written: `${…}` there is not read from the environment.
+/// A segment. `audience` is stored as written: `${…}` in it is not read from the environment.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct Segment {
-    /// What messages name it by, a UUID.
+    /// The `segment_id` in requests, a UUID.
     #[serde(deserialize_with = "one::<Id, _>")]
     #[schemars(with = "String")]
     pub id: Uuid,
     #[serde(deserialize_with = "one::<Name, _>")]
     pub name: String,
-    /// A connected audience.
+    /// The users of the segment, as a connected audience.
     #[serde(deserialize_with = "rules::verbatim")]
     #[schemars(with = "Map<String, Value>")]
     pub audience: Value,
 }
 
-/// JSON of values that always have some: texts, numbers, lists and maps of them.
+/// The JSON of values that can always be written: texts, numbers, lists and maps of them.
 pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).expect("plain values are JSON")
 }
@@ -170,8 +171,8 @@ pub(crate) fn differing<T: Serialize>(is: &T, new: &T) -> String {
 /// Why a command cannot determine its workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
-    #[error("workspace {name} does not exist; the workspaces are: {there_are}")]
-    Unknown { name: String, there_are: String },
+    #[error("workspace {name} does not exist; the workspaces are: {existing}")]
+    Unknown { name: String, existing: String },
     #[error("there is no workspace yet: declare one in a file and run `longshore apply FILE`")]
     None,
     #[error("there are several workspaces ({0}): select one with --workspace")]
@@ -201,7 +202,7 @@ pub async fn only_or_named(tx: &mut Tx, name: Option<&str>) -> Result<Workspace,
         None => Ok(all.swap_remove(0)),
         Some(name) => match all.iter().position(|workspace| workspace.name == name) {
             Some(at) => Ok(all.swap_remove(at)),
-            None => Err(ChoiceError::Unknown { name: name.to_owned(), there_are: names(&all) }),
+            None => Err(ChoiceError::Unknown { name: name.to_owned(), existing: names(&all) }),
         },
     }
 }

@@ -4,14 +4,14 @@ use percent_encoding::percent_decode_str;
 use secrecy::SecretString;
 use url::{Host, Url};
 
-/// The port of submission, and that of submission under TLS from the first byte on (RFC 8314).
+/// The port of submission, and the port of submission with TLS from the first byte (RFC 8314).
 const SUBMISSION: u16 = 587;
 const SUBMISSIONS: u16 = 465;
 
 /// The relay of emails: its address and login.
 #[derive(Clone, Debug)]
 pub struct Relay {
-    /// A name, or an address without brackets.
+    /// A host name, or an IP address without brackets.
     pub host: String,
     pub port: u16,
     pub tls: Tls,
@@ -21,13 +21,13 @@ pub struct Relay {
 /// How a connection is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tls {
-    /// From the first byte on.
+    /// TLS from the first byte.
     Wrapped,
     /// With STARTTLS, before anything else is sent.
     Required,
-    /// By STARTTLS where the relay offers it.
+    /// With STARTTLS, if the relay offers it.
     Opportunistic,
-    /// Not at all.
+    /// No encryption.
     None,
 }
 
@@ -41,7 +41,7 @@ impl Relay {
     /// Parses `smtp://user:password@host:port?tls=…` or `smtps://…`. A password needs TLS, unless
     /// `tls=none` allows to send it without. No error repeats the text.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let url = Url::parse(text).map_err(|error| format!("it is no address ({error})"))?;
+        let url = Url::parse(text).map_err(|error| format!("not a valid URL ({error})"))?;
         if !matches!(url.scheme(), "smtp" | "smtps") {
             return Err("expected smtp://host:port or smtps://host:port".into());
         }
@@ -49,12 +49,12 @@ impl Relay {
             Some(Host::Domain(name)) if is_host(name) => name.to_owned(),
             Some(Host::Ipv4(address)) => address.to_string(),
             Some(Host::Ipv6(address)) => address.to_string(),
-            _ => return Err("it names no host".into()),
+            _ => return Err("the host is missing".into()),
         };
         if !matches!(url.path(), "" | "/") || url.fragment().is_some() {
-            return Err("nothing goes behind the host and its port but ?tls=none or \
-                        ?tls=required; in a user's name and password `/`, `?`, `#`, `@`, `:` and \
-                        `%` are written %2F, %3F, %23, %40, %3A and %25"
+            return Err("only ?tls=none or ?tls=required may follow the host and port; in a user \
+                        name or password, write `/`, `?`, `#`, `@`, `:` and `%` as %2F, %3F, %23, \
+                        %40, %3A and %25"
                 .into());
         }
         let login = login(&url)?;
@@ -67,11 +67,11 @@ impl Relay {
             ("smtp", "tls=required") => Tls::Required,
             ("smtp", "") if login.is_some() => Tls::Required,
             ("smtp", "") => Tls::Opportunistic,
-            _ => return Err("of settings there are tls=none and tls=required".into()),
+            _ => return Err("unknown setting: expected tls=none or tls=required".into()),
         };
         let usual = if tls == Tls::Wrapped { SUBMISSIONS } else { SUBMISSION };
         let port = match url.port() {
-            Some(0) => return Err("a port is a number from 1 to 65535".into()),
+            Some(0) => return Err("the port must be 1 to 65535".into()),
             port => port.unwrap_or(usual),
         };
         Ok(Self { host, port, tls, login })
@@ -95,11 +95,11 @@ fn login(url: &Url) -> Result<Option<Login>, String> {
             .ok()
             .filter(|text| !text.is_empty() && !text.contains(char::is_control))
             .map(String::from)
-            .ok_or("a user's name and password are texts in UTF-8 without control characters")
+            .ok_or("the user name and password must be UTF-8 without control characters")
     };
     match (url.username(), url.password()) {
         ("", None) => Ok(None),
-        ("", Some(_)) | (_, None) => Err("a user's name and a password go together".into()),
+        ("", Some(_)) | (_, None) => Err("set both a user name and a password, or neither".into()),
         (user, Some(password)) => {
             Ok(Some(Login { user: decoded(user)?, password: decoded(password)?.into() }))
         }

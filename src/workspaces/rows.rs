@@ -61,7 +61,7 @@ pub(crate) async fn insert(tx: &mut Tx, name: &str, now: i64) -> Result<Option<i
     .bind(name).bind(&[] as &[u8]).bind(now).fetch_optional(c).await?))
 }
 
-/// Writes what a workspace is, under its id; its storage is [set by itself](set_storage).
+/// Writes a workspace, except its storage, which is [set separately](set_storage).
 pub(crate) async fn update(tx: &mut Tx, workspace: &Workspace) -> Result<(), StoreError> {
     on!(tx, c => sqlx::query(
         "UPDATE workspaces SET
@@ -79,7 +79,7 @@ pub(crate) async fn update(tx: &mut Tx, workspace: &Workspace) -> Result<(), Sto
     Ok(())
 }
 
-/// Has exports go to another storage of a kind, or to none of it.
+/// Sets or removes the storage of a kind to which exports go.
 pub(crate) async fn set_storage(
     tx: &mut Tx,
     workspace: i32,
@@ -193,7 +193,7 @@ pub(crate) async fn activate(
     Ok(())
 }
 
-/// How many users a slice has.
+/// The number of users in a slice.
 pub(crate) async fn users_in_slice(
     tx: &mut Tx,
     workspace: i32,
@@ -215,7 +215,7 @@ pub(crate) async fn apps(tx: &mut Tx, workspace: i32) -> Result<Vec<DeclaredApp>
     .bind(workspace).fetch_all(c).await?))
 }
 
-/// Writes an app; false where another workspace has one of that id.
+/// Writes an app; false if another workspace has an app with that id.
 pub(crate) async fn put_app(
     tx: &mut Tx,
     workspace: i32,

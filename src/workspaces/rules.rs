@@ -1,8 +1,8 @@
-//! What values of the workspace file must look like, as serde reads them into the types that
-//! are stored and used. No error repeats a secret.
+//! The formats of values of the workspace file, which serde checks as it reads them into the stored
+//! types. No error repeats a secret.
 //!
-//! A field of a type names its rule: `#[serde(deserialize_with = "one::<Name, _>")]`. Rules of
-//! types that are stored as JSON, too, read the stored form as well.
+//! A field states its rule: `#[serde(deserialize_with = "one::<Name, _>")]`. Rules for types that
+//! are also stored as JSON read the stored form, too.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,17 +19,17 @@ use uuid::Uuid;
 use super::Channel;
 use super::budgets::DAY;
 use super::relay::Relay;
-use super::settings::{Secret, WHSEC};
+use super::settings::{SECRET_PREFIX, Secret};
 use crate::outbound;
 
-const MOST_REQUESTS: u32 = 1_000_000_000;
+const MAX_REQUESTS: u32 = 1_000_000_000;
 
 /// The format of a text, and its value. Stored settings are parsed with the same rules: a rule must
 /// never become stricter, because accepted values must stay readable.
 pub(crate) trait Rule {
     type Value;
 
-    /// Of a field that is absent, where its default is not that of the type.
+    /// The default of an absent field, if it differs from the default of the type.
     const DEFAULT: &'static str = "";
 
     fn read(text: &str) -> Result<Self::Value, String>;
@@ -66,10 +66,10 @@ rules! {
     CallbackSecret -> Secret, callback_secret;
 }
 
-/// A value that its rule has read.
-pub(crate) struct Read<R: Rule>(pub R::Value);
+/// A value that passed its rule.
+pub(crate) struct Parsed<R: Rule>(pub R::Value);
 
-impl<'de, R: Rule> Deserialize<'de> for Read<R> {
+impl<'de, R: Rule> Deserialize<'de> for Parsed<R> {
     fn deserialize<D: Deserializer<'de>>(text: D) -> Result<Self, D::Error> {
         let text = Cow::<str>::deserialize(text)?;
         R::read(&text).map(Self).map_err(Error::custom)
@@ -77,10 +77,11 @@ impl<'de, R: Rule> Deserialize<'de> for Read<R> {
 }
 
 pub(crate) fn one<'de, R: Rule, D: Deserializer<'de>>(text: D) -> Result<R::Value, D::Error> {
-    Read::<R>::deserialize(text).map(|read| read.0)
+    Parsed::<R>::deserialize(text).map(|read| read.0)
 }
 
-/// An empty text is absent too, so that a variable of the environment can be empty.
+/// Reads an optional value. An empty text counts as absent, so that an environment variable can be
+/// empty.
 pub(crate) fn optional<'de, R: Rule, D: Deserializer<'de>>(
     text: D,
 ) -> Result<Option<R::Value>, D::Error> {
@@ -88,7 +89,7 @@ pub(crate) fn optional<'de, R: Rule, D: Deserializer<'de>>(
     text.map(|text| R::read(&text)).transpose().map_err(Error::custom)
 }
 
-/// The same, with a default.
+/// Like [`optional`], with a default.
 pub(crate) fn or_default<'de, R: Rule, D: Deserializer<'de>>(
     text: D,
 ) -> Result<R::Value, D::Error> {
@@ -103,7 +104,7 @@ pub(crate) fn default_of<R: Rule>() -> R::Value {
 pub(crate) fn list<'de, R: Rule, D: Deserializer<'de>>(
     texts: D,
 ) -> Result<Vec<R::Value>, D::Error> {
-    let read = Vec::<Read<R>>::deserialize(texts)?;
+    let read = Vec::<Parsed<R>>::deserialize(texts)?;
     Ok(read.into_iter().map(|read| read.0).collect())
 }
 
@@ -115,12 +116,12 @@ pub(crate) fn up_to<'de, const MAX: u32, D: Deserializer<'de>>(number: D) -> Res
     within.ok_or_else(|| Error::custom(wrong()))
 }
 
-/// Requests in a window.
+/// The number of requests in a window.
 pub(crate) fn requests<'de, D: Deserializer<'de>>(number: D) -> Result<u32, D::Error> {
-    up_to::<MOST_REQUESTS, D>(number)
+    up_to::<MAX_REQUESTS, D>(number)
 }
 
-/// Seconds of a window.
+/// The length of a window in seconds.
 pub(crate) fn window<'de, D: Deserializer<'de>>(number: D) -> Result<u32, D::Error> {
     let seconds = u64::deserialize(number)?;
     let divides = |seconds: &u32| *seconds > 0 && DAY.is_multiple_of(*seconds);
@@ -132,12 +133,12 @@ pub(crate) fn window<'de, D: Deserializer<'de>>(number: D) -> Result<u32, D::Err
     u32::try_from(seconds).ok().filter(divides).ok_or_else(|| Error::custom(wrong()))
 }
 
-/// Fields that are kept as they are written.
+/// Fields that are stored as written.
 pub(crate) fn verbatim<'de, D: Deserializer<'de>>(fields: D) -> Result<Value, D::Error> {
     Map::deserialize(fields).map(Value::Object)
 }
 
-/// A secret: a text in the file, bytes where it is stored.
+/// A secret: a text in the file, bytes in the store.
 pub(crate) fn secret<'de, R, D>(secret: D) -> Result<Option<Secret>, D::Error>
 where
     R: Rule<Value = Secret>,
@@ -176,7 +177,7 @@ impl<'de, R: Rule<Value = Secret>> Visitor<'de> for TextOrBytes<R> {
     }
 }
 
-/// How numbers are described: `${NAME}` may stand for one.
+/// The schema of a number, which can also be `${NAME}`.
 pub(crate) fn number(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["number", "string"]})
 }
@@ -185,7 +186,7 @@ pub(crate) fn optional_number(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": ["number", "string", "null"]})
 }
 
-/// How names are described of which there are some.
+/// The schema of a name from a fixed list.
 pub(crate) fn one_of<const N: usize>(names: [&str; N]) -> Schema {
     json_schema!({"enum": names.as_slice()})
 }
@@ -194,7 +195,7 @@ fn name(text: &str) -> Result<String, String> {
     if (1..=255).contains(&text.chars().count()) && !text.contains(char::is_control) {
         Ok(text.to_owned())
     } else {
-        Err("expected 1 to 255 characters, no control characters among them".into())
+        Err("expected 1 to 255 characters without control characters".into())
     }
 }
 
@@ -226,7 +227,7 @@ fn number_channel(text: &str) -> Result<Channel, String> {
     }
 }
 
-/// Checks the sender of messages to phones: a number, or for SMS also a short code or a name.
+/// Checks the sender of messages to phones: a number, or, for SMS, also a short code or a name.
 pub(crate) fn check_sender(text: &str, channel: Channel) -> Result<(), String> {
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let is_number = text
@@ -247,8 +248,7 @@ pub(crate) fn check_sender(text: &str, channel: Channel) -> Result<(), String> {
     }
 }
 
-/// The address of a relay; empty where a variable of the environment is, and no email is
-/// declared.
+/// The URL of a relay. It is empty if its environment variable is empty; then no email is declared.
 fn relay(text: &str) -> Result<SecretString, String> {
     match text {
         "" => Ok(text.into()),
@@ -256,42 +256,42 @@ fn relay(text: &str) -> Result<SecretString, String> {
     }
 }
 
-/// A sender of emails, with a name or without.
+/// A sender of emails, with or without a name.
 fn mailbox(text: &str) -> Result<String, String> {
     match text.parse::<Mailbox>() {
         Ok(_) if !text.contains(char::is_control) => Ok(text.to_owned()),
-        _ => Err(format!("{text:?} is not a sender, such as Acme <hello@acme.example>")),
+        _ => Err(format!("{text:?} is not a valid sender, such as Acme <hello@acme.example>")),
     }
 }
 
-/// An http(s) address, which may hold a password or a token. No error repeats it.
+/// An http(s) URL, which may contain a password or a token. No error repeats it.
 fn address(text: &str) -> Result<String, String> {
     outbound::read_address(text).map(|_| text.to_owned())
 }
 
 /// The signing key: the bytes after `whsec_…`, or a text unchanged.
 fn signing_secret(text: &str) -> Result<Secret, String> {
-    if text.starts_with(WHSEC) {
+    if text.starts_with(SECRET_PREFIX) {
         return callback_secret(text);
     }
     match (20..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
         true => Ok(Secret(text.into())),
-        false => Err("a secret that signs is whsec_ and 24 to 64 bytes in base64 (create one \
+        false => Err("a signing secret must be whsec_ and 24 to 64 bytes in base64 (create one \
                       with: echo whsec_$(openssl rand -base64 32)), or 20 to 255 printable ASCII \
                       characters without spaces"
             .into()),
     }
 }
 
-/// The bytes behind `whsec_…`.
+/// The bytes after `whsec_`.
 fn callback_secret(text: &str) -> Result<Secret, String> {
-    text.strip_prefix(WHSEC)
+    text.strip_prefix(SECRET_PREFIX)
         .and_then(|text| BASE64_STANDARD.decode(text).ok())
         .filter(|bytes| (24..=64).contains(&bytes.len()))
         .map(Secret)
         .ok_or_else(|| {
-            "such a secret is whsec_ and 24 to 64 bytes in base64 (create one with: \
-             echo whsec_$(openssl rand -base64 32))"
+            "this secret must be whsec_ and 24 to 64 bytes in base64 (create one with: echo \
+             whsec_$(openssl rand -base64 32))"
                 .into()
         })
 }
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_signing_secret_is_bytes_or_a_text() {
-        let bytes = format!("{WHSEC}{}", BASE64_STANDARD.encode([7; 32]));
+        let bytes = format!("{SECRET_PREFIX}{}", BASE64_STANDARD.encode([7; 32]));
         let text = "a-secret-that-is-long-enough";
         assert_eq!(callback_secret(&bytes), Ok(Secret(vec![7; 32])));
         assert_eq!(signing_secret(&bytes), Ok(Secret(vec![7; 32])));

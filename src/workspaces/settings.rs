@@ -1,4 +1,4 @@
-//! What the workspace file declares of channels: `email`, `providers`, `frequency_capping`,
+//! The channel settings of the workspace file: `email`, `providers`, `frequency_capping`,
 //! `subscription_groups`, `apps`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::app::declared::Declared;
+use crate::app::declared::WorkspaceCache;
 use crate::outbound::shown;
 use crate::workspaces::Channel;
 use crate::workspaces::relay::Relay;
@@ -26,7 +26,7 @@ use store::StoreError;
 
 /// The channel settings of a workspace; empty for an unknown workspace.
 pub async fn of(app: &App, workspace: i32) -> Result<Arc<Settings>, StoreError> {
-    app.kept::<Declared<Settings>>().of(workspace, read(app.clone(), workspace)).await
+    app.singleton::<WorkspaceCache<Settings>>().of(workspace, read(app.clone(), workspace)).await
 }
 
 async fn read(app: App, workspace: i32) -> Result<Settings, StoreError> {
@@ -37,7 +37,7 @@ async fn read(app: App, workspace: i32) -> Result<Settings, StoreError> {
     Ok(settings)
 }
 
-/// What a workspace sends by. A channel without its settings cannot be used.
+/// The settings with which a workspace sends messages. A channel without settings cannot be used.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub email: Option<Email>,
@@ -45,33 +45,32 @@ pub struct Settings {
     pub push: Option<SignedAddress>,
     pub sms: Option<SignedAddress>,
     pub whats_app: Option<SignedAddress>,
-    /// The bytes that providers sign their reports with.
+    /// The bytes that sign the reports of providers.
     pub feedback_secret: Option<Secret>,
-    /// What export callbacks are signed with, and nothing else.
+    /// Secrets that sign only export callbacks.
     pub callbacks: SigningSecrets,
     /// Secrets that sign only message webhooks, because callers choose their bodies.
     pub webhooks: SigningSecrets,
     pub frequency_capping: Vec<CappingRule>,
     pub subscription_groups: Vec<SubscriptionGroup>,
     pub apps: Vec<DeclaredApp>,
-    /// Networks that webhooks may reach although they are private: of the configuration, not of
-    /// the file.
+    /// Private networks that webhooks may reach: a setting of the process, not of the file.
     pub allow_private: Vec<IpNet>,
-    /// The segments that there are.
+    /// The ids of the existing segments.
     pub segments: HashSet<Uuid>,
     /// Content blocks, by their names.
     pub blocks: BTreeMap<String, String>,
     pub selections: Vec<CatalogSelection>,
-    /// The names of the catalogs that there are.
+    /// The names of the existing catalogs.
     pub catalogs: BTreeSet<String>,
-    /// What templates may request over HTTP.
+    /// The servers that templates may request.
     pub connected_content: Option<ConnectedContent>,
 }
 
-/// What the text of a secret begins with whose bytes are in base64.
-pub(crate) const WHSEC: &str = "whsec_";
+/// The prefix of a secret whose bytes are written in base64.
+pub(crate) const SECRET_PREFIX: &str = "whsec_";
 
-/// Bytes that sign, behind `whsec_…` or as they are.
+/// The bytes of a signing secret: decoded from `whsec_…`, or a text as it is.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret(pub Vec<u8>);
 
@@ -81,16 +80,16 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What requests of one purpose are signed with (Standard Webhooks). Each purpose has its own, so
-/// that a signature obtained for one is worth nothing for another.
+/// Secrets that sign the requests of one purpose (Standard Webhooks). Each purpose has its own
+/// secrets, so that a signature for one is useless for another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SigningSecrets {
-    /// `whsec_` and 24 to 64 bytes in base64. Created when absent, and shown once. No other
-    /// secret of the file may be that of webhooks.
+    /// `whsec_` and 24 to 64 bytes in base64. Generated if it is absent, and shown once. The secret
+    /// of `webhooks` must differ from every other secret in the file.
     #[serde(default, deserialize_with = "rules::secret::<CallbackSecret, _>")]
     #[schemars(with = "Option<String>")]
     pub secret: Option<Secret>,
-    /// The former secret: requests are signed with both while receivers change to the new one.
+    /// The previous secret. While receivers change to the new one, requests are signed with both.
     #[serde(default, deserialize_with = "rules::secret::<CallbackSecret, _>")]
     #[schemars(with = "Option<String>")]
     pub secret_old: Option<Secret>,
@@ -108,28 +107,28 @@ impl From<Secret> for SigningSecrets {
     }
 }
 
-/// How emails are sent.
+/// Settings for sending emails.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Email {
-    /// The relay: `smtp://user:password@host:587`, with STARTTLS, or `smtps://…`. A password is
-    /// sent under TLS alone, unless `?tls=none` is added; `?tls=required` requires TLS without a
-    /// password, too.
+    /// The relay: `smtp://user:password@host:587` (with STARTTLS) or `smtps://…`. A password is
+    /// sent only over TLS, unless you add `?tls=none`. With `?tls=required`, TLS is required even
+    /// without a password.
     #[serde(serialize_with = "exposed", deserialize_with = "one::<RelayAddress, _>")]
     #[schemars(with = "String")]
     pub smtp: SecretString,
-    /// The sender of transactional campaigns that name none, such as `Acme <hello@acme.example>`.
-    /// Every other email names its own.
+    /// The sender of transactional campaigns without `from`, such as `Acme <hello@acme.example>`.
+    /// Every other email object has its own `from`.
     #[serde(default, deserialize_with = "optional::<Sender, _>")]
     pub from: Option<String>,
-    /// Where the states of transactional emails are reported.
+    /// The receiver of status postbacks of transactional emails.
     pub status_postback: Option<SignedAddress>,
-    /// What the relay's reports are signed with: see `providers.feedback_secret`.
+    /// The secret that signs the relay's reports, in the format of `providers.feedback_secret`.
     #[serde(default, deserialize_with = "rules::secret::<SigningSecret, _>")]
     #[schemars(with = "Option<String>")]
     pub events_secret: Option<Secret>,
 }
 
-/// For storing sealed.
+/// For encrypted storage.
 fn exposed<S: Serializer>(secret: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(secret.expose_secret())
 }
@@ -151,19 +150,20 @@ impl PartialEq for Email {
     }
 }
 
-/// An address that signed requests go to.
+/// The receiver of signed requests.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SignedAddress {
-    /// http or https.
+    /// An http or https URL.
     #[serde(deserialize_with = "one::<Address, _>")]
     pub url: String,
-    /// What requests are signed with (Standard Webhooks): `whsec_` and 24 to 64 bytes in base64,
-    /// or 20 to 255 printable characters, which sign as they are. Created when absent, and shown
-    /// once.
+    /// The secret that signs requests (Standard Webhooks): `whsec_` and 24 to 64 bytes in base64,
+    /// or 20 to 255 printable characters, which are used unchanged. Generated if it is absent, and
+    /// shown once.
     #[serde(default, deserialize_with = "rules::secret::<SigningSecret, _>")]
     #[schemars(with = "Option<String>")]
     pub secret: Option<Secret>,
-    /// The former secret: requests are signed with both while the receiver changes to the new one.
+    /// The previous secret. While the receiver changes to the new one, requests are signed with
+    /// both.
     #[serde(default, deserialize_with = "rules::secret::<SigningSecret, _>")]
     #[schemars(with = "Option<String>")]
     pub secret_old: Option<Secret>,
@@ -174,30 +174,30 @@ impl SignedAddress {
         Self { url: url.into(), secret: Some(secret), secret_old: None }
     }
 
-    /// What requests to it are signed with.
+    /// The secrets that sign its requests.
     pub fn signing(&self) -> SigningSecrets {
         SigningSecrets { secret: self.secret.clone(), secret_old: self.secret_old.clone() }
     }
 }
 
-// Of the address, too, something may be secret.
+// The URL may also contain secrets.
 impl fmt::Debug for SignedAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SignedAddress").field("url", &shown(&self.url)).finish_non_exhaustive()
     }
 }
 
-/// Maximum number of messages to a user in a number of days, by a channel or by all together.
+/// Maximum number of messages to a user in a number of days, for one channel or for all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CappingRule {
     #[serde(deserialize_with = "up_to::<1_000_000, _>")]
     #[schemars(schema_with = "number")]
     pub messages: u32,
-    /// 1 to 30.
+    /// Number of days, 1 to 30.
     #[serde(deserialize_with = "up_to::<30, _>")]
     #[schemars(schema_with = "number")]
     pub days: u32,
-    /// Of the messages object; absent: all channels together.
+    /// A channel of the messages object. Without it, the rule counts all channels together.
     #[serde(default, deserialize_with = "optional::<MessageChannel, _>")]
     #[schemars(schema_with = "message_channel")]
     pub channel: Option<Channel>,
@@ -209,17 +209,17 @@ fn message_channel(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"enum": names})
 }
 
-/// Users who get messages from a sender by SMS or WhatsApp.
+/// A sender of SMS or WhatsApp messages, to which users subscribe.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct SubscriptionGroup {
-    /// What messages and profiles name it by, a UUID.
+    /// The id in messages and profiles, a UUID.
     #[serde(deserialize_with = "one::<Id, _>")]
     #[schemars(with = "String")]
     pub id: Uuid,
     #[serde(deserialize_with = "one::<NumberChannel, _>")]
     #[schemars(schema_with = "number_channel")]
     pub channel: Channel,
-    /// A phone number such as +15550100; of SMS a short code or a sender's name, too.
+    /// A phone number, such as +15550100. For SMS, also a short code or a sender's name.
     pub from: String,
 }
 
@@ -228,7 +228,7 @@ fn number_channel(_: &mut SchemaGenerator) -> Schema {
 }
 
 impl Settings {
-    /// Why a channel cannot be used, where it cannot.
+    /// Why a channel cannot be used; none if it can.
     pub fn without(&self, channel: Channel) -> Option<&'static str> {
         match channel {
             Channel::Email if self.email.is_none() => Some("the workspace declares no email"),

@@ -1,4 +1,4 @@
-//! A workspace's own storage: its settings, sealed at rest, and the way to it.
+//! A workspace's own storage: its settings, encrypted at rest, and its clients.
 
 use std::collections::HashMap;
 
@@ -14,15 +14,15 @@ use objects::{AzureSettings, ObjectError, Objects, S3Settings};
 use store::documents::parsed_secret;
 use store::{StoreError, Tx};
 
-/// How many storages a process keeps clients for.
+/// Maximum number of storages for which a process keeps clients.
 const KEPT: usize = 1_000;
 
 /// Clients of workspaces' own storages.
 #[derive(Default)]
 struct Clients(Mutex<HashMap<Uuid, Objects>>);
 
-/// The settings of own storage, credentials and all: for storing sealed and for
-/// connecting, never for printing.
+/// The settings of own storage with its credentials: for encrypted storage and for connecting,
+/// never for printing.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Settings {
@@ -38,7 +38,7 @@ impl Settings {
         }
     }
 
-    /// Where it is, as text, without credentials.
+    /// Its location as text, without credentials.
     pub fn place(&self) -> String {
         let at = |endpoint: &Option<String>| match endpoint {
             Some(endpoint) => format!(" at {endpoint}"),
@@ -57,7 +57,7 @@ impl Settings {
         }
     }
 
-    /// What changes on the way to `new`, as text, without credentials.
+    /// The changes from these settings to `new`, as text without credentials.
     pub(crate) fn difference(&self, new: &Self) -> String {
         if self.place() == new.place() {
             return "credentials or addressing changed".into();
@@ -74,7 +74,7 @@ impl Settings {
     }
 }
 
-/// What went wrong on the way to a workspace's own storage.
+/// Why a workspace's own storage cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     #[error(transparent)]
@@ -94,22 +94,22 @@ impl Retry for StorageError {
         }
     }
 
-    fn needs_newer(&self) -> bool {
-        matches!(self, Self::Store(error) if error.needs_newer())
+    fn needs_newer_version(&self) -> bool {
+        matches!(self, Self::Store(error) if error.needs_newer_version())
     }
 }
 
-/// Opens a workspace's own storage with its stored credentials; clients are kept and
-/// shared by later calls, since what an id stands for never changes.
+/// Opens a workspace's own storage with its stored credentials; clients are kept and shared by
+/// later calls, because the settings of an id never change.
 pub async fn open_storage(app: &App, storage: Uuid) -> Result<Objects, StorageError> {
-    if let Some(objects) = app.kept::<Clients>().0.lock().get(&storage) {
+    if let Some(objects) = app.singleton::<Clients>().0.lock().get(&storage) {
         return Ok(objects.clone());
     }
     let mut tx = app.store.snapshot().await?;
     let settings = settings(&mut tx, &app.secrets, storage).await?;
     tx.commit().await?;
     let objects = settings.connect().await?;
-    let clients = app.kept::<Clients>();
+    let clients = app.singleton::<Clients>();
     let mut kept = clients.0.lock();
     if kept.len() >= KEPT {
         kept.clear();
@@ -118,7 +118,7 @@ pub async fn open_storage(app: &App, storage: Uuid) -> Result<Objects, StorageEr
     Ok(objects)
 }
 
-/// The settings that are stored under an id.
+/// The settings with an id.
 pub async fn settings(
     tx: &mut Tx,
     secrets: &SecretKey,
@@ -126,7 +126,7 @@ pub async fn settings(
 ) -> Result<Settings, StorageError> {
     let (_, sealed) = rows::storage(tx, id)
         .await?
-        .ok_or_else(|| StoreError::Corrupt(format!("storages: {id} is not there")))?;
+        .ok_or_else(|| StoreError::Corrupt(format!("storages has no row {id}")))?;
     let plain = secrets.open(&id.to_string(), &sealed)?;
     Ok(parsed_secret("storages.config", id, &plain)?)
 }
@@ -145,7 +145,7 @@ pub(crate) async fn insert(
     Ok(id)
 }
 
-/// Encrypts everything again with the current key, so that the previous one is no longer needed.
+/// Encrypts all settings again with the current key, so that the previous one is no longer needed.
 pub async fn reseal(tx: &mut Tx, secrets: &SecretKey) -> Result<(), StorageError> {
     for (id, sealed) in rows::storages(tx).await? {
         let context = id.to_string();

@@ -1,5 +1,5 @@
-//! What the workspace file declares for templates: content blocks, selections of catalog items, and
-//! the servers that `connected_content` may request.
+//! Declarations of the workspace file for templates: content blocks, selections of catalog items,
+//! and the servers that `connected_content` may request.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,18 +13,18 @@ use url::Url;
 use crate::workspaces::rules::{self, list, number, one, one_of, optional, rules, up_to};
 use crate::workspaces::settings::{Secret, Settings};
 
-/// Content blocks of a workspace, bytes of each, and of all together.
+/// Maximum number of content blocks of a workspace, and of bytes of each and of all together.
 pub const MAX_BLOCKS: usize = 1_000;
 pub const MAX_BLOCK: usize = 50 << 10;
 pub const MAX_BLOCKS_BYTES: usize = 2 << 20;
 
-/// Selections of a workspace.
+/// Maximum number of selections of a workspace.
 pub const MAX_SELECTIONS: usize = 300;
 
-/// Filters of a selection.
+/// Maximum number of filters of a selection.
 pub const MAX_FILTERS: usize = 10;
 
-/// Hosts and credentials of `connected_content`.
+/// Maximum number of hosts, and of credentials, of `connected_content`.
 pub const MAX_HOSTS: usize = 100;
 
 const CONNECTED_CONTENT_OFF: &str =
@@ -45,7 +45,7 @@ pub struct ContentBlock {
     pub body: String,
 }
 
-/// Items of a catalog that templates read by a name.
+/// A named selection of catalog items for templates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CatalogSelection {
     /// 1 to 100 letters, digits, hyphens and underscores; unique among the selections of a catalog.
@@ -53,18 +53,18 @@ pub struct CatalogSelection {
     pub name: String,
     /// The name of the catalog.
     pub catalog: String,
-    /// What an item must be: all of these. At most 10.
+    /// Conditions that an item must meet, all of them. At most 10.
     #[serde(default)]
     pub filters: Vec<Filter>,
-    /// The order of the items; by their ids when absent.
+    /// The order of the items. Default: by their ids.
     pub sort: Option<Sort>,
-    /// How many items, 1 to 50.
+    /// Maximum number of items, 1 to 50.
     #[serde(deserialize_with = "up_to::<50, _>")]
     #[schemars(schema_with = "number")]
     pub limit: u32,
 }
 
-/// What a field of an item must be. An item without the field only passes `does_not_equal` and
+/// A condition on a field of an item. An item without the field meets only `does_not_equal` and
 /// `does_not_contain`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "CatalogFilter")]
@@ -73,12 +73,13 @@ pub struct Filter {
     pub field: String,
     #[schemars(schema_with = "operator")]
     pub operator: Operator,
-    /// What the field is compared with. Numbers and texts have an order, times as they are written.
+    /// The value with which the field is compared. Numbers and strings have an order; times are
+    /// compared as strings.
     pub value: Value,
 }
 
 store::text_enum! {
-    /// How a field of an item is compared.
+    /// The comparison of a field of an item.
     pub enum Operator {
         Equals = "equals",
         DoesNotEqual = "does_not_equal",
@@ -106,12 +107,12 @@ pub struct Sort {
 }
 
 impl CatalogSelection {
-    /// Whether an item is one of the selection's.
+    /// Whether the selection contains an item.
     pub fn holds(&self, item: &Map<String, Value>) -> bool {
         self.filters.iter().all(|filter| filter.holds(item))
     }
 
-    /// Which of two items comes first; by their ids where the fields are the same.
+    /// The order of two items; by their ids if the fields are equal.
     pub fn compare(&self, a: &Map<String, Value>, b: &Map<String, Value>) -> Ordering {
         let by_field = self.sort.as_ref().map_or(Ordering::Equal, |sort| {
             let values = (a.get(&sort.field), b.get(&sort.field));
@@ -152,7 +153,7 @@ impl Filter {
     }
 }
 
-/// Two values of a kind that has an order.
+/// Compares two values of a type that has an order.
 fn compare(a: &Value, b: &Value) -> Option<Ordering> {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64()?.partial_cmp(&b.as_f64()?),
@@ -166,18 +167,19 @@ fn equals(a: &Value, b: &Value) -> bool {
     compare(a, b).map_or(a == b, Ordering::is_eq)
 }
 
-/// Servers that templates may request with `connected_content`, which is off without this.
+/// Servers that templates may request with `connected_content`. Without it, `connected_content` is
+/// not available.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ConnectedContent {
-    /// Hosts such as `api.acme.example`, `*.acme.example` for all below it, or
-    /// `api.acme.example:8443` for a port other than 80 and 443; at least one.
+    /// Hosts, at least one: such as `api.acme.example`, `*.acme.example` for all subdomains, or
+    /// `api.acme.example:8443` for a port other than 80 and 443.
     #[serde(deserialize_with = "list::<Host, _>")]
     pub hosts: Vec<String>,
-    /// Requests that a worker makes in a second, 1 to 10000; 100 when absent.
-    #[serde(default = "usual_rate", deserialize_with = "up_to::<10_000, _>")]
+    /// Maximum number of requests per second of one worker, 1 to 10000. Default: 100.
+    #[serde(default = "default_rate", deserialize_with = "up_to::<10_000, _>")]
     #[schemars(schema_with = "number")]
     pub requests_per_second: u32,
-    /// What requests authenticate with, by names that templates write after `:basic_auth`.
+    /// Credentials of requests. A template selects one by its name after `:basic_auth`.
     #[serde(default)]
     pub credentials: Vec<ContentCredential>,
 }
@@ -188,20 +190,21 @@ pub struct ContentCredential {
     /// 1 to 100 letters, digits, hyphens and underscores.
     #[serde(deserialize_with = "one::<DataName, _>")]
     pub name: String,
-    /// The hosts that it is sent to, in the forms of `connected_content.hosts`; at least one.
+    /// The hosts to which the credential may be sent, at least one, in the format of
+    /// `connected_content.hosts`.
     #[serde(deserialize_with = "list::<Host, _>")]
     pub hosts: Vec<String>,
-    /// Of basic authentication.
+    /// The user name of basic authentication.
     #[serde(default)]
     pub username: Option<String>,
-    /// Of basic authentication.
+    /// The password of basic authentication.
     #[serde(default, deserialize_with = "rules::secret::<Password, _>")]
     #[schemars(with = "Option<String>")]
     pub password: Option<Secret>,
-    /// The name of the header that has the token; `Authorization` when absent.
+    /// The name of the header with the token. Default: `Authorization`.
     #[serde(default, deserialize_with = "optional::<HeaderName, _>")]
     pub header: Option<String>,
-    /// The whole value of the header, such as `Bearer …`.
+    /// The complete value of the header, such as `Bearer …`.
     #[serde(default, deserialize_with = "rules::secret::<Password, _>")]
     #[schemars(with = "Option<String>")]
     pub token: Option<Secret>,
@@ -210,10 +213,10 @@ pub struct ContentCredential {
 impl ConnectedContent {
     /// Whether templates may request an address.
     pub fn allows(&self, url: &Url) -> bool {
-        is_among(&self.hosts, url)
+        matches_any_host(&self.hosts, url)
     }
 
-    /// The credential of that name.
+    /// The credential with that name.
     pub fn credential(&self, name: &str) -> Option<&ContentCredential> {
         self.credentials.iter().find(|credential| credential.name == name)
     }
@@ -222,23 +225,23 @@ impl ConnectedContent {
 impl ContentCredential {
     /// Whether it may be sent to an address.
     pub fn is_for(&self, url: &Url) -> bool {
-        is_among(&self.hosts, url)
+        matches_any_host(&self.hosts, url)
     }
 
-    /// What is wrong with its fields together.
+    /// Checks its fields together.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let (is_basic, has_token) = (self.username.is_some(), self.token.is_some());
         match (is_basic, self.password.is_some(), has_token) {
             (true, true, false) | (false, false, true) => Ok(()),
-            _ => Err("it has either username and password, or token"),
+            _ => Err("set username and password, or token"),
         }
     }
 }
 
-fn is_among(hosts: &[String], url: &Url) -> bool {
+fn matches_any_host(hosts: &[String], url: &Url) -> bool {
     let Some(host) = url.host_str() else { return false };
     hosts.iter().any(|allowed| {
-        // An address of IPv6 has its brackets.
+        // An IPv6 address has brackets.
         let port = allowed.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
         let (name, port) = match port {
             Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, Some(port)),
@@ -264,7 +267,7 @@ impl Sources for Settings {
             Source::Selection { catalog, name } => match self.selection(catalog, name) {
                 Some(_) => Ok(()),
                 None => {
-                    Err(format!("the workspace has no selection `{name}` of a catalog `{catalog}`"))
+                    Err(format!("the workspace has no selection `{name}` of catalog `{catalog}`"))
                 }
             },
             Source::Address { beginning, is_whole } => {
@@ -275,10 +278,10 @@ impl Sources for Settings {
                 let has_host = is_whole || host.contains(['/', '?', '#']);
                 match Url::parse(beginning) {
                     Ok(url) if has_host && !allowed.allows(&url) => Err(format!(
-                        "connected_content.hosts of the workspace file does not have `{}`",
+                        "`{}` is not in connected_content.hosts of the workspace file",
                         url.host_str().unwrap_or_default()
                     )),
-                    Err(_) if is_whole => Err("expected an http or https address".into()),
+                    Err(_) if is_whole => Err("expected an http or https URL".into()),
                     _ => Ok(()),
                 }
             }
@@ -287,7 +290,7 @@ impl Sources for Settings {
                 match allowed.and_then(|allowed| allowed.credential(name)) {
                     Some(_) => Ok(()),
                     None => Err(format!(
-                        "connected_content.credentials of the workspace file has no `{name}`"
+                        "`{name}` is not in connected_content.credentials of the workspace file"
                     )),
                 }
             }
@@ -315,7 +318,7 @@ pub(crate) fn data_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// A host as a URL has it, with a port or `*.` or without.
+/// A host as in a URL, with or without a port or `*.`.
 fn host(text: &str) -> Result<String, String> {
     let wrong = || {
         format!("{text:?}: expected a host, such as api.acme.example, *.acme.example or host:8443")
@@ -334,15 +337,15 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
-fn usual_rate() -> u32 {
+fn default_rate() -> u32 {
     100
 }
 
-/// What is sent in a header. The error does not repeat it.
+/// A value that is sent in a header. The error does not repeat it.
 fn password(text: &str) -> Result<Secret, String> {
     match (1..=4_096).contains(&text.len()) && !text.contains(char::is_control) {
         true => Ok(Secret(text.into())),
-        false => Err("a credential has 1 to 4096 bytes in one line".into()),
+        false => Err("a credential must have 1 to 4096 bytes, without control characters".into()),
     }
 }
 

@@ -309,7 +309,7 @@ async fn edits_of_missing_items_are_recorded(world: World) {
     let mut newer = world.message(catalog, &edit);
     newer.payload = br#"{"v":3,"edits":[]}"#.to_vec();
     let error = world.try_apply(&[newer]).await.unwrap_err();
-    assert!(error.can_retry() && !error.is_too_much(), "{error}");
+    assert!(error.can_retry() && !error.is_too_large(), "{error}");
 }
 
 async fn a_recreated_catalog_is_new(world: World) {

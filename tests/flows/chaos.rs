@@ -28,9 +28,9 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 
 use crate::support::api::{ALL_FIELDS, Api};
-use crate::support::checker::{self, Records, Wanted};
+use crate::support::checker::{self, ExpectedExport, Records};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::receiver::Receiver;
 use crate::support::storage::TestStorage;
 use crate::support::{WorkspaceFile, callbacks, eventually, open_work};
@@ -148,7 +148,8 @@ impl Scene {
         let segment = self.fleet.segment_id(&self.workspace.name).await;
         for prefix in &self.exports {
             let status = self.api.done(prefix).await;
-            let wanted = Wanted { fields: &ALL_FIELDS, days: checker::days_of(&status), prefix };
+            let wanted =
+                ExpectedExport { fields: &ALL_FIELDS, days: checker::days_of(&status), prefix };
             self.records.check(&self.place, &segment, self.files, &wanted).await;
         }
         let files = self.files * self.exports.len();
@@ -196,7 +197,7 @@ impl Strikes {
             println!("  SIGSTOP {worker}, past its lease");
             fleet.stop(worker);
             tokio::time::sleep(LEASE * 2).await;
-            fleet.go_on(worker);
+            fleet.resume(worker);
         }
     }
 
@@ -217,7 +218,7 @@ async fn chaos() {
         stops: scale.stops,
     };
     // So that there is something in progress to be hit.
-    scene.proxy.set(Way::Slow(Duration::from_millis(20)));
+    scene.proxy.set(ProxyMode::Slow(Duration::from_millis(20)));
     while strikes.left() > 0 {
         let (prefix, began) = (scene.begin().await, Instant::now());
         while strikes.left() > 0 && scene.is_open(&prefix).await {
@@ -229,7 +230,7 @@ async fn chaos() {
         scene.api.done(&prefix).await;
         println!("  ended after {:.1} s", began.elapsed().as_secs_f64());
     }
-    scene.proxy.set(Way::Open);
+    scene.proxy.set(ProxyMode::Open);
     scene.check().await;
 }
 

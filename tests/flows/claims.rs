@@ -117,7 +117,7 @@ async fn postponed_claims_are_given_again(test: TestStore) {
     offer(store, job, 1).await;
     let first = take(store, 1, LEASE).await.remove(0);
     let mut tx = store.write().await.unwrap();
-    claims::put_off(&mut tx, &first, LEASE).await.unwrap();
+    claims::postpone(&mut tx, &first, LEASE).await.unwrap();
     tx.commit().await.unwrap();
     assert!(take(store, 1, LEASE).await.is_empty());
     assert!(matches!(claims::renew(store, &first, LEASE).await, Err(ClaimError::Lost)));
@@ -140,7 +140,7 @@ async fn claims_do_not_outlive_their_row(test: TestStore) {
     let new = take(store, 1, LEASE).await.remove(0);
     assert_eq!((late.item, late.attempt), (new.item, new.attempt));
     assert!(matches!(claims::renew(store, &late, LEASE).await, Err(ClaimError::Lost)));
-    let handed_back = claims::hand_back(store, &late, Duration::ZERO).await;
+    let handed_back = claims::release(store, &late, Duration::ZERO).await;
     assert!(matches!(handed_back, Err(ClaimError::Lost)));
     assert!(matches!(finish(store, &late).await, Err(ClaimError::Lost)));
     finish(store, &new).await.unwrap();
@@ -182,7 +182,7 @@ async fn released_claims_do_not_count_as_attempts(test: TestStore) {
     let sleeper = take(store, 1, Duration::ZERO).await.remove(0);
     let second = take(store, 1, LEASE).await.remove(0);
     assert_eq!((sleeper.attempt, second.attempt), (1, 2));
-    claims::leave(store, &second, Duration::ZERO).await.unwrap();
+    claims::release_uncounted(store, &second, Duration::ZERO).await.unwrap();
     // What the sleeper may still write goes by another number.
     let third = take(store, 1, LEASE).await.remove(0);
     assert_eq!(third.attempt, 2);

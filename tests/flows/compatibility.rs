@@ -10,7 +10,7 @@ use longshore::workspaces::keys::PERMISSIONS;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::api::{Answer, Api};
+use crate::support::api::{Api, ApiResponse};
 use crate::support::archives;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::workspace::WorkspaceFile;
@@ -80,7 +80,7 @@ impl World {
     }
 }
 
-pub fn refuses(answer: &Answer, status: u16, code: &str) {
+pub fn refuses(answer: &ApiResponse, status: u16, code: &str) {
     assert_eq!(answer.status, status, "{answer:?}");
     assert_eq!(answer.body["code"], code, "{answer:?}");
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::api::{ALL_FIELDS, Accepted};
-use crate::support::checker::{self, Wanted};
+use crate::support::checker::{self, ExpectedExport};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::Receiver;
 use crate::support::storage::TestStorage;
@@ -75,7 +75,7 @@ impl Scene {
     async fn ends_whole(&self, prefix: &str) {
         let status = self.api.done(prefix).await;
         let days = checker::days_of(&status);
-        let wanted = Wanted { fields: &ALL_FIELDS, days, prefix };
+        let wanted = ExpectedExport { fields: &ALL_FIELDS, days, prefix };
         let files = match &self.place {
             Some(place) => {
                 let segment = self.fleet.segment_id(&self.workspace.name).await;
@@ -106,7 +106,7 @@ async fn killed_at(backend: Backend, name: &str, own: bool, point: &str) {
     let place = if own { Some(TestStorage::s3().await) } else { None };
     let mut scene = Scene::new(backend, place, (name, &format!("{point}=kill"))).await;
     let accepted = scene.request().await;
-    scene.fleet.has_ended(name).await;
+    scene.fleet.wait_until_exited(name).await;
     scene.fleet.launch(name).await;
     scene.ends_whole(&accepted.prefix).await;
     scene.fleet.close().await;
@@ -142,14 +142,14 @@ async fn moved_with(point: &str) -> (Scene, Accepted) {
     let yesterday = "UPDATE export_jobs SET plan = jsonb_set(plan::jsonb, '{upload_date}',
          to_jsonb(((plan::jsonb->>'upload_date')::date - 1)::text))::text";
     assert_eq!(stores::execute(&scene.fleet.database_url(), yesterday).await, 1);
-    scene.fleet.go_on("worker-1");
+    scene.fleet.resume("worker-1");
     (scene, accepted)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn between_the_copies_and_the_removals_of_a_move() {
     let (mut scene, accepted) = moved_with("finish::copied=kill").await;
-    scene.fleet.has_ended("worker-1").await;
+    scene.fleet.wait_until_exited("worker-1").await;
     let place = scene.place.as_ref().expect("own storage");
     assert_eq!(place.list().await.len(), 2 * PARTS);
     scene.fleet.launch("worker-1").await;
@@ -166,7 +166,7 @@ async fn a_mover_wakes_after_another_moved() {
     assert_eq!(place.list().await.len(), 2 * PARTS);
     scene.fleet.launch("worker-2").await;
     scene.ends_whole(&accepted.prefix).await;
-    scene.fleet.go_on("worker-1");
+    scene.fleet.resume("worker-1");
     scene.fleet.ready("worker-1").await;
     scene.fleet.terminate("worker-2").await;
     let next = scene.api.export(&json!({ "fields_to_export": ALL_FIELDS })).await;
@@ -182,7 +182,7 @@ async fn a_request_without_an_answer(backend: Backend, name: &str, point: &str) 
     let mut scene = Scene::own(backend, (name, point)).await;
     let request = scene.api.request(reqwest::Method::POST, crate::support::api::EXPORT);
     assert!(request.json(&scene.body()).send().await.is_err(), "an answer");
-    scene.fleet.has_ended(name).await;
+    scene.fleet.wait_until_exited(name).await;
     scene.fleet.launch(name).await;
     let listed = scene.api.get("/users/export").await.body;
     let exports = listed["exports"].as_array().expect("an array");
@@ -211,7 +211,7 @@ async fn a_sleeper(own: bool, point: &str) {
     scene.has_stopped("worker-1").await;
     scene.fleet.launch("worker-2").await;
     scene.ends_whole(&accepted.prefix).await;
-    scene.fleet.go_on("worker-1");
+    scene.fleet.resume("worker-1");
     // It finds that its work was done; the next export needs both.
     scene.fleet.ready("worker-1").await;
     scene.fleet.terminate("worker-2").await;
@@ -270,7 +270,7 @@ async fn cancelled_before_the_last_part_counts() {
         scene.has_stopped("worker-1").await;
         let answer = scene.api.delete(&format!("/users/export/{}", accepted.prefix)).await;
         assert_eq!((answer.status.as_u16(), &answer.body["state"]), (200, &json!("cancelled")));
-        scene.fleet.go_on("worker-1");
+        scene.fleet.resume("worker-1");
         let place = scene.place.as_ref().expect("own storage");
         eventually("nothing is left", || async { place.list().await.is_empty() }).await;
         assert_eq!(scene.api.status(&accepted.prefix).await["state"], "cancelled");
@@ -287,7 +287,7 @@ async fn cancelled_while_it_finishes() {
     scene.has_stopped("worker-1").await;
     let answer = scene.api.delete(&format!("/users/export/{}", accepted.prefix)).await;
     assert_eq!(answer.status, 409, "{answer:?}");
-    scene.fleet.go_on("worker-1");
+    scene.fleet.resume("worker-1");
     scene.ends_whole(&accepted.prefix).await;
     scene.fleet.close().await;
 }

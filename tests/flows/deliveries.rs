@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::support::callbacks::{callback_at, verified};
 use crate::support::eventually;
 use crate::support::installation::Installation;
-use crate::support::receiver::{Answer, Receiver};
+use crate::support::receiver::{Receiver, ScriptedResponse};
 use crate::support::stores::{TestStore, on_postgres, on_sqlite};
 
 const BODY: &str = r#"{"success":true,"url":"https://example.com/é"}"#;
@@ -138,7 +138,7 @@ async fn work(app: App, stop: CancellationToken) {
 
 async fn it_is_delivered_once_and_signed(store: TestStore) {
     let world = World::open(store).await;
-    let receiver = Receiver::start([Answer::Slow(Duration::from_millis(200))]).await;
+    let receiver = Receiver::start([ScriptedResponse::Slow(Duration::from_millis(200))]).await;
     let id = world.enqueue(receiver.url("/hook?x=1")).await;
     let delivery = world.wait_for(id, State::Delivered).await;
     assert_eq!((delivery.attempts, delivery.last_status), (1, Some(200)));
@@ -161,12 +161,12 @@ async fn failures_are_tried_again_under_the_same_id(store: TestStore) {
     let world = World::open(store).await;
     let gone = "gone\0 for good ".repeat(1_000);
     let receiver = Receiver::start([
-        Answer::Status(500),
-        Answer::Says(410, gone),
-        Answer::Close,
-        Answer::Hang,
-        Answer::Status(304),
-        Answer::Status(204),
+        ScriptedResponse::Status(500),
+        ScriptedResponse::Says(410, gone),
+        ScriptedResponse::Close,
+        ScriptedResponse::Hang,
+        ScriptedResponse::Status(304),
+        ScriptedResponse::Status(204),
     ])
     .await;
     let id = world.enqueue(receiver.url("/hook")).await;
@@ -180,7 +180,7 @@ async fn failures_are_tried_again_under_the_same_id(store: TestStore) {
 async fn delivery_errors_are_short_and_hide_secrets(store: TestStore) {
     let world = World::open(store).await;
     let text = format!("no such token: token-of-acme path-of-the-acme {}", "x\0".repeat(10_000));
-    let says = Answer::Says(403, text);
+    let says = ScriptedResponse::Says(403, text);
     let receiver = Receiver::start(std::iter::repeat_n(says, 1_000)).await;
     let url = receiver.url("/hook/path-of-the-acme?key=token-of-acme");
     let url = url.replace("://", "://acme:pass-word@");
@@ -209,12 +209,12 @@ async fn delivery_errors_are_short_and_hide_secrets(store: TestStore) {
 
 async fn it_is_given_up_when_its_time_is_up_and_can_be_resent(store: TestStore) {
     let world = World::open(store).await;
-    let receiver = Receiver::start([Answer::Status(503)]).await;
+    let receiver = Receiver::start([ScriptedResponse::Status(503)]).await;
     let id = world.enqueue(receiver.url("/hook")).await;
     world.wait_for(id, State::Delivered).await;
 
     // It comes out only once the whole day is over.
-    receiver.script(std::iter::repeat_n(Answer::Status(503), 100_000));
+    receiver.script(std::iter::repeat_n(ScriptedResponse::Status(503), 100_000));
     let id = world.enqueue(receiver.url("/hook")).await;
     let delivery = world.wait_for_failure(id).await;
     assert_eq!(delivery.state, State::Pending);
@@ -250,7 +250,7 @@ async fn it_is_given_up_when_its_time_is_up_and_can_be_resent(store: TestStore) 
 async fn redirects_are_not_followed(store: TestStore) {
     let world = World::open(store).await;
     let target = Receiver::start([]).await;
-    let receiver = Receiver::start([Answer::Redirect(target.url("/elsewhere"))]).await;
+    let receiver = Receiver::start([ScriptedResponse::Redirect(target.url("/elsewhere"))]).await;
     let id = world.enqueue(receiver.url("/hook")).await;
     world.wait_for(id, State::Delivered).await;
     assert_eq!(receiver.received().len(), 2);
@@ -289,7 +289,7 @@ async fn names_may_resolve_to_an_allowed_network(store: TestStore) {
 
 async fn a_slow_receiver_holds_up_no_other(store: TestStore) {
     let world = World::open(store).await;
-    let slow = Receiver::start(std::iter::repeat_n(Answer::Hang, 10_000)).await;
+    let slow = Receiver::start(std::iter::repeat_n(ScriptedResponse::Hang, 10_000)).await;
     let quick = Receiver::start([]).await;
     for _ in 0..20 {
         world.enqueue(slow.url("/hook")).await;
@@ -351,11 +351,11 @@ async fn late_workers_are_ignored_and_stopped_ones_release_claims(store: TestSto
     let id = enqueue(&installation, receiver.url("/hook")).await;
     let [claim] = take(app).await.try_into().unwrap();
     let reason = "every attempt ended its worker";
-    deliveries::give_up_in_time(app, &claim, reason, Duration::ZERO).await.unwrap();
+    deliveries::give_up_after_deadline(app, &claim, reason, Duration::ZERO).await.unwrap();
     assert_eq!(find(app, id).await.state, State::Pending);
     let [claim] = take(app).await.try_into().unwrap();
     app.clock.set(from_ms(find(app, id).await.retry_until));
-    deliveries::give_up_in_time(app, &claim, reason, Duration::ZERO).await.unwrap();
+    deliveries::give_up_after_deadline(app, &claim, reason, Duration::ZERO).await.unwrap();
     let delivery = find(app, id).await;
     assert_eq!(delivery.state, State::GivenUp);
     assert_eq!(delivery.last_error.as_deref(), Some("every attempt ended its worker"));

@@ -10,17 +10,9 @@ use crate::support::files::{project, read};
 
 /// The Markdown files below a folder of the project, by their path in the project.
 fn pages_below(folder: &str) -> BTreeSet<String> {
-    let mut pages = BTreeSet::new();
-    for entry in std::fs::read_dir(project(folder)).expect("the folder") {
-        let entry = entry.expect("an entry");
-        let path = format!("{folder}/{}", entry.file_name().to_str().expect("UTF-8"));
-        if entry.path().is_dir() {
-            pages.extend(pages_below(&path));
-        } else if path.ends_with(".md") {
-            pages.insert(path);
-        }
-    }
-    pages
+    let mut files = BTreeSet::new();
+    files_below(folder, &mut files);
+    files.into_iter().filter(|file| file.ends_with(".md")).collect()
 }
 
 #[test]
@@ -219,16 +211,8 @@ fn texts_of_code(code: &str) -> (String, Vec<String>) {
 
 fn code_below(folder: &str) -> BTreeSet<String> {
     let mut files = BTreeSet::new();
-    for entry in std::fs::read_dir(project(folder)).expect("the folder") {
-        let entry = entry.expect("an entry");
-        let path = format!("{folder}/{}", entry.file_name().to_str().expect("UTF-8"));
-        if entry.path().is_dir() {
-            files.extend(code_below(&path));
-        } else if path.ends_with(".rs") {
-            files.insert(path);
-        }
-    }
-    files
+    files_below(folder, &mut files);
+    files.into_iter().filter(|file| file.ends_with(".rs")).collect()
 }
 
 #[test]
@@ -262,6 +246,44 @@ fn code_uses_the_words_of_the_project() {
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Comments and texts of scripts, manifests and the programs of tests.
+#[test]
+fn scripts_use_the_words_of_the_project() {
+    let mut files = BTreeSet::new();
+    for folder in ["scripts", "deploy", "tests/cluster", "tests/conformance"] {
+        files_below(folder, &mut files);
+    }
+    let is_text = |file: &String| {
+        let name = file.rsplit('/').next().unwrap_or_default();
+        let is_script = file.starts_with("scripts/") && !name.contains('.');
+        is_script || [".py", ".sh", ".yaml", ".service"].iter().any(|end| name.ends_with(end))
+    };
+    // Such a file has a comment where a line or its end begins with #.
+    let comment = Regex::new(r"(?m)(?:^|\s)#\s(?P<text>.*)$").expect("a regular expression");
+    let finder = Finder::new(&[WORDS]);
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| is_text(file)) {
+        let text = read(project(file));
+        let comments: Vec<&str> = comment
+            .captures_iter(&text)
+            .map(|found| found.name("text").unwrap().as_str())
+            .collect();
+        found.extend(finder.problems(file, &comments.join("\n")));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+fn files_below(folder: &str, files: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(project(folder)).expect("the folder") {
+        let entry = entry.expect("an entry");
+        let path = format!("{folder}/{}", entry.file_name().to_str().expect("UTF-8"));
+        match entry.path().is_dir() {
+            true => files_below(&path, files),
+            false => drop(files.insert(path)),
+        }
+    }
 }
 
 /// Every crate that a manifest of the project names, with the licence that the crate declares.

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::support::api::{ALL_FIELDS, Api, EXPORT, answer};
 use crate::support::archives::unzip;
-use crate::support::checker::{self, Wanted};
+use crate::support::checker::{self, ExpectedExport};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::storage::TestStorage;
 use crate::support::workspace::WorkspaceFile;
 use crate::support::{eventually, process, servers, stores, user_records};
@@ -350,13 +350,13 @@ async fn a_cancelled_export_leaves_nothing() {
     ];
     let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&proxy.endpoint()));
     let (fleet, api) = with_users(Backend::Embedded, workspace, 400, &settings).await;
-    proxy.set(Way::Slow(Duration::from_millis(100)));
+    proxy.set(ProxyMode::Slow(Duration::from_millis(100)));
     let accepted = api.export_all().await;
-    api.has_files(&accepted.prefix, 3).await;
+    api.wait_for_files(&accepted.prefix, 3).await;
     assert!(!place.list().await.is_empty());
     let answer = api.delete(&format!("/users/export/{}", accepted.prefix)).await;
     assert_eq!((answer.status.as_u16(), &answer.body["state"]), (200, &json!("cancelled")));
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     eventually("nothing is left", || async { place.list().await.is_empty() }).await;
     // Asking again changes nothing, and nobody continues with it.
     assert_eq!(api.delete(&format!("/users/export/{}", accepted.prefix)).await.status, 200);
@@ -377,7 +377,7 @@ async fn the_life_of_a_download_address() {
     let settings = [("LONGSHORE_OBJECTS_URL", place.at(&proxy.endpoint()).objects_url())];
     let (fleet, api) =
         with_users(Backend::Embedded, WorkspaceFile::new("acme"), 50, &settings).await;
-    proxy.set(Way::Closed);
+    proxy.set(ProxyMode::Closed);
     let accepted = api.export_all().await;
     let address = accepted.address();
     api.open(address).await.refuses(403, "not ready");
@@ -397,14 +397,17 @@ async fn the_life_of_a_download_address() {
     for address in &forged {
         api.open(address).await.refuses(404, "");
     }
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     let status = api.done(&accepted.prefix).await;
     for address in &forged {
         api.open(address).await.refuses(404, "");
     }
     let archive = api.download(address).await;
-    let wanted =
-        Wanted { fields: &ALL_FIELDS, days: checker::days_of(&status), prefix: &accepted.prefix };
+    let wanted = ExpectedExport {
+        fields: &ALL_FIELDS,
+        days: checker::days_of(&status),
+        prefix: &accepted.prefix,
+    };
     let users = checker::lines(&checker::downloaded(&archive), &wanted);
     let records: Vec<String> = (0..50).map(|number| user_records::simple(number, 1)).collect();
     checker::check(&users, checker::exactly(&records), &wanted);
@@ -486,8 +489,11 @@ async fn only_requested_fields_are_exported() {
         let fields = [&identifiers[..], more].concat();
         let accepted = api.export(&json!({ "fields_to_export": fields })).await;
         let status = api.done(&accepted.prefix).await;
-        let wanted =
-            Wanted { fields: &fields, days: checker::days_of(&status), prefix: &accepted.prefix };
+        let wanted = ExpectedExport {
+            fields: &fields,
+            days: checker::days_of(&status),
+            prefix: &accepted.prefix,
+        };
         let files = checker::downloaded(&api.download(accepted.address()).await);
         let users = checker::lines(&files, &wanted);
         checker::check(&users, checker::exactly(&records), &wanted);
@@ -496,8 +502,11 @@ async fn only_requested_fields_are_exported() {
     let nothing = ["custom_attributes.nobody has this"];
     let accepted = api.export(&json!({ "fields_to_export": nothing })).await;
     let status = api.done(&accepted.prefix).await;
-    let wanted =
-        Wanted { fields: &nothing, days: checker::days_of(&status), prefix: &accepted.prefix };
+    let wanted = ExpectedExport {
+        fields: &nothing,
+        days: checker::days_of(&status),
+        prefix: &accepted.prefix,
+    };
     let files = checker::downloaded(&api.download(accepted.address()).await);
     let users = checker::lines(&files, &wanted);
     assert_eq!(users, vec![json!({}); records.len()]);

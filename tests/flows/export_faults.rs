@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::api::{ALL_FIELDS, Accepted, Api};
-use crate::support::checker::{self, Wanted};
+use crate::support::checker::{self, ExpectedExport};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::http_proxy::{ChooseFault, HttpProxy, NO_FAULT, ProxyFault};
 use crate::support::process::free_port;
-use crate::support::proxy::{Proxy, Way};
-use crate::support::receiver::{Answer, Receiver};
+use crate::support::proxy::{Proxy, ProxyMode};
+use crate::support::receiver::{Receiver, ScriptedResponse};
 use crate::support::storage::TestStorage;
 use crate::support::workspace::WorkspaceFile;
 use crate::support::{callbacks, eventually, stores, user_records};
@@ -58,10 +58,10 @@ impl Scene {
     /// Asks for an export and brings it to where some files are written and others cannot
     /// be.
     async fn half_done(&self) -> Accepted {
-        self.proxy.set(Way::Slow(Duration::from_millis(250)));
+        self.proxy.set(ProxyMode::Slow(Duration::from_millis(250)));
         let accepted = self.api.export_all().await;
-        self.api.has_files(&accepted.prefix, 3).await;
-        self.proxy.set(Way::Stuck);
+        self.api.wait_for_files(&accepted.prefix, 3).await;
+        self.proxy.set(ProxyMode::Stuck);
         assert_eq!(self.api.status(&accepted.prefix).await["state"], "running");
         accepted
     }
@@ -69,7 +69,7 @@ impl Scene {
     /// The export ends whole, and nothing else is in the bucket.
     async fn ends_whole(&self, accepted: &Accepted) {
         let status = self.api.done(&accepted.prefix).await;
-        let wanted = Wanted {
+        let wanted = ExpectedExport {
             fields: &ALL_FIELDS,
             days: checker::days_of(&status),
             prefix: &accepted.prefix,
@@ -89,7 +89,7 @@ async fn a_stopped_process_is_replaced() {
     let mut scene = Scene::new(Backend::Embedded, 20).await;
     let accepted = scene.half_done().await;
     scene.fleet.terminate("standalone").await;
-    scene.proxy.set(Way::Open);
+    scene.proxy.set(ProxyMode::Open);
     scene.fleet.launch("standalone").await;
     scene.ends_whole(&accepted).await;
     scene.fleet.close().await;
@@ -101,7 +101,7 @@ async fn a_killed_process_is_replaced() {
     let mut scene = Scene::new(Backend::Embedded, 20).await;
     let accepted = scene.half_done().await;
     scene.fleet.kill("standalone");
-    scene.proxy.set(Way::Open);
+    scene.proxy.set(ProxyMode::Open);
     scene.fleet.launch("standalone").await;
     scene.ends_whole(&accepted).await;
     scene.fleet.close().await;
@@ -115,7 +115,7 @@ async fn a_fleet_continues_without_lost_workers() {
     let accepted = scene.half_done().await;
     scene.fleet.kill("worker-1");
     scene.fleet.terminate("worker-2").await;
-    scene.proxy.set(Way::Open);
+    scene.proxy.set(ProxyMode::Open);
     scene.ends_whole(&accepted).await;
     // And they come back.
     scene.fleet.launch("worker-1").await;
@@ -131,10 +131,10 @@ async fn a_fleet_continues_without_lost_workers() {
 async fn an_outage_of_the_storage_is_waited_out() {
     let scene = Scene::new(Backend::Embedded, 50).await;
     let accepted = scene.half_done().await;
-    scene.proxy.set(Way::Closed);
+    scene.proxy.set(ProxyMode::Closed);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(scene.api.status(&accepted.prefix).await["state"], "running");
-    scene.proxy.set(Way::Open);
+    scene.proxy.set(ProxyMode::Open);
     scene.ends_whole(&accepted).await;
     scene.fleet.close().await;
 }
@@ -144,7 +144,7 @@ async fn an_outage_of_the_storage_is_waited_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn failing_storage_is_reported_at_once() {
     let scene = Scene::new(Backend::Embedded, 1_000).await;
-    scene.proxy.set(Way::Closed);
+    scene.proxy.set(ProxyMode::Closed);
     let accepted = scene.api.export_all().await;
     let is_told = |status: &Value| status["error"].is_string();
     let status = scene.api.status_when(&accepted.prefix, "its storage fails", is_told).await;
@@ -160,7 +160,7 @@ async fn failing_storage_is_reported_at_once() {
         text.contains(&accepted.prefix)
     })
     .await;
-    scene.proxy.set(Way::Open);
+    scene.proxy.set(ProxyMode::Open);
     scene.ends_whole(&accepted).await;
     assert_eq!(scene.api.status(&accepted.prefix).await.get("error"), None);
     eventually("the worker tells nothing more", || async {
@@ -187,13 +187,13 @@ async fn a_worker_reports_unwritable_storage() {
         .await;
     };
     // It is ready until it has tried.
-    proxy.set(Way::Stuck);
+    proxy.set(ProxyMode::Stuck);
     fleet.launch("worker-1").await;
-    proxy.set(Way::Closed);
+    proxy.set(ProxyMode::Closed);
     tells(&fleet, 503).await;
     fleet.launch("gateway").await;
     assert_eq!(fleet.readiness("gateway").await, (200, "ready\n".into()));
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     eventually("the worker is ready", || async {
         fleet.readiness("worker-1").await == (200, "ready\n".into())
     })
@@ -208,10 +208,10 @@ async fn a_worker_reports_unwritable_storage() {
 async fn a_store_without_conditional_writes_is_refused() {
     const NOT_IMPLEMENTED: ChooseFault = |method, _| {
         let body = "<Error><Code>NotImplemented</Code><Message>no</Message></Error>";
-        (method == "PUT").then_some(ProxyFault::AnswerConditional(501, body))
+        (method == "PUT").then_some(ProxyFault::RespondIfConditional(501, body))
     };
     const IGNORED: ChooseFault =
-        |method, _| (method == "PUT").then_some(ProxyFault::AnswerConditional(200, ""));
+        |method, _| (method == "PUT").then_some(ProxyFault::RespondIfConditional(200, ""));
     let place = TestStorage::s3().await;
     let http_proxy = HttpProxy::start(place.endpoint(), NO_FAULT).await;
     let fleet = Fleet::start(Backend::Embedded, &settings(3)).await;
@@ -246,10 +246,10 @@ async fn deleted_storage_fails_the_export() {
     let receiver = Receiver::start([]).await;
     let body = json!({ "fields_to_export": ALL_FIELDS, "callback_endpoint": receiver.url("/") });
 
-    scene.proxy.set(Way::Closed);
+    scene.proxy.set(ProxyMode::Closed);
     let accepted = scene.api.export(&body).await;
     let refused = scene.api.failed(&accepted.prefix).await;
-    scene.proxy.set(Way::Open);
+    scene.proxy.set(ProxyMode::Open);
     scene.place.destroy().await;
     let accepted = scene.api.export(&body).await;
     let missing = scene.api.failed(&accepted.prefix).await;
@@ -338,10 +338,10 @@ async fn broken_documents_in_a_fleet() {
 async fn receivers_fail() {
     let scene = Scene::new(Backend::Embedded, 3).await;
     let receiver = Receiver::start([
-        Answer::Status(500),
-        Answer::Close,
-        Answer::Redirect("http://127.0.0.1:1/".to_owned()),
-        Answer::Status(204),
+        ScriptedResponse::Status(500),
+        ScriptedResponse::Close,
+        ScriptedResponse::Redirect("http://127.0.0.1:1/".to_owned()),
+        ScriptedResponse::Status(204),
     ])
     .await;
     let request =

@@ -7,7 +7,7 @@ use std::time::Duration;
 use log::Message;
 use longshore::app::App;
 use longshore::engine::batches::Handler as _;
-use longshore::exports::intake::{self, PlanAtOnce};
+use longshore::exports::intake::{self, PlanExports};
 use longshore::exports::rows::{self, PartResult};
 use longshore::exports::{Cause, ExportError, Failure, Job, State, finish, plan, state};
 use longshore::kinds;
@@ -389,7 +389,7 @@ impl World {
     }
 
     async fn apply(&self, messages: &[Message]) {
-        let handler = PlanAtOnce;
+        let handler = PlanExports;
         let jobs = handler.prepare(messages).await.unwrap();
         let mut tx = self.app.store.write().await.unwrap();
         handler.apply(&mut tx, &jobs).await.unwrap();
@@ -439,7 +439,7 @@ async fn a_message_leaves_a_planning_that_was_begun(world: World) {
     let claim = world.plans(&job).await.remove(0);
     world.apply(&[announcing(&job)]).await;
     assert!(world.plans(&job).await.is_empty(), "somebody has it");
-    claims::hand_back(&world.app.store, &claim, LEASE).await.unwrap();
+    claims::release(&world.app.store, &claim, LEASE).await.unwrap();
     world.apply(&[announcing(&job)]).await;
     assert!(world.plans(&job).await.is_empty(), "it pauses before the next try");
     assert!(world.cancel(&job).await);

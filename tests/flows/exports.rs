@@ -11,9 +11,9 @@ use uuid::Uuid;
 
 use crate::support::api::{ALL_FIELDS, Accepted, Api};
 use crate::support::archives::Unpacked;
-use crate::support::checker::{self, Outcome, Wanted};
+use crate::support::checker::{self, ExpectedExport, Outcome};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::receiver::{Received, Receiver};
 use crate::support::storage::TestStorage;
 use crate::support::workspace::WorkspaceFile;
@@ -136,7 +136,7 @@ impl Export {
     ) {
         let status = self.api.done(&accepted.prefix).await;
         assert_eq!(status["users"]["total"], self.records.len(), "{status}");
-        let wanted = Wanted {
+        let wanted = ExpectedExport {
             fields: &ALL_FIELDS,
             days: checker::days_of(&status),
             prefix: &accepted.prefix,
@@ -367,17 +367,17 @@ async fn while_users_change(backend: Backend) {
     }
 
     // So slow at first that rounds come in between however long they take.
-    proxy.set(Way::Slow(Duration::from_secs(2)));
+    proxy.set(ProxyMode::Slow(Duration::from_secs(2)));
     let accepted = api.export_all().await;
     let mut rounds = BEFORE;
     while rounds < BEFORE + DURING && api.status(&accepted.prefix).await["state"] != "done" {
         round(&fleet, rounds).await;
         rounds += 1;
         if rounds == BEFORE + 3 {
-            proxy.set(Way::Slow(Duration::from_millis(150)));
+            proxy.set(ProxyMode::Slow(Duration::from_millis(150)));
         }
     }
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     assert!(rounds >= BEFORE + 3, "the export was over before much could change");
     // Those deleted meanwhile were planned, and may be missing.
     let status = api.ended(&accepted.prefix).await;
@@ -392,8 +392,11 @@ async fn while_users_change(backend: Backend) {
         };
         outcomes_of_round(number, when, &mut outcomes);
     }
-    let wanted =
-        Wanted { fields: &ALL_FIELDS, days: checker::days_of(&status), prefix: &accepted.prefix };
+    let wanted = ExpectedExport {
+        fields: &ALL_FIELDS,
+        days: checker::days_of(&status),
+        prefix: &accepted.prefix,
+    };
     let segment = fleet.segment_id("acme").await;
     let files = checker::own_files(&place, &segment, "zip", &wanted).await;
     let users = checker::lines(&files, &wanted);
@@ -482,7 +485,7 @@ async fn only_the_group_is_exported() {
 
         let accepted = api.export_all().await;
         let status = api.done(&accepted.prefix).await;
-        let wanted = Wanted {
+        let wanted = ExpectedExport {
             fields: &ALL_FIELDS,
             days: checker::days_of(&status),
             prefix: &accepted.prefix,

@@ -410,7 +410,7 @@ async fn the_operations_listener_reports_a_workers_health(store: TestStore) {
 
 async fn reports_its_health(store: TestStore, process: Process) {
     let installation = Installation::open(store, WORKSPACE, |_| {}).await;
-    let metrics = telemetry::metrics::recorder::install().unwrap();
+    let metrics = telemetry::metrics::recorder::install(false).unwrap();
     let listener = gateway::bind(SocketAddr::from(([127, 0, 0, 1], 0)), "x").await.unwrap();
     let address = listener.local_addr().unwrap();
     let draining = CancellationToken::new();
@@ -435,7 +435,7 @@ async fn reports_its_health(store: TestStore, process: Process) {
     assert!(text.contains("# HELP longshore_build_info"), "{text}");
     installation.app.store.close().await;
     let (status, text) = ask("/readyz").await;
-    let expected = if process.takes_calls() { 200 } else { 503 };
+    let expected = if process.accepts_requests() { 200 } else { 503 };
     assert_eq!((status, text.contains("database")), (expected, true), "{text}");
     draining.cancel();
     let (status, text) = ask("/readyz").await;

@@ -16,7 +16,7 @@ use futures::future::join_all;
 use jiff::Timestamp;
 use log::{Message, NewMessage};
 use longshore::app::App;
-use longshore::gateway::idempotency::{self, IdempotencyKey, Received, Work};
+use longshore::gateway::idempotency::{self, AppendRequest, IdempotencyKey, Received};
 use longshore::gateway::{ApiError, JsonText};
 use longshore::topics;
 use proptest::prelude::*;
@@ -30,7 +30,7 @@ use crate::lost_commit::losing_the_answer_of;
 use crate::support::eventually;
 use crate::support::installation::Installation;
 use crate::support::stores::{TestStore, on_both_stores, on_pool};
-use crate::support::tracked::{Remembering, read_all};
+use crate::support::tracked::{DeduplicatingConsumer, read_all};
 
 const WORKSPACE: &str = "workspace: acme\ncurrency: USD\n";
 
@@ -48,8 +48,8 @@ const NO_LEASES: &str = "UPDATE idempotency_claims SET leased_until = 0";
 /// Answers a body with itself, and appends it to each partition with how it was received.
 struct Echo;
 
-impl Work for Echo {
-    type Answer = Value;
+impl AppendRequest for Echo {
+    type Response = Value;
     const STATUS: StatusCode = StatusCode::ACCEPTED;
 
     fn read(
@@ -68,7 +68,7 @@ impl Work for Echo {
         Ok((json!({ "got": body }), (0..PARTITIONS).map(message).collect()))
     }
 
-    fn taken(&self, _: &Value) {}
+    fn on_appended(&self, _: &Value) {}
 }
 
 const PARTITIONS: i32 = 4;
@@ -145,8 +145,9 @@ fn accepted(body: &Value) -> Answer {
     (202, json!({ "got": body }).to_string(), false)
 }
 
-fn refused(status: u16, part: &str, answer: &Answer) {
-    assert!(answer.0 == status && answer.1.contains(part), "{status} {part}: {answer:?}");
+fn refused(status: u16, code: &str, answer: &Answer) {
+    let part = format!("\"code\":\"{code}\"");
+    assert!(answer.0 == status && answer.1.contains(&part), "{status} {code}: {answer:?}");
 }
 
 on_both_stores!(
@@ -168,10 +169,10 @@ async fn the_first_answer_is_given_again(world: World) {
         assert_eq!(call(gateway, Some(key("k")), &body).await, accepted(&body));
     }
     let another = call(&other, Some(key("k")), &json!({ "a": [1, "u"] })).await;
-    refused(422, "used with another request body", &another);
+    refused(422, "key-reused", &another);
     assert!(!another.2);
     // What is no such request needs no claim.
-    refused(400, "JSON object", &call(app, Some(key("none")), &json!(1)).await);
+    refused(400, "invalid-json", &call(app, Some(key("none")), &json!(1)).await);
     assert_eq!(call(app, None, &body).await, accepted(&body));
     assert_eq!(world.claims().await, 1);
     let messages = world.messages(8).await;
@@ -187,7 +188,7 @@ async fn keys_of_others_are_others(world: World) {
         assert_eq!(call(world.app(), Some(key), &body).await, accepted(&body));
     }
     let messages = world.messages(16).await;
-    assert_eq!(Remembering::new().await.applied(&messages).await.len(), 16);
+    assert_eq!(DeduplicatingConsumer::new().await.applied(&messages).await.len(), 16);
 }
 
 async fn a_key_holds_for_a_day(world: World) {
@@ -199,12 +200,12 @@ async fn a_key_holds_for_a_day(world: World) {
     let now = app.clock.now_ms();
     for wrong in [now + 25 * HOUR_MS, now - 25 * HOUR_MS] {
         world.at(wrong);
-        refused(422, "another", &call(app, Some(key("k")), &second).await);
+        refused(422, "key-reused", &call(app, Some(key("k")), &second).await);
         idempotency::sweep(app, &CancellationToken::new()).await.unwrap();
         assert_eq!(world.claims().await, 2);
     }
     world.execute("UPDATE idempotency_claims SET claimed_at = claimed_at - 82800000").await;
-    refused(422, "another", &call(app, Some(key("k")), &second).await);
+    refused(422, "key-reused", &call(app, Some(key("k")), &second).await);
     idempotency::sweep(app, &CancellationToken::new()).await.unwrap();
     assert_eq!(world.claims().await, 2);
     world.execute("UPDATE idempotency_claims SET claimed_at = claimed_at - 3600000").await;
@@ -213,7 +214,11 @@ async fn a_key_holds_for_a_day(world: World) {
     idempotency::sweep(app, &CancellationToken::new()).await.unwrap();
     assert_eq!(world.claims().await, 1, "the new one");
     let messages = world.messages(12).await;
-    assert_eq!(Remembering::new().await.applied(&messages).await.len(), 12, "of three requests");
+    assert_eq!(
+        DeduplicatingConsumer::new().await.applied(&messages).await.len(),
+        12,
+        "of three requests"
+    );
 }
 
 /// As a gateway leaves it that ended before it kept its response.
@@ -224,12 +229,12 @@ async fn abandoned_requests_are_retried_after_their_lease(world: World) {
     call(app, Some(key("k")), &body).await;
     world.execute(UNANSWERED).await;
     let early = call(app, Some(key("k")), &body).await;
-    refused(409, "still in progress", &early);
+    refused(409, "in-progress", &early);
     assert!(early.2, "says when to try again");
-    refused(422, "another", &call(app, Some(key("k")), &json!({})).await);
+    refused(422, "key-reused", &call(app, Some(key("k")), &json!({})).await);
     // A gateway whose clock is ahead waits as long as the others.
     world.at(app.clock.now_ms() + LEASE_MS);
-    refused(409, "still in progress", &call(app, Some(key("k")), &body).await);
+    refused(409, "in-progress", &call(app, Some(key("k")), &body).await);
     world.execute(NO_LEASES).await;
     assert_eq!(call(app, Some(key("k")), &body).await, accepted(&body));
     world.execute(NO_LEASES).await;
@@ -242,14 +247,14 @@ async fn abandoned_requests_are_retried_after_their_lease(world: World) {
         each.entry(same).or_default().push(message.offset);
     }
     assert!(each.len() == 4 && each.values().all(|offsets| offsets.len() == 2), "{each:?}");
-    assert_eq!(Remembering::new().await.applied(&messages).await.len(), 4);
+    assert_eq!(DeduplicatingConsumer::new().await.applied(&messages).await.len(), 4);
 }
 
 /// Sleeps after the claim, which is when a body is read for the second time.
 struct Sleeping(App, AtomicUsize);
 
-impl Work for Sleeping {
-    type Answer = Value;
+impl AppendRequest for Sleeping {
+    type Response = Value;
     const STATUS: StatusCode = Echo::STATUS;
 
     fn read(
@@ -264,7 +269,7 @@ impl Work for Sleeping {
         Echo.read(body, received)
     }
 
-    fn taken(&self, _: &Value) {}
+    fn on_appended(&self, _: &Value) {}
 }
 
 async fn a_request_that_lost_its_lease_appends_nothing(world: World) {
@@ -275,7 +280,7 @@ async fn a_request_that_lost_its_lease_appends_nothing(world: World) {
     let work = Sleeping(app.clone(), AtomicUsize::new(0));
     let answer =
         idempotency::append(app.clone(), Some(key("k")), body.to_string().into(), work).await;
-    assert!(matches!(answer, Err(ApiError::UnderWay(_))), "{answer:?}");
+    assert!(matches!(answer, Err(ApiError::InProgress(_))), "{answer:?}");
     assert_eq!(world.messages(4).await.len(), 4, "those of the first");
     world.execute(NO_LEASES).await;
     assert_eq!(call(app, Some(key("k")), &body).await, accepted(&body));
@@ -286,7 +291,7 @@ async fn failed_appends_release_their_claim_at_once(world: World) {
     cut.log.close().await;
     for _ in 0..2 {
         let answer = call(&cut, Some(key("k")), &body).await;
-        refused(503, "temporarily unavailable", &answer);
+        refused(503, "unavailable", &answer);
     }
     assert_eq!(world.claims().await, 1);
     assert_eq!(call(world.app(), Some(key("k")), &body).await, accepted(&body));
@@ -301,7 +306,7 @@ async fn claims_of_another_version_are_not_taken_over(world: World) {
     let by_another_version = "UPDATE idempotency_claims SET leased_until = 0, messages = body";
     world.execute(by_another_version).await;
     for _ in 0..2 {
-        refused(409, "by another version", &call(app, Some(key("k")), &body).await);
+        refused(409, "conflict", &call(app, Some(key("k")), &body).await);
     }
     assert_eq!(world.messages(4).await.len(), 4, "those of the first");
 }
@@ -347,7 +352,7 @@ async fn a_claim_whose_response_is_lost_is_released() {
     let (address, lost) = losing_the_answer_of("idempotency_claims", address.expose_secret()).await;
     config.database.url = Some(address.into());
     let far = App::open(config).await.unwrap();
-    refused(503, "temporarily unavailable", &call(&far, Some(key("k")), &body).await);
+    refused(503, "unavailable", &call(&far, Some(key("k")), &body).await);
     assert!(lost.load(Ordering::SeqCst), "the claim was answered");
     assert_eq!(world.claims().await, 1);
     eventually("a repeat is worked on", async || {
@@ -430,7 +435,7 @@ async fn each_key_is_applied_once() {
     let messages = world.messages(wanted).await;
     assert!(messages.len() > wanted, "nothing was ever sent again");
     let mut times: BTreeMap<(usize, i64, i32), usize> = BTreeMap::new();
-    for message in Remembering::new().await.applied(&messages).await {
+    for message in DeduplicatingConsumer::new().await.applied(&messages).await {
         let text = String::from_utf8(message.payload.clone()).unwrap();
         let body: Value = serde_json::from_str(text.split_once(' ').unwrap().1).unwrap();
         let case = body["case"].as_u64().unwrap() as usize;

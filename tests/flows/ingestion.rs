@@ -228,7 +228,7 @@ async fn killed_at(backend: Backend, name: &str, point: &str) {
             Err(_) => break,
         }
     }
-    scene.fleet.has_ended(name).await;
+    scene.fleet.wait_until_exited(name).await;
     scene.fleet.launch(name).await;
     scene.fleet.applied().await;
     let users = scene.api.exported().await;

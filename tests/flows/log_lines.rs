@@ -19,7 +19,7 @@ struct Standalone {
 
 impl Standalone {
     async fn start(filter: &str) -> Self {
-        let fleet = Fleet::made(Backend::Embedded, &[]).await;
+        let fleet = Fleet::new_empty(Backend::Embedded, &[]).await;
         let ops = format!("127.0.0.1:{}", free_port());
         let mut environment = fleet.environment().clone();
         environment.insert("LONGSHORE_OPS_LISTEN".into(), ops.clone());

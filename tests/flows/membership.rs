@@ -267,7 +267,7 @@ async fn users_still_in_the_log_are_not_exported() {
         stores::count(&database, "SELECT count(*) FROM users").await == 226
     })
     .await;
-    fleet.go_on("worker-1");
+    fleet.resume("worker-1");
     let status = api.done(&accepted.prefix).await;
     assert_eq!(status["users"]["total"], 26, "{status}");
     let mut found = BTreeSet::new();

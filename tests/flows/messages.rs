@@ -7,6 +7,7 @@ mod crashes;
 mod dispatch;
 mod erasing;
 mod external_data;
+mod fairness;
 mod firing;
 mod hostile;
 mod live_activity;

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::support::api::{EXPORT, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::installation::Installation;
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::receiver::Receiver;
 use crate::support::stores::{TestStore, execute, on_both_stores, on_pool};
 use crate::support::{WorkspaceFile, eventually, servers, user_records};
@@ -182,7 +182,7 @@ async fn fleet_metrics_count_only_open_work(store: TestStore) {
     let installation = Installation::open(store, WORKSPACE, |c| c.ops.watch_seconds = 1).await;
     let (app, stop) = (installation.app.clone(), CancellationToken::new());
     let watching = tokio::spawn(telemetry::fleet::watch(app.clone(), stop.clone()));
-    let told = || values(&app.kept::<longshore::telemetry::fleet::Fleet>().render());
+    let told = || values(&app.singleton::<longshore::telemetry::fleet::Fleet>().render());
     eventually("it was looked", async || told().contains_key(SEEN)).await;
     assert_eq!(nonzero_values(&told()), BTreeMap::new());
 
@@ -243,7 +243,7 @@ async fn fleet_metrics_count_only_open_work(store: TestStore) {
     assert_eq!(told().keys().collect::<Vec<_>>(), [SEEN]);
     stop.cancel();
     watching.await.unwrap();
-    assert_eq!(app.kept::<longshore::telemetry::fleet::Fleet>().render(), "");
+    assert_eq!(app.singleton::<longshore::telemetry::fleet::Fleet>().render(), "");
 }
 
 /// A fleet of real processes, with its gateway's metrics.
@@ -294,7 +294,7 @@ fn are_declared(text: &str) {
 async fn open_work_is_reported(backend: Backend) {
     let receiver = Receiver::start([]).await;
     let callbacks = Proxy::to(&receiver.url("/")).await;
-    callbacks.set(Way::Refused);
+    callbacks.set(ProxyMode::Refused);
     let settings = [
         ("LONGSHORE_OPS__WATCH_SECONDS", "1".to_owned()),
         ("LONGSHORE_DELIVERIES__RETRY_MS", "50".to_owned()),
@@ -344,7 +344,7 @@ async fn open_work_is_reported(backend: Backend) {
     each_process_reports_its_metrics(&scene).await;
 
     // All is fixed.
-    callbacks.set(Way::Open);
+    callbacks.set(ProxyMode::Open);
     let listed = scene.fleet.run(&["deliveries", "list", "--json"]).await;
     scene.fleet.run(&["deliveries", "resend", &id_in(&listed)]).await;
     let listed = scene.fleet.run(&["dead-letters", "list", "--json"]).await;
@@ -461,7 +461,7 @@ async fn fleet_metrics_need_the_database() {
         ("LONGSHORE_OPS__WATCH_SECONDS", "1".to_owned()),
         ("LONGSHORE_GATEWAY__REQUESTS_IN_FLIGHT", "1".to_owned()),
     ];
-    let fleet = Fleet::start_by(Backend::Fleet(0), &settings, |environment| {
+    let fleet = Fleet::start_with(Backend::Fleet(0), &settings, |environment| {
         let url = environment.get_mut("LONGSHORE_DATABASE_URL").expect("a database");
         *url = database.instead_of(url);
     })
@@ -469,7 +469,7 @@ async fn fleet_metrics_need_the_database() {
     let scene = Scene { fleet, gateway: "gateway", worker: "none" };
     scene.tells("longshore_jobs{kind=\"export\",state=\"queued\"}", 0.0).await;
     let seen = scene.shows("gateway").await[SEEN];
-    database.set(Way::Refused);
+    database.set(ProxyMode::Refused);
     eventually("nothing is told", async || of_fleet(&scene.shows("gateway").await).is_empty())
         .await;
     let shown = scene.shows("gateway").await;
@@ -479,7 +479,7 @@ async fn fleet_metrics_need_the_database() {
     // A call that waits takes the only place.
     let address = format!("{}{EXPORT}", scene.fleet.base());
     let call = || reqwest::Client::new().post(&address).bearer_auth("nobody's").send();
-    database.set(Way::Stuck);
+    database.set(ProxyMode::Stuck);
     eventually("a call is turned away", async || {
         let (one, other) = tokio::join!(call(), call());
         assert!(
@@ -488,7 +488,7 @@ async fn fleet_metrics_need_the_database() {
         scene.shows("gateway").await["longshore_http_refused_total{reason=\"busy\"}"] > 0.0
     })
     .await;
-    database.set(Way::Open);
+    database.set(ProxyMode::Open);
     scene.tells("longshore_jobs{kind=\"export\",state=\"queued\"}", 0.0).await;
     scene.fleet.close().await;
 }

@@ -17,9 +17,9 @@ use tower::ServiceExt as _;
 use uuid::Uuid;
 
 use crate::support::api::{ALL_FIELDS, EXPORT};
-use crate::support::checker::{self, Wanted};
+use crate::support::checker::{self, ExpectedExport};
 use crate::support::installation::Installation;
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::storage::TestStorage;
 use crate::support::stores::{TestStore, on_both_stores};
 use crate::support::{WorkspaceFile, eventually, process, servers, user_records};
@@ -76,7 +76,7 @@ async fn an_export_across_midnight_lies_under_the_day_of_its_end(store: TestStor
     let tomorrow = Timestamp::now().to_zoned(TimeZone::UTC).date().tomorrow().unwrap();
     let midnight = tomorrow.to_zoned(TimeZone::UTC).unwrap().timestamp();
     app.clock.set(midnight - 1.hour());
-    proxy.set(Way::Slow(Duration::from_millis(100)));
+    proxy.set(ProxyMode::Slow(Duration::from_millis(100)));
     request(app, &workspace.key).await;
     let stop = CancellationToken::new();
     let worker = tokio::spawn(worker::run(app.clone(), &Role::ALL, stop.clone()));
@@ -86,11 +86,12 @@ async fn an_export_across_midnight_lies_under_the_day_of_its_end(store: TestStor
     .await;
     app.clock.set(midnight + 1.second());
     assert_eq!(latest(&installation).await.1.state, State::Running);
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     eventually("it is done", || async { latest(&installation).await.1.state == State::Done }).await;
 
     let (job, _) = latest(&installation).await;
-    let wanted = Wanted { fields: &ALL_FIELDS, days: vec![tomorrow], prefix: &job.object_prefix };
+    let wanted =
+        ExpectedExport { fields: &ALL_FIELDS, days: vec![tomorrow], prefix: &job.object_prefix };
     let files = checker::own_files(&place, &job.segment_id.to_string(), "zip", &wanted).await;
     checker::check_whole(&files, PARTS, &records, &wanted);
     eventually("nothing lies under the other day", || async { place.list().await.len() == PARTS })

@@ -14,8 +14,8 @@ use longshore::exports::paths;
 use longshore::exports::rows::PartResult;
 use objects::probe;
 use objects::{
-    AzureSettings, ByteStream, Entry, Files, Head, ObjectError, Objects, Put, PutOptions,
-    S3Settings, Sizes, Wanted, content_disposition,
+    AzureSettings, ByteStream, Entry, Files, Head, HeadPredicate, ObjectError, Objects, Put,
+    PutOptions, S3Settings, Sizes, content_disposition,
 };
 use tokio::runtime::Handle;
 use uuid::Uuid;
@@ -27,7 +27,7 @@ use crate::support::{eventually, servers};
 
 const MIB: usize = 1024 * 1024;
 
-const ANY: Wanted<'static> = &|_| true;
+const ANY: HeadPredicate<'static> = &|_| true;
 
 /// A storage of the test's own, and a way to look behind it.
 struct Backend {
@@ -372,7 +372,7 @@ async fn serve(files: Files) -> String {
 
 async fn a_probe_finds_nothing_wrong_and_leaves_nothing(backend: Backend) {
     assert_eq!(probe::own_storage(&backend.objects).await.unwrap(), Vec::<String>::new());
-    probe::building_place(&backend.objects).await.unwrap();
+    probe::build_storage(&backend.objects).await.unwrap();
     assert_eq!(backend.objects.list("longshore-probe/").await.unwrap(), []);
 }
 
@@ -480,7 +480,7 @@ async fn azure_works_with_a_token_but_signs_no_addresses_with_it() {
     assert_eq!(probe::own_storage(&objects).await.unwrap(), Vec::<String>::new());
     let signed = objects.signed_get(&key("a"), Duration::from_secs(60), "a.zip").await;
     // Exports with `url` could not be given away.
-    let tried = probe::building_place(&objects).await;
+    let tried = probe::build_storage(&objects).await;
     for error in [signed.unwrap_err().to_string(), tried.unwrap_err().to_string()] {
         assert!(error.contains("access_key") && !error.contains("sig="), "{error}");
     }
@@ -494,7 +494,7 @@ async fn assert_refused(objects: &Objects, words: &str, secret: &str) {
         objects.put(&key("a"), body.clone(), options(true)).await.err(),
         objects.list("a/").await.err(),
         probe::own_storage(objects).await.err(),
-        probe::building_place(objects).await.err(),
+        probe::build_storage(objects).await.err(),
     ];
     for error in errors {
         let error = error.expect("refused");
@@ -575,8 +575,8 @@ fn completes(method: &Method, query: &str) -> bool {
 async fn an_upload_whose_last_response_is_lost_is_complete() {
     let fault = |method: &Method, query: &str| match completes(method, query) {
         // Not every S3 server knows an upload that it has completed.
-        true if method == Method::POST => Some(ProxyFault::LoseAnswerThen(404, NO_SUCH_UPLOAD)),
-        true => Some(ProxyFault::LoseAnswer),
+        true if method == Method::POST => Some(ProxyFault::LoseResponseThen(404, NO_SUCH_UPLOAD)),
+        true => Some(ProxyFault::LoseResponse),
         false => None,
     };
     for (objects, http_proxy, _place) in behind(fault).await {
@@ -591,7 +591,7 @@ async fn an_upload_whose_last_response_is_lost_is_complete() {
 #[tokio::test]
 async fn a_lost_upload_can_be_restarted() {
     let fault = |method: &Method, query: &str| {
-        completes(method, query).then_some(ProxyFault::Answer(404, NO_SUCH_UPLOAD))
+        completes(method, query).then_some(ProxyFault::Respond(404, NO_SUCH_UPLOAD))
     };
     let [(s3, _http_proxy, _place), _] = behind(fault).await;
     let (key, body) = (key("gone"), pattern(20 * MIB));
@@ -603,10 +603,13 @@ async fn a_lost_upload_can_be_restarted() {
 #[tokio::test]
 async fn a_success_that_is_garbled_or_holds_an_error_may_pass() {
     let cut: ChooseFault = |_, query| {
-        query.contains("list").then_some(ProxyFault::Answer(200, "<ListBucketResult><Contents><Ke"))
+        query
+            .contains("list")
+            .then_some(ProxyFault::Respond(200, "<ListBucketResult><Contents><Ke"))
     };
-    let no_xml: ChooseFault =
-        |_, query| query.contains("list").then_some(ProxyFault::Answer(200, "Please log in first"));
+    let no_xml: ChooseFault = |_, query| {
+        query.contains("list").then_some(ProxyFault::Respond(200, "Please log in first"))
+    };
     for fault in [cut, no_xml] {
         for (objects, _http_proxy, _place) in behind(fault).await {
             let error = objects.list("a/").await.unwrap_err();
@@ -616,7 +619,7 @@ async fn a_success_that_is_garbled_or_holds_an_error_may_pass() {
     let failing = |method: &Method, query: &str| {
         let error = "<Error><Code>InternalError</Code><Message>Again.</Message></Error>";
         let copies = method == Method::PUT && query.contains("x-id=CopyObject");
-        (copies || completes(method, query)).then_some(ProxyFault::Answer(200, error))
+        (copies || completes(method, query)).then_some(ProxyFault::Respond(200, error))
     };
     let [(s3, _http_proxy, _place), _] = behind(failing).await;
     let (from, body) = (key("from"), pattern(9 * MIB));
@@ -632,7 +635,7 @@ async fn a_success_that_is_garbled_or_holds_an_error_may_pass() {
 async fn write_only_keys_are_reported_with_their_limits() {
     let fault = |method: &Method, query: &str| {
         let writes = method == Method::PUT && !query.contains("x-id=CopyObject");
-        (!writes).then_some(ProxyFault::Answer(403, "<Error><Code>AccessDenied</Code></Error>"))
+        (!writes).then_some(ProxyFault::Respond(403, "<Error><Code>AccessDenied</Code></Error>"))
     };
     let [(s3, _http_proxy, _place), _] = behind(fault).await;
     let limits = probe::own_storage(&s3).await.unwrap();
@@ -641,7 +644,7 @@ async fn write_only_keys_are_reported_with_their_limits() {
     for (limit, verb) in limits.iter().zip(cannot) {
         assert!(limit.starts_with(&format!("cannot {verb}")), "{limit}");
     }
-    let error = probe::building_place(&s3).await.unwrap_err();
+    let error = probe::build_storage(&s3).await.unwrap_err();
     assert!(error.to_string().contains("access denied"), "{error}");
 
     // Nor does a file that is tried twice fail the export: each try counts what it read.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use self::world::{APP, CAMPAIGN, CANVAS, CATALOG, GROUP, RECEIPT, SEGMENT, World, workspace};
-use crate::support::api::{Answer, Api, answer};
+use crate::support::api::{Api, ApiResponse, answer};
 use crate::support::contract::{CONTRACT, Validator};
 use crate::support::fleet::Backend;
 
@@ -434,7 +434,7 @@ fn exists() -> Value {
 struct Seen(BTreeSet<(String, u16)>);
 
 impl Seen {
-    async fn see(&mut self, request: reqwest::RequestBuilder, status: u16) -> Answer {
+    async fn see(&mut self, request: reqwest::RequestBuilder, status: u16) -> ApiResponse {
         let built = request.try_clone().expect("a body that is there").build().expect("a request");
         let (method, path) = (built.method().clone(), built.url().path().to_owned());
         let answer = answer(request).await;
@@ -590,7 +590,7 @@ async fn exports(world: &mut World, seen: &mut Seen) {
     seen.see(get(waiting.address().strip_prefix(world.fleet.base()).unwrap()), 403).await;
     let path = format!("/users/export/{}", waiting.prefix);
     seen.see(world.api.request(Method::DELETE, &path), 200).await;
-    world.fleet.go_on("worker-1");
+    world.fleet.resume("worker-1");
 }
 
 async fn the_rest_of_workspaces(world: &World, seen: &mut Seen) {
@@ -671,7 +671,7 @@ async fn once_and_again(
     (method, path): (Method, &str),
     body: &Value,
     status: u16,
-) -> Answer {
+) -> ApiResponse {
     let once = |body: &Value| {
         let request = world.api.request(method.clone(), path).json(body);
         request.header("idempotency-key", "again")
@@ -901,7 +901,7 @@ async fn scim_resources(
     )
     .await;
     let bob = seen.see(create().json(&one("bob@acme.example")), 201).await;
-    let at = |one: &Answer| format!("{endpoint}/{}", one.body["id"].as_str().unwrap());
+    let at = |one: &ApiResponse| format!("{endpoint}/{}", one.body["id"].as_str().unwrap());
     let (ann, bob, nobody) = (at(&made), at(&bob), format!("{endpoint}/{UNKNOWN}"));
     seen.see(get(&format!("{endpoint}?count=1&filter={key}%20sw%20%22a%22")), 200).await;
     for wrong in ["filter=x", "count=1&count=1", "attributes=id&excludedAttributes=id"] {

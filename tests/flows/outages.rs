@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::api::{ALL_FIELDS, Accepted, Api, files_done};
-use crate::support::checker::{self, Wanted};
+use crate::support::checker::{self, ExpectedExport};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::http_proxy::{HttpProxy, NO_FAULT};
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::receiver::Receiver;
 use crate::support::storage::TestStorage;
 use crate::support::{WorkspaceFile, callbacks, eventually, open_work, servers, user_records};
@@ -27,10 +27,11 @@ use crate::support::{WorkspaceFile, callbacks, eventually, open_work, servers, u
 const PER_FILE: usize = 10;
 
 /// So slow is the way to the bucket that exports last as long as a test wants.
-const SLOW: Way = Way::Slow(Duration::from_millis(400));
+const SLOW: ProxyMode = ProxyMode::Slow(Duration::from_millis(400));
 
 /// What a network or a server that is broken does to all that go there.
-const BROKEN_WAYS: [Way; 4] = [Way::Refused, Way::Stuck, Way::Unanswered, Way::Garbled];
+const BROKEN_WAYS: [ProxyMode; 4] =
+    [ProxyMode::Refused, ProxyMode::Stuck, ProxyMode::Unanswered, ProxyMode::Garbled];
 
 /// What a process may use of one processor while something is down, and print a second.
 const CPU_SHARE: f64 = 0.5;
@@ -63,9 +64,9 @@ fn settings() -> Vec<(&'static str, String)> {
 
 /// Lets the fault that has begun last, and sees that no process spins meanwhile.
 async fn endure(fleet: &Fleet, fault: &str) {
-    let (before, since) = (fleet.efforts(), Instant::now());
+    let (before, since) = (fleet.process_usage(), Instant::now());
     tokio::time::sleep(outage()).await;
-    let (after, seconds) = (fleet.efforts(), since.elapsed().as_secs_f64());
+    let (after, seconds) = (fleet.process_usage(), since.elapsed().as_secs_f64());
     for (name, before) in before {
         let cpu = (after[&name].cpu - before.cpu).as_secs_f64();
         let lines = (after[&name].lines - before.lines) as f64;
@@ -109,7 +110,7 @@ impl Scene {
         let broker = Proxy::to_kafka(&servers::kafka()).await;
         let user = url::Url::parse(database).expect("an address").username().to_owned();
         let database = Proxy::to(database).await;
-        let fleet = Fleet::start_by(Backend::Fleet(2), &settings(), |environment| {
+        let fleet = Fleet::start_with(Backend::Fleet(2), &settings(), |environment| {
             let url = environment.get_mut("LONGSHORE_DATABASE_URL").expect("a database");
             let mut led = url::Url::parse(&database.instead_of(url)).expect("an address");
             led.set_username(&user).expect("an address with a user");
@@ -159,7 +160,7 @@ impl Scene {
     /// Waits until the export, which continues, has so many files more.
     async fn more_files(&self, accepted: &Accepted, count: u64) {
         let before = files_done(&self.api.status(&accepted.prefix).await);
-        self.api.has_files(&accepted.prefix, before + count).await;
+        self.api.wait_for_files(&accepted.prefix, before + count).await;
     }
 
     /// All processes are ready again, and miss nothing.
@@ -174,10 +175,10 @@ impl Scene {
 
     /// The export ends whole, and is called back once.
     async fn ends_whole(&self, accepted: &Accepted, path: &str) {
-        self.bucket.set(Way::Open);
+        self.bucket.set(ProxyMode::Open);
         let status = self.api.done(&accepted.prefix).await;
         let days = checker::days_of(&status);
-        let wanted = Wanted { fields: &ALL_FIELDS, days, prefix: &accepted.prefix };
+        let wanted = ExpectedExport { fields: &ALL_FIELDS, days, prefix: &accepted.prefix };
         let segment = self.fleet.segment_id(&self.workspace.name).await;
         let files = checker::own_files(&self.place, &segment, "zip", &wanted).await;
         checker::check_whole(&files, self.parts, &self.records, &wanted);

@@ -133,7 +133,7 @@ async fn stopped_late_and_cancelled_work_is_discarded(test: TestStore) {
     assert!(matches!(stopped, Err(ExportError::Stopped)), "{stopped:?}");
     // The claim goes to another worker, who does it; the first one comes late.
     let mut tx = world.app.store.write().await.unwrap();
-    claims::put_off(&mut tx, &claims[0], Duration::ZERO).await.unwrap();
+    claims::postpone(&mut tx, &claims[0], Duration::ZERO).await.unwrap();
     tx.commit().await.unwrap();
     let second = world.take().await[0];
     assert_eq!((second.item, second.attempt), (claims[0].item, 2));

@@ -232,7 +232,7 @@ async fn unknown_schedules_cannot_be_deleted(world: World) {
     assert_eq!(sent, "The schedule has already been sent");
     let output = world.place.run(&["schedules", "cancel", &id]).await;
     assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("been sent"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("already"), "{output:?}");
     assert_eq!(world.states().await, ["sent"]);
 }
 

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use url::form_urlencoded;
 
-use crate::support::api::{Answer, answer};
+use crate::support::api::{ApiResponse, answer};
 use crate::support::eventually;
 use crate::support::installation::Installation;
 use crate::support::stores::{TestStore, on_both_stores, on_pool, on_postgres};
@@ -161,11 +161,11 @@ impl Gateway {
         self.bare(method, path).bearer_auth(token).header("x-request-origin", "idp.acme.example")
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    async fn get(&self, path: &str) -> ApiResponse {
         answer(self.request(Method::GET, path)).await
     }
 
-    async fn send(&self, method: Method, path: &str, body: &Value) -> Answer {
+    async fn send(&self, method: Method, path: &str, body: &Value) -> ApiResponse {
         answer(self.request(method, path).json(body)).await
     }
 
@@ -176,12 +176,12 @@ impl Gateway {
         made.body
     }
 
-    async fn patch(&self, id: &Value, operations: Value) -> Answer {
+    async fn patch(&self, id: &Value, operations: Value) -> ApiResponse {
         let body = json!({ "schemas": [PATCH], "Operations": operations });
         self.send(Method::PATCH, &at(id), &body).await
     }
 
-    async fn filtered(&self, filter: &str) -> Answer {
+    async fn filtered(&self, filter: &str) -> ApiResponse {
         let query: String = form_urlencoded::byte_serialize(filter.as_bytes()).collect();
         self.get(&format!("{USERS}?filter={}", query.replace('+', "%20"))).await
     }
@@ -198,13 +198,13 @@ fn at(id: &Value) -> String {
     format!("{USERS}/{}", id.as_str().unwrap())
 }
 
-fn names(found: &Answer) -> Vec<String> {
+fn names(found: &ApiResponse) -> Vec<String> {
     let users = found.body["Resources"].as_array().unwrap_or_else(|| panic!("{found:?}"));
     users.iter().map(|user| user["userName"].as_str().unwrap().to_owned()).collect()
 }
 
 /// An error as the protocol has them.
-fn refused(answer: &Answer, status: u16, scim_type: Option<&str>) {
+fn refused(answer: &ApiResponse, status: u16, scim_type: Option<&str>) {
     assert_eq!(answer.status, status, "{answer:?}");
     assert_eq!(answer.headers["content-type"], "application/scim+json", "{answer:?}");
     assert_eq!(answer.body["schemas"], json!([ERROR]), "{answer:?}");

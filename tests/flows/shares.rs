@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::support::eventually;
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(
@@ -217,7 +217,7 @@ async fn one_job_does_not_starve_another(test: TestStore) {
 struct Unknown;
 
 impl Retry for Unknown {
-    fn needs_newer(&self) -> bool {
+    fn needs_newer_version(&self) -> bool {
         true
     }
 }
@@ -303,7 +303,7 @@ async fn workers_stop_while_the_store_hangs() {
     offer(&test.store, Uuid::new_v4(), FINE..FINE + 1).await;
     let (running, shutdown) = start(&store, &work);
     eventually("it works", || async { work.done.lock().unwrap().len() == 1 }).await;
-    proxy.set(Way::Stuck);
+    proxy.set(ProxyMode::Stuck);
     // Time for a look that nobody answers.
     tokio::time::sleep(options().poll * 20).await;
     shutdown.cancel();

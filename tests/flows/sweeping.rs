@@ -8,8 +8,8 @@ use serde_json::json;
 use crate::support::api::ALL_FIELDS;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::http_proxy::{ChooseFault, HttpProxy, NO_FAULT, ProxyFault};
-use crate::support::proxy::{Proxy, Way};
-use crate::support::receiver::{Answer, Receiver};
+use crate::support::proxy::{Proxy, ProxyMode};
+use crate::support::receiver::{Receiver, ScriptedResponse};
 use crate::support::storage::TestStorage;
 use crate::support::{WorkspaceFile, eventually, open_work, stores, user_records};
 
@@ -29,7 +29,7 @@ fn settings(built: &TestStorage) -> Vec<(&'static str, String)> {
 
 /// Refuses what is written.
 const REFUSE: ChooseFault = |method, _| {
-    let refused = ProxyFault::Answer(403, "<Error><Code>AccessDenied</Code></Error>");
+    let refused = ProxyFault::Respond(403, "<Error><Code>AccessDenied</Code></Error>");
     (method == reqwest::Method::PUT).then_some(refused)
 };
 
@@ -48,28 +48,28 @@ async fn exports_of_every_end(backend: Backend, worker: &str, built: TestStorage
     for workspace in &workspaces {
         fleet.import(&workspace.name, &records).await;
     }
-    let receiver = Receiver::start([Answer::Status(500)]).await;
+    let receiver = Receiver::start([ScriptedResponse::Status(500)]).await;
     let body = json!({ "fields_to_export": ALL_FIELDS, "callback_endpoint": receiver.url("/") });
 
     // Cancelled half way, and failed half way.
-    proxy.set(Way::Slow(std::time::Duration::from_millis(200)));
+    proxy.set(ProxyMode::Slow(std::time::Duration::from_millis(200)));
     let cancelled = own.export(&body).await;
-    own.has_files(&cancelled.prefix, 2).await;
+    own.wait_for_files(&cancelled.prefix, 2).await;
     let answer = own.delete(&format!("/users/export/{}", cancelled.prefix)).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let failed = own.export(&body).await;
-    own.has_files(&failed.prefix, 2).await;
+    own.wait_for_files(&failed.prefix, 2).await;
     http_proxy.inject(REFUSE);
     own.failed(&failed.prefix).await;
     http_proxy.inject(NO_FAULT);
 
     // Done with a worker that was killed half way, in own storage and behind a url.
     let whole = own.export(&body).await;
-    own.has_files(&whole.prefix, 2).await;
+    own.wait_for_files(&whole.prefix, 2).await;
     let behind_url = url.export(&body).await;
     fleet.kill(worker);
     fleet.launch(worker).await;
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     own.done(&whole.prefix).await;
     url.done(&behind_url.prefix).await;
     // Failed for a user who cannot be read.

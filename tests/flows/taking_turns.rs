@@ -46,7 +46,7 @@ impl Scene {
 
     /// Lets the worker continue to the end of what there is.
     async fn ingestion_ends(&mut self) {
-        self.fleet.go_on("worker-1");
+        self.fleet.resume("worker-1");
         self.fleet.applied().await;
         self.fleet.terminate("worker-1").await;
     }
@@ -150,7 +150,7 @@ async fn ingestion_waits_for_an_erasure_under_way() {
     for (user, id, looked) in ann() {
         scene.ingestion_sleeps(looked, &user).await;
         let erasure = scene.erasure_sleeps("erase::written", id).await;
-        scene.fleet.go_on("worker-1");
+        scene.fleet.resume("worker-1");
         scene.a_session_waits().await;
         goes_on(erasure).await;
         scene.ingestion_ends().await;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
-use crate::support::api::{Answer, Api, answer};
+use crate::support::api::{Api, ApiResponse, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::servers;
 use crate::support::tracked::read_all;
@@ -43,7 +43,7 @@ fn purchase(user: &str) -> Value {
     })
 }
 
-async fn post_text(api: &Api, body: impl Into<reqwest::Body>) -> Answer {
+async fn post_text(api: &Api, body: impl Into<reqwest::Body>) -> ApiResponse {
     let request = api.request(Method::POST, TRACK).header(header::CONTENT_TYPE, "application/json");
     answer(request.body(body)).await
 }
@@ -73,7 +73,7 @@ async fn accepted_requests_are_durable(backend: Backend, gateway: &str) {
     let request = api.request(Method::POST, TRACK).header("x-request-id", "the-first").json(&body);
     let first = answer(request).await;
     assert_eq!(first.status, 201, "{first:?}");
-    let error = json!({ "type": "external_id: is empty", "input_array": "purchases", "index": 1 });
+    let error = json!({ "type": "external_id is empty", "input_array": "purchases", "index": 1 });
     let expected = json!({
         "message": "success", "attributes_processed": 1, "events_processed": 2,
         "purchases_processed": 2, "errors": [error]
@@ -231,10 +231,10 @@ async fn hostile_bodies_are_refused_by_name() {
         (r#"{"events":[{"\u0000":1}]}"#.into(), "events 0 the object: has a NUL"),
         (r#"{"events":[{"name":"a","name":"b"}]}"#.into(), "events 0 name: duplicate field"),
         (one("external_id", r#""\ud800""#), "purchases 0 external_id"),
-        (one("external_id", r#""\u0000""#), "purchases 0 external_id: has a NUL"),
+        (one("external_id", r#""\u0000""#), "purchases 0 external_id has a NUL"),
         (one("external_id", "[]"), "purchases 0 external_id: expected a string"),
         (one("price", "1e999999999999999999"), "purchases 0 price"),
-        (one("price", &"9".repeat(1_000_000)), "purchases 0 price: is too large"),
+        (one("price", &"9".repeat(1_000_000)), "purchases 0 price is too large"),
         (one("quantity", &"9".repeat(1_000_000)), "purchases 0 quantity"),
         (one("time", "1e400"), "purchases 0 time: "),
         (
@@ -250,11 +250,11 @@ async fn hostile_bodies_are_refused_by_name() {
             "purchases 0 properties",
         ),
         (one("properties", r#"{"a":1e400}"#), "purchases 0 properties.a"),
-        (filled("time", "\"", "9", "\""), "purchases 0 time: has more than 255"),
+        (filled("time", "\"", "9", "\""), "purchases 0 time has more than 255"),
         (filled("properties", "\"", "x", "\""), "purchases 0 properties: expected an object"),
         (filled("properties", "{\"a\":[", "0,", "0]}"), "51200"),
         (one("properties", r#"{"$":0,"$":0}"#), "properties: $: duplicate field"),
-        (filled("properties", "{", "\"$\":0,", "\"b\":0}"), "properties: has more than 10000"),
+        (filled("properties", "{", "\"$\":0,", "\"b\":0}"), "properties has more than 10000"),
         (one("properties", r#"{"a":{"b":1,"b":2}}"#), "purchases 0 properties.a"),
         (one("properties", r#"{"a":[[{"b":1,"\u0062":2}]]}"#), "purchases 0 properties.a"),
         (written(r#""a":{"b":[{"c":1,"c":2}]}"#), "attributes 0 custom_attributes.a"),
@@ -265,8 +265,8 @@ async fn hostile_bodies_are_refused_by_name() {
         (written(r#""email":"a@b@c.co""#), "attributes 0 email"),
         (written(r#""country":"ZZ""#), "attributes 0 country"),
         (written(r#""language":"zz""#), "attributes 0 language"),
-        (filled("product_id", "\"", "\\u0041", "\""), "product_id: has more than 255"),
-        (filled("currency", "\"", "é", "\""), "currency: has more than 255"),
+        (filled("product_id", "\"", "\\u0041", "\""), "product_id has more than 255"),
+        (filled("currency", "\"", "é", "\""), "currency has more than 255"),
         (filled("app_id", "[", "{},", "{}]"), "app_id: expected a string"),
         (
             json!({ "attributes": [{ "external_id": "e", "a": "x".repeat(2 << 20) }] }).to_string(),
@@ -313,7 +313,7 @@ async fn until_accepted_again(api: &Api) {
     }
 }
 
-fn is_unavailable(answer: &Answer) {
+fn is_unavailable(answer: &ApiResponse) {
     answer.refuses(503, "temporarily unavailable");
     assert_eq!(answer.headers["retry-after"], "5");
 }

@@ -15,8 +15,8 @@ use longshore::users::activity::Activity;
 use longshore::users::find::FindError;
 use longshore::users::generate::Users;
 use longshore::users::import::{BadLine, Importer, Input, Progress, Summary};
-use longshore::users::moment::Moment;
-use longshore::users::scan::{Cuts, Stretch, cut, read};
+use longshore::users::moment::TransactionSnapshot;
+use longshore::users::scan::{PartBoundaries, UserRange, cut, read};
 use longshore::users::{Position, record, service_id};
 use longshore::workspaces::{ChoiceError, Workspace, only_or_named};
 use serde_json::{Value, json};
@@ -113,21 +113,21 @@ impl World {
         summary
     }
 
-    async fn cut(&self, slices: &[i16], per_part: u32) -> Cuts {
+    async fn cut(&self, slices: &[i16], per_part: u32) -> PartBoundaries {
         let mut tx = self.store().snapshot().await.unwrap();
         cut(&mut tx, self.workspace.id, slices, per_part).await.unwrap()
     }
 
     /// The users of each stretch of `cuts`.
-    async fn stretches(&self, slices: &[i16], cuts: &Cuts) -> Vec<Vec<Seen>> {
+    async fn stretches(&self, slices: &[i16], cuts: &PartBoundaries) -> Vec<Vec<Seen>> {
         let mut stretches = Vec::new();
         let mut after = Position::START;
         for &up_to in &cuts.ends {
             let (workspace, youngest) = (self.workspace.id, cuts.youngest);
-            let stretch = Stretch { workspace, slices, after, up_to, youngest, activity: true };
+            let stretch = UserRange { workspace, slices, after, up_to, youngest, activity: true };
             let mut users = Vec::new();
             let mut tx = self.store().snapshot().await.unwrap();
-            let done = read(&mut tx, &stretch, &Moment::endless(), |user| {
+            let done = read(&mut tx, &stretch, &TransactionSnapshot::endless(), |user| {
                 let activity = user.activity.map(|body| Activity::decode(body).unwrap());
                 let record = record::show(
                     user.doc,
@@ -261,7 +261,7 @@ async fn stretches_have_exact_sizes_and_cross_slices(world: World) {
     assert_eq!(members.concat(), expected);
     assert_eq!(cuts.youngest, expected.iter().map(|user| user.position.service_id).max().unwrap());
     // Nobody at all.
-    let nobody = Cuts { users: 0, ends: Vec::new(), youngest: Uuid::nil() };
+    let nobody = PartBoundaries { users: 0, ends: Vec::new(), youngest: Uuid::nil() };
     assert_eq!(world.cut(&[], 10).await, nobody);
 }
 

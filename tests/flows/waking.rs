@@ -45,7 +45,7 @@ impl Worker {
 
     /// Waits until it listens and has nothing to do.
     async fn idle(&self) {
-        eventually("it listens", || async { self.app.store.wake().works() }).await;
+        eventually("it listens", || async { self.app.store.wake().is_listening() }).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
     }
 
@@ -152,6 +152,6 @@ async fn workers_poll_without_notifications_and_doctor_reports_it() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     offer(&place.store.store, Duration::ZERO).await;
     all_work_is_claimed(&place.store.store).await;
-    assert!(!worker.app.store.wake().works());
+    assert!(!worker.app.store.wake().is_listening());
     worker.stop().await;
 }

@@ -107,10 +107,10 @@ pub fn format_seconds(ms: i64) -> String {
     from_ms(ms - ms.rem_euclid(1_000)).to_string()
 }
 
-/// A time as it is stored, from ISO 8601: with an offset (`+0200` too), or without one and
-/// read as UTC; a date alone is its midnight. Or from the pattern
-/// `yyyy-MM-dd'T'HH:mm:ss:SSSZ`, which has a colon before the milliseconds. The hours of an offset
-/// may have one digit, as in `+1:00`.
+/// A time as it is stored, from ISO 8601: with an offset (`+0200` too), or without one and read as
+/// UTC; a date alone is read as midnight. Also accepts the pattern `yyyy-MM-dd'T'HH:mm:ss:SSSZ`,
+/// which has a colon before the milliseconds. The hours of an offset may have one digit, as in
+/// `+1:00`.
 pub fn parse_time(text: &str) -> Result<i64, String> {
     let time = iso_8601(text)
         .or_else(|| iso_8601(&with_point(text)?))
@@ -151,7 +151,7 @@ fn with_point(text: &str) -> Option<String> {
     (digits == 3).then(|| format!("{head}.{tail}"))
 }
 
-/// The same with two digits of hours in the offset, where it has one.
+/// Pads the hours of the offset to two digits, if they have one.
 fn with_hours(text: &str) -> Option<String> {
     let time = text.find(['T', 't', ' '])?;
     let hours = time + text[time..].rfind(['+', '-'])? + 1;

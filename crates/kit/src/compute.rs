@@ -96,31 +96,31 @@ impl Memory {
     }
 
     /// How many bytes are held, and the limit.
-    pub fn held_and_most(&self) -> (usize, usize) {
+    pub fn used_and_limit(&self) -> (usize, usize) {
         let most = self.units as usize;
         (most.saturating_sub(self.free.available_permits()) * UNIT, most * UNIT)
     }
 
     /// Waits until `bytes` can be held; more than the limit counts as the limit. First come, first
     /// served, so that large requests are not starved.
-    pub async fn reserve(&self, bytes: usize) -> Reserved {
+    pub async fn reserve(&self, bytes: usize) -> MemoryReservation {
         let units = units(bytes).min(self.units);
         let permit = Arc::clone(&self.free)
             .acquire_many_owned(units)
             .await
             .expect("the semaphore is never closed");
-        Reserved { memory: self.clone(), permit }
+        MemoryReservation { memory: self.clone(), permit }
     }
 }
 
 /// A reservation of memory, released when dropped.
 #[derive(Debug)]
-pub struct Reserved {
+pub struct MemoryReservation {
     memory: Memory,
     permit: OwnedSemaphorePermit,
 }
 
-impl Reserved {
+impl MemoryReservation {
     pub fn bytes(&self) -> usize {
         self.permit.num_permits() * UNIT
     }
@@ -199,7 +199,7 @@ mod tests {
         let mut first = memory.reserve(4 * UNIT - 1).await;
         let second = memory.reserve(4 * UNIT).await;
         assert_eq!((first.bytes(), second.bytes()), (4 * UNIT, 4 * UNIT));
-        assert_eq!(memory.held_and_most(), (8 * UNIT, 10 * UNIT));
+        assert_eq!(memory.used_and_limit(), (8 * UNIT, 10 * UNIT));
         assert!(first.try_grow(6 * UNIT) && first.bytes() == 6 * UNIT);
         assert!(!first.try_grow(6 * UNIT + 1) && first.bytes() == 6 * UNIT);
         assert!(first.try_grow(UNIT) && first.bytes() == 6 * UNIT);

@@ -1,5 +1,5 @@
 //! Fail points: places between two durable effects where a test ends or stops the process. Builds
-//! with debug assertions have them, so that tests can use the everyday build; the profile `dist`
+//! with debug assertions have them, so that tests can use the ordinary build; the profile `dist`
 //! has none. They do nothing unless `FAILPOINTS` names them: `part::uploaded=kill` ends the process
 //! like `kill -9`, `=stop` stops it like a machine that hangs, until SIGCONT;
 //! `part::uploaded@3=kill` acts the third time.
@@ -57,7 +57,7 @@ mod set {
         parsed().unwrap_or_else(|| panic!("FAILPOINTS: {text:?} is not NAME[@COUNT]=kill|stop"))
     }
 
-    /// Acts if the process has reached the point `name`.
+    /// Ends or stops the process if `FAILPOINTS` names this point.
     pub fn reach(name: &str) {
         let Some(point) = POINTS.get(name) else { return };
         if point.reached.fetch_add(1, Ordering::SeqCst) + 1 == point.at {

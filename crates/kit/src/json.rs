@@ -8,7 +8,7 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-pub use self::repeats::{last_wins, repeated_name};
+pub use self::repeats::{duplicate_name, keep_last_duplicates};
 use crate::words::beginning;
 
 mod repeats;
@@ -20,16 +20,20 @@ const FEW: usize = 16;
 
 /// Levels of arrays and objects that a value may have. A profile or a send request that contains
 /// the value must stay readable: readers stop at 127 levels.
-pub const MOST_LEVELS: usize = 100;
+pub const MAX_LEVELS: usize = 100;
+
+/// The marker of serde_json for embedded text, wherever it reads a [`serde_json::Value`]: a sender
+/// could use it to hide content from every check, or to make a value unreadable.
+pub const MARK: &str = "$serde_json::private::RawValue";
 
 /// Fields that an object from outside may have: holding one takes ten times its size as text.
-pub const MOST_MEMBERS: usize = 10_000;
+pub const MAX_JSON_FIELDS: usize = 10_000;
 
 /// An object's fields in their order, each value as its text.
 #[derive(Default)]
-pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct JsonFields<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
 
-impl<'a> Members<'a> {
+impl<'a> JsonFields<'a> {
     /// The value of a field, even if it is null.
     pub fn get(&self, name: &str) -> Option<&'a str> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, value)| value.get())
@@ -47,7 +51,7 @@ impl<'a> Members<'a> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for JsonFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         AtMost(usize::MAX).deserialize(deserializer)
     }
@@ -57,29 +61,32 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 struct AtMost(usize);
 
 impl<'de> DeserializeSeed<'de> for AtMost {
-    type Value = Members<'de>;
+    type Value = JsonFields<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Members<'de>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+    ) -> Result<JsonFields<'de>, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for AtMost {
-    type Value = Members<'de>;
+    type Value = JsonFields<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
-        let mut members = Vec::with_capacity(FEW / 2);
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonFields<'de>, A::Error> {
+        let mut fields = Vec::with_capacity(FEW / 2);
         while let Some((Text(name), value)) = map.next_entry()? {
-            if members.len() == self.0 {
+            if fields.len() == self.0 {
                 return Err(A::Error::custom(format_args!("has more than {} fields", self.0)));
             }
-            members.push((name, value));
+            fields.push((name, value));
         }
-        Ok(Members(members))
+        Ok(JsonFields(fields))
     }
 }
 
@@ -138,15 +145,15 @@ impl<'de> Deserialize<'de> for Length {
 }
 
 /// A value that every reader can read: no NUL character, no half of a surrogate pair, no number
-/// beyond the range of a double, and bounded nesting. `text` checks every string and gets whether
+/// beyond the range of a double, no [`MARK`], and bounded nesting. `text` checks every string and gets whether
 /// it is inside of an array.
 #[derive(Clone, Copy)]
-struct Sound<F> {
+struct ReadableValue<F> {
     text: F,
     in_array: bool,
 }
 
-impl<'de, F: TextCheck> DeserializeSeed<'de> for Sound<F> {
+impl<'de, F: TextCheck> DeserializeSeed<'de> for ReadableValue<F> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -158,7 +165,7 @@ trait TextCheck: Fn(&str, bool) -> Result<(), &'static str> + Copy {}
 
 impl<F: Fn(&str, bool) -> Result<(), &'static str> + Copy> TextCheck for F {}
 
-impl<'de, F: TextCheck> Visitor<'de> for Sound<F> {
+impl<'de, F: TextCheck> Visitor<'de> for ReadableValue<F> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -196,7 +203,10 @@ impl<'de, F: TextCheck> Visitor<'de> for Sound<F> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while map.next_key::<Text<'_>>()?.is_some() {
+        while let Some(Text(name)) = map.next_key()? {
+            if name == MARK {
+                return Err(A::Error::custom(format_args!("has the reserved name {MARK}")));
+            }
             map.next_value_seed(self)?;
         }
         Ok(())
@@ -207,18 +217,16 @@ fn without_nul<E: Error>(text: &str) -> Result<(), E> {
     if text.contains('\0') { Err(E::custom("has a NUL character")) } else { Ok(()) }
 }
 
-/// Parses a value. The error says what is wrong, without the value and its position.
+/// Parses a value. The error states what is wrong, without the value and its position.
 pub fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
     serde_json::from_str(json).map_err(|error| in_words(&error))
 }
 
 /// Parses an object of at most `most` fields; the error is like that of [`parse`].
-pub fn members(json: &str, most: usize) -> Result<Members<'_>, String> {
+pub fn fields(json: &str, most: usize) -> Result<JsonFields<'_>, String> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    let members = AtMost(most).deserialize(&mut deserializer);
-    members
-        .and_then(|members| deserializer.end().map(|()| members))
-        .map_err(|error| in_words(&error))
+    let fields = AtMost(most).deserialize(&mut deserializer);
+    fields.and_then(|fields| deserializer.end().map(|()| fields)).map_err(|error| in_words(&error))
 }
 
 fn in_words(error: &serde_json::Error) -> String {
@@ -232,12 +240,12 @@ fn in_words(error: &serde_json::Error) -> String {
     }
 }
 
-/// [`members`] of an object without duplicate fields.
-pub fn unique_members(json: &str, most: usize) -> Result<Members<'_>, String> {
-    let members = members(json, most)?;
-    match members.repeated() {
+/// [`fields`] of an object without duplicate fields.
+pub fn unique_fields(json: &str, most: usize) -> Result<JsonFields<'_>, String> {
+    let fields = fields(json, most)?;
+    match fields.repeated() {
         Some(name) => Err(duplicate(name)),
-        None => Ok(members),
+        None => Ok(fields),
     }
 }
 
@@ -264,7 +272,7 @@ pub fn check_texts(
     text: impl Fn(&str, bool) -> Result<(), &'static str> + Copy,
 ) -> Result<(), String> {
     readable(json, text)?;
-    repeated_name(json).map_or(Ok(()), |name| Err(duplicate(&name)))
+    duplicate_name(json).map_or(Ok(()), |name| Err(duplicate(&name)))
 }
 
 fn readable(
@@ -272,16 +280,16 @@ fn readable(
     text: impl Fn(&str, bool) -> Result<(), &'static str> + Copy,
 ) -> Result<(), String> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    Sound { text, in_array: false }
+    ReadableValue { text, in_array: false }
         .deserialize(&mut deserializer)
         .and_then(|()| deserializer.end())
         .map_err(|error| in_words(&error))?;
-    check_levels(json)
+    check_depth(json)
 }
 
-/// Checks that valid JSON has at most [`MOST_LEVELS`].
-pub fn check_levels(json: &str) -> Result<(), String> {
-    if depth(json) > MOST_LEVELS { Err(TOO_DEEP.to_owned()) } else { Ok(()) }
+/// Checks that valid JSON has at most [`MAX_LEVELS`].
+pub fn check_depth(json: &str) -> Result<(), String> {
+    if depth(json) > MAX_LEVELS { Err(TOO_DEEP.to_owned()) } else { Ok(()) }
 }
 
 /// Passes on the pieces of valid JSON without the white space between its parts.
@@ -411,10 +419,10 @@ mod tests {
     #[test]
     fn nested_values_leave_room_for_their_container() {
         let cases = [
-            ("[", "]", MOST_LEVELS),
-            ("{\"a\":", "}", MOST_LEVELS),
+            ("[", "]", MAX_LEVELS),
+            ("{\"a\":", "}", MAX_LEVELS),
             // Brackets in strings do not nest.
-            ("[\"]]\",{\"[\":", "}]", MOST_LEVELS / 2),
+            ("[\"]]\",{\"[\":", "}]", MAX_LEVELS / 2),
         ];
         for (open, close, levels) in cases {
             let value = |levels: usize| format!("{}1{}", open.repeat(levels), close.repeat(levels));

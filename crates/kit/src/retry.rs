@@ -13,20 +13,20 @@ pub trait Retry {
     }
 
     /// Whether the operation was too large, so that smaller pieces of it may succeed.
-    fn is_too_much(&self) -> bool {
+    fn is_too_large(&self) -> bool {
         false
     }
 
     /// Whether a newer program wrote something that this one does not know (see the documents of
     /// the store). The work has not failed: it waits for a newer program, and no attempt is
     /// counted.
-    fn needs_newer(&self) -> bool {
+    fn needs_newer_version(&self) -> bool {
         false
     }
 
     /// Whether the operation was rejected because of this machine's clock. If the clock is wrong,
     /// the work has not failed either: another machine can do it.
-    fn blames_clock(&self) -> bool {
+    fn is_clock_error(&self) -> bool {
         false
     }
 }
@@ -58,18 +58,18 @@ pub async fn repeat<E: Display, F: Future<Output = Result<(), E>>>(
 /// retries of tasks that failed together.
 ///
 /// `attempt` counts from 1.
-pub fn pause(attempt: u32, base: Duration, cap: Duration) -> Duration {
+pub fn backoff(attempt: u32, base: Duration, cap: Duration) -> Duration {
     let doubled = base.saturating_mul(1u32 << attempt.saturating_sub(1).min(20));
     doubled.min(cap).mul_f64(rand::rng().random_range(0.5..=1.0))
 }
 
 /// Attempts within a bounded time, for work that must not be given up early.
-pub struct Tries {
+pub struct TimedRetries {
     until: Instant,
     failures: u32,
 }
 
-impl Tries {
+impl TimedRetries {
     pub fn within(time: Duration) -> Self {
         Self { until: Instant::now() + time, failures: 0 }
     }
@@ -77,7 +77,7 @@ impl Tries {
     /// Waits before another attempt; false once the time is over.
     pub async fn again(&mut self) -> bool {
         self.failures = self.failures.saturating_add(1);
-        let pause = pause(self.failures, Duration::from_millis(50), Duration::from_secs(2));
+        let pause = backoff(self.failures, Duration::from_millis(50), Duration::from_secs(2));
         if Instant::now() + pause > self.until {
             return false;
         }
@@ -108,7 +108,7 @@ mod tests {
     fn pauses_grow_to_the_cap_and_no_further() {
         let (base, cap) = (Duration::from_secs(1), Duration::from_secs(60));
         for (attempt, most) in [(1, 1), (2, 2), (4, 8), (7, 60), (u32::MAX, 60)] {
-            let pause = pause(attempt, base, cap);
+            let pause = backoff(attempt, base, cap);
             assert!(pause <= Duration::from_secs(most), "attempt {attempt}: {pause:?}");
             assert!(pause >= Duration::from_secs(most) / 2, "attempt {attempt}: {pause:?}");
         }

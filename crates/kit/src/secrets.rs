@@ -17,8 +17,8 @@ pub enum SecretError {
     #[error("a secret key must be 32 bytes in base64 (create one with: openssl rand -base64 32)")]
     BadKey,
     #[error(
-        "a stored secret cannot be opened with this LONGSHORE_SECRET_KEY; if the key was changed, \
-         set LONGSHORE_SECRET_KEY_OLD to the previous one"
+        "a stored secret cannot be decrypted with this LONGSHORE_SECRET_KEY; if the key was \
+         changed, set LONGSHORE_SECRET_KEY_OLD to the previous one"
     )]
     CannotOpen,
 }
@@ -51,8 +51,8 @@ impl SecretKey {
         BASE64_STANDARD.encode(random_bytes::<32>())
     }
 
-    /// Encrypts `plain` (XChaCha20-Poly1305 with a random nonce). `context` says what the secret
-    /// belongs to, such as a row's id: only the same context can decrypt it.
+    /// Encrypts `plain` (XChaCha20-Poly1305 with a random nonce). `context` identifies what the
+    /// secret belongs to, such as a row's id: decryption needs the same context.
     pub fn seal(&self, context: &str, plain: &[u8]) -> Vec<u8> {
         let nonce = random_bytes::<NONCE>();
         let sealed = cipher(&self.current)

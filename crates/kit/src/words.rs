@@ -54,7 +54,7 @@ pub fn beginning(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// The known name that an unknown one was probably meant to be: "did you mean …?".
+/// The known name that is closest to an unknown one, for "did you mean …?".
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const LONGEST: usize = 100;
     if name.len() > LONGEST {
@@ -74,6 +74,18 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     let distances = known.into_iter().map(|known| (distance(known), known));
     let near = distances.filter(|(distance, _)| *distance <= most);
     near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
+}
+
+/// An error's text after the path of its field: `currency is required`, but `price: too large`.
+pub fn about_field(path: &str, text: &str) -> String {
+    let gap = match text.split(' ').next() {
+        _ if path.is_empty() => "",
+        Some("is" | "has" | "contains" | "must" | "may" | "names" | "cannot") => " ",
+        // The text begins with a path within the value.
+        _ if text.starts_with(['.', '[']) => "",
+        _ => ": ",
+    };
+    format!("{path}{gap}{text}")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The output of a consumer: messages of one partition that are applied together.
 
-use super::offsets::Place;
+use super::offsets::GroupOffset;
 use crate::message::Message;
 
 /// Messages of one partition, in order and at least one; applied together.
@@ -8,7 +8,7 @@ use crate::message::Message;
 pub struct Batch {
     /// The group's position, unless another worker was faster. Applying the batch moves it to
     /// [`next`](Self::next).
-    pub place: Place,
+    pub position: GroupOffset,
     /// Whether it is the first batch since the partition was assigned.
     pub is_first: bool,
     pub messages: Vec<Message>,
@@ -17,7 +17,7 @@ pub struct Batch {
 impl Batch {
     /// The offset after the last message.
     pub fn next(&self) -> i64 {
-        self.messages.last().map_or(self.place.next, |message| message.offset + 1)
+        self.messages.last().map_or(self.position.next, |message| message.offset + 1)
     }
 }
 

@@ -115,7 +115,7 @@ impl Ack {
 
     /// Whether the partition still belongs to this consumer. If not, another one processes the
     /// batch, and [`done`](Self::done) has no effect.
-    pub fn is_ours(&self) -> bool {
+    pub fn is_assigned(&self) -> bool {
         self.partitions.holds(self.partition, self.epoch)
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::batch::{Batch, Fetched};
-use super::offsets::{self, Place};
+use super::offsets::{self, GroupOffset};
 use super::partitions::Partitions;
 use crate::message::{LogError, Message, Topic};
 use kit::clock::millis;
@@ -33,36 +33,36 @@ pub struct Limits {
 
 /// A topic's content in the log.
 #[derive(Clone, Debug)]
-pub struct Extent {
+pub struct TopicOffsets {
     /// Distinguishes it from a topic that was recreated.
     pub id: String,
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<OffsetRange>,
 }
 
 /// The offsets of a partition in the log.
 #[derive(Clone, Copy, Debug)]
-pub struct Range {
+pub struct OffsetRange {
     pub partition: i32,
     pub earliest: i64,
     /// The offset that the next message gets.
     pub end: i64,
 }
 
-/// Why a group cannot continue at `place`, if it cannot.
-pub fn obstacle(place: &Place, extent: &Extent) -> Option<String> {
-    if place.log_id != extent.id {
+/// Why a group cannot continue at `position`, if it cannot.
+pub fn stop_reason(position: &GroupOffset, topic_offsets: &TopicOffsets) -> Option<String> {
+    if position.log_id != topic_offsets.id {
         let text = "the log or its topic was recreated, so the stored offset is not valid";
         return Some(text.to_owned());
     }
-    let mut ranges = extent.ranges.iter();
-    match ranges.find(|range| range.partition == place.partition) {
+    let mut ranges = topic_offsets.ranges.iter();
+    match ranges.find(|range| range.partition == position.partition) {
         None => Some("the partition does not exist in the log".to_owned()),
-        Some(range) if place.next < range.earliest => Some(format!(
+        Some(range) if position.next < range.earliest => Some(format!(
             "the oldest message in the log is {}, so some messages were deleted before they were \
              applied",
             range.earliest
         )),
-        Some(range) if place.next > range.end => Some(format!(
+        Some(range) if position.next > range.end => Some(format!(
             "the log ends at {}: it lost messages or was restored to an older state",
             range.end
         )),
@@ -71,8 +71,8 @@ pub fn obstacle(place: &Place, extent: &Extent) -> Option<String> {
 }
 
 /// The operator's message about a partition that cannot continue.
-fn stopped(topic: Topic, place: &Place, reason: &str) -> String {
-    let (topic, partition, next) = (topic.name(), place.partition, place.next);
+fn stopped(topic: Topic, position: &GroupOffset, reason: &str) -> String {
+    let (topic, partition, next) = (topic.name(), position.partition, position.next);
     format!(
         "partition {partition} of {topic} is stopped at offset {next}: {reason}. Choose where to \
          continue: `longshore log reset --topic {topic} --partition {partition} --to earliest` \
@@ -82,7 +82,7 @@ fn stopped(topic: Topic, place: &Place, reason: &str) -> String {
 
 /// A consumer's state in an assigned partition.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct PartitionStatus {
     pub partition: i32,
     /// Messages that are not done.
     pub behind: i64,
@@ -91,17 +91,17 @@ pub struct Standing {
     /// None at the end of the log.
     pub since: Option<i64>,
     /// The position where it cannot continue, and why.
-    pub stopped: Option<(Place, String)>,
+    pub stopped: Option<(GroupOffset, String)>,
 }
 
 /// Reports a consumer's state in its assigned partitions.
 #[derive(Clone)]
-pub struct Standings(pub(super) Arc<Cursors>);
+pub struct ConsumerStatus(pub(super) Arc<Cursors>);
 
-impl Standings {
+impl ConsumerStatus {
     /// The state of the started partitions; `now` is in milliseconds since the epoch.
-    pub fn all(&self, now: i64) -> Vec<Standing> {
-        self.0.standings(now)
+    pub fn all(&self, now: i64) -> Vec<PartitionStatus> {
+        self.0.statuses(now)
     }
 
     /// The partitions whose position is not known yet.
@@ -121,7 +121,7 @@ pub(super) struct Cursors {
 
 struct Cursor {
     epoch: u64,
-    start: Place,
+    start: GroupOffset,
     /// The offset up to which messages were read.
     next: i64,
     end: i64,
@@ -129,18 +129,18 @@ struct Cursor {
     behind_since: Option<Instant>,
     /// When the first and last messages of the latest batch were appended.
     times: Option<(i64, i64)>,
-    stopped: Option<Stop>,
+    stopped: Option<StopReason>,
 }
 
-struct Stop {
+struct StopReason {
     text: String,
-    /// When it stopped, if the log shows no reason: the cause may pass.
-    passing: Option<Instant>,
+    /// When it stopped, if the log shows no reason: the cause may be temporary.
+    temporary_since: Option<Instant>,
 }
 
 /// A partition whose next batch can be read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanting {
+pub(super) struct ReadyPartition {
     pub partition: i32,
     pub epoch: u64,
     pub from: i64,
@@ -165,21 +165,27 @@ impl Cursors {
 
     /// Reads the positions of partitions from the store, for those that the log has described.
     /// Stops the ones that cannot continue.
-    pub async fn begin(&self, assigned: &[(i32, u64)], extent: &Extent) -> Result<(), LogError> {
+    pub async fn begin(
+        &self,
+        assigned: &[(i32, u64)],
+        topic_offsets: &TopicOffsets,
+    ) -> Result<(), LogError> {
         if assigned.is_empty() {
             return Ok(());
         }
-        let begun = offsets::begin(&self.store, &self.group, self.topic, extent).await;
-        let mut places = begun.map_err(|error| {
+        let begun = offsets::begin(&self.store, &self.group, self.topic, topic_offsets).await;
+        let mut positions = begun.map_err(|error| {
             LogError::Unavailable(format!("cannot read the group's position: {error}"))
         })?;
-        for Range { partition, end, .. } in &extent.ranges {
+        for OffsetRange { partition, end, .. } in &topic_offsets.ranges {
             let epoch = assigned.iter().find(|(assigned, _)| assigned == partition);
-            let Some(((_, epoch), start)) = epoch.zip(places.remove(partition)) else { continue };
-            let obstacle = obstacle(&start, extent);
+            let Some(((_, epoch), start)) = epoch.zip(positions.remove(partition)) else {
+                continue;
+            };
+            let stop_reason = stop_reason(&start, topic_offsets);
             let mut cursor = Cursor::new(*epoch, start);
             cursor.moved(*end);
-            if let Some(reason) = obstacle {
+            if let Some(reason) = stop_reason {
                 cursor.stop(self.topic, &reason, None);
             }
             self.lock().insert(*partition, cursor);
@@ -197,7 +203,7 @@ impl Cursors {
 
     /// The partitions without a batch in progress. Those after `last` come first, so that they take
     /// turns.
-    pub fn wanting(&self, last: i32) -> Vec<Wanting> {
+    pub fn ready(&self, last: i32) -> Vec<ReadyPartition> {
         let mut at = self.lock();
         at.retain(|partition, cursor| self.partitions.holds(*partition, cursor.epoch));
         let idle = at.iter().filter(|(partition, cursor)| {
@@ -205,12 +211,16 @@ impl Cursors {
                 && self.partitions.epoch(**partition) == Some(cursor.epoch)
                 && cursor.done(&self.partitions) == cursor.next
         });
-        let mut wanting: Vec<_> = idle
-            .map(|(partition, c)| Wanting { partition: *partition, epoch: c.epoch, from: c.next })
+        let mut ready: Vec<_> = idle
+            .map(|(partition, c)| ReadyPartition {
+                partition: *partition,
+                epoch: c.epoch,
+                from: c.next,
+            })
             .collect();
-        let split = wanting.partition_point(|wanting| wanting.partition <= last);
-        wanting.rotate_left(split);
-        wanting
+        let split = ready.partition_point(|ready| ready.partition <= last);
+        ready.rotate_left(split);
+        ready
     }
 
     /// Makes a batch of the messages read; none if there are none, or if the partition was revoked
@@ -218,12 +228,12 @@ impl Cursors {
     /// messages would be skipped. For the same reason a batch ends before the first gap, and the
     /// next one finds the gap. Gaps are always errors: the topics are neither compacted nor written
     /// in Kafka transactions.
-    pub fn give_out(&self, from: Wanting, mut messages: Vec<Message>) -> Option<Fetched> {
+    pub fn build_batch(&self, from: ReadyPartition, mut messages: Vec<Message>) -> Option<Fetched> {
         let first = messages.first()?;
         let mut at = self.lock();
         let cursor = at.get_mut(&from.partition).filter(|cursor| cursor.epoch == from.epoch)?;
         if first.offset != cursor.next {
-            let reason = format!("the log returned message {} instead", first.offset);
+            let reason = format!("the log returned offset {} instead", first.offset);
             cursor.stop(self.topic, &reason, Some(Instant::now()));
             return None;
         }
@@ -231,7 +241,7 @@ impl Cursors {
         messages.truncate(unbroken.count());
         let (first, last) = (messages.first()?, messages.last()?);
         let offset = last.offset;
-        let place = cursor.reached();
+        let position = cursor.read_position();
         cursor.times = Some((first.appended_at, last.appended_at));
         cursor.next = offset + 1;
         cursor.moved(offset + 1);
@@ -239,7 +249,7 @@ impl Cursors {
             partition: from.partition,
             epoch: from.epoch,
             offset,
-            batch: Batch { is_first: place == cursor.start, place, messages },
+            batch: Batch { is_first: position == cursor.start, position, messages },
         })
     }
 
@@ -250,7 +260,7 @@ impl Cursors {
         }
     }
 
-    /// Stops a partition that the log returns no more of.
+    /// Stops a partition of which the log returns no more messages.
     pub fn stop(&self, partition: i32, reason: &str) {
         if let Some(cursor) = self.lock().get_mut(&partition) {
             cursor.stop(self.topic, reason, Some(Instant::now()));
@@ -258,20 +268,21 @@ impl Cursors {
     }
 
     /// The offset up to which each partition was read.
-    pub fn places(&self) -> BTreeMap<i32, Place> {
-        self.lock().iter().map(|(partition, cursor)| (*partition, cursor.reached())).collect()
+    pub fn positions(&self) -> BTreeMap<i32, GroupOffset> {
+        self.lock().iter().map(|(partition, cursor)| (*partition, cursor.read_position())).collect()
     }
 
     /// Stops the partitions that cannot continue in the described log. Restarts a stopped one if
     /// the log shows no reason. The description was made after the partitions were at `before`, so
     /// a partition that has moved since is fine.
-    pub fn compare(&self, before: &BTreeMap<i32, Place>, extent: &Extent) {
+    pub fn compare(&self, before: &BTreeMap<i32, GroupOffset>, topic_offsets: &TopicOffsets) {
         let mut at = self.lock();
-        for Range { partition, end, .. } in &extent.ranges {
+        for OffsetRange { partition, end, .. } in &topic_offsets.ranges {
             let Some(cursor) = at.get_mut(partition) else { continue };
             cursor.moved(*end);
-            let former = before.get(partition).and_then(|place| obstacle(place, extent));
-            match former.and(obstacle(&cursor.reached(), extent)) {
+            let former =
+                before.get(partition).and_then(|position| stop_reason(position, topic_offsets));
+            match former.and(stop_reason(&cursor.read_position(), topic_offsets)) {
                 Some(reason) => cursor.stop(self.topic, &reason, None),
                 None if cursor.may_be_tried() && !self.partitions.is_busy(*partition) => {
                     self.partitions.renew(*partition);
@@ -281,23 +292,23 @@ impl Cursors {
         }
     }
 
-    fn standings(&self, now: i64) -> Vec<Standing> {
+    fn statuses(&self, now: i64) -> Vec<PartitionStatus> {
         let at = self.lock();
         let held = at.iter().filter(|(partition, c)| self.partitions.holds(**partition, c.epoch));
-        held.map(|(partition, cursor)| cursor.standing(*partition, &self.partitions, now)).collect()
+        held.map(|(partition, cursor)| cursor.status(*partition, &self.partitions, now)).collect()
     }
 }
 
 impl Cursor {
     /// Starts at `start`, and takes that for the end of the log until the end is known.
-    fn new(epoch: u64, start: Place) -> Self {
+    fn new(epoch: u64, start: GroupOffset) -> Self {
         let (next, behind_since, times, stopped) = (start.next, None, None, None);
         Self { epoch, start, next, end: next, behind_since, times, stopped }
     }
 
     /// The offset up to which it was read.
-    fn reached(&self) -> Place {
-        Place { next: self.next, ..self.start.clone() }
+    fn read_position(&self) -> GroupOffset {
+        GroupOffset { next: self.next, ..self.start.clone() }
     }
 
     /// Records that the log ends at `end` or later, or that more was read.
@@ -309,20 +320,21 @@ impl Cursor {
         };
     }
 
-    /// Stops it, unless it is stopped. A permanent reason replaces one that may pass.
-    fn stop(&mut self, topic: Topic, reason: &str, passing: Option<Instant>) {
-        let is_news = |stop: &Stop| stop.passing.is_some() && passing.is_none();
+    /// Stops it, unless it is stopped. A permanent reason replaces a temporary one.
+    fn stop(&mut self, topic: Topic, reason: &str, temporary_since: Option<Instant>) {
+        let is_news =
+            |stop: &StopReason| stop.temporary_since.is_some() && temporary_since.is_none();
         if self.stopped.as_ref().is_none_or(is_news) {
-            let text = stopped(topic, &self.reached(), reason);
+            let text = stopped(topic, &self.read_position(), reason);
             tracing::error!("{text}");
-            self.stopped = Some(Stop { text, passing });
+            self.stopped = Some(StopReason { text, temporary_since });
         }
     }
 
-    /// Whether the cause may have passed.
+    /// Whether a temporary cause may be gone.
     fn may_be_tried(&self) -> bool {
-        let passing = self.stopped.as_ref().and_then(|stop| stop.passing);
-        passing.is_some_and(|since| since.elapsed() >= STOPPED_RETRY)
+        let temporary_since = self.stopped.as_ref().and_then(|stop| stop.temporary_since);
+        temporary_since.is_some_and(|since| since.elapsed() >= STOPPED_RETRY)
     }
 
     /// The offset before which everything is done.
@@ -330,7 +342,7 @@ impl Cursor {
         partitions.position(self.start.partition).unwrap_or(self.start.next)
     }
 
-    fn standing(&self, partition: i32, partitions: &Partitions, now: i64) -> Standing {
+    fn status(&self, partition: i32, partitions: &Partitions, now: i64) -> PartitionStatus {
         let done = self.done(partitions);
         let behind = (self.end - done).max(0);
         let seen = self.behind_since.map(|since| now.saturating_sub(millis(since.elapsed())));
@@ -339,12 +351,12 @@ impl Cursor {
             Some((_, last)) => seen.map(|seen| seen.max(last)),
             None => seen,
         };
-        let place = Place { next: done, ..self.start.clone() };
-        Standing {
+        let position = GroupOffset { next: done, ..self.start.clone() };
+        PartitionStatus {
             partition,
             behind,
             since: oldest.filter(|_| behind > 0),
-            stopped: self.stopped.as_ref().map(|stop| (place, stop.text.clone())),
+            stopped: self.stopped.as_ref().map(|stop| (position, stop.text.clone())),
         }
     }
 }
@@ -355,9 +367,9 @@ mod tests {
 
     use super::*;
 
-    fn extent(end: i64) -> Extent {
-        let range = |partition| Range { partition, earliest: 0, end };
-        Extent { id: "log".into(), ranges: [0, 1].map(range).into() }
+    fn topic_offsets(end: i64) -> TopicOffsets {
+        let range = |partition| OffsetRange { partition, earliest: 0, end };
+        TopicOffsets { id: "log".into(), ranges: [0, 1].map(range).into() }
     }
 
     /// Two partitions, both at 5.
@@ -369,7 +381,7 @@ mod tests {
         for partition in 0..2 {
             let epoch = partitions.assign(partition);
             let (consumer_group, log_id) = ("g".into(), "log".into());
-            let start = Place { consumer_group, partition, log_id, next: 5, resets: 0 };
+            let start = GroupOffset { consumer_group, partition, log_id, next: 5, resets: 0 };
             cursors.lock().insert(partition, Cursor::new(epoch, start));
         }
         cursors
@@ -390,21 +402,21 @@ mod tests {
 
     /// Sets the end of the log.
     fn look(cursors: &Cursors, end: i64) {
-        cursors.compare(&cursors.places(), &extent(end));
+        cursors.compare(&cursors.positions(), &topic_offsets(end));
     }
 
     fn stop_long_ago(cursors: &Cursors, partition: i32) {
         cursors.stop(partition, "an error");
         let mut at = cursors.lock();
         let stop = at.get_mut(&partition).unwrap().stopped.as_mut().unwrap();
-        stop.passing = Some(Instant::now() - STOPPED_RETRY);
+        stop.temporary_since = Some(Instant::now() - STOPPED_RETRY);
     }
 
     #[tokio::test]
     async fn lag_is_known_without_fetching() {
         let cursors = cursors();
         look(&cursors, 12);
-        let behind: Vec<i64> = cursors.standings(0).iter().map(|s| s.behind).collect();
+        let behind: Vec<i64> = cursors.statuses(0).iter().map(|s| s.behind).collect();
         assert_eq!(behind, [7, 7]);
     }
 
@@ -412,9 +424,10 @@ mod tests {
     async fn the_oldest_unread_message_has_a_time() {
         const NOW: i64 = 10_000_000;
         let cursors = cursors();
-        let since = || cursors.standings(NOW)[0].since;
+        let since = || cursors.statuses(NOW)[0].since;
         assert_eq!(since(), None);
-        let batch = cursors.give_out(cursors.wanting(-1)[0], vec![message(5), message(6)]).unwrap();
+        let batch =
+            cursors.build_batch(cursors.ready(-1)[0], vec![message(5), message(6)]).unwrap();
         assert!(cursors.partitions.start(0, batch.epoch, batch.offset));
         assert_eq!(since(), Some(5), "the batch in progress was read");
         look(&cursors, 7);
@@ -432,11 +445,11 @@ mod tests {
     #[tokio::test]
     async fn partitions_that_advance_during_the_check_continue() {
         let cursors = cursors();
-        let before = cursors.places();
+        let before = cursors.positions();
         cursors.lock().get_mut(&0).unwrap().next = 9;
-        cursors.compare(&before, &extent(7));
+        cursors.compare(&before, &topic_offsets(7));
         assert_eq!(cursors.start(0).map(|(_, next)| next), Some(9));
-        cursors.compare(&cursors.places(), &extent(7));
+        cursors.compare(&cursors.positions(), &topic_offsets(7));
         assert_eq!(cursors.start(0), None);
     }
 
@@ -444,10 +457,10 @@ mod tests {
     async fn messages_that_begin_elsewhere_are_not_given_out() {
         for (first, is_given) in [(5, true), (6, false), (4, false)] {
             let cursors = cursors();
-            let wanting = cursors.wanting(-1)[0];
-            let batch = cursors.give_out(wanting, vec![message(first), message(first + 1)]);
+            let ready = cursors.ready(-1)[0];
+            let batch = cursors.build_batch(ready, vec![message(first), message(first + 1)]);
             assert_eq!(batch.is_some(), is_given, "from {first}");
-            let stopped = cursors.standings(0).remove(0).stopped;
+            let stopped = cursors.statuses(0).remove(0).stopped;
             assert_eq!(stopped.is_none(), is_given, "{stopped:?}");
             if is_given {
                 assert_eq!(cursors.lock()[&0].next, 7);
@@ -462,7 +475,7 @@ mod tests {
         for offsets in [[5, 6, 8], [5, 6, 6]] {
             let cursors = cursors();
             let read = offsets.map(message).into();
-            let batch = cursors.give_out(cursors.wanting(-1)[0], read).unwrap();
+            let batch = cursors.build_batch(cursors.ready(-1)[0], read).unwrap();
             assert_eq!((batch.offset, batch.batch.messages.len()), (6, 2));
             assert_eq!(cursors.lock()[&0].next, 7);
         }
@@ -477,8 +490,8 @@ mod tests {
         stop_long_ago(&cursors, 0);
         stop_long_ago(&cursors, 1);
         look(&cursors, 3);
-        let text = |standing: Standing| standing.stopped.unwrap().1;
-        assert!(text(cursors.standings(0).remove(0)).contains("the log ends at 3"));
+        let text = |status: PartitionStatus| status.stopped.unwrap().1;
+        assert!(text(cursors.statuses(0).remove(0)).contains("the log ends at 3"));
         look(&cursors, 7);
         assert_eq!(cursors.assigned(), [], "missing messages would be skipped");
 

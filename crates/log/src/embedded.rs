@@ -25,18 +25,18 @@ use tokio_util::task::TaskTracker;
 use self::group::Group;
 use self::writer::{Command, Ends, Write, Writer};
 use super::consumer::Consumer;
-use super::cursors::{Extent, Limits, Standings};
+use super::cursors::{ConsumerStatus, Limits, TopicOffsets};
 use crate::message::{LogError, NewMessage, Settings, Topic};
 use kit::clock::Clock;
 use kit::private;
 use store::{Store, in_words, sqlite_pool};
 
 /// Interval between deletions of messages that every group has processed.
-const TRIM_EVERY: Duration = Duration::from_secs(600);
+const TRIM_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Interval between checks whether another process, such as a command next to `standalone`, has
 /// appended. This process's own appends need no check.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -70,7 +70,7 @@ impl Embedded {
         topics: &'static [Topic],
     ) -> Result<Self, LogError> {
         private::directory(data).map_err(|error| {
-            LogError::Settings(format!("the data directory {}: {error}", data.display()))
+            LogError::Settings(format!("cannot use the data directory {}: {error}", data.display()))
         })?;
         let file = data.join("log.db");
         private::database(&file).map_err(sqlx::Error::Io)?;
@@ -151,12 +151,12 @@ impl Embedded {
         topic: Topic,
         store: &Store,
         limits: Limits,
-    ) -> Result<(Consumer, Standings), LogError> {
+    ) -> Result<(Consumer, ConsumerStatus), LogError> {
         Ok(reader::batches(self, &self.group(group, topic)?, store, limits))
     }
 
-    pub(super) async fn extent(&self, topic: Topic) -> Result<Extent, LogError> {
-        Ok(rows::extent(&self.shared.read, topic, self.shared.ends.partitions()).await?)
+    pub(super) async fn topic_offsets(&self, topic: Topic) -> Result<TopicOffsets, LogError> {
+        Ok(rows::topic_offsets(&self.shared.read, topic, self.shared.ends.partitions()).await?)
     }
 
     fn group(&self, name: &str, topic: Topic) -> Result<Arc<Group>, LogError> {
@@ -198,11 +198,11 @@ async fn write(commands: &mpsc::Sender<Command>, write: Write) -> Result<(), Log
     answer.await.map_err(|_| LogError::closed())?
 }
 
-/// HealthWarnings appends of other processes.
+/// Notices appends of other processes.
 async fn watch_file(read: SqlitePool, ends: Arc<Ends>, closing: CancellationToken) {
     let mut seen = None;
     let mut connection = None;
-    let mut ticks = interval(LOOK_EVERY);
+    let mut ticks = interval(CHECK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !closing.is_cancelled() {
         if let Err(error) = look(&read, &mut connection, &mut seen, &ends).await {
@@ -239,7 +239,7 @@ async fn look(
 /// Deletes messages that every group has processed and that are older than `keep_ms`.
 async fn trim(commands: mpsc::Sender<Command>, keep_ms: i64, closing: CancellationToken) {
     let clock = Clock::system();
-    let mut ticks = interval(TRIM_EVERY);
+    let mut ticks = interval(TRIM_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {

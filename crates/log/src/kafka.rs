@@ -19,8 +19,8 @@ use tokio::runtime::Handle;
 
 use self::producer::Producer;
 use super::consumer::Consumer;
-use super::cursors::{Extent, Limits, Standings};
-use super::offsets::Place;
+use super::cursors::{ConsumerStatus, Limits, TopicOffsets};
+use super::offsets::GroupOffset;
 use crate::message::{LogError, MAX_MESSAGE_BYTES, NewMessage, Topic};
 use store::Store;
 
@@ -30,7 +30,7 @@ const REQUEST_ID: &str = "request_id";
 /// The largest batch that brokers accept: a message of the largest size, and Kafka's overhead.
 const MAX_BATCH_BYTES: usize = MAX_MESSAGE_BYTES + (16 << 10);
 
-/// Memory limit of librdkafka, for sending and for fetching each.
+/// Memory limit of librdkafka for messages to send, and the same again for fetched ones.
 const QUEUE_KBYTES: &str = "16384";
 
 /// The log in Kafka. Cheap to clone.
@@ -112,22 +112,22 @@ impl Kafka {
         topic: Topic,
         store: &Store,
         limits: Limits,
-    ) -> Result<(Consumer, Standings), LogError> {
+    ) -> Result<(Consumer, ConsumerStatus), LogError> {
         batches::open(&self.settings, &self.producer, group, topic, store, limits)
     }
 
-    pub(super) async fn extent(&self, topic: Topic) -> Result<Extent, LogError> {
-        topics::extent(&self.settings, topic).await
+    pub(super) async fn topic_offsets(&self, topic: Topic) -> Result<TopicOffsets, LogError> {
+        topics::topic_offsets(&self.settings, topic).await
     }
 
     pub(super) async fn trim(
         &self,
         group: &str,
         topic: Topic,
-        places: &[Place],
+        positions: &[GroupOffset],
         before: i64,
     ) -> Result<u64, LogError> {
-        trim::trim(&self.settings, group, topic, places, before).await
+        trim::trim(&self.settings, group, topic, positions, before).await
     }
 
     pub(super) async fn create_topics(&self) -> Result<Option<String>, LogError> {

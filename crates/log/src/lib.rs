@@ -22,13 +22,15 @@ use std::time::Instant;
 
 pub use batch::Batch;
 pub use consumer::{Ack, Consumer};
-pub use cursors::{Extent, Limits, Range, Standing, Standings, obstacle};
+pub use cursors::{
+    ConsumerStatus, Limits, OffsetRange, PartitionStatus, TopicOffsets, stop_reason,
+};
 pub use message::{
     LogError, MAX_MESSAGE_BYTES, Message, NewMessage, Settings, Topic, partition_of,
 };
 pub use payload::PayloadError;
 
-use self::offsets::Place;
+use self::offsets::GroupOffset;
 use store::Store;
 
 /// The log. Cheap to clone.
@@ -107,7 +109,7 @@ impl Log {
         topic: Topic,
         store: &Store,
         limits: Limits,
-    ) -> Result<(Consumer, Standings), LogError> {
+    ) -> Result<(Consumer, ConsumerStatus), LogError> {
         match self {
             Self::Embedded(embedded) => embedded.batches(group, topic, store, limits),
             Self::Kafka(kafka) => kafka.batches(group, topic, store, limits),
@@ -115,27 +117,27 @@ impl Log {
     }
 
     /// A topic's content in the log.
-    pub async fn extent(&self, topic: Topic) -> Result<Extent, LogError> {
+    pub async fn topic_offsets(&self, topic: Topic) -> Result<TopicOffsets, LogError> {
         match self {
-            Self::Embedded(embedded) => embedded.extent(topic).await,
-            Self::Kafka(kafka) => kafka.extent(topic).await,
+            Self::Embedded(embedded) => embedded.topic_offsets(topic).await,
+            Self::Kafka(kafka) => kafka.topic_offsets(topic).await,
         }
     }
 
     /// Deletes messages of `topic` that were appended before `before`, in milliseconds since the
-    /// epoch, and that `group` has processed; returns their number. `places` are the topic's
+    /// epoch, and that `group` has processed; returns their number. `positions` are the topic's
     /// offsets in the store: messages that the store has not applied stay, whatever was committed
     /// to Kafka. The embedded log deletes them by itself.
     pub async fn trim(
         &self,
         group: &str,
         topic: Topic,
-        places: &[Place],
+        positions: &[GroupOffset],
         before: i64,
     ) -> Result<u64, LogError> {
         match self {
             Self::Embedded(_) => Ok(0),
-            Self::Kafka(kafka) => kafka.trim(group, topic, places, before).await,
+            Self::Kafka(kafka) => kafka.trim(group, topic, positions, before).await,
         }
     }
 

@@ -17,7 +17,7 @@ pub const MAX_MESSAGE_BYTES: usize = 5 << 20;
 pub(crate) const REVOKE_WAIT: Duration = Duration::from_secs(5);
 
 /// Interval between commits of done work.
-pub(crate) const COMMIT_EVERY: Duration = Duration::from_millis(200);
+pub(crate) const COMMIT_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A topic of messages. Its name in Kafka is [`Settings::topic_prefix`] and its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,17 +43,17 @@ pub struct Settings {
     pub url: String,
     /// Partitions of each topic, 1 to 1,024. The first `migrate` fixes it.
     pub partitions: u32,
-    /// Beginning of the names of topics and consumer groups, so that installations can share a
+    /// Prefix of the names of topics and consumer groups, so that installations can share a
     /// cluster.
     pub topic_prefix: String,
-    /// Replicas of each partition that `migrate` asks Kafka for. A cluster with fewer brokers gets
-    /// one replica for each broker: `migrate` reports it, and `doctor` fails.
+    /// Number of replicas of each partition that `migrate` requests from Kafka. A cluster with
+    /// fewer brokers gets one replica for each broker: `migrate` reports it, and `doctor` fails.
     pub replication: u16,
-    /// Days for which messages stay in the log at least. A message stays longer until it is
-    /// applied.
+    /// Minimum number of days that messages stay in the log. A message that is not applied yet
+    /// stays longer.
     pub keep_days: u32,
-    /// Milliseconds that an append may take. After twice as long, another gateway can complete a
-    /// request with an `Idempotency-Key` whose gateway was lost.
+    /// Milliseconds that an append may take. If a gateway is lost during a request with an
+    /// `Idempotency-Key`, another gateway can complete that request after twice this time.
     pub append_timeout_ms: u64,
     /// librdkafka properties, for producers and consumers alike. In the environment, write `_` for
     /// each dot: `LONGSHORE_LOG__KAFKA__SASL_PASSWORD` is `sasl.password`.
@@ -91,7 +91,7 @@ pub struct Message {
     pub topic: Topic,
     pub partition: i32,
     pub offset: i64,
-    /// Milliseconds since the epoch, and the same each time the message is given out.
+    /// Milliseconds since the epoch; the same each time the message is read.
     pub appended_at: i64,
     pub key: Vec<u8>,
     pub payload: Vec<u8>,
@@ -104,7 +104,7 @@ pub enum LogError {
     Unavailable(String),
     #[error("the log rejected the message: {0}")]
     Refused(String),
-    #[error("the log's settings: {0}")]
+    #[error("invalid log settings: {0}")]
     Settings(String),
 }
 

@@ -13,7 +13,7 @@ use store::{StoreError, Tx, execute, insert_rows, to_json};
 
 /// Minimum time that an id is stored, in milliseconds since its message was appended, by its
 /// gateway's clock and by the database's: twice the lifetime of an Idempotency-Key.
-pub const REMEMBERED: i64 = 48 * 60 * 60 * 1000;
+pub const ID_RETENTION_MS: i64 = 48 * 60 * 60 * 1000;
 
 /// Ids deleted by one [`sweep`].
 const SWEEP: i64 = 10_000;
@@ -24,7 +24,7 @@ pub fn id_of(message: &Message) -> Option<Uuid> {
 }
 
 /// Derives the id of one message from the id of all messages appended together.
-pub fn numbered(all: Uuid, number: usize) -> Uuid {
+pub fn derive_id(all: Uuid, number: usize) -> Uuid {
     Uuid::from_u128(all.as_u128().wrapping_add(number as u128))
 }
 

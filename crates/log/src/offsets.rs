@@ -4,25 +4,25 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use super::Extent;
+use super::TopicOffsets;
 use crate::message::Topic;
 use store::{Store, StoreError, Tx, execute, from_row, on};
 
 /// A group's position in a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct GroupOffset {
     pub consumer_group: String,
     pub partition: i32,
-    /// The [`Extent::id`] of the log that `next` belongs to.
+    /// The [`TopicOffsets::id`] of the log that `next` belongs to.
     pub log_id: String,
     pub next: i64,
     /// How often an operator has reset the position.
     pub resets: i32,
 }
-from_row! { Place { consumer_group, partition, log_id, next, resets } }
+from_row! { GroupOffset { consumer_group, partition, log_id, next, resets } }
 
 /// The offsets of `topic`, by group and partition.
-pub async fn places(tx: &mut Tx, topic: Topic) -> Result<Vec<Place>, StoreError> {
+pub async fn positions(tx: &mut Tx, topic: Topic) -> Result<Vec<GroupOffset>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT consumer_group, partition, log_id, next, resets FROM log_offsets
          WHERE topic = $1 ORDER BY consumer_group, partition",
@@ -31,12 +31,12 @@ pub async fn places(tx: &mut Tx, topic: Topic) -> Result<Vec<Place>, StoreError>
 }
 
 /// The position of `group` in one partition; none if it has never consumed it.
-pub async fn place(
+pub async fn position(
     tx: &mut Tx,
     group: &str,
     topic: Topic,
     partition: i32,
-) -> Result<Option<Place>, StoreError> {
+) -> Result<Option<GroupOffset>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT consumer_group, partition, log_id, next, resets FROM log_offsets
          WHERE consumer_group = $1 AND topic = $2 AND partition = $3",
@@ -44,27 +44,27 @@ pub async fn place(
     .bind(group).bind(topic.name()).bind(partition).fetch_optional(c).await?))
 }
 
-/// The positions of `group` in the partitions of `extent`; new ones start at the oldest message in
+/// The positions of `group` in the partitions of `topic_offsets`; new ones start at the oldest message in
 /// the log.
 pub(super) async fn begin(
     store: &Store,
     group: &str,
     topic: Topic,
-    extent: &Extent,
-) -> Result<BTreeMap<i32, Place>, StoreError> {
+    topic_offsets: &TopicOffsets,
+) -> Result<BTreeMap<i32, GroupOffset>, StoreError> {
     let mut tx = store.write().await?;
     let mut known = of_group(&mut tx, group, topic).await?;
-    for range in &extent.ranges {
+    for range in &topic_offsets.ranges {
         if let Entry::Vacant(unknown) = known.entry(range.partition) {
-            let place = Place {
+            let position = GroupOffset {
                 consumer_group: group.to_owned(),
                 partition: range.partition,
-                log_id: extent.id.clone(),
+                log_id: topic_offsets.id.clone(),
                 next: range.earliest,
                 resets: 0,
             };
-            put_if_absent(&mut tx, topic, &place).await?;
-            unknown.insert(place);
+            put_if_absent(&mut tx, topic, &position).await?;
+            unknown.insert(position);
         }
     }
     tx.commit().await?;
@@ -75,14 +75,18 @@ async fn of_group(
     tx: &mut Tx,
     group: &str,
     topic: Topic,
-) -> Result<BTreeMap<i32, Place>, StoreError> {
-    let places = places(tx, topic).await?.into_iter();
-    let own = places.filter(|place| place.consumer_group == group);
-    Ok(own.map(|place| (place.partition, place)).collect())
+) -> Result<BTreeMap<i32, GroupOffset>, StoreError> {
+    let positions = positions(tx, topic).await?.into_iter();
+    let own = positions.filter(|position| position.consumer_group == group);
+    Ok(own.map(|position| (position.partition, position)).collect())
 }
 
 /// Another worker may have been faster: the check in [`advance`] notices.
-async fn put_if_absent(tx: &mut Tx, topic: Topic, place: &Place) -> Result<(), StoreError> {
+async fn put_if_absent(
+    tx: &mut Tx,
+    topic: Topic,
+    position: &GroupOffset,
+) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(
@@ -90,21 +94,21 @@ async fn put_if_absent(tx: &mut Tx, topic: Topic, place: &Place) -> Result<(), S
              VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT (consumer_group, topic, partition) DO NOTHING",
         )
-        .bind(&place.consumer_group)
+        .bind(&position.consumer_group)
         .bind(topic.name())
-        .bind(place.partition)
-        .bind(&place.log_id)
-        .bind(place.next)
+        .bind(position.partition)
+        .bind(&position.log_id)
+        .bind(position.next)
     );
     Ok(())
 }
 
-/// Moves a group from `place` to `next`, and keeps the row locked until the transaction ends.
-/// Returns `false` without a change if the group is no longer at `place`.
+/// Moves a group from `position` to `next`, and keeps the row locked until the transaction ends.
+/// Returns `false` without a change if the group is no longer at `position`.
 pub async fn advance(
     tx: &mut Tx,
     topic: Topic,
-    place: &Place,
+    position: &GroupOffset,
     next: i64,
 ) -> Result<bool, StoreError> {
     let moved = execute!(
@@ -114,30 +118,30 @@ pub async fn advance(
              WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND log_id = $4
                AND next = $5",
         )
-        .bind(&place.consumer_group)
+        .bind(&position.consumer_group)
         .bind(topic.name())
-        .bind(place.partition)
-        .bind(&place.log_id)
-        .bind(place.next)
+        .bind(position.partition)
+        .bind(&position.log_id)
+        .bind(position.next)
         .bind(next)
     );
     Ok(moved == 1)
 }
 
-/// Moves a group to `place`, wherever it is (`log reset`); `false` if it has never consumed the
+/// Moves a group to `position`, wherever it is (`log reset`); `false` if it has never consumed the
 /// partition.
-pub async fn reset(tx: &mut Tx, topic: Topic, place: &Place) -> Result<bool, StoreError> {
+pub async fn reset(tx: &mut Tx, topic: Topic, position: &GroupOffset) -> Result<bool, StoreError> {
     let changed = execute!(
         tx,
         sqlx::query(
             "UPDATE log_offsets SET log_id = $4, next = $5, resets = resets + 1
              WHERE consumer_group = $1 AND topic = $2 AND partition = $3",
         )
-        .bind(&place.consumer_group)
+        .bind(&position.consumer_group)
         .bind(topic.name())
-        .bind(place.partition)
-        .bind(&place.log_id)
-        .bind(place.next)
+        .bind(position.partition)
+        .bind(&position.log_id)
+        .bind(position.next)
     );
     Ok(changed == 1)
 }

@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 /// Each assignment starts a new epoch of a partition. Reports about a batch of another epoch are
 /// ignored, because another consumer may have the partition by now.
 pub(super) struct Partitions {
-    state: Mutex<Holdings>,
+    state: Mutex<Assignments>,
     finished: Condvar,
     /// Called whenever work has ended.
     on_finish: Box<dyn Fn() + Send + Sync>,
@@ -25,17 +25,17 @@ impl fmt::Debug for Partitions {
 }
 
 #[derive(Debug, Default)]
-struct Holdings {
-    held: BTreeMap<i32, Held>,
+struct Assignments {
+    held: BTreeMap<i32, PartitionState>,
     epochs: u64,
 }
 
 #[derive(Debug)]
-struct Held {
+struct PartitionState {
     epoch: u64,
     stopped: bool,
     /// The last offset of the batch in progress; there is at most one.
-    under_way: Option<i64>,
+    in_progress: Option<i64>,
     /// The offset before which everything is done; none before the first batch.
     position: Option<i64>,
     committed: Option<i64>,
@@ -46,7 +46,7 @@ impl Partitions {
         Self { state: Mutex::default(), finished: Condvar::new(), on_finish: Box::new(on_finish) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Holdings> {
+    fn lock(&self) -> MutexGuard<'_, Assignments> {
         self.state.lock()
     }
 
@@ -55,7 +55,13 @@ impl Partitions {
         let mut state = self.lock();
         state.epochs += 1;
         let epoch = state.epochs;
-        let held = Held { epoch, stopped: false, under_way: None, position: None, committed: None };
+        let held = PartitionState {
+            epoch,
+            stopped: false,
+            in_progress: None,
+            position: None,
+            committed: None,
+        };
         state.held.insert(partition, held);
         epoch
     }
@@ -88,7 +94,7 @@ impl Partitions {
     pub fn start(&self, partition: i32, epoch: u64, offset: i64) -> bool {
         match self.lock().held.get_mut(&partition) {
             Some(held) if held.epoch == epoch && !held.stopped => {
-                held.under_way = Some(offset);
+                held.in_progress = Some(offset);
                 true
             }
             _ => false,
@@ -100,7 +106,7 @@ impl Partitions {
         if let Some(held) = self.lock().held.get_mut(&partition)
             && held.epoch == epoch
         {
-            held.under_way = None;
+            held.in_progress = None;
             if done {
                 held.position = Some(offset + 1);
             }
@@ -125,20 +131,20 @@ impl Partitions {
     }
 
     pub fn is_busy(&self, partition: i32) -> bool {
-        self.lock().held.get(&partition).is_some_and(|held| held.under_way.is_some())
+        self.lock().held.get(&partition).is_some_and(|held| held.in_progress.is_some())
     }
 
     pub fn any_busy(&self) -> bool {
-        self.lock().held.values().any(|held| held.under_way.is_some())
+        self.lock().held.values().any(|held| held.in_progress.is_some())
     }
 
     /// Blocks this thread until no batch of `partitions` is in progress, or until `deadline`.
     pub fn wait_idle(&self, partitions: &[i32], deadline: Instant) {
         let mut state = self.lock();
-        let busy = |state: &Holdings| {
+        let busy = |state: &Assignments| {
             partitions
                 .iter()
-                .any(|partition| state.held.get(partition).is_some_and(|h| h.under_way.is_some()))
+                .any(|partition| state.held.get(partition).is_some_and(|h| h.in_progress.is_some()))
         };
         while busy(&state) {
             let left = deadline.saturating_duration_since(Instant::now());

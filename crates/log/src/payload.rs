@@ -22,16 +22,17 @@ pub enum PayloadError {
 
 impl Retry for PayloadError {
     fn can_retry(&self) -> bool {
-        self.needs_newer()
+        self.needs_newer_version()
     }
 
-    fn needs_newer(&self) -> bool {
+    fn needs_newer_version(&self) -> bool {
         matches!(self, Self::Newer { .. })
     }
 }
 
 /// Reads a payload of a version up to the one that this program knows; texts without escapes are
-/// borrowed from it. `version` says which one it is where `T` has it; else the payload is asked.
+/// borrowed from it. `version` returns the version if `T` has it; otherwise it is read from the
+/// payload.
 pub fn read<'a, T: Deserialize<'a>>(
     topic: Topic,
     known: u32,
@@ -103,14 +104,14 @@ mod tests {
                 "a message of messages has version 2, which this version does not support: it waits \
                  for a newer longshore"
             );
-            assert!(error.can_retry() && error.needs_newer(), "it waits");
+            assert!(error.can_retry() && error.needs_newer_version(), "it waits");
         }
         let word = |payload: &str| {
             super::read(Topic::new("messages"), 1, payload.as_bytes(), |_: &Word| None)
         };
         assert_eq!(word(r#"{"v":1,"kind":"known"}"#).unwrap(), Word { kind: Kind::Known });
-        assert!(word(r#"{"v":1,"kind":"new"}"#).unwrap_err().needs_newer());
-        assert!(!word(r#"{"v":1,"kind":7}"#).unwrap_err().needs_newer());
+        assert!(word(r#"{"v":1,"kind":"new"}"#).unwrap_err().needs_newer_version());
+        assert!(!word(r#"{"v":1,"kind":7}"#).unwrap_err().needs_newer_version());
         for payload in ["", "{", r#"{"a":1}"#, r#"{"v":1,"a":"x"}"#, r#"{"v":"2"}"#] {
             let error = read(payload).unwrap_err();
             assert!(matches!(error, PayloadError::Damaged { .. }), "{payload}: {error}");

@@ -1,10 +1,10 @@
-//! Objects as block blobs in a container of Azure Blob Storage. Nothing of the Azure SDK is seen
+//! Objects as block blobs in a container of Azure Blob Storage. No type of the Azure SDK is visible
 //! outside this module.
 //!
 //! | module | is about |
 //! |---|---|
 //! | [`transport`] | the HTTP client |
-//! | [`sas`] | addresses that are signed |
+//! | [`sas`] | signed URLs |
 //! | [`upload`] | uploads in blocks |
 
 use std::fmt;
@@ -29,12 +29,12 @@ use tracing::subscriber::NoSubscriber;
 use url::Url;
 
 use self::transport::{ServiceClock, Transport};
-use super::failure::{Failure, SKEW_ALLOWED, clock_is_off, innermost, may_pass};
+use super::failure::{Failure, SKEW_ALLOWED, clock_skew_error, innermost, is_transient};
 use super::settings::AzureSettings;
 use super::stream::{collect, delete_each, in_parts, md5, part_size};
 use super::{
-    ByteStream, Entry, Head, ObjectError, Put, PutOptions, Sizes, Wanted, below, content_type,
-    without,
+    ByteStream, Entry, Head, HeadPredicate, ObjectError, Put, PutOptions, Sizes, below,
+    content_type, without,
 };
 use kit::retry;
 
@@ -101,7 +101,7 @@ impl Azure {
             (None, Some(token)) => {
                 let token = token.trim_start_matches('?').to_owned();
                 let given = StorageCredentials::sas_token(&token)
-                    .map_err(|_| ObjectError::Settings("cannot read the sas_token".into()))?;
+                    .map_err(|_| ObjectError::Settings("the sas_token is not valid".into()))?;
                 (Credentials::Sas(token), given)
             }
             (None, None) => {
@@ -174,11 +174,11 @@ impl Azure {
     }
 
     pub(super) async fn head(&self, path: &str) -> Result<Option<Head>, ObjectError> {
-        Ok(self.look(path).await?.map(|(head, _)| head))
+        Ok(self.fetch_head(path).await?.map(|(head, _)| head))
     }
 
     /// The head of a blob, and its tag.
-    async fn look(&self, path: &str) -> Result<Option<(Head, String)>, ObjectError> {
+    async fn fetch_head(&self, path: &str) -> Result<Option<(Head, String)>, ObjectError> {
         let answer = match self.call("read", path, self.blob(path).get_properties()).await {
             Err(failure) if failure.is_not_found() => return Ok(None),
             answered => answered?,
@@ -208,9 +208,9 @@ impl Azure {
         &self,
         from: &str,
         to: &str,
-        wanted: Wanted<'_>,
+        wanted: HeadPredicate<'_>,
     ) -> Result<(), ObjectError> {
-        let seen = self.look(from).await?.filter(|(head, _)| wanted(head));
+        let seen = self.fetch_head(from).await?.filter(|(head, _)| wanted(head));
         let (head, tag) = seen.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
         let source = self.signed(from, COPY_SOURCE_VALID, None)?;
         let same = IfSourceMatchCondition::Match(tag);
@@ -240,7 +240,7 @@ impl Azure {
             }
             looks += 1;
             let (base, cap) = (Duration::from_millis(100), Duration::from_secs(5));
-            tokio::time::sleep(retry::pause(looks, base, cap)).await;
+            tokio::time::sleep(retry::backoff(looks, base, cap)).await;
             let answer = self.call("copy", to, self.blob(to).get_properties()).await?;
             status = answer.blob.properties.copy_status.unwrap_or(CopyStatus::Success);
         }
@@ -316,8 +316,8 @@ impl Azure {
         self.container.blob_client(self.full(path))
     }
 
-    /// Waits for a response. Suppresses what the SDK would log about the request, and returns
-    /// failures as text.
+    /// Waits for a response. Suppresses the SDK's log lines about the request, and returns failures
+    /// as text.
     async fn call<T>(
         &self,
         action: &'static str,
@@ -346,14 +346,14 @@ impl Azure {
                 let error = self.refusal(action, path, status, code.unwrap_or_default());
                 Failure { status: Some(status), error }
             }
-            ErrorKind::Io => Failure::unanswered(ObjectError::Unavailable(format!(
+            ErrorKind::Io => Failure::without_response(ObjectError::Unavailable(format!(
                 "cannot reach {self}: {}",
                 innermost(error)
             ))),
-            ErrorKind::Credential => Failure::unanswered(ObjectError::Refused(format!(
-                "{self}: the credentials are not usable"
+            ErrorKind::Credential => Failure::without_response(ObjectError::Refused(format!(
+                "{self}: the credentials cannot be used: check the access_key or sas_token"
             ))),
-            _ => Failure::unanswered(ObjectError::Unavailable(format!(
+            _ => Failure::without_response(ObjectError::Unavailable(format!(
                 "{self}: cannot read the response to a {action}: check that the endpoint is Azure \
                  Blob Storage"
             ))),
@@ -379,7 +379,7 @@ impl Azure {
                 // Tokens do not depend on this machine's clock.
                 let is_signed = matches!(self.credentials, Credentials::Key(_));
                 if is_signed && skew.abs() > SKEW_ALLOWED {
-                    return clock_is_off(Some(skew));
+                    return clock_skew_error(Some(skew));
                 }
                 let reason = match self.credentials {
                     Credentials::Key(_) => "the access_key does not belong to the account",
@@ -400,7 +400,7 @@ impl Azure {
             | "Md5Mismatch" => {
                 ObjectError::Unavailable(format!("{self}: {action} failed for now ({code})"))
             }
-            _ if may_pass(status) => ObjectError::Unavailable(format!(
+            _ if is_transient(status) => ObjectError::Unavailable(format!(
                 "{self}: {action} failed in Azure ({status} {code})"
             )),
             _ => match status {

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::ObjectError;
 
-/// A response that is not a success: what to branch on, and its text.
+/// A response that is not a success: the values on which callers branch, and its text.
 #[derive(Debug)]
 pub(super) struct Failure {
     /// The HTTP status, if there was a response.
@@ -20,7 +20,7 @@ impl From<Failure> for ObjectError {
 
 impl Failure {
     /// There was no usable response.
-    pub fn unanswered(error: ObjectError) -> Self {
+    pub fn without_response(error: ObjectError) -> Self {
         Self { status: None, error }
     }
 
@@ -41,7 +41,7 @@ pub(super) fn clock_skew(date: &str, now: Timestamp) -> Option<SignedDuration> {
 
 /// The error for a request that was rejected because this machine's clock is wrong. Another machine
 /// can repeat it, and so can this one once its clock is right.
-pub(super) fn clock_is_off(skew: Option<SignedDuration>) -> ObjectError {
+pub(super) fn clock_skew_error(skew: Option<SignedDuration>) -> ObjectError {
     let how_far = match skew {
         Some(skew) => {
             let side = if skew.is_negative() { "behind" } else { "ahead of" };
@@ -57,7 +57,7 @@ pub(super) fn clock_is_off(skew: Option<SignedDuration>) -> ObjectError {
 
 /// Whether a request with this status may succeed later. A success with an error was garbled, cut
 /// off, or had an error in its body.
-pub(super) fn may_pass(status: u16) -> bool {
+pub(super) fn is_transient(status: u16) -> bool {
     status >= 500 && status != 501 || matches!(status, 200..=299 | 408 | 429)
 }
 
@@ -79,15 +79,15 @@ mod tests {
     fn clock_skew_is_reported_as_ahead_or_behind() {
         let now: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
         let ahead = clock_skew("Sat, 21 Nov 2026 07:00:00 GMT", now);
-        assert!(clock_is_off(ahead).to_string().contains("3600 seconds ahead"));
+        assert!(clock_skew_error(ahead).to_string().contains("3600 seconds ahead"));
         let behind = clock_skew("Sat, 21 Nov 2026 08:20:00 GMT", now);
-        assert!(clock_is_off(behind).to_string().contains("1200 seconds behind"));
+        assert!(clock_skew_error(behind).to_string().contains("1200 seconds behind"));
         assert!(clock_skew("yesterday", now).is_none());
     }
 
     #[test]
     fn clock_skew_is_retried() {
-        let error = clock_is_off(None);
-        assert!(error.can_retry() && error.blames_clock());
+        let error = clock_skew_error(None);
+        assert!(error.can_retry() && error.is_clock_error());
     }
 }

@@ -20,7 +20,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio_util::io::ReaderStream;
 
 use super::stream::{stopping, wrong_size};
-use super::{ByteStream, Entry, Head, ObjectError, Put, PutOptions, Wanted, content_type};
+use super::{ByteStream, Entry, Head, HeadPredicate, ObjectError, Put, PutOptions, content_type};
 use kit::secrets::SecretKey;
 
 mod address;
@@ -61,7 +61,7 @@ impl Files {
     pub async fn open(root: PathBuf, secrets: SecretKey) -> Result<Self, ObjectError> {
         blocking(move || {
             let made = fs::create_dir_all(root.join(META)).and_then(|()| Scratch::make(&root));
-            let scratch = Arc::new(made.map_err(|error| told(&root, "open", error))?);
+            let scratch = Arc::new(made.map_err(|error| io_error(&root, "open", error))?);
             Ok(Self { root, scratch, secrets })
         })
         .await
@@ -73,7 +73,7 @@ impl Files {
         body: Bytes,
         options: &PutOptions,
     ) -> Result<Put, ObjectError> {
-        let (path, sidecar, if_absent) = (safe(path)?, sidecar(options), options.if_absent);
+        let (path, sidecar, if_absent) = (checked_path(path)?, sidecar(options), options.if_absent);
         self.with_files("write", move |files| {
             let temporary = files.temporary();
             write_synced(&temporary.0, &body)?;
@@ -89,7 +89,7 @@ impl Files {
         mut body: ByteStream,
         options: &PutOptions,
     ) -> Result<(), ObjectError> {
-        let (path, sidecar) = (safe(path)?, sidecar(options));
+        let (path, sidecar) = (checked_path(path)?, sidecar(options));
         let temporary = self.temporary();
         let failed = |error| self.error("write", error);
         let mut file = tokio::fs::File::create_new(&temporary.0).await.map_err(failed)?;
@@ -112,7 +112,7 @@ impl Files {
     }
 
     pub(super) async fn head(&self, path: &str) -> Result<Option<Head>, ObjectError> {
-        let path = safe(path)?;
+        let path = checked_path(path)?;
         self.with_files("read", move |files| {
             let Some(size) = size_of(&files.root.join(&path))? else { return Ok(None) };
             Ok(Some(head(size, files.sidecar(&path)?.as_ref())))
@@ -121,7 +121,7 @@ impl Files {
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<ByteStream, ObjectError> {
-        let name = self.root.join(safe(path)?);
+        let name = self.root.join(checked_path(path)?);
         let file = match tokio::fs::File::open(name).await {
             Err(error) if is_absent(&error) => return Err(ObjectError::NotFound(path.into())),
             opened => opened.map_err(|error| self.error("read", error))?,
@@ -136,9 +136,9 @@ impl Files {
         &self,
         from: &str,
         to: &str,
-        wanted: Wanted<'_>,
+        wanted: HeadPredicate<'_>,
     ) -> Result<(), ObjectError> {
-        let (source, to) = (safe(from)?, safe(to)?);
+        let (source, to) = (checked_path(from)?, checked_path(to)?);
         let taken = self.with_files("copy", move |files| {
             // Ensures that the metadata belong to the file.
             let _lock = lock(&files.root)?;
@@ -164,12 +164,12 @@ impl Files {
     }
 
     pub(super) async fn delete(&self, path: &str) -> Result<(), ObjectError> {
-        let path = safe(path)?;
+        let path = checked_path(path)?;
         self.with_files("delete", move |files| files.remove(&path)).await
     }
 
     pub(super) async fn delete_prefix(&self, prefix: &str) -> Result<u64, ObjectError> {
-        let folder = safe(prefix.strip_suffix('/').unwrap_or(prefix))?;
+        let folder = checked_path(prefix.strip_suffix('/').unwrap_or(prefix))?;
         let prefix = prefix.to_owned();
         self.with_files("delete", move |files| {
             let _lock = lock(&files.root)?;
@@ -209,7 +209,7 @@ impl Files {
         sidecar: Option<Sidecar>,
         if_absent: bool,
     ) -> io::Result<Put> {
-        let (file, beside) = (self.root.join(path), self.beside(path));
+        let (file, sidecar_path) = (self.root.join(path), self.sidecar_path(path));
         let draft = match sidecar {
             Some(sidecar) => {
                 let draft = self.temporary();
@@ -224,11 +224,11 @@ impl Files {
         }
         match draft {
             Some(draft) => {
-                self.make_parents(&beside)?;
-                fs::rename(&draft.0, &beside)?;
-                sync_parent(&beside)?;
+                self.make_parents(&sidecar_path)?;
+                fs::rename(&draft.0, &sidecar_path)?;
+                sync_parent(&sidecar_path)?;
             }
-            None => remove_if_there(&beside)?,
+            None => remove_if_there(&sidecar_path)?,
         }
         self.make_parents(&file)?;
         fs::rename(&temporary.0, &file)?;
@@ -239,22 +239,22 @@ impl Files {
     /// Deletes an object, then its metadata, then folders that became empty.
     fn remove(&self, path: &Path) -> io::Result<()> {
         let _lock = lock(&self.root)?;
-        let (file, beside) = (self.root.join(path), self.beside(path));
-        for (file, top) in [(file, self.root.clone()), (beside, self.root.join(META))] {
+        let (file, sidecar_path) = (self.root.join(path), self.sidecar_path(path));
+        for (file, top) in [(file, self.root.clone()), (sidecar_path, self.root.join(META))] {
             remove_if_there(&file)?;
             prune(&file, &top);
         }
         Ok(())
     }
 
-    fn beside(&self, path: &Path) -> PathBuf {
+    fn sidecar_path(&self, path: &Path) -> PathBuf {
         let mut name = self.root.join(META).join(path).into_os_string();
         name.push(".json");
         name.into()
     }
 
     fn sidecar(&self, path: &Path) -> io::Result<Option<Sidecar>> {
-        match fs::read(self.beside(path)) {
+        match fs::read(self.sidecar_path(path)) {
             Err(error) if is_absent(&error) => Ok(None),
             read => Ok(Some(serde_json::from_slice(&read?)?)),
         }
@@ -274,7 +274,7 @@ impl Files {
         // The common folder; the rest of the prefix is the beginning of a name in it.
         let folder = prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
         let mut entries = Vec::new();
-        if folder.is_empty() || safe(folder).is_ok() {
+        if folder.is_empty() || checked_path(folder).is_ok() {
             self.walk(folder, &mut entries)?;
         }
         entries.retain(|entry| entry.key.starts_with(prefix));
@@ -304,7 +304,7 @@ impl Files {
     }
 
     fn error(&self, action: &str, error: io::Error) -> ObjectError {
-        told(&self.root, action, error)
+        io_error(&self.root, action, error)
     }
 }
 
@@ -313,14 +313,14 @@ fn head(size: u64, sidecar: Option<&Sidecar>) -> Head {
 }
 
 /// Describes an error of the disk.
-fn told(root: &Path, action: &str, error: io::Error) -> ObjectError {
+fn io_error(root: &Path, action: &str, error: io::Error) -> ObjectError {
     let root = root.display();
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ObjectError::Unavailable(format!(
             "the disk of {root} is full: free some space, and work continues"
         )),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            ObjectError::Refused(format!("may not {action} files in {root}: {error}"))
+            ObjectError::Refused(format!("no permission to {action} files in {root}: {error}"))
         }
         _ => ObjectError::Unavailable(format!("cannot {action} files in {root}: {error}")),
     }
@@ -345,7 +345,7 @@ fn sidecar(options: &PutOptions) -> Sidecar {
 
 /// Converts an object's path to a file's path: names of letters, digits, `-`, `_` and `.` that do
 /// not begin with a dot. So a path cannot leave the root or lead to anything but an object.
-fn safe(path: &str) -> Result<PathBuf, ObjectError> {
+fn checked_path(path: &str) -> Result<PathBuf, ObjectError> {
     let serves = |name: &str| {
         !name.is_empty()
             && name.len() <= 200
@@ -443,15 +443,15 @@ mod tests {
             "é",
             ".lock",
         ] {
-            assert!(safe(path).is_err(), "{path:?}");
+            assert!(checked_path(path).is_err(), "{path:?}");
         }
-        assert!(safe("exports/0b1c/parts/000001.2").is_ok());
+        assert!(checked_path("exports/0b1c/parts/000001.2").is_ok());
     }
 
     proptest! {
         #[test]
         fn a_safe_path_is_made_of_plain_names_only(path in "[a./%\\\\~-]{0,12}") {
-            if let Ok(path) = safe(&path) {
+            if let Ok(path) = checked_path(&path) {
                 prop_assert!(path.components().all(|c| matches!(c, std::path::Component::Normal(_))));
             }
         }
@@ -464,7 +464,7 @@ mod tests {
         // The state that a killed process leaves between the two renames.
         files.put("a/b/1", Bytes::new(), &PutOptions::default()).await.unwrap();
         fs::remove_dir_all(directory.path().join("a")).unwrap();
-        assert!(files.beside(Path::new("a/b/1")).exists());
+        assert!(files.sidecar_path(Path::new("a/b/1")).exists());
         assert_eq!(files.delete_prefix("a/").await.unwrap(), 0);
         assert!(fs::read_dir(directory.path().join(META)).unwrap().next().is_none());
     }

@@ -3,11 +3,11 @@
 //!
 //! | module | is about |
 //! |---|---|
-//! | [`settings`] | where objects are kept, with which credentials |
-//! | [`files`] | a directory, served by the gateway through signed addresses |
+//! | [`settings`] | the location of objects, and its credentials |
+//! | [`files`] | a directory, served by the gateway through signed URLs |
 //! | [`probe`] | tests of a newly declared storage |
 //!
-//! No text of an error holds credentials, and what the SDKs would log about requests is not logged:
+//! Errors never contain credentials. The SDKs' own log lines about requests are suppressed, because
 //! at `debug` they print signatures, tokens and bodies.
 
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ impl Retry for ObjectError {
         matches!(self, Self::Unavailable(_) | Self::Clock(_))
     }
 
-    fn blames_clock(&self) -> bool {
+    fn is_clock_error(&self) -> bool {
         matches!(self, Self::Clock(_))
     }
 }
@@ -100,7 +100,7 @@ pub struct Head {
 }
 
 /// Whether an object is the right one.
-pub type Wanted<'a> = &'a (dyn Fn(&Head) -> bool + Sync);
+pub type HeadPredicate<'a> = &'a (dyn Fn(&Head) -> bool + Sync);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -217,7 +217,12 @@ impl Objects {
     /// Copies the object at `from` if it is `wanted`, even if another object replaces it meanwhile.
     /// Copies within the same storage, on the server, with the metadata. Replaces an object at
     /// `to`. [`ObjectError::NotFound`] if no wanted object exists.
-    pub async fn copy(&self, from: &str, to: &str, wanted: Wanted<'_>) -> Result<(), ObjectError> {
+    pub async fn copy(
+        &self,
+        from: &str,
+        to: &str,
+        wanted: HeadPredicate<'_>,
+    ) -> Result<(), ObjectError> {
         on_each!(self, backend => backend.copy(from, to, wanted))
     }
 

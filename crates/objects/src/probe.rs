@@ -52,7 +52,7 @@ pub async fn own_storage(objects: &Objects) -> Result<Vec<String>, ObjectError> 
 
 /// Tests the storage of the ZIPs behind `url`, with everything that exports need: puts and reads a
 /// small object, signs a URL for it and deletes by folder.
-pub async fn building_place(objects: &Objects) -> Result<(), ObjectError> {
+pub async fn build_storage(objects: &Objects) -> Result<(), ObjectError> {
     let id = Uuid::new_v4();
     let first = path(id, "put");
     put(objects, &first, false).await?;
@@ -94,8 +94,8 @@ async fn try_head(objects: &Objects, key: &str) -> Result<(), String> {
         Ok(Some(_)) => Ok(()),
         Ok(None) => Err(format!("a written object is not immediately visible: {FAILS}")),
         Err(error) => Err(format!(
-            "cannot read object properties ({error}): if a file is written twice, the user count \
-             is that of the second attempt"
+            "cannot read object properties ({error}): if a file is written twice, the second \
+             attempt determines the user count"
         )),
     }
 }
@@ -130,8 +130,8 @@ async fn try_delete(objects: &Objects, a: &str, b: &str) -> Result<(), String> {
     };
     removed.await.map_err(|error| {
         format!(
-            "cannot delete objects ({error}): an export that runs across midnight (UTC) fails, \
-             and files of cancelled and failed exports stay, and so does this test's object below \
+            "cannot delete objects ({error}): an export that runs across midnight (UTC) fails, and \
+             the files of cancelled and failed exports stay, as does the object of this test below \
              longshore-probe/"
         )
     })

@@ -1,4 +1,4 @@
-//! Objects in a bucket of S3 or a compatible store. Nothing of the AWS SDK is seen outside this
+//! Objects in a bucket of S3 or a compatible store. No type of the AWS SDK is visible outside this
 //! module.
 //!
 //! | module | is about |
@@ -31,7 +31,7 @@ use super::failure::Failure;
 use super::settings::S3Settings;
 use super::stream::{PARTS_IN_FLIGHT, collect, delete_each, in_parts, md5, part_size};
 use super::{
-    ByteStream, Entry, Head, ObjectError, Put, PutOptions, Sizes, Wanted, below,
+    ByteStream, Entry, Head, HeadPredicate, ObjectError, Put, PutOptions, Sizes, below,
     content_disposition, content_type, percent_encoded, without,
 };
 use kit::retry;
@@ -42,7 +42,7 @@ mod upload;
 const CONNECT: Duration = Duration::from_secs(5);
 /// Time limit of one attempt of one request with its body: a part of 8 MiB at 70 KB/s. The SDK ends
 /// stalled streams after 20 seconds.
-const TRY: Duration = Duration::from_secs(120);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(120);
 const TRIES: u32 = 3;
 /// Attempts of a write that collides with another write of the same key.
 const COLLISIONS: u32 = 5;
@@ -124,8 +124,8 @@ impl S3 {
             .timeout_config(
                 TimeoutConfig::builder()
                     .connect_timeout(CONNECT)
-                    .read_timeout(TRY)
-                    .operation_attempt_timeout(TRY)
+                    .read_timeout(ATTEMPT_TIMEOUT)
+                    .operation_attempt_timeout(ATTEMPT_TIMEOUT)
                     .build(),
             )
             .build();
@@ -177,7 +177,7 @@ impl S3 {
                 // Another write of the key is in progress; retry after it.
                 Some(409) if options.if_absent && tries < COLLISIONS => {
                     let (base, cap) = (Duration::from_millis(100), Duration::from_secs(2));
-                    tokio::time::sleep(retry::pause(tries, base, cap)).await;
+                    tokio::time::sleep(retry::backoff(tries, base, cap)).await;
                 }
                 // A check before the write would allow another write in between.
                 Some(501) if options.if_absent => {
@@ -212,10 +212,10 @@ impl S3 {
     }
 
     pub(super) async fn head(&self, path: &str) -> Result<Option<Head>, ObjectError> {
-        Ok(self.look(path).await?.map(|seen| seen.head))
+        Ok(self.fetch_head(path).await?.map(|seen| seen.head))
     }
 
-    async fn look(&self, path: &str) -> Result<Option<Seen>, ObjectError> {
+    async fn fetch_head(&self, path: &str) -> Result<Option<Seen>, ObjectError> {
         let request = self.client.head_object().bucket(&self.bucket).key(self.full(path));
         let answer = match self.call("HeadObject", path, request.send()).await {
             Err(failure) if failure.is_not_found() => return Ok(None),
@@ -247,9 +247,9 @@ impl S3 {
         &self,
         from: &str,
         to: &str,
-        wanted: Wanted<'_>,
+        wanted: HeadPredicate<'_>,
     ) -> Result<(), ObjectError> {
-        let seen = self.look(from).await?.filter(|seen| wanted(&seen.head));
+        let seen = self.fetch_head(from).await?.filter(|seen| wanted(&seen.head));
         let seen = seen.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
         let source = copy_source(&self.bucket, &self.full(from));
         if seen.head.size > self.sizes.copy {
@@ -394,8 +394,8 @@ impl S3 {
         below(&self.prefix, path)
     }
 
-    /// Waits for a response. Suppresses what the SDK would log about the request, and returns
-    /// failures as text: `action` is the permission that it needs.
+    /// Waits for a response. Suppresses the SDK's log lines about the request, and returns failures
+    /// as text: `action` is the permission that it needs.
     async fn call<T, E: ProvideErrorMetadata>(
         &self,
         action: &'static str,

@@ -53,8 +53,7 @@ pub struct AzureSettings {
     /// `AZURE_STORAGE_SAS_TOKEN` of the environment are used.
     #[serde(default)]
     pub access_key: Option<String>,
-    /// A shared access signature, with or without its question mark. It cannot sign download
-    /// addresses.
+    /// A shared access signature, with or without its question mark. It cannot sign download URLs.
     #[serde(default)]
     pub sas_token: Option<String>,
     /// URL of the account, if it is not in the public cloud.
@@ -93,7 +92,10 @@ impl S3Settings {
     pub(super) fn check(&self) -> Result<(), ObjectError> {
         let texts = [&self.region, &self.access_key_id, &self.secret_access_key];
         refuse(self.bucket.is_empty() || self.bucket.contains('/'), "S3 needs a bucket name")?;
-        refuse(any_empty(texts), "an S3 setting is empty: leave it out instead")?;
+        refuse(
+            any_empty(texts),
+            "region, access_key_id or secret_access_key is empty: leave it out",
+        )?;
         refuse(
             self.access_key_id.is_some() != self.secret_access_key.is_some(),
             "set both access_key_id and secret_access_key, or neither",
@@ -117,7 +119,7 @@ impl AzureSettings {
         )?;
         refuse(
             any_empty([&self.access_key, &self.sas_token]),
-            "an Azure setting is empty: leave it out instead",
+            "access_key or sas_token is empty: leave it out",
         )?;
         refuse(
             self.access_key.is_some() && self.sas_token.is_some(),
@@ -217,7 +219,7 @@ impl Location {
                 "access_key_id" => settings.access_key_id = Some(value),
                 "secret_access_key" => settings.secret_access_key = Some(value),
                 "session_token" => settings.session_token = Some(value),
-                "path_style" => settings.path_style = truth(&value)?,
+                "path_style" => settings.path_style = parse_bool(&value)?,
                 _ => {
                     return Err(unknown(
                         &name,
@@ -266,7 +268,7 @@ fn pairs(url: &Url) -> Vec<(String, String)> {
     url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
 }
 
-fn truth(text: &str) -> Result<bool, ObjectError> {
+fn parse_bool(text: &str) -> Result<bool, ObjectError> {
     text.parse().map_err(|_| ObjectError::Settings("path_style must be true or false".into()))
 }
 

@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use super::{ByteStream, Entry, ObjectError};
 
 /// S3 allows no more parts in an upload; Azure allows 50,000 blocks.
-const MOST_PARTS: u64 = 10_000;
+const MAX_PARTS: u64 = 10_000;
 
 /// Parts of one upload in progress at the same time. One more is being filled, so an upload holds
 /// one more part in memory.
@@ -23,7 +23,7 @@ const DELETES_IN_FLIGHT: usize = 16;
 /// smallest sufficient number of whole MiB.
 pub(super) fn part_size(size: u64, smallest: u64) -> u64 {
     const MIB: u64 = 1024 * 1024;
-    smallest.max(size.div_ceil(MOST_PARTS).div_ceil(MIB) * MIB)
+    smallest.max(size.div_ceil(MAX_PARTS).div_ceil(MIB) * MIB)
 }
 
 /// Splits a stream into parts of `part` bytes each, the last one shorter, numbered from 1. Fails if
@@ -77,9 +77,9 @@ impl Cutter {
 /// The parts of an upload in progress. They always run to their end: an upload that is given up
 /// waits for them first, so that no part reaches the store after the request that deletes them.
 #[derive(Clone, Default)]
-pub(super) struct UnderWay(TaskTracker);
+pub(super) struct PendingParts(TaskTracker);
 
-impl UnderWay {
+impl PendingParts {
     /// Starts the work on a part.
     pub fn begin<T: Send + 'static>(
         &self,
@@ -159,10 +159,7 @@ mod tests {
         assert_eq!(part_size(80_000 * MIB, 8 * MIB), 8 * MIB);
         for size in [80_001 * MIB, 500_000 * MIB, 5_000_000 * MIB - 1] {
             let part = part_size(size, 8 * MIB);
-            assert!(
-                size.div_ceil(part) <= MOST_PARTS && part.is_multiple_of(MIB),
-                "{size}: {part}"
-            );
+            assert!(size.div_ceil(part) <= MAX_PARTS && part.is_multiple_of(MIB), "{size}: {part}");
         }
     }
 

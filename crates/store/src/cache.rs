@@ -10,24 +10,24 @@ use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use super::{StoreError, answered};
+use super::{StoreError, within_timeout};
 
 /// The pause after a failed read, if a value is cached.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a cache uses its values.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub struct CacheSettings {
     /// The value's name in the log.
     pub name: &'static str,
     /// From this age on, a value is refreshed in the background.
-    pub fresh: Duration,
+    pub refresh_after: Duration,
     /// From this age on, callers wait for the refresh, unless the last read failed.
-    pub confirmed: Duration,
+    pub wait_after: Duration,
     /// How long a caller waits if a value is cached.
     pub read_timeout: Duration,
     /// How long a value is used that cannot be refreshed.
-    pub kept: Duration,
+    pub max_age: Duration,
     /// Time limit of a read; callers wait that long if no value is cached.
     pub give_up: Duration,
     /// Maximum number of cached values; the oldest read is evicted first.
@@ -35,12 +35,12 @@ pub struct Rules {
     /// Concurrent reads, of cached keys and of other keys each.
     pub reads: usize,
     /// Errors after which a cached value is still used. Other errors evict it.
-    pub survives: fn(&StoreError) -> bool,
+    pub keep_on_error: fn(&StoreError) -> bool,
 }
 
 /// Values by their keys. Look up only keys that exist in the store, because each lookup is a read.
 pub struct Cache<K, V> {
-    rules: Rules,
+    rules: CacheSettings,
     entries: Mutex<HashMap<K, Entry<V>>>,
     /// Permits for reads, of cached keys and of other keys.
     known: Semaphore,
@@ -75,7 +75,7 @@ impl<V> Reading<V> {
     }
 
     async fn found(mut self, read_timeout: Duration) -> Found<V> {
-        let silent = || Err(Arc::new(StoreError::Silent));
+        let silent = || Err(Arc::new(StoreError::Timeout));
         let rest = read_timeout.saturating_sub(self.since.elapsed());
         match timeout(rest, self.found.wait_for(Option::is_some)).await {
             Ok(Ok(found)) => found.clone().unwrap_or_else(silent),
@@ -89,13 +89,13 @@ where
     K: Copy + Debug + Eq + Hash + Send + 'static,
     V: Send + Sync + 'static,
 {
-    pub fn new(rules: Rules) -> Arc<Self> {
+    pub fn new(rules: CacheSettings) -> Arc<Self> {
         let [known, first] = [(); 2].map(|()| Semaphore::new(rules.reads));
         Arc::new(Self { rules, entries: Mutex::default(), known, first })
     }
 
     /// Evicts a value: the next call reads it again.
-    pub fn forget(&self, key: &K) {
+    pub fn evict(&self, key: &K) {
         self.entries.lock().remove(key);
     }
 
@@ -117,25 +117,25 @@ where
             let entry = entries.entry(key).or_insert_with(empty);
             let age = entry.value.as_ref().map_or(Duration::MAX, |(_, asked)| asked.elapsed());
             let value = entry.value.as_ref().map(|(value, _)| value.clone());
-            let value = value.filter(|_| age < rules.kept);
+            let value = value.filter(|_| age < rules.max_age);
             let is_paused = entry.failed.is_some_and(|at| at.elapsed() < PAUSE);
-            if age >= rules.fresh && !is_paused {
+            if age >= rules.refresh_after && !is_paused {
                 let under_way = entry.reading.take().filter(Reading::is_under_way);
                 let begin = || self.begin(key, read, entry.value.is_some());
                 entry.reading = Some(under_way.unwrap_or_else(begin));
             }
             match (value, &entry.reading) {
                 // After a failed read, callers do not wait for the next.
-                (Some(value), _) if age < rules.confirmed || entry.failed.is_some() => {
+                (Some(value), _) if age < rules.wait_after || entry.failed.is_some() => {
                     return Ok(value);
                 }
                 (value, Some(reading)) => (value, reading.clone()),
-                (value, None) => return value.ok_or_else(|| Arc::new(StoreError::Silent)),
+                (value, None) => return value.ok_or_else(|| Arc::new(StoreError::Timeout)),
             }
         };
         let read_timeout = if value.is_some() { rules.read_timeout } else { rules.give_up };
         match (reading.found(read_timeout).await, value) {
-            (Err(error), Some(value)) if (rules.survives)(&error) => Ok(value),
+            (Err(error), Some(value)) if (rules.keep_on_error)(&error) => Ok(value),
             (found, _) => found,
         }
     }
@@ -152,7 +152,7 @@ where
         tokio::spawn(async move {
             let _place = if is_known { &cache.known } else { &cache.first }.acquire().await;
             let asked = Instant::now();
-            let read = answered(read, sleep(cache.rules.give_up)).await;
+            let read = within_timeout(read, sleep(cache.rules.give_up)).await;
             let found = read.map(Arc::new).map_err(Arc::new);
             cache.learn(key, asked, &found);
             done.send_replace(Some(found));
@@ -174,9 +174,11 @@ where
                     oldest.and_then(|(_, key)| entries.remove(&key));
                 }
             }
-            (Err(error), Some(entry)) if entry.value.is_some() && (self.rules.survives)(error) => {
+            (Err(error), Some(entry))
+                if entry.value.is_some() && (self.rules.keep_on_error)(error) =>
+            {
                 let name = self.rules.name;
-                tracing::warn!(%error, ?key, "cannot refresh the cached {name}; still using it");
+                tracing::warn!(%error, "cannot refresh the cached {name}; still using it");
                 (entry.reading, entry.failed) = (None, Some(Instant::now()));
             }
             (Err(_), _) => {
@@ -193,25 +195,25 @@ mod tests {
 
     use super::*;
 
-    const RULES: Rules = Rules {
+    const RULES: CacheSettings = CacheSettings {
         name: "number",
-        fresh: Duration::ZERO,
-        confirmed: Duration::ZERO,
+        refresh_after: Duration::ZERO,
+        wait_after: Duration::ZERO,
         read_timeout: Duration::MAX,
-        kept: Duration::MAX,
+        max_age: Duration::MAX,
         give_up: Duration::from_secs(60),
         most: 10,
         reads: 2,
-        survives: |error| matches!(error, StoreError::Silent),
+        keep_on_error: |error| matches!(error, StoreError::Timeout),
     };
 
     fn silent() -> impl Future<Output = Result<i32, StoreError>> {
-        ready(Err(StoreError::Silent))
+        ready(Err(StoreError::Timeout))
     }
 
     #[tokio::test]
     async fn fresh_values_are_not_read() {
-        let cache = Cache::new(Rules { fresh: Duration::MAX, ..RULES });
+        let cache = Cache::new(CacheSettings { refresh_after: Duration::MAX, ..RULES });
         assert_eq!(*cache.get(1, ready(Ok(1))).await.unwrap(), 1);
         assert_eq!(*cache.get(1, pending()).await.unwrap(), 1);
         assert!(cache.knows(&1) && !cache.knows(&2));
@@ -219,7 +221,7 @@ mod tests {
 
     #[tokio::test]
     async fn values_are_refreshed_in_the_background() {
-        let cache = Cache::new(Rules { confirmed: Duration::MAX, ..RULES });
+        let cache = Cache::new(CacheSettings { wait_after: Duration::MAX, ..RULES });
         cache.get(1, ready(Ok(1))).await.unwrap();
         assert_eq!(*cache.get(1, ready(Ok(2))).await.unwrap(), 1);
         while *cache.get(1, ready(Ok(2))).await.unwrap() != 2 {
@@ -249,15 +251,17 @@ mod tests {
 
     #[tokio::test]
     async fn values_that_cannot_be_read_again_are_used_for_a_while() {
-        let cache = Cache::new(Rules { kept: Duration::ZERO, ..RULES });
+        let cache = Cache::new(CacheSettings { max_age: Duration::ZERO, ..RULES });
         cache.get(1, ready(Ok(1))).await.unwrap();
         assert!(cache.get(1, silent()).await.is_err());
     }
 
     #[tokio::test]
     async fn calls_share_a_read() {
-        let (cache, reads) =
-            (Cache::new(Rules { fresh: Duration::MAX, ..RULES }), AtomicUsize::new(0));
+        let (cache, reads) = (
+            Cache::new(CacheSettings { refresh_after: Duration::MAX, ..RULES }),
+            AtomicUsize::new(0),
+        );
         let reads = Arc::new(reads);
         let ask = |_| {
             let (cache, reads) = (cache.clone(), reads.clone());
@@ -274,7 +278,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_value_is_evicted_first() {
-        let cache = Cache::new(Rules { fresh: Duration::MAX, most: 2, ..RULES });
+        let cache = Cache::new(CacheSettings { refresh_after: Duration::MAX, most: 2, ..RULES });
         for key in 1..=3 {
             cache.get(key, ready(Ok(key))).await.unwrap();
         }

@@ -23,19 +23,19 @@ use kit::retry::Retry;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kind {
     name: &'static str,
-    is_one_work: bool,
+    has_single_task: bool,
 }
 
 impl Kind {
     /// A kind whose jobs have many tasks.
     pub const fn new(name: &'static str) -> Self {
-        Self { name, is_one_work: false }
+        Self { name, has_single_task: false }
     }
 
     /// A kind whose jobs have a single task: a worker that fails one row of it will likely fail
     /// others.
-    pub const fn one_work(name: &'static str) -> Self {
-        Self { name, is_one_work: true }
+    pub const fn single_task(name: &'static str) -> Self {
+        Self { name, has_single_task: true }
     }
 
     pub fn name(self) -> &'static str {
@@ -43,8 +43,8 @@ impl Kind {
     }
 
     /// Whether a job has a single task.
-    pub fn is_one_work(self) -> bool {
-        self.is_one_work
+    pub fn has_single_task(self) -> bool {
+        self.has_single_task
     }
 }
 
@@ -84,8 +84,8 @@ impl Retry for ClaimError {
         }
     }
 
-    fn needs_newer(&self) -> bool {
-        matches!(self, Self::Store(error) if error.needs_newer())
+    fn needs_newer_version(&self) -> bool {
+        matches!(self, Self::Store(error) if error.needs_newer_version())
     }
 }
 
@@ -133,7 +133,7 @@ const MANY: i64 = 500;
 /// statistics may say that the table has no rows of this kind, and each claim sorts all of them.
 /// Runs outside of the transaction that offers the rows, which would block others. If it fails,
 /// autovacuum does it later.
-pub async fn note_many(store: &Store, rows: i64) {
+pub async fn analyze_if_many(store: &Store, rows: i64) {
     let Store::Postgres { pool, .. } = store else { return };
     if rows >= MANY
         && let Err(error) = sqlx::query("ANALYZE claims").execute(pool).await
@@ -142,7 +142,7 @@ pub async fn note_many(store: &Store, rows: i64) {
     }
 }
 
-/// Offers the rows of a whole job, numbered by `items`; call [`note_many`] after the commit.
+/// Offers the rows of a whole job, numbered by `items`; call [`analyze_if_many`] after the commit.
 pub async fn offer_range(
     tx: &mut Tx,
     kind: Kind,
@@ -224,7 +224,7 @@ async fn insert(
 
 // Uses the smallest `due_at`, so that PostgreSQL uses the index. For an EXISTS it may scan the
 // table from its start, where the deleted rows are.
-macro_rules! ends_sql {
+macro_rules! due_jobs_sql {
     ($now:expr) => {
         concat!(
             "WITH next AS MATERIALIZED (
@@ -294,7 +294,7 @@ const LOOKS: usize = 3;
 
 /// The result of a query for work.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct Claimed {
     pub claims: Vec<Claim>,
     /// If no row was claimed: the time until the next row of the kind is due, including leases.
     /// Zero if a due row cannot be claimed now. None if there are no rows.
@@ -314,12 +314,12 @@ pub async fn take(
     per_job: u32,
     lease: Duration,
     avoided: &[Uuid],
-) -> Result<Taken, StoreError> {
+) -> Result<Claimed, StoreError> {
     let mut tried = avoided.to_vec();
     for _ in 0..LOOKS {
-        let (first, last) = match ends(store, kind).await? {
-            Ends::Due(first, last) => (first, last),
-            Ends::Later(next) => return Ok(Taken { claims: Vec::new(), next }),
+        let (first, last) = match due_jobs(store, kind).await? {
+            DueJobs::Due(first, last) => (first, last),
+            DueJobs::Later(next) => return Ok(Claimed { claims: Vec::new(), next }),
         };
         // Usually there is only one job.
         let next = match first == last && per_job == u32::MAX && tried.is_empty() {
@@ -330,23 +330,23 @@ pub async fn take(
         let room = i64::from(per_job) - held;
         let claims = take_of(store, kind, job, room.min(limit.into()), lease).await?;
         if !claims.is_empty() {
-            return Ok(Taken { claims, next: None });
+            return Ok(Claimed { claims, next: None });
         }
         tried.push(job);
     }
-    Ok(Taken { claims: Vec::new(), next: Some(Duration::ZERO) })
+    Ok(Claimed { claims: Vec::new(), next: Some(Duration::ZERO) })
 }
 
 /// The rows of a kind.
 #[derive(Debug, PartialEq, Eq)]
-enum Ends {
+enum DueJobs {
     /// A row is due; these are the first and the last job with due rows.
     Due(Uuid, Uuid),
     /// No row is due; the next one will be after this time.
     Later(Option<Duration>),
 }
 
-impl Ends {
+impl DueJobs {
     fn new(found: Option<(i64, Option<Uuid>, Option<Uuid>)>) -> Self {
         match found {
             Some((..=0, Some(first), Some(last))) => Self::Due(first, last),
@@ -359,10 +359,10 @@ impl Ends {
 
 /// Whether a row of a kind is due, or when: the only query of an idle worker. On SQLite it never
 /// waits for the write lock.
-async fn ends(store: &Store, kind: Kind) -> Result<Ends, StoreError> {
-    const POSTGRES: &str = ends_sql!(now_sql!(postgres_statement));
-    const SQLITE: &str = ends_sql!(now_sql!(sqlite));
-    Ok(Ends::new(match store {
+async fn due_jobs(store: &Store, kind: Kind) -> Result<DueJobs, StoreError> {
+    const POSTGRES: &str = due_jobs_sql!(now_sql!(postgres_statement));
+    const SQLITE: &str = due_jobs_sql!(now_sql!(sqlite));
+    Ok(DueJobs::new(match store {
         Store::Postgres { pool, .. } => {
             sqlx::query_as(POSTGRES).bind(kind.name()).fetch_optional(pool).await?
         }
@@ -488,7 +488,11 @@ pub async fn offer_again(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<
 /// Returns the row to others after `delay`, without counting the attempt. Its number is reused, but
 /// earlier numbers never are: earlier attempts mark their writes with theirs, and may still be
 /// running.
-pub async fn leave(store: &Store, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+pub async fn release_uncounted(
+    store: &Store,
+    claim: &Claim,
+    delay: Duration,
+) -> Result<(), ClaimError> {
     let mut tx = store.write().await?;
     set_due(&mut tx, claim, delay, None, Some(claim.attempt - 1)).await?;
     Ok(tx.commit().await?)
@@ -514,14 +518,14 @@ pub async fn finish(tx: &mut Tx, claim: &Claim) -> Result<(), ClaimError> {
 }
 
 /// Returns the row for now: any worker may claim it after `delay`, as another attempt.
-pub async fn put_off(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+pub async fn postpone(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
     set_due(tx, claim, delay, None, None).await
 }
 
-/// [`put_off`] in its own transaction.
-pub async fn hand_back(store: &Store, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
+/// [`postpone`] in its own transaction.
+pub async fn release(store: &Store, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
     let mut tx = store.write().await?;
-    put_off(&mut tx, claim, delay).await?;
+    postpone(&mut tx, claim, delay).await?;
     Ok(tx.commit().await?)
 }
 
@@ -599,11 +603,11 @@ mod tests {
     #[test]
     fn an_empty_poll_returns_when_the_next_row_is_due() {
         let (first, last) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let due = |pause| Ends::new(Some((pause, Some(first), Some(last))));
-        assert_eq!([due(0), due(-7)], [(); 2].map(|()| Ends::Due(first, last)));
-        let later = Ends::Later(Some(Duration::from_millis(7)));
-        assert_eq!(Ends::new(Some((7, None, None))), later);
-        assert_eq!(Ends::new(None), Ends::Later(None));
-        assert_eq!(Ends::new(Some((0, None, None))), Ends::Later(None));
+        let due = |pause| DueJobs::new(Some((pause, Some(first), Some(last))));
+        assert_eq!([due(0), due(-7)], [(); 2].map(|()| DueJobs::Due(first, last)));
+        let later = DueJobs::Later(Some(Duration::from_millis(7)));
+        assert_eq!(DueJobs::new(Some((7, None, None))), later);
+        assert_eq!(DueJobs::new(None), DueJobs::Later(None));
+        assert_eq!(DueJobs::new(Some((0, None, None))), DueJobs::Later(None));
     }
 }

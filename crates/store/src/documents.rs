@@ -1,19 +1,20 @@
-//! Documents in columns: JSON that other versions of the program read, because the programs of two
-//! versions run side by side while a fleet is upgraded, and go back to the older one.
+//! Documents in columns: JSON that other versions of the program read, because programs of two
+//! versions run side by side while a fleet is upgraded, and an upgrade can be rolled back.
 //!
 //! These rules hold for all data that goes from one process to another, in rows and in the log:
 //!
 //! * Fields are added, and never renamed, removed or given another type or meaning. Readers ignore
 //!   unknown fields, and have a default for those that a previous version did not write.
 //! * A change that a reader must not ignore, or must not drop as it rewrites the document, gets
-//!   another version: a JSON object that begins with `{"v":2,`. Without that it is version 1. Of a
-//!   name (a state, a kind, a channel) a new name is that, and of a claim a new kind.
+//!   another version: a JSON object that begins with `{"v":2,`. Without that field it is version 1.
+//!   For a name (a state, a kind, a channel), the new version is a new name; for a claim, it is a
+//!   new kind.
 //! * A program writes only what the release before it can read: what a release learns to read, the
-//!   next one may write. So an upgrade can be taken back.
+//!   next one may write. So an upgrade can be rolled back.
 //! * Data that a program still does not know waits for a newer one
-//!   ([`Retry::needs_newer`](kit::retry::Retry::needs_newer)): a partition stands still and says
-//!   so, a claim is offered again without counting the attempt, a request gets 503. It is never a
-//!   dead letter, it fails no work, and it is never dropped.
+//!   ([`Retry::needs_newer_version`](kit::retry::Retry::needs_newer_version)): a partition waits and reports it, a
+//!   claim is offered again without counting the attempt, a request gets 503. It is never a dead
+//!   letter, it fails no work, and it is never dropped.
 //!
 //! `tests/upgrade` has data of each release; it must stay readable forever.
 //!
@@ -34,7 +35,8 @@ use serde::Deserialize;
 
 use super::StoreError;
 
-/// The version of the documents that this program writes and reads; of orders also later ones.
+/// The version of the documents that this program writes and reads. It also reads later versions of
+/// orders.
 pub const VERSION: u32 = 1;
 
 /// Reads a column that holds JSON.
@@ -46,7 +48,7 @@ pub fn parsed<'a, T: Deserialize<'a>>(
     parsed_up_to(VERSION, column, row, text)
 }
 
-/// The same of a column that may have later versions, up to `newest`.
+/// Like [`parsed`], for a column that may have later versions, up to `newest`.
 pub fn parsed_up_to<'a, T: Deserialize<'a>>(
     newest: u32,
     column: &str,
@@ -85,7 +87,7 @@ pub fn is_unknown_word(error: &serde_json::Error) -> bool {
     error.is_data() && error.to_string().starts_with("unknown variant ")
 }
 
-/// The same for secrets: the error repeats nothing of the value.
+/// Like [`parsed`], for secrets: the error repeats nothing of the value.
 pub fn parsed_secret<'a, T: Deserialize<'a>>(
     column: &str,
     row: impl Display,
@@ -131,12 +133,12 @@ mod tests {
         }
         for text in [r#"{"v":2,"a":1}"#, r#"{"v":20}"#, r#"{"v":2"#] {
             let error = read(text).unwrap_err();
-            assert!(error.needs_newer() && error.can_retry(), "{text}: {error}");
+            assert!(error.needs_newer_version() && error.can_retry(), "{text}: {error}");
             assert!(error.to_string().starts_with("table.column of 7 has version 2"), "{error}");
         }
         for text in ["", "{", r#"{"a":"x"}"#, r#"{"v":-1}"#, r#"{"v":}"#] {
             let error = read(text).unwrap_err();
-            assert!(!error.needs_newer() && !error.can_retry(), "{text}: {error}");
+            assert!(!error.needs_newer_version() && !error.can_retry(), "{text}: {error}");
         }
     }
 
@@ -148,14 +150,14 @@ mod tests {
             Known,
         }
         assert!(matches!(parsed::<Vec<Word>>("t.c", 7, r#"["known"]"#).unwrap()[0], Word::Known));
-        assert!(parsed::<Vec<Word>>("t.c", 7, r#"["new"]"#).unwrap_err().needs_newer());
-        assert!(!parsed::<Vec<Word>>("t.c", 7, "[7]").unwrap_err().needs_newer());
+        assert!(parsed::<Vec<Word>>("t.c", 7, r#"["new"]"#).unwrap_err().needs_newer_version());
+        assert!(!parsed::<Vec<Word>>("t.c", 7, "[7]").unwrap_err().needs_newer_version());
     }
 
     #[test]
     fn an_error_repeats_no_secret() {
         let read = |text: &str| parsed_secret::<Document>("t.c", 7, text.as_bytes()).unwrap_err();
         assert!(!read(r#"{"a":"secret"}"#).to_string().contains("secret"));
-        assert!(read(r#"{"v":2,"a":"x"}"#).needs_newer());
+        assert!(read(r#"{"v":2,"a":"x"}"#).needs_newer_version());
     }
 }

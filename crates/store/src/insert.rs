@@ -3,9 +3,10 @@
 /// Rows of one SQLite statement: well below its limit of parameters.
 pub const SQLITE_ROWS: usize = 250;
 
-/// Inserts rows in their order, all with one statement on PostgreSQL (which is given an array a
-/// column) and [some](SQLITE_ROWS) with each on SQLite. Returns how many were written, or behind
-/// `=>` what `RETURNING` has. A first column in `[sqlite …]` is one that only SQLite has:
+/// Inserts rows in their order: all with one statement on PostgreSQL (one array for each column),
+/// and [some](SQLITE_ROWS) with each statement on SQLite. Returns the number of written rows, or,
+/// with a type after `=>`, the values of `RETURNING`. A first column in `[sqlite …]` exists only in
+/// SQLite:
 ///
 /// ```text
 /// insert_rows!(tx, "emails", new, |row| {

@@ -58,7 +58,7 @@ impl Server {
 }
 
 /// Connects once, without a pool, and returns the server's properties; none for SQLite.
-pub async fn reach(url: &str) -> Result<Option<Server>, StoreError> {
+pub async fn inspect_server(url: &str) -> Result<Option<Server>, StoreError> {
     if url.starts_with("sqlite:") {
         return Ok(None);
     }

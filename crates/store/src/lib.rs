@@ -56,19 +56,19 @@ pub enum Store {
 /// A transaction of either database. Rolled back when dropped without [`commit`](Tx::commit).
 #[derive(Debug)]
 pub enum Tx {
-    Postgres(Open<Postgres>),
-    Sqlite(Open<Sqlite>),
+    Postgres(OpenTransaction<Postgres>),
+    Sqlite(OpenTransaction<Sqlite>),
 }
 
 /// An open transaction, and the kinds of rows that its commit offers to workers.
 #[derive(Debug)]
-pub struct Open<D: Database> {
+pub struct OpenTransaction<D: Database> {
     transaction: Transaction<'static, D>,
     offered: Vec<Kind>,
     wake: WakeSignal,
 }
 
-impl<D: Database> Open<D> {
+impl<D: Database> OpenTransaction<D> {
     fn new(transaction: Transaction<'static, D>, wake: &WakeSignal) -> Self {
         Self { transaction, offered: Vec::new(), wake: wake.clone() }
     }
@@ -81,7 +81,7 @@ impl<D: Database> Open<D> {
     }
 }
 
-impl<D: Database> Deref for Open<D> {
+impl<D: Database> Deref for OpenTransaction<D> {
     type Target = D::Connection;
 
     fn deref(&self) -> &D::Connection {
@@ -89,7 +89,7 @@ impl<D: Database> Deref for Open<D> {
     }
 }
 
-impl<D: Database> DerefMut for Open<D> {
+impl<D: Database> DerefMut for OpenTransaction<D> {
     fn deref_mut(&mut self) -> &mut D::Connection {
         &mut self.transaction
     }
@@ -129,7 +129,7 @@ macro_rules! execute {
 pub enum StoreError {
     #[error("the database: {}", in_words(.0))]
     Database(#[from] sqlx::Error),
-    #[error("the database's schema: {0}")]
+    #[error("cannot migrate the database: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
     /// The schema does not fit this program; the text says what to run.
     #[error("{0}")]
@@ -141,26 +141,26 @@ pub enum StoreError {
     #[error("{0}, which this version does not support: it waits for a newer longshore")]
     Newer(String),
     #[error("the database did not respond in time")]
-    Silent,
+    Timeout,
     /// An error of a read that several callers share.
     #[error(transparent)]
     Shared(Arc<Self>),
     /// Smaller pieces may fit.
     #[error("it is too large for one transaction")]
-    TooMuch,
+    TooLarge,
 }
 
 /// The memory that a transaction may still use, in bytes.
 #[derive(Debug)]
-pub struct Room(usize);
+pub struct ByteBudget(usize);
 
-impl Room {
+impl ByteBudget {
     pub fn new(bytes: usize) -> Self {
         Self(bytes)
     }
 
     /// For a value that cannot be split.
-    pub fn endless() -> Self {
+    pub fn unlimited() -> Self {
         Self(usize::MAX)
     }
 
@@ -169,7 +169,7 @@ impl Room {
     }
 
     pub fn take(&mut self, bytes: usize) -> Result<(), StoreError> {
-        self.0 = self.0.checked_sub(bytes).ok_or(StoreError::TooMuch)?;
+        self.0 = self.0.checked_sub(bytes).ok_or(StoreError::TooLarge)?;
         Ok(())
     }
 }
@@ -178,16 +178,16 @@ impl Retry for StoreError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Database(error) => database_can_retry(error),
-            Self::Silent | Self::TooMuch | Self::Newer(_) => true,
+            Self::Timeout | Self::TooLarge | Self::Newer(_) => true,
             Self::Migrate(_) | Self::Version(_) | Self::Corrupt(_) => false,
             Self::Shared(error) => error.can_retry(),
         }
     }
 
-    fn is_too_much(&self) -> bool {
+    fn is_too_large(&self) -> bool {
         match self {
-            Self::Silent | Self::TooMuch => true,
-            Self::Shared(error) => error.is_too_much(),
+            Self::Timeout | Self::TooLarge => true,
+            Self::Shared(error) => error.is_too_large(),
             Self::Database(sqlx::Error::Database(error)) => match error.code().as_deref() {
                 // The time-out of a statement, the time-out of an idle transaction, and memory.
                 Some("57014" | "25P03" | "53200") => true,
@@ -199,10 +199,10 @@ impl Retry for StoreError {
 
     /// A column in an unknown format comes from a newer program or its migration, such as a new
     /// name of a state or a kind. The same holds for a missing column.
-    fn needs_newer(&self) -> bool {
+    fn needs_newer_version(&self) -> bool {
         match self {
             Self::Newer(_) | Self::Database(sqlx::Error::ColumnDecode { .. }) => true,
-            Self::Shared(error) => error.needs_newer(),
+            Self::Shared(error) => error.needs_newer_version(),
             Self::Database(sqlx::Error::Database(error)) => {
                 // PostgreSQL: unknown column, table or function.
                 matches!(error.code().as_deref(), Some("42703" | "42P01" | "42883"))
@@ -222,12 +222,12 @@ fn database_can_retry(error: &sqlx::Error) -> bool {
         | sqlx::Error::RowNotFound
         | sqlx::Error::Encode(_)
         | sqlx::Error::Decode(_) => false,
-        sqlx::Error::Database(error) => !error.code().is_some_and(|code| condemns_data(&code)),
+        sqlx::Error::Database(error) => !error.code().is_some_and(|code| is_data_error(&code)),
         _ => true,
     }
 }
 
-fn condemns_data(code: &str) -> bool {
+fn is_data_error(code: &str) -> bool {
     match sqlite_code(code) {
         Some(code) => [SQLITE_TOO_BIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH].contains(&code),
         // PostgreSQL: invalid data, constraints, limits of the program, a damaged row.
@@ -250,7 +250,7 @@ fn sqlite_code(code: &str) -> Option<u32> {
 
 /// The error's text; for PostgreSQL only its message, because the place in its source code helps
 /// nobody here. SQLite reports an I/O error when there is no space for its shared memory, so both
-/// get the usual cause.
+/// errors name the usual cause.
 pub fn in_words(error: &sqlx::Error) -> String {
     let Some(answer) = error.as_database_error() else { return error.to_string() };
     match answer.code().as_deref().and_then(sqlite_code) {
@@ -269,7 +269,7 @@ impl StoreError {
     }
 
     /// Whether the transaction's time limit for a lock was exceeded.
-    pub fn is_locked_out(&self) -> bool {
+    pub fn is_lock_timeout(&self) -> bool {
         let Self::Database(sqlx::Error::Database(error)) = self else { return false };
         error.code().as_deref() == Some("55P03")
     }
@@ -393,11 +393,11 @@ impl Store {
         Ok(match self {
             Self::Postgres { pool, wake } => {
                 let begun = pools::timed(pools::name(pool), pool.begin()).await?;
-                Tx::Postgres(Open::new(begun, wake))
+                Tx::Postgres(OpenTransaction::new(begun, wake))
             }
             Self::Sqlite { write, wake, .. } => {
                 let begun = write.begin_with("BEGIN IMMEDIATE");
-                Tx::Sqlite(Open::new(pools::timed(pools::WRITER, begun).await?, wake))
+                Tx::Sqlite(OpenTransaction::new(pools::timed(pools::WRITER, begun).await?, wake))
             }
         })
     }
@@ -416,7 +416,10 @@ impl Store {
         Ok(match self {
             Self::Postgres { pool, wake } => {
                 let begun = pool.begin_with(BEGIN);
-                Tx::Postgres(Open::new(pools::timed(pools::name(pool), begun).await?, wake))
+                Tx::Postgres(OpenTransaction::new(
+                    pools::timed(pools::name(pool), begun).await?,
+                    wake,
+                ))
             }
             Self::Sqlite { .. } => self.write().await?,
         })
@@ -427,11 +430,15 @@ impl Store {
         Ok(match self {
             Self::Postgres { pool, wake } => {
                 let begun = pool.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY");
-                Tx::Postgres(Open::new(pools::timed(pools::name(pool), begun).await?, wake))
+                Tx::Postgres(OpenTransaction::new(
+                    pools::timed(pools::name(pool), begun).await?,
+                    wake,
+                ))
             }
-            Self::Sqlite { read, wake, .. } => {
-                Tx::Sqlite(Open::new(pools::timed(pools::MAIN, read.begin()).await?, wake))
-            }
+            Self::Sqlite { read, wake, .. } => Tx::Sqlite(OpenTransaction::new(
+                pools::timed(pools::MAIN, read.begin()).await?,
+                wake,
+            )),
         })
     }
 
@@ -454,9 +461,9 @@ impl Store {
 }
 
 /// Runs `work` with the store in its own task, and waits at most for `timeout`: a connection that
-/// was cut silently never returns. The task continues, because database work is never dropped half
-/// way.
-pub async fn answered<T, E>(
+/// was cut silently never returns. The task continues, because database work is never dropped
+/// halfway.
+pub async fn within_timeout<T, E>(
     work: impl Future<Output = Result<T, E>> + Send + 'static,
     timeout: impl Future<Output = ()>,
 ) -> Result<T, E>
@@ -467,25 +474,25 @@ where
     let task = tokio::spawn(work.in_current_span());
     tokio::select! {
         joined = task => joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())),
-        () = timeout => Err(StoreError::Silent.into()),
+        () = timeout => Err(StoreError::Timeout.into()),
     }
 }
 
-/// Runs `work` like [`answered`], but only if a permit of `turns` is free. The work keeps the
+/// Runs `work` like [`within_timeout`], but only if a permit of `turns` is free. The work keeps the
 /// permit until it has ended: work without a response can hold its connection for long, and a retry
 /// must not take another connection.
-pub async fn answered_in_turn<T: Send + 'static>(
+pub async fn within_timeout_and_permit<T: Send + 'static>(
     work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     turns: &Arc<Semaphore>,
     timeout: Duration,
 ) -> Result<T, StoreError> {
-    let turn = turns.clone().try_acquire_owned().map_err(|_| StoreError::Silent)?;
+    let turn = turns.clone().try_acquire_owned().map_err(|_| StoreError::Timeout)?;
     let work = async move {
         let result = work.await;
         drop(turn);
         result
     };
-    answered(work, tokio::time::sleep(timeout)).await
+    within_timeout(work, tokio::time::sleep(timeout)).await
 }
 
 /// A value as JSON: for a column, or as an array for SQLite's `json_each`.
@@ -519,23 +526,23 @@ impl Tx {
         }
     }
 
-    /// Starts a piece of work that [`undo`](Self::undo) can roll back separately, even after an
+    /// Starts a piece of work that [`rollback_to_savepoint`](Self::rollback_to_savepoint) can roll back separately, even after an
     /// error. One at a time.
-    pub async fn begin_piece(&mut self) -> Result<(), StoreError> {
+    pub async fn savepoint(&mut self) -> Result<(), StoreError> {
         execute!(self, sqlx::query("SAVEPOINT piece"));
         Ok(())
     }
 
     /// Keeps the piece.
-    pub async fn keep(&mut self) -> Result<(), StoreError> {
+    pub async fn release_savepoint(&mut self) -> Result<(), StoreError> {
         execute!(self, sqlx::query("RELEASE SAVEPOINT piece"));
         Ok(())
     }
 
     /// Rolls the piece back, and releases its locks.
-    pub async fn undo(&mut self) -> Result<(), StoreError> {
+    pub async fn rollback_to_savepoint(&mut self) -> Result<(), StoreError> {
         execute!(self, sqlx::query("ROLLBACK TO SAVEPOINT piece"));
-        self.keep().await
+        self.release_savepoint().await
     }
 
     /// Makes the commit wait for the disk after all ([`write_by_keys`](Store::write_by_keys)).
@@ -583,14 +590,14 @@ mod tests {
     #[test]
     fn only_data_is_condemned() {
         for data in ["22021", "22P05", "23505", "54000", "XX001", "19", "2067", "18"] {
-            assert!(condemns_data(data), "{data}");
+            assert!(is_data_error(data), "{data}");
         }
         // A deleted prepared statement, a plan for a changed table, objects in use, a wrong
         // setting, an internal error; missing table, memory, missing file.
         for mendable in
             ["26000", "0A000", "55000", "55006", "F0000", "XX000", "XX002", "42P01", "1", "7", "14"]
         {
-            assert!(!condemns_data(mendable), "{mendable}");
+            assert!(!is_data_error(mendable), "{mendable}");
         }
     }
 }

@@ -49,7 +49,7 @@ impl Schema {
     }
 
     /// Whether this program may run on it; the error says what to run.
-    fn serves(self) -> Result<Self, StoreError> {
+    fn check_supported(self) -> Result<Self, StoreError> {
         let Self { at, own, .. } = self;
         if at < own {
             return Err(StoreError::Version(format!(
@@ -57,11 +57,11 @@ impl Schema {
                  migrate` of this version"
             )));
         }
-        self.is_not_past()
+        self.check_not_too_old()
     }
 
     /// Whether it is not newer than this program.
-    fn is_not_past(self) -> Result<Self, StoreError> {
+    fn check_not_too_old(self) -> Result<Self, StoreError> {
         let Self { at, oldest, own } = self;
         if own < oldest {
             return Err(StoreError::Version(format!(
@@ -110,25 +110,25 @@ impl Migrations {
     /// run from many processes of several versions at the same time: one applies the steps, the
     /// others wait.
     pub async fn run(&self, store: &Store) -> Result<Schema, StoreError> {
-        self.look(store).await?.is_not_past()?;
+        self.read_schema(store).await?.check_not_too_old()?;
         match store {
             Store::Postgres { pool, .. } => self.postgres.run(pool).await?,
             Store::Sqlite { write, .. } => self.sqlite.run(write).await?,
         }
-        self.look(store).await?.serves()
+        self.read_schema(store).await?.check_supported()
     }
 
     /// Whether this program may run on the database; the error says what to run.
     pub async fn check(&self, store: &Store) -> Result<Schema, StoreError> {
-        self.look(store).await?.serves()
+        self.read_schema(store).await?.check_supported()
     }
 
     /// Whether the store is in a data directory that has never been used.
     pub async fn is_new_directory(&self, store: &Store) -> Result<bool, StoreError> {
-        Ok(!store.is_postgres() && self.look(store).await?.at == 0)
+        Ok(!store.is_postgres() && self.read_schema(store).await?.at == 0)
     }
 
-    async fn look(&self, store: &Store) -> Result<Schema, StoreError> {
+    async fn read_schema(&self, store: &Store) -> Result<Schema, StoreError> {
         let migrator = if store.is_postgres() { &self.postgres } else { &self.sqlite };
         let own = migrator.iter().map(|migration| migration.version).max().unwrap_or(0);
         let mut tx = store.snapshot().await?;
@@ -167,7 +167,7 @@ mod tests {
     fn a_program_runs_on_its_own_schema_and_on_newer_ones_that_still_serve_it() {
         let schema = |at, oldest, own| Schema { at, oldest, own };
         for good in [schema(3, 1, 3), schema(4, 1, 3), schema(4, 3, 3)] {
-            assert_eq!(good.serves().unwrap(), good);
+            assert_eq!(good.check_supported().unwrap(), good);
             assert_eq!(good.to_string().contains("newer"), good.at > 3, "{good}");
         }
         for (bad, told) in [
@@ -175,9 +175,9 @@ mod tests {
             (schema(0, 0, 3), "run `longshore migrate`"),
             (schema(5, 4, 3), "schema 4 or newer"),
         ] {
-            let error = bad.serves().unwrap_err();
+            let error = bad.check_supported().unwrap_err();
             assert!(matches!(&error, StoreError::Version(text) if text.contains(told)), "{error}");
         }
-        assert!(schema(2, 1, 3).is_not_past().is_ok(), "migrate fixes it");
+        assert!(schema(2, 1, 3).check_not_too_old().is_ok(), "migrate fixes it");
     }
 }

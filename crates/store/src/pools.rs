@@ -17,7 +17,7 @@ pub(super) const WRITER: &str = "writer";
 
 /// The state of a pool: connections that are idle, in use, and allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct PoolStatus {
     pub pool: &'static str,
     pub idle: u32,
     pub used: u32,
@@ -26,10 +26,10 @@ pub struct Standing {
 
 impl Store {
     /// The state of its pools.
-    pub fn pools(&self) -> Vec<Standing> {
+    pub fn pools(&self) -> Vec<PoolStatus> {
         match self {
-            Self::Postgres { pool, .. } => vec![standing(name(pool), pool)],
-            Self::Sqlite { read, write, .. } => vec![standing(MAIN, read), standing(WRITER, write)],
+            Self::Postgres { pool, .. } => vec![status(name(pool), pool)],
+            Self::Sqlite { read, write, .. } => vec![status(MAIN, read), status(WRITER, write)],
         }
     }
 }
@@ -41,10 +41,10 @@ pub(super) fn name(pool: &PgPool) -> &'static str {
     }
 }
 
-fn standing<D: Database>(name: &'static str, pool: &Pool<D>) -> Standing {
+fn status<D: Database>(name: &'static str, pool: &Pool<D>) -> PoolStatus {
     let idle = u32::try_from(pool.num_idle()).unwrap_or(u32::MAX);
     let used = pool.size().saturating_sub(idle);
-    Standing { pool: name, idle, used, most: pool.options().get_max_connections() }
+    PoolStatus { pool: name, idle, used, most: pool.options().get_max_connections() }
 }
 
 /// Begins a transaction, and records how long that took.

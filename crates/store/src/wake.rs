@@ -35,14 +35,14 @@ const AFTER_FAILURE: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Interval between tests whether notifications arrive.
-const PROBE_EVERY: Duration = Duration::from_secs(30);
+const PROBE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The payload of a test, instead of a kind.
 const PROBE: &str = "";
 
 /// Pauses before the listener connects again.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// Wakes loops by the kind of their rows. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ struct Others {
     connection: tokio::sync::Mutex<Option<PgConnection>>,
     /// Set when a notification of this process has come back.
     heard: watch::Sender<()>,
-    works: watch::Sender<bool>,
+    is_listening: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -88,7 +88,7 @@ impl WakeSignal {
             outbox: Mutex::default(),
             connection: tokio::sync::Mutex::default(),
             heard: watch::Sender::new(()),
-            works: watch::Sender::new(false),
+            is_listening: watch::Sender::new(false),
         };
         Self(Arc::new(Shared { loops: Mutex::default(), others: Some(others) }))
     }
@@ -105,8 +105,8 @@ impl WakeSignal {
     }
 
     /// Whether an offer of any process wakes the loops here.
-    pub fn works(&self) -> bool {
-        self.0.others.as_ref().is_none_or(|others| *others.works.borrow())
+    pub fn is_listening(&self) -> bool {
+        self.0.others.as_ref().is_none_or(|others| *others.is_listening.borrow())
     }
 
     fn wake_here(&self, kind: &str) {
@@ -130,7 +130,7 @@ impl WakeSignal {
         let Some(others) = &self.0.others else { return };
         while let Some(kinds) = others.take_outbox() {
             let sent = timeout(TIMEOUT, others.notify(&kinds)).await;
-            let pause = match sent.map_err(|_| StoreError::Silent) {
+            let pause = match sent.map_err(|_| StoreError::Timeout) {
                 Ok(Ok(())) => GATHER,
                 Ok(Err(error)) | Err(error) => {
                     tracing::debug!(%error, "cannot notify other processes of new work");
@@ -163,7 +163,7 @@ impl WakeSignal {
                 error = self.listen_once(others) => error,
                 () = stop.cancelled() => break,
             };
-            if *others.works.borrow() {
+            if *others.is_listening.borrow() {
                 failures = 0;
             }
             self.set_works(others, false);
@@ -171,17 +171,17 @@ impl WakeSignal {
                 tracing::warn!(%error, "notifications do not arrive; polling for work more often");
             }
             failures += 1;
-            retry::wait(retry::pause(failures, FIRST_PAUSE, LONGEST_PAUSE), &stop).await;
+            retry::wait(retry::backoff(failures, INITIAL_BACKOFF, MAX_BACKOFF), &stop).await;
         }
     }
 
     /// Whether notifications arrive: false behind a pooler in transaction mode, for example.
-    pub async fn is_heard(&self) -> bool {
+    pub async fn notifications_arrive(&self) -> bool {
         let Some(others) = &self.0.others else { return true };
-        let mut works = others.works.subscribe();
+        let mut is_listening = others.is_listening.subscribe();
         tokio::select! {
             _error = self.listen_once(others) => false,
-            _works = works.wait_for(|works| *works) => true,
+            _works = is_listening.wait_for(|is_listening| *is_listening) => true,
             () = sleep(TIMEOUT) => false,
         }
     }
@@ -191,7 +191,7 @@ impl WakeSignal {
         let mut listener = match timeout(TIMEOUT, others.listener()).await {
             Ok(Ok(listener)) => listener,
             Ok(Err(error)) => return error.into(),
-            Err(_) => return StoreError::Silent,
+            Err(_) => return StoreError::Timeout,
         };
         let hearing = async {
             loop {
@@ -209,10 +209,10 @@ impl WakeSignal {
                 self.wake_others(PROBE);
                 // Another notification may arrive before it.
                 if timeout(2 * TIMEOUT, heard.changed()).await.is_err() {
-                    return StoreError::Silent;
+                    return StoreError::Timeout;
                 }
                 self.set_works(others, true);
-                sleep(PROBE_EVERY).await;
+                sleep(PROBE_INTERVAL).await;
             }
         };
         tokio::select! {
@@ -231,8 +231,8 @@ impl WakeSignal {
 
     /// When the state changes, wakes all loops: they may have missed something, or must poll more
     /// often.
-    fn set_works(&self, others: &Others, works: bool) {
-        if others.works.send_replace(works) != works {
+    fn set_works(&self, others: &Others, is_listening: bool) {
+        if others.is_listening.send_replace(is_listening) != is_listening {
             self.0.loops.lock().values().for_each(|signal| signal.send_replace(()));
         }
     }
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(are_woken, [true, true, false]);
         one.mark_unchanged();
         assert!(!one.has_changed().unwrap());
-        assert!(signal.works());
+        assert!(signal.is_listening());
     }
 
     #[tokio::test]
@@ -315,9 +315,9 @@ mod tests {
         assert!(!one.has_changed().unwrap() && !other.has_changed().unwrap());
         signal.hear(others, "one@another process");
         assert!(one.has_changed().unwrap() && !other.has_changed().unwrap());
-        assert!(!signal.works());
+        assert!(!signal.is_listening());
         signal.set_works(others, true);
-        assert!(signal.works() && other.has_changed().unwrap());
+        assert!(signal.is_listening() && other.has_changed().unwrap());
     }
 
     #[test]

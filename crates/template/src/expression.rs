@@ -1,20 +1,20 @@
 //! Parses values, filters and tests.
 
 use super::filters::{self, Filter};
-use super::lex::{Lexed, Token, wrong};
+use super::lex::{ParseResult, Token, wrong};
 use super::node::{Call, Chain, Expression, Operator, Path, Root, Step, Test};
 use super::parse::Parser;
 use super::value::{Number, Value};
 
-/// Indexes within each other: `a[b[c]]`.
+/// Maximum depth of nested indexes: `a[b[c]]`.
 pub(super) const MAX_INDEXES: usize = 8;
 
-/// Filters of one value.
+/// Maximum number of filters of one value.
 pub(super) const MAX_FILTERS: usize = 64;
 
 impl<'s> Parser<'s> {
     /// A value and its filters.
-    pub fn chain(&mut self) -> Lexed<Chain> {
+    pub fn chain(&mut self) -> ParseResult<Chain> {
         let mut chain = Chain { value: self.expression()?, filters: Vec::new() };
         while self.eat(Token::Mark("|"))? {
             let (token, at) = self.lexer.next()?;
@@ -43,7 +43,7 @@ impl<'s> Parser<'s> {
         Ok(chain)
     }
 
-    fn arguments(&mut self, filter: &Filter) -> Lexed<Vec<Expression>> {
+    fn arguments(&mut self, filter: &Filter) -> ParseResult<Vec<Expression>> {
         let most = *filter.arguments.end();
         let (mut arguments, mut option) = (Vec::new(), None);
         while !matches!(self.lexer.peek()?.0, Token::Close | Token::Mark("|")) {
@@ -52,7 +52,7 @@ impl<'s> Parser<'s> {
             if argument.is_word() && self.eat(Token::Mark(":"))? {
                 let name = self.lexer.between(begin).trim().trim_end_matches(':').trim_end();
                 if Some(name) != filter.option {
-                    return wrong(at, format!("`{}` does not have this option", filter.name));
+                    return wrong(at, format!("`{}` has no option `{name}`", filter.name));
                 }
                 self.forget(at);
                 option = Some(self.expression()?);
@@ -60,14 +60,17 @@ impl<'s> Parser<'s> {
                 self.check_argument(filter.name, arguments.len(), at, &argument);
                 arguments.push(argument);
             } else {
-                return wrong(at, format!("`{}` takes no more arguments", filter.name));
+                return wrong(
+                    at,
+                    format!("too many arguments for `{}`: at most {most}", filter.name),
+                );
             }
             if !self.eat(Token::Mark(","))? {
                 break;
             }
         }
         if let Some(option) = option {
-            // It comes last, wherever it is written.
+            // The option is always the last argument, wherever the template has it.
             arguments.resize_with(most - 1, || Expression::Nil);
             arguments.push(option);
         }
@@ -86,7 +89,7 @@ impl<'s> Parser<'s> {
                     _ => Some(false),
                 };
                 if divisor.unwrap_or(true) {
-                    self.note(at, format!("`{filter}` by zero"));
+                    self.note(at, format!("`{filter}`: division by zero"));
                 }
             }
             _ => {}
@@ -94,7 +97,7 @@ impl<'s> Parser<'s> {
     }
 
     /// A value, or a comparison of two.
-    pub fn test(&mut self) -> Lexed<Test> {
+    pub fn test(&mut self) -> ParseResult<Test> {
         let at = self.lexer.peek()?.1;
         let left = self.expression()?;
         let operator = match self.lexer.peek()?.0 {
@@ -120,11 +123,11 @@ impl<'s> Parser<'s> {
         Ok(Test { left, right: Some((operator, right)) })
     }
 
-    pub fn expression(&mut self) -> Lexed<Expression> {
+    pub fn expression(&mut self) -> ParseResult<Expression> {
         self.expression_in(0)
     }
 
-    fn expression_in(&mut self, depth: usize) -> Lexed<Expression> {
+    fn expression_in(&mut self, depth: usize) -> ParseResult<Expression> {
         let (token, at) = self.lexer.next()?;
         if depth > MAX_INDEXES {
             return wrong(at, format!("indexes can nest at most {MAX_INDEXES} levels"));
@@ -176,7 +179,7 @@ impl<'s> Parser<'s> {
     }
 
     /// The rest of a path after its root, which may be a known object.
-    fn path(&mut self, root: Root, object: Option<&str>, depth: usize) -> Lexed<Expression> {
+    fn path(&mut self, root: Root, object: Option<&str>, depth: usize) -> ParseResult<Expression> {
         let mut steps = Vec::new();
         loop {
             let at = self.lexer.position();

@@ -1,25 +1,25 @@
-//! Cuts a source into text and markup, and markup into tokens. Each byte is looked at a few times
-//! at most, whatever the source is.
+//! Splits a source into text and markup, and markup into tokens. Reads each byte only a few times,
+//! whatever the source is.
 
 use std::fmt;
 
-/// Characters that a field's name may have.
+/// Maximum characters of a field's name.
 const MAX_NAME: usize = 255;
 
 /// An error, and its byte position.
 #[derive(Debug)]
-pub(super) struct Wrong {
+pub(super) struct SyntaxError {
     pub at: usize,
     pub text: String,
 }
 
-pub(super) type Lexed<T> = Result<T, Wrong>;
+pub(super) type ParseResult<T> = Result<T, SyntaxError>;
 
-pub(super) fn wrong<T>(at: usize, text: impl Into<String>) -> Lexed<T> {
-    Err(Wrong { at, text: text.into() })
+pub(super) fn wrong<T>(at: usize, text: impl Into<String>) -> ParseResult<T> {
+    Err(SyntaxError { at, text: text.into() })
 }
 
-/// What ends a piece of text.
+/// The markup that ends a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opener {
     /// `{{`
@@ -28,7 +28,7 @@ pub(super) enum Opener {
     Tag,
     /// A line of a `liquid` tag.
     Line,
-    /// The source is at its end.
+    /// The end of the source.
     End,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Token<'s> {
     Word(&'s str),
     /// `${…}`
     Field(&'s str),
-    /// Between quotes, which no text can have in it.
+    /// A string in quotes; it cannot contain its own quote.
     Text(&'s str),
     Int(i64),
     Float(f64),
@@ -52,7 +52,7 @@ impl fmt::Display for Token<'_> {
         match self {
             Self::Word(word) => write!(f, "`{}`", short(word)),
             Self::Field(name) => write!(f, "`${{{}}}`", short(name)),
-            Self::Text(text) => write!(f, "the text `{}`", short(text)),
+            Self::Text(text) => write!(f, "the string `{}`", short(text)),
             Self::Int(int) => write!(f, "`{int}`"),
             Self::Float(float) => write!(f, "`{float}`"),
             Self::Mark(mark) => write!(f, "`{mark}`"),
@@ -61,7 +61,7 @@ impl fmt::Display for Token<'_> {
     }
 }
 
-/// The longer of two that begin alike comes first.
+/// If one mark begins with another one, the longer one comes first.
 const MARKS: [&str; 18] = [
     "{{", "==", "!=", "<>", "<=", ">=", "..", "<", ">", "=", "|", ":", ",", ".", "[", "]", "(", ")",
 ];
@@ -71,15 +71,15 @@ const MARKS: [&str; 18] = [
 pub(super) struct Lexer<'s> {
     source: &'s str,
     at: usize,
-    /// Where it stops: before the end of the source inside a `liquid` tag.
+    /// Where lexing stops: inside a `liquid` tag, before the end of the source.
     end: usize,
     /// Whether each line is a tag.
     is_lines: bool,
-    /// What was opened, and where.
+    /// The markup that was opened, and its position.
     opener: (Opener, usize),
-    /// `{{` within the markup that are not closed yet.
+    /// Number of `{{` within the markup that are not closed yet.
     inner: usize,
-    /// `-}}` came before: white space is dropped.
+    /// Whether `-}}` came before, so that white space is dropped.
     trims: bool,
 }
 
@@ -89,17 +89,17 @@ impl<'s> Lexer<'s> {
         Self { source, at: 0, end, is_lines: false, opener, inner: 0, trims: false }
     }
 
-    /// Where the next token or text begins.
+    /// The position of the next token or text.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// Where the markup that is being read was opened.
+    /// The position where the current markup was opened.
     pub fn opened_at(&self) -> usize {
         self.opener.1
     }
 
-    /// The text up to the next markup, which is opened.
+    /// Reads the text up to the next markup, and opens that markup.
     pub fn text(&mut self) -> (&'s str, Opener) {
         if self.is_lines {
             return ("", self.line());
@@ -126,7 +126,7 @@ impl<'s> Lexer<'s> {
         (text, opener)
     }
 
-    /// Up to the next line that has something in it, which is opened.
+    /// Skips to the next line that is not blank, and opens it.
     fn line(&mut self) -> Opener {
         self.at += self.rest().len() - self.rest().trim_start().len();
         let opener = if self.at == self.end { Opener::End } else { Opener::Line };
@@ -134,8 +134,8 @@ impl<'s> Lexer<'s> {
         opener
     }
 
-    /// The lines of a `liquid` tag, which goes.
-    pub fn lines(&mut self) -> Lexed<Self> {
+    /// The lines of a `liquid` tag; consumes the tag.
+    pub fn lines(&mut self) -> ParseResult<Self> {
         let (from, rest) = (self.at, self.rest());
         let (length, trims) = if self.opener.0 == Opener::Line {
             (rest.find('\n').unwrap_or(rest.len()), false)
@@ -150,8 +150,8 @@ impl<'s> Lexer<'s> {
         Ok(Self { at: from, end, is_lines: true, trims, ..*self })
     }
 
-    /// The next token of the markup that was opened, and where it begins.
-    pub fn next(&mut self) -> Lexed<(Token<'s>, usize)> {
+    /// The next token of the current markup, and its position.
+    pub fn next(&mut self) -> ParseResult<(Token<'s>, usize)> {
         self.eat_space_and("");
         let (rest, at) = (self.rest(), self.at);
         if self.opener.0 == Opener::Line && (rest.is_empty() || rest.starts_with('\n')) {
@@ -188,12 +188,12 @@ impl<'s> Lexer<'s> {
     }
 
     /// The next token, without consuming it.
-    pub fn peek(&self) -> Lexed<(Token<'s>, usize)> {
+    pub fn peek(&self) -> ParseResult<(Token<'s>, usize)> {
         let mut lookahead = *self;
         lookahead.next()
     }
 
-    /// The bytes of what closes the markup, if that is next.
+    /// The length of the closing mark in bytes, if it is next.
     fn close(&self) -> Option<usize> {
         let close = match self.opener.0 {
             Opener::Print => "}}",
@@ -223,7 +223,7 @@ impl<'s> Lexer<'s> {
         &rest[..end]
     }
 
-    fn quoted(&mut self, quote: char) -> Lexed<Token<'s>> {
+    fn quoted(&mut self, quote: char) -> ParseResult<Token<'s>> {
         let rest = &self.rest()[1..];
         let Some(end) = rest.find(quote) else {
             return wrong(self.at, "the string is not closed");
@@ -232,7 +232,7 @@ impl<'s> Lexer<'s> {
         Ok(Token::Text(&rest[..end]))
     }
 
-    fn number(&mut self) -> Lexed<Token<'s>> {
+    fn number(&mut self) -> ParseResult<Token<'s>> {
         let rest = self.rest();
         let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
         let whole = usize::from(rest.starts_with('-'));
@@ -250,7 +250,7 @@ impl<'s> Lexer<'s> {
         token.map_or_else(|| wrong(at, "the number is too large"), Ok)
     }
 
-    fn field(&mut self) -> Lexed<Token<'s>> {
+    fn field(&mut self) -> ParseResult<Token<'s>> {
         let rest = &self.rest()[2..];
         let Some(end) = rest.find('}') else {
             return wrong(self.at, "`${` is not closed");
@@ -273,7 +273,7 @@ impl<'s> Lexer<'s> {
 
     /// Skips to the tag that ends an ignored block, and consumes it. A raw block inside of a
     /// comment does not end the comment.
-    pub fn skip_to(&mut self, name: &str, nests: bool) -> Lexed<&'s str> {
+    pub fn skip_to(&mut self, name: &str, nests: bool) -> ParseResult<&'s str> {
         let opened = self.opener.1;
         let from = self.at;
         let end_name = format!("end{name}");
@@ -317,7 +317,7 @@ impl<'s> Lexer<'s> {
     }
 
     /// Skips to the end of the tag or the line.
-    pub fn skip_to_close(&mut self) -> Lexed<()> {
+    pub fn skip_to_close(&mut self) -> ParseResult<()> {
         if self.opener.0 == Opener::Line {
             let rest = self.rest();
             self.at += rest.find('\n').unwrap_or(rest.len());
@@ -347,7 +347,8 @@ impl<'s> Lexer<'s> {
         self.eat(text)
     }
 
-    /// What is next as it is written: up to the end of the markup, `{{`, or where `is_end` says so.
+    /// The source text up to the end of the markup, `{{`, or the first position where `is_end` is
+    /// true.
     pub fn raw_until(&mut self, is_end: impl Fn(&str) -> bool) -> &'s str {
         let (from, is_line) = (self.at, self.opener.0 == Opener::Line);
         while let Some(next) = self.rest().chars().next() {
@@ -360,19 +361,19 @@ impl<'s> Lexer<'s> {
         self.between(from)
     }
 
-    /// Whether what closes the markup is next.
+    /// Whether the closing mark of the markup is next.
     pub fn is_at_close(&self) -> bool {
         let rest = self.rest();
         let ends_line = rest.is_empty() || rest.starts_with('\n');
         self.close().is_some() || self.opener.0 == Opener::Line && ends_line
     }
 
-    /// The source from there to here.
+    /// The source from that position to the current one.
     pub fn between(&self, from: usize) -> &'s str {
         &self.source[from..self.at]
     }
 
-    /// The source from here on.
+    /// The rest of the source.
     pub fn rest(&self) -> &'s str {
         &self.source[self.at..self.end]
     }

@@ -1,16 +1,16 @@
-//! Liquid with limits on everything that a template or a profile could make grow.
+//! Liquid with limits on everything that can grow with a template or a profile.
 //!
 //! ```text
 //! source ──lex──> tokens ──parse──> nodes ──render, with a user's profile──> text
 //! ```
 //!
-//! The language is that of Liquid, with the family's way to name a field (`{{${first_name}}}`,
-//! `{{custom_attribute.${n}}}`); docs/reference/templates.md lists the features and every
-//! limit. This crate parses and renders it itself, because none of the existing crates can be exposed to
-//! untrusted templates: parsing them takes time that grows with the square of a run of spaces, long
-//! conditions and indexes overflow the stack, and numbers end the thread. Here parsing is linear,
-//! nesting is counted, and each step of a rendering is paid from a [`Work`] before it is made. What
-//! is rendered are views of the profile: nothing is copied that is not printed.
+//! The language is Liquid, with `${…}` for the names of fields, as in other services of this family
+//! (`{{${first_name}}}`, `{{custom_attribute.${n}}}`). docs/reference/templates.md lists the
+//! features and every limit. This crate has its own parser and renderer, because no existing crate
+//! is safe for untrusted templates: their parsing time grows with the square of a run of spaces,
+//! long conditions and indexes overflow the stack, and some numbers panic. Here parsing is linear,
+//! nesting is limited, and each step of a rendering is charged to a [`RenderBudget`] before it runs.
+//! Rendering uses views of the profile, and copies only what it prints.
 
 mod expression;
 mod filters;
@@ -29,15 +29,15 @@ mod work;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use lex::Wrong;
+use lex::SyntaxError;
 pub use names::{Names, Object, Source, Sources};
 use node::{Node, Program};
 pub use parse::{MAX_BLOCK_BYTES, MAX_BLOCKS, MAX_NESTING, MAX_SOURCE};
 pub use request::{Answer, ContentRequest, MAX_ITEMS, Request};
 use serde_json::{Map, Value};
-pub use work::{MAX_EXTRAS, MAX_MADE, MAX_OUTPUT, MAX_STEPS, MAX_TIME, Work};
+pub use work::{MAX_EXTRAS, MAX_MADE, MAX_OUTPUT, MAX_STEPS, MAX_TIME, RenderBudget};
 
-/// A template that parses. Cheap to clone; parsed once, it is rendered for any number of users.
+/// A parsed template. Cheap to clone; parsed once, and rendered for any number of users.
 #[derive(Clone, Debug)]
 pub struct Template {
     program: Arc<Program>,
@@ -48,7 +48,7 @@ pub struct Template {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {text}")]
 pub struct TemplateError {
-    /// Both from 1, in characters of the source as it was given.
+    /// Line and column count from 1, in characters of the given source.
     pub line: usize,
     pub column: usize,
     pub text: String,
@@ -100,14 +100,14 @@ pub enum Stop {
     Aborted(String),
     /// A limit was reached, or the template asks for something impossible.
     Failed(String),
-    /// It goes no further without the answer to a request: to be rendered again with that.
+    /// The template needs the response to this request: render it again with that response.
     Needs(Box<Request>),
 }
 
 impl Template {
     /// Parses a source. A name that is not in `known` is a [mistake](Template::mistake).
     pub fn parse(source: &str, known: &Names<'_>) -> Result<Self, TemplateError> {
-        let placed = |Wrong { at, text }| {
+        let placed = |SyntaxError { at, text }| {
             let (line, column) = parse::line_and_column(source, at);
             TemplateError { line, column, text }
         };
@@ -115,18 +115,18 @@ impl Template {
         Ok(Self { program: Arc::new(program), mistake: mistake.map(placed) })
     }
 
-    /// The first likely error that does not prevent rendering: a name that neither the template nor
-    /// its data defines, which renders as an empty text, or a division by zero.
+    /// The first likely error that does not prevent rendering. Examples: a division by zero, or a
+    /// name that neither the template nor its data defines, which renders as an empty text.
     pub fn mistake(&self) -> Option<&TemplateError> {
         self.mistake.as_ref()
     }
 
-    /// Bytes of the content blocks in it, each as often as it is used.
+    /// Bytes of the content blocks in it; a block that is used twice counts twice.
     pub fn bytes_of_blocks(&self) -> usize {
         self.program.blocks
     }
 
-    /// The text, if the template has no markup: the same for all users.
+    /// The text, if the template has no markup and so is the same for all users.
     pub fn as_text(&self) -> Option<&str> {
         match &self.program.nodes[..] {
             [] => Some(""),
@@ -138,11 +138,11 @@ impl Template {
     /// Renders the text for one user; `now` is in milliseconds since the epoch. Uses at most
     /// [`MAX_TIME`] of processor time.
     pub fn render(&self, data: &dyn Data, now: i64) -> Result<String, Stop> {
-        guarded(|| self.render_within(data, &mut Work::new(now)))
+        guarded(|| self.render_within(data, &mut RenderBudget::new(now)))
     }
 
-    /// The same within the limits that a message has left.
-    pub fn render_within(&self, data: &dyn Data, work: &mut Work) -> Result<String, Stop> {
+    /// Like [`render`](Self::render), within the remaining limits of a message.
+    pub fn render_within(&self, data: &dyn Data, work: &mut RenderBudget) -> Result<String, Stop> {
         const USUALLY_MORE: usize = 64;
         let mut out = String::with_capacity(self.program.text + USUALLY_MORE);
         render::render(&self.program, data, work, &mut out)?;

@@ -8,25 +8,25 @@ use kit::words::{beginning, nearest};
 /// The names that the caller's data defines, with or without a value for a user.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Names<'n> {
-    /// Those of `${name}`.
+    /// The names that are written `${name}`.
     pub fields: &'n [&'n str],
-    /// Those without `${…}`.
+    /// The names that are written without `${…}`.
     pub objects: &'n [Object<'n>],
-    /// The sources of `content_blocks`; without, each of them is known and empty.
+    /// The sources of `content_blocks`. If absent, every block is known and empty.
     pub blocks: Option<&'n BTreeMap<String, String>>,
-    /// What other data there is; without, nothing is known of it.
+    /// Checks uses of other data. If absent, nothing is checked.
     pub sources: Option<&'n dyn Sources>,
-    /// Whether other names may have a value, as in a block, from the template around it.
+    /// Whether other names may have a value: in a block, the template around it can define more.
     pub is_open: bool,
 }
 
-/// What templates can read besides their data.
+/// The sources that templates can read in addition to their data.
 pub trait Sources: fmt::Debug + Sync {
-    /// Says why a template cannot use a source, where it cannot.
+    /// Checks whether a template can use a source; the error is the reason why not.
     fn check(&self, source: Source<'_>) -> Result<(), String>;
 }
 
-/// What a tag reads, as it is written.
+/// The source that a tag names.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'s> {
     Catalog(&'s str),
@@ -34,12 +34,12 @@ pub enum Source<'s> {
         catalog: &'s str,
         name: &'s str,
     },
-    /// An address of `connected_content`, up to the first value in it.
+    /// A URL of `connected_content`, up to the first value in it.
     Address {
         beginning: &'s str,
         is_whole: bool,
     },
-    /// What `connected_content` authenticates with.
+    /// The credential of `connected_content`.
     Credential(&'s str),
 }
 
@@ -47,11 +47,11 @@ pub enum Source<'s> {
 #[derive(Clone, Copy, Debug)]
 pub struct Object<'n> {
     pub name: &'n str,
-    /// The names of its fields; without them, any name is allowed.
+    /// The names of its fields; if absent, any name is allowed.
     pub members: Option<&'n [&'n str]>,
 }
 
-/// Characters of a name that an error repeats.
+/// Maximum characters of a name in an error message.
 const MAX_SHOWN: usize = 100;
 
 impl<'n> Names<'n> {
@@ -68,7 +68,7 @@ impl<'n> Names<'n> {
         Some(unknown(&format!("${{{}}}", beginning(name, MAX_SHOWN)), near))
     }
 
-    /// What is wrong with a member of an object.
+    /// What is wrong with a field of an object.
     pub(super) fn unknown_member(&self, object: &str, name: &str) -> Option<String> {
         let members = self.object(object)?.members?;
         if members.contains(&name) {
@@ -79,7 +79,7 @@ impl<'n> Names<'n> {
         Some(unknown(&written(&beginning(name, MAX_SHOWN)), near))
     }
 
-    /// The source of a block; without one, what to say of it.
+    /// The source of a block; the error message if there is none.
     pub(super) fn block(&self, name: &str) -> Result<&'n str, String> {
         let Some(blocks) = self.blocks else { return Ok("") };
         if let Some(source) = blocks.get(name) {

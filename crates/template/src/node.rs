@@ -6,24 +6,24 @@ use super::filters::Filter;
 #[derive(Debug, Default)]
 pub(super) struct Program {
     pub nodes: Vec<Node>,
-    /// Names that have a value: the template's own, and those that its data has.
+    /// Names that can have a value: those that the template assigns, and those of its data.
     pub names: Vec<Box<str>>,
     /// The numbers of names whose value comes with the data.
     pub given: Vec<usize>,
-    /// Cycles without a name.
+    /// Number of cycles without a name.
     pub cycles: usize,
-    /// Loops that others continue.
+    /// Number of loops that another loop can continue.
     pub resumes: usize,
-    /// Bytes of text in it: about what it prints.
+    /// Bytes of text in the template: about as many as it prints.
     pub text: usize,
-    /// Bytes of the content blocks in it.
+    /// Bytes of the content blocks in the template.
     pub blocks: usize,
 }
 
 #[derive(Debug)]
 pub(super) enum Node {
     Text(Box<str>),
-    /// What a `raw` block has, which is never dropped as blank.
+    /// The content of a `raw` block, which is never dropped as blank.
     Raw(Box<str>),
     Print(Chain),
     If(Box<If>),
@@ -42,14 +42,14 @@ pub(super) enum Node {
     Break,
     Continue,
     Abort(Option<Chain>),
-    /// Its key and its value.
+    /// A key and its value.
     Extra(Box<(Chain, Chain)>),
     Items(Box<Items>),
     Content(Box<Content>),
 }
 
 impl Node {
-    /// Whether it can print only white space.
+    /// Whether the node can print only white space.
     pub fn is_blank(&self) -> bool {
         let are_blank = |nodes: &[Self]| nodes.iter().all(Self::is_blank);
         match self {
@@ -76,8 +76,8 @@ impl Node {
     }
 }
 
-/// Removes the white space of a block whose parts have nothing else, as in `{% if a %} {% assign b
-/// = 1 %} {% endif %}`.
+/// Removes the white space of a block that prints nothing else, as in `{% if a %} {% assign b = 1
+/// %} {% endif %}`.
 pub(super) fn drop_blank(parts: &mut [&mut Vec<Node>]) {
     if parts.iter().all(|nodes| nodes.iter().all(Node::is_blank)) {
         for nodes in parts {
@@ -111,7 +111,7 @@ pub(super) enum Join {
 #[derive(Debug)]
 pub(super) struct Test {
     pub left: Expression,
-    /// Without: whether the value is true.
+    /// If absent, tests whether the value is true.
     pub right: Option<(Operator, Expression)>,
 }
 
@@ -129,21 +129,21 @@ pub(super) enum Operator {
 #[derive(Debug)]
 pub(super) struct Case {
     pub value: Expression,
-    /// Each is printed as often as one of its values matches; without values it is `else`, printed
-    /// if no branch before it matched.
+    /// Each branch is printed once for each of its values that matches. A branch without values is
+    /// `else`: it is printed if no branch before it matched.
     pub branches: Vec<(Option<Vec<Expression>>, Vec<Node>)>,
 }
 
 #[derive(Debug)]
 pub(super) struct For {
-    /// `item-collection`, as `forloop.name` says.
+    /// `item-collection`, the value of `forloop.name`.
     pub label: Box<str>,
     pub item: usize,
     pub collection: Expression,
     pub limit: Option<Expression>,
     pub offset: Offset,
     pub is_reversed: bool,
-    /// Where its progress is stored.
+    /// Index of the stored progress of the loop.
     pub resume: usize,
     pub kind: LoopKind,
     pub body: Vec<Node>,
@@ -174,7 +174,7 @@ pub(super) struct Cycle {
 /// Cycles of one group share their position.
 #[derive(Debug)]
 pub(super) enum Group {
-    /// Of the same values.
+    /// Cycles with the same values.
     Values(usize),
     Named(Expression),
 }
@@ -204,12 +204,13 @@ pub(super) struct Content {
     pub credential: Option<Box<str>>,
     pub max_age: Option<u32>,
     pub retries: bool,
-    /// The name that the response gets; without, JSON is `connected` and a text is printed.
+    /// The name under which the response is saved. If absent, JSON is saved as `connected`, and
+    /// text is printed.
     pub save: Option<usize>,
     pub connected: usize,
 }
 
-/// A text that is written with values in it.
+/// Text with values in it.
 pub(super) type Pattern = Vec<Part>;
 
 #[derive(Debug)]
@@ -228,7 +229,7 @@ pub(super) struct Chain {
 #[derive(Debug)]
 pub(super) struct Call {
     pub filter: &'static Filter,
-    /// With what the filter calls its option last.
+    /// The filter's option, if given, is the last one.
     pub arguments: Vec<Expression>,
 }
 
@@ -253,9 +254,9 @@ pub(super) struct Path {
 
 #[derive(Debug)]
 pub(super) enum Root {
-    /// What the template assigned, counted, or loops over, or what its data has.
+    /// A name that the template assigns, counts or loops over, or that its data has.
     Name(usize),
-    /// `["name"]`, of a name that is only known when it is rendered.
+    /// `["name"]`: the name is known only while rendering.
     Computed(Box<Expression>),
     /// `forloop`, `tablerowloop`.
     Loop { is_table: bool },

@@ -2,30 +2,33 @@
 
 use std::collections::HashMap;
 
-use super::lex::{Lexed, Lexer, Opener, Token, Wrong, wrong};
+use super::lex::{Lexer, Opener, ParseResult, SyntaxError, Token, wrong};
 use super::names::Names;
 use super::node::{
     Case, Chain, Condition, Cycle, Expression, For, Group, If, Join, LoopKind, Node, Offset,
     Program, Root, drop_blank,
 };
 
-/// Blocks within each other.
+/// Maximum depth of nested blocks.
 pub const MAX_NESTING: usize = 32;
 
-/// Bytes of a source.
+/// Maximum bytes of a source.
 pub const MAX_SOURCE: usize = 256 << 10;
 
-/// Content blocks within each other.
+/// Maximum depth of nested content blocks.
 pub const MAX_BLOCKS: usize = 5;
 
-/// Bytes of all content blocks of a template, each as often as it is used.
+/// Maximum bytes of all content blocks of a template; a block that is used twice counts twice.
 pub const MAX_BLOCK_BYTES: usize = 1 << 20;
 
 /// A list of tags that end a part of a block.
 type Ends = &'static [&'static str];
 
 /// Parses a whole source; also returns its first [mistake](super::Template::mistake).
-pub(super) fn parse(source: &str, known: &Names<'_>) -> Lexed<(Program, Option<Wrong>)> {
+pub(super) fn parse(
+    source: &str,
+    known: &Names<'_>,
+) -> ParseResult<(Program, Option<SyntaxError>)> {
     if source.len() > MAX_SOURCE {
         return wrong(0, format!("a template can have at most {MAX_SOURCE} bytes"));
     }
@@ -68,9 +71,10 @@ pub(super) struct Parser<'s> {
     names: HashMap<&'s str, usize>,
     /// Whether the template assigns a name, by its number.
     is_own: Vec<bool>,
-    /// Where names are read; content blocks may do without those of the template around them.
+    /// Positions where names are read. Names in content blocks are not included: the template
+    /// around them may not define them.
     used: Vec<(usize, &'s str)>,
-    mistake: Option<Wrong>,
+    mistake: Option<SyntaxError>,
     cycles: HashMap<String, usize>,
     resumes: HashMap<Box<str>, usize>,
     nesting: usize,
@@ -89,17 +93,17 @@ struct Block<'s> {
 }
 
 impl Block<'_> {
-    /// What is wrong inside, where the block is used.
-    fn placed(&self, inside: &Wrong) -> Wrong {
+    /// Moves an error inside the block to the position where the block is used.
+    fn placed(&self, inside: &SyntaxError) -> SyntaxError {
         let (line, column) = line_and_column(self.source, inside.at);
         let Self { at, name, .. } = self;
         let text = &inside.text;
         let text = format!("content_blocks.${{{name}}}, line {line}, column {column}: {text}");
-        Wrong { at: *at, text }
+        SyntaxError { at: *at, text }
     }
 }
 
-/// Where a byte of a source is, both from 1.
+/// The line and the column of a byte of a source, both from 1.
 pub(super) fn line_and_column(source: &str, at: usize) -> (usize, usize) {
     let before = &source[..at];
     let line_begin = before.rfind('\n').map_or(0, |at| at + 1);
@@ -109,7 +113,7 @@ pub(super) fn line_and_column(source: &str, at: usize) -> (usize, usize) {
 impl<'s> Parser<'s> {
     /// Parses a block up to the tag that ends it, or the source up to its end; also returns that
     /// tag.
-    fn nodes(&mut self, block: &str, ends: Ends) -> Lexed<(Vec<Node>, &'static str)> {
+    fn nodes(&mut self, block: &str, ends: Ends) -> ParseResult<(Vec<Node>, &'static str)> {
         let opened = self.lexer.opened_at();
         let mut nodes = Vec::new();
         loop {
@@ -133,8 +137,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// `{{ … }}`; nothing prints nothing.
-    fn print(&mut self, nodes: &mut Vec<Node>) -> Lexed<()> {
+    /// `{{ … }}`; empty markup prints nothing.
+    fn print(&mut self, nodes: &mut Vec<Node>) -> ParseResult<()> {
         if self.lexer.peek()?.0 == Token::Close {
             self.lexer.next()?;
             return Ok(());
@@ -156,12 +160,15 @@ impl<'s> Parser<'s> {
             && matches!(next(), Some(Token::Field(_)))
     }
 
-    /// `content_blocks.${name}`, with an `id` that means nothing: as if its source stood there.
-    fn content_block(&mut self, nodes: &mut Vec<Node>) -> Lexed<()> {
+    /// `content_blocks.${name}`: parses the source of the block in its place. Ignores the `id`
+    /// option.
+    fn content_block(&mut self, nodes: &mut Vec<Node>) -> ParseResult<()> {
         let (_, at) = self.lexer.next()?;
         self.expect(Token::Mark("."))?;
         let (token, _) = self.lexer.next()?;
-        let Token::Field(name) = token else { return wrong(at, "a block has a name") };
+        let Token::Field(name) = token else {
+            return wrong(at, "expected the name of a content block");
+        };
         if self.eat(Token::Mark("|"))? {
             self.expect(Token::Word("id"))?;
             self.expect(Token::Mark(":"))?;
@@ -176,11 +183,11 @@ impl<'s> Parser<'s> {
             return wrong(at, "a content block cannot include itself");
         }
         if self.within.len() == MAX_BLOCKS {
-            return wrong(at, format!("content blocks nest {MAX_BLOCKS} levels at most"));
+            return wrong(at, format!("content blocks can nest at most {MAX_BLOCKS} levels"));
         }
         self.blocks += source.len();
         if self.blocks > MAX_BLOCK_BYTES {
-            let text = format!("content blocks have {MAX_BLOCK_BYTES} bytes together at most");
+            let text = format!("content blocks can have at most {MAX_BLOCK_BYTES} bytes in total");
             return wrong(at, text);
         }
         let after = std::mem::replace(&mut self.lexer, Lexer::new(source));
@@ -198,7 +205,7 @@ impl<'s> Parser<'s> {
 
     /// Parses one tag, and its whole block; returns the tag's name if it is one of `ends`, with the
     /// lexer right after the name.
-    fn tag(&mut self, ends: Ends, nodes: &mut Vec<Node>) -> Lexed<Option<&'static str>> {
+    fn tag(&mut self, ends: Ends, nodes: &mut Vec<Node>) -> ParseResult<Option<&'static str>> {
         let rest_at = self.lexer.position();
         let mut lookahead = self.lexer;
         if lookahead.eat_space_and("#") {
@@ -234,7 +241,7 @@ impl<'s> Parser<'s> {
     }
 
     /// A tag without inner tags: separate from blocks, whose recursion needs stack.
-    fn single(&mut self, name: &'s str, at: usize) -> Lexed<Option<Node>> {
+    fn single(&mut self, name: &'s str, at: usize) -> ParseResult<Option<Node>> {
         Ok(Some(match name {
             "assign" => self.assign()?,
             "cycle" => self.cycle()?,
@@ -276,14 +283,18 @@ impl<'s> Parser<'s> {
                 let token = Token::Word(name);
                 let is_part = matches!(name, "else" | "elsif" | "when");
                 return match name.starts_with("end") || is_part {
-                    true => wrong(at, format!("{token} closes nothing here")),
+                    true => wrong(at, format!("{token} does not match an open tag")),
                     false => wrong(at, format!("unknown tag {token}")),
                 };
             }
         }))
     }
 
-    fn block<T>(&mut self, name: &str, read: impl FnOnce(&mut Self) -> Lexed<T>) -> Lexed<T> {
+    fn block<T>(
+        &mut self,
+        name: &str,
+        read: impl FnOnce(&mut Self) -> ParseResult<T>,
+    ) -> ParseResult<T> {
         let at = self.lexer.opened_at();
         if self.nesting == MAX_NESTING {
             return wrong(at, format!("`{name}`: blocks can nest at most {MAX_NESTING} levels"));
@@ -294,15 +305,15 @@ impl<'s> Parser<'s> {
         node
     }
 
-    fn if_changed(&mut self) -> Lexed<Node> {
+    fn if_changed(&mut self) -> ParseResult<Node> {
         self.close()?;
         let (nodes, _) = self.nodes("ifchanged", &["endifchanged"])?;
         self.close()?;
         Ok(Node::IfChanged(nodes))
     }
 
-    /// A tag on each line.
-    fn liquid(&mut self) -> Lexed<Vec<Node>> {
+    /// A `liquid` tag: it has one tag on each line.
+    fn liquid(&mut self) -> ParseResult<Vec<Node>> {
         let lines = self.lexer.lines()?;
         let after = std::mem::replace(&mut self.lexer, lines);
         let (nodes, _) = self.nodes("", &[])?;
@@ -310,13 +321,13 @@ impl<'s> Parser<'s> {
         Ok(nodes)
     }
 
-    /// A node of a tag that has only its name.
-    fn alone(&mut self, node: Node) -> Lexed<Node> {
+    /// The node of a tag without arguments.
+    fn alone(&mut self, node: Node) -> ParseResult<Node> {
         self.close()?;
         Ok(node)
     }
 
-    fn condition_block(&mut self, name: &str) -> Lexed<Node> {
+    fn condition_block(&mut self, name: &str) -> ParseResult<Node> {
         const ENDS: [Ends; 2] = [&["elsif", "else", "endif"], &["elsif", "else", "endunless"]];
         let is_unless = name == "unless";
         let ends = ENDS[usize::from(is_unless)];
@@ -335,7 +346,7 @@ impl<'s> Parser<'s> {
             self.close()?;
             (node.otherwise, end) = self.nodes(name, ends)?;
         }
-        // What follows an `else` is never printed.
+        // Branches after an `else` are never printed.
         while end == "else" || end == "elsif" {
             self.lexer.skip_to_close()?;
             (_, end) = self.nodes(name, ends)?;
@@ -346,7 +357,7 @@ impl<'s> Parser<'s> {
         Ok(Node::If(Box::new(node)))
     }
 
-    fn condition(&mut self, is_negated: bool) -> Lexed<Condition> {
+    fn condition(&mut self, is_negated: bool) -> ParseResult<Condition> {
         let mut tests = Vec::new();
         loop {
             let test = self.test()?;
@@ -367,11 +378,11 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn case(&mut self) -> Lexed<Node> {
+    fn case(&mut self) -> ParseResult<Node> {
         const ENDS: Ends = &["when", "else", "endcase"];
         let mut node = Case { value: self.expression()?, branches: Vec::new() };
         self.close()?;
-        // What is before the first `when` is never printed.
+        // Anything before the first `when` is never printed.
         let (_, mut end) = self.nodes("case", ENDS)?;
         while end != "endcase" {
             let values = if end == "when" { Some(self.when()?) } else { None };
@@ -385,7 +396,7 @@ impl<'s> Parser<'s> {
         Ok(Node::Case(Box::new(node)))
     }
 
-    fn when(&mut self) -> Lexed<Vec<Expression>> {
+    fn when(&mut self) -> ParseResult<Vec<Expression>> {
         let mut values = vec![self.expression()?];
         while self.eat(Token::Mark(","))? || self.eat(Token::Word("or"))? {
             values.push(self.expression()?);
@@ -393,7 +404,7 @@ impl<'s> Parser<'s> {
         Ok(values)
     }
 
-    fn loop_block(&mut self, name: &'static str) -> Lexed<Node> {
+    fn loop_block(&mut self, name: &'static str) -> ParseResult<Node> {
         let is_table = name == "tablerow";
         let (word, at) = self.word()?;
         let item = self.name(word, at)?;
@@ -436,7 +447,7 @@ impl<'s> Parser<'s> {
                         ("limit", _) => node.limit = Some(value),
                         ("offset", _) => node.offset = Offset::At(value),
                         (_, LoopKind::Table(columns)) => *columns = Some(value),
-                        _ => return wrong(at, "`cols` is only for `tablerow`"),
+                        _ => return wrong(at, "`cols` is only allowed in `tablerow`"),
                     }
                 }
                 (token, at) => return wrong(at, format!("{token} is not expected here")),
@@ -457,7 +468,7 @@ impl<'s> Parser<'s> {
         Ok(Node::For(Box::new(node)))
     }
 
-    fn capture(&mut self) -> Lexed<Node> {
+    fn capture(&mut self) -> ParseResult<Node> {
         let (word, at) = match self.lexer.peek()? {
             (Token::Text(name), at) => {
                 self.lexer.next()?;
@@ -472,7 +483,7 @@ impl<'s> Parser<'s> {
         Ok(Node::Capture(name, nodes))
     }
 
-    fn assign(&mut self) -> Lexed<Node> {
+    fn assign(&mut self) -> ParseResult<Node> {
         let (word, at) = self.word()?;
         let name = self.name(word, at)?;
         self.expect(Token::Mark("="))?;
@@ -481,7 +492,7 @@ impl<'s> Parser<'s> {
         Ok(Node::Assign(name, chain))
     }
 
-    fn cycle(&mut self) -> Lexed<Node> {
+    fn cycle(&mut self) -> ParseResult<Node> {
         let begin = self.lexer.position();
         let first = self.expression()?;
         let (group, mut values) = match self.eat(Token::Mark(":"))? {
@@ -504,7 +515,7 @@ impl<'s> Parser<'s> {
     }
 
     /// `abort_message`, `abort_message("why")`, `abort_message "why"`.
-    fn abort(&mut self) -> Lexed<Node> {
+    fn abort(&mut self) -> ParseResult<Node> {
         let is_call = self.eat(Token::Mark("("))?;
         if is_call && let Some(words) = self.plain_words() {
             self.close()?;
@@ -531,8 +542,8 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// `message_extras :key k :value v`: each a word, a text or a value.
-    fn extra(&mut self) -> Lexed<Node> {
+    /// `message_extras :key k :value v`: each is a word, a string or a value.
+    fn extra(&mut self) -> ParseResult<Node> {
         let mut part = |name: &'static str| {
             self.expect(Token::Mark(":"))?;
             self.expect(Token::Word(name))?;
@@ -550,7 +561,7 @@ impl<'s> Parser<'s> {
     }
 
     /// The number of a name that the template assigns.
-    pub fn name(&mut self, name: &'s str, at: usize) -> Lexed<usize> {
+    pub fn name(&mut self, name: &'s str, at: usize) -> ParseResult<usize> {
         if is_loop(name) {
             return wrong(at, format!("`{name}` cannot be assigned"));
         }
@@ -562,7 +573,7 @@ impl<'s> Parser<'s> {
         Ok(number)
     }
 
-    /// The meaning of a name that is read.
+    /// The root of a path that begins with this name.
     pub fn root(&mut self, name: &'s str, at: usize) -> Root {
         if is_loop(name) {
             return Root::Loop { is_table: name == "tablerowloop" };
@@ -582,14 +593,14 @@ impl<'s> Parser<'s> {
         number
     }
 
-    /// Drops the last read name, which was something else.
+    /// Drops the name that was read last: it is the name of an option.
     pub fn forget(&mut self, at: usize) {
         if self.within.is_empty() {
             self.used.pop_if(|(used, _)| *used == at);
         }
     }
 
-    /// Where that is in the template: a content block is where it is used.
+    /// The position in the template itself; for a content block, the position where it is used.
     fn outside(&self, at: usize) -> usize {
         self.within.first().map_or(at, |block| block.at)
     }
@@ -602,13 +613,13 @@ impl<'s> Parser<'s> {
     /// Records a mistake, unless there is an earlier one.
     pub fn note(&mut self, at: usize, text: impl Into<String>) {
         if self.is_first(at) {
-            let inside = Wrong { at, text: text.into() };
+            let inside = SyntaxError { at, text: text.into() };
             let outward = self.within.iter().rev();
             self.mistake = Some(outward.fold(inside, |inside, block| block.placed(&inside)));
         }
     }
 
-    /// Records a value that is never a whole number.
+    /// Records a mistake if the value can never be a whole number.
     pub fn note_count(&mut self, at: usize, value: &Expression) {
         let is_count = match value {
             Expression::Text(text) => text.trim().parse::<i64>().is_ok(),
@@ -616,11 +627,11 @@ impl<'s> Parser<'s> {
             _ => true,
         };
         if !is_count {
-            self.note(at, "must be a whole number");
+            self.note(at, "expected a whole number");
         }
     }
 
-    /// Names that are read must be assigned somewhere.
+    /// Records a mistake if a name that is read is never assigned.
     fn check_names(&mut self) {
         let is_unknown =
             |name: &str| !self.is_own[self.names[name]] && self.known.object(name).is_none();
@@ -631,7 +642,7 @@ impl<'s> Parser<'s> {
         self.note(at, text);
     }
 
-    pub fn word(&mut self) -> Lexed<(&'s str, usize)> {
+    pub fn word(&mut self) -> ParseResult<(&'s str, usize)> {
         match self.lexer.next()? {
             (Token::Word(word), at) => Ok((word, at)),
             (token, at) => wrong(at, format!("expected a name, found {token}")),
@@ -639,7 +650,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Consumes the next token if it equals `token`; returns whether it did.
-    pub fn eat(&mut self, token: Token<'_>) -> Lexed<bool> {
+    pub fn eat(&mut self, token: Token<'_>) -> ParseResult<bool> {
         let mut lookahead = self.lexer;
         let is_next = lookahead.next()?.0 == token;
         if is_next {
@@ -648,14 +659,16 @@ impl<'s> Parser<'s> {
         Ok(is_next)
     }
 
-    pub fn expect(&mut self, expected: Token<'static>) -> Lexed<()> {
+    pub fn expect(&mut self, expected: Token<'static>) -> ParseResult<()> {
         match self.lexer.next()? {
             (token, _) if token == expected => Ok(()),
-            (token, at) => Err(Wrong { at, text: format!("expected {expected}, found {token}") }),
+            (token, at) => {
+                Err(SyntaxError { at, text: format!("expected {expected}, found {token}") })
+            }
         }
     }
 
-    pub fn close(&mut self) -> Lexed<()> {
+    pub fn close(&mut self) -> ParseResult<()> {
         match self.lexer.next()? {
             (Token::Close, _) => Ok(()),
             (token, at) => wrong(at, format!("{token} is not expected here")),
@@ -668,7 +681,7 @@ fn is_loop(name: &str) -> bool {
 }
 
 impl Expression {
-    /// Whether it is a word and nothing else, which could name an argument.
+    /// Whether the expression is a single word, which can be the name of an option.
     pub fn is_word(&self) -> bool {
         matches!(self, Self::Path(path) if path.steps.is_empty() && matches!(path.root, Root::Name(_)))
     }

@@ -9,10 +9,10 @@ use super::node::{
 };
 use super::request::{Answer, ContentRequest, MAX_ITEMS, Request};
 use super::value::{Value, range_size};
-use super::work::Work;
+use super::work::RenderBudget;
 use super::{Data, Stop};
 
-/// Bytes of the reason of an abort.
+/// Maximum bytes of the reason of an abort.
 const MAX_REASON: usize = 500;
 
 /// The reason if the template gives none.
@@ -22,7 +22,7 @@ const NO_REASON: &str = "the template aborted the message";
 pub(super) fn render(
     program: &Program,
     data: &dyn Data,
-    work: &mut Work,
+    work: &mut RenderBudget,
     out: &mut String,
 ) -> Result<(), Stop> {
     let mut names = vec![Value::Nil; program.names.len()];
@@ -47,18 +47,18 @@ pub(super) fn render(
 struct Render<'a, 'w> {
     program: &'a Program,
     data: &'a dyn Data,
-    /// By their numbers.
+    /// Values of names, by number.
     names: Vec<Value<'a>>,
     /// Counters of `increment` and `decrement`, up to the highest index in use.
     counters: Vec<Option<i64>>,
     cycles: Vec<usize>,
     named_cycles: HashMap<String, usize>,
     resumes: Vec<usize>,
-    /// What `ifchanged` printed last.
+    /// The last output of `ifchanged`.
     changed: Option<String>,
-    /// The innermost last.
+    /// The open loops, the innermost last.
     loops: Vec<Turn<'a>>,
-    work: &'w mut Work,
+    work: &'w mut RenderBudget,
 }
 
 /// The current iteration of a loop.
@@ -66,7 +66,7 @@ struct Turn<'a> {
     label: &'a str,
     index: usize,
     length: usize,
-    /// Of `tablerow`.
+    /// Number of columns of a `tablerow`.
     columns: Option<usize>,
 }
 
@@ -171,7 +171,7 @@ impl<'a> Render<'a, '_> {
                 let mut ids = Vec::new();
                 for pattern in patterns {
                     match &pattern[..] {
-                        // An array is all of its elements.
+                        // An array stands for all of its elements.
                         [Part::Value(chain)] => match self.chain(chain)? {
                             list @ (Value::List(_) | Value::Array(_)) => {
                                 for one in list.turns(self.work)?.iter() {
@@ -185,7 +185,7 @@ impl<'a> Render<'a, '_> {
                 }
                 ids.retain(|id| !id.is_empty());
                 if ids.len() > MAX_ITEMS {
-                    let text = format!("`catalog_items` takes {MAX_ITEMS} items at most");
+                    let text = format!("`catalog_items` takes at most {MAX_ITEMS} items");
                     return Err(Stop::Failed(text));
                 }
                 Request::Items { catalog, ids }
@@ -285,7 +285,7 @@ impl<'a> Render<'a, '_> {
         let mut holds = false;
         for (test, join) in &condition.tests {
             holds = self.test(test)?;
-            // Joined from the right: the rest does not matter any more.
+            // Tests associate to the right: the rest no longer matters.
             match join {
                 Join::And if !holds => break,
                 Join::Or if holds => break,
@@ -299,7 +299,7 @@ impl<'a> Render<'a, '_> {
         let left = self.expression(&test.left)?;
         let Some((operator, right)) = &test.right else { return Ok(left.is_true()) };
         let right = self.expression(right)?;
-        let ordered = |is: fn(Ordering) -> bool, work: &mut Work| {
+        let ordered = |is: fn(Ordering) -> bool, work: &mut RenderBudget| {
             Ok(left.compare(&right, work)?.is_some_and(is))
         };
         match operator {
@@ -336,7 +336,7 @@ impl<'a> Render<'a, '_> {
 
     fn loop_block(&mut self, node: &'a For, out: &mut String) -> Result<Flow, Stop> {
         let collection = self.expression(&node.collection)?;
-        // A range is counted, not listed.
+        // The size of a range is computed without listing its elements.
         let (values, size) = match &collection {
             Value::Range(from, to) => (None, range_size(*from, *to)),
             other => {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Items that one tag may name.
+/// Maximum number of items that one tag can name.
 pub const MAX_ITEMS: usize = 50;
 
 /// Data that a template asks for.
@@ -24,11 +24,11 @@ pub struct ContentRequest {
     pub headers: Vec<(String, String)>,
     pub body: String,
     pub content_type: Option<String>,
-    /// The name of what `basic_auth` or `auth_credentials` sends along.
+    /// The name of the credential in `basic_auth` or `auth_credentials`.
     pub credential: Option<String>,
-    /// Seconds that the response may be used for.
+    /// How long the response may be cached, in seconds.
     pub max_age: Option<u32>,
-    /// Whether the message waits where the request fails.
+    /// Whether the message is retried later if the request fails.
     pub retries: bool,
 }
 

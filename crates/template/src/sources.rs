@@ -1,24 +1,24 @@
-//! Parses what brings other data into a template: `catalog_items`, `catalog_selection_items`,
+//! Parses the tags that read other data: `catalog_items`, `catalog_selection_items`,
 //! `connected_content`.
 
-use super::lex::{Lexed, Token, wrong};
+use super::lex::{ParseResult, Token, wrong};
 use super::names::Source;
 use super::node::{Content, Items, Node, Part, Pattern, Wanted};
 use super::parse::Parser;
 use super::request::MAX_ITEMS;
 
-/// Seconds that a response can be kept for.
+/// Allowed values of `cache_max_age`, in seconds.
 const MAX_AGES: std::ops::RangeInclusive<i64> = 300..=14_400;
 
-/// Seconds that the response to a GET is kept for where the tag does not say.
+/// Default of `cache_max_age` for a GET, in seconds.
 const USUAL_AGE: u32 = 300;
 
-/// Headers of one tag.
+/// Maximum number of headers in one tag.
 const MAX_HEADERS: usize = 50;
 
 impl<'s> Parser<'s> {
     /// `catalog_items catalog id …`
-    pub fn catalog_items(&mut self) -> Lexed<Node> {
+    pub fn catalog_items(&mut self) -> ParseResult<Node> {
         let (catalog, at) = self.literal("the name of a catalog")?;
         let mut ids = Vec::new();
         while !self.is_at_close()? {
@@ -27,7 +27,7 @@ impl<'s> Parser<'s> {
                 return wrong(id_at, "`catalog_items` has no options");
             }
             if ids.len() == MAX_ITEMS {
-                return wrong(id_at, format!("`catalog_items` takes {MAX_ITEMS} items at most"));
+                return wrong(id_at, format!("`catalog_items` takes at most {MAX_ITEMS} items"));
             }
             ids.push(self.word_pattern()?);
         }
@@ -36,26 +36,26 @@ impl<'s> Parser<'s> {
     }
 
     /// `catalog_selection_items catalog selection`
-    pub fn catalog_selection_items(&mut self) -> Lexed<Node> {
+    pub fn catalog_selection_items(&mut self) -> ParseResult<Node> {
         let (catalog, at) = self.literal("the name of a catalog")?;
         let (name, _) = self.literal("the name of a selection")?;
         self.check_source(at, Source::Selection { catalog, name });
         self.items(catalog, Wanted::Selection(name.into()), at)
     }
 
-    fn items(&mut self, catalog: &str, wanted: Wanted, at: usize) -> Lexed<Node> {
+    fn items(&mut self, catalog: &str, wanted: Wanted, at: usize) -> ParseResult<Node> {
         let name = self.name("items", at)?;
         self.close()?;
         Ok(Node::Items(Box::new(Items { name, catalog: catalog.into(), wanted })))
     }
 
     /// `connected_content URL :option …`
-    pub fn connected_content(&mut self) -> Lexed<Node> {
+    pub fn connected_content(&mut self) -> ParseResult<Node> {
         self.lexer.eat_space_and("");
         let at = self.lexer.position();
         let url = self.word_pattern()?;
         let (beginning, is_whole) = match &url[..] {
-            [] => return wrong(at, "the address is missing"),
+            [] => return wrong(at, "the URL is missing"),
             [Part::Text(text)] => (&**text, true),
             [Part::Text(text), ..] => (&**text, false),
             _ => ("", false),
@@ -83,7 +83,7 @@ impl<'s> Parser<'s> {
                     content.is_post = match method.to_ascii_lowercase().as_str() {
                         "get" => false,
                         "post" => true,
-                        _ => return wrong(at, "`method` is `get` or `post`"),
+                        _ => return wrong(at, "`method` must be `get` or `post`"),
                     };
                 }
                 "headers" => content.headers = self.headers()?,
@@ -104,7 +104,10 @@ impl<'s> Parser<'s> {
                     }
                     (_, at) => {
                         let (least, most) = (MAX_AGES.start(), MAX_AGES.end());
-                        return wrong(at, format!("`cache_max_age` is {least} to {most} seconds"));
+                        return wrong(
+                            at,
+                            format!("`cache_max_age` must be {least} to {most} seconds"),
+                        );
                     }
                 },
                 "no_cache" => is_cached = false,
@@ -122,12 +125,12 @@ impl<'s> Parser<'s> {
     }
 
     /// `{ "name": "value", … }`
-    fn headers(&mut self) -> Lexed<Vec<(Pattern, Pattern)>> {
+    fn headers(&mut self) -> ParseResult<Vec<(Pattern, Pattern)>> {
         let mut headers = Vec::new();
         self.eat_raw("{")?;
         while !self.lexer.eat_space_and("}") {
             if headers.len() == MAX_HEADERS {
-                let text = format!("`headers` has {MAX_HEADERS} headers at most");
+                let text = format!("`headers` can have at most {MAX_HEADERS} headers");
                 return wrong(self.lexer.position(), text);
             }
             let name = self.quoted_pattern()?;
@@ -142,7 +145,7 @@ impl<'s> Parser<'s> {
     }
 
     /// Everything up to the next option.
-    fn body(&mut self) -> Lexed<Pattern> {
+    fn body(&mut self) -> ParseResult<Pattern> {
         let mut body = Pattern::new();
         self.lexer.eat_space_and("");
         loop {
@@ -159,8 +162,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// A word as it is written.
-    fn literal(&mut self, what: &str) -> Lexed<(&'s str, usize)> {
+    /// A word, unchanged and without quotes around it.
+    fn literal(&mut self, what: &str) -> ParseResult<(&'s str, usize)> {
         self.lexer.eat_space_and("");
         let at = self.lexer.position();
         let word = self.lexer.raw_until(|rest| rest.starts_with(char::is_whitespace));
@@ -170,8 +173,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// A word, or a text in quotes, in which `{{ … }}` stands for values.
-    fn word_pattern(&mut self) -> Lexed<Pattern> {
+    /// A word, or a string in quotes; both can contain `{{ … }}`.
+    fn word_pattern(&mut self) -> ParseResult<Pattern> {
         self.lexer.eat_space_and("");
         match self.lexer.rest().starts_with(['"', '\'']) {
             true => self.quoted_pattern(),
@@ -179,12 +182,12 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn quoted_pattern(&mut self) -> Lexed<Pattern> {
+    fn quoted_pattern(&mut self) -> ParseResult<Pattern> {
         self.lexer.eat_space_and("");
         let at = self.lexer.position();
         let Some(quote) = self.lexer.rest().chars().next().filter(|c| matches!(c, '"' | '\''))
         else {
-            return wrong(at, "expected a text in quotes");
+            return wrong(at, "expected a string in quotes");
         };
         let mut buffer = [0; 4];
         let mark = quote.encode_utf8(&mut buffer);
@@ -192,12 +195,12 @@ impl<'s> Parser<'s> {
         let pattern = self.pattern(|rest| rest.starts_with(quote))?;
         match self.lexer.eat(mark) {
             true => Ok(pattern),
-            false => wrong(at, "the text is not closed"),
+            false => wrong(at, "the string is not closed"),
         }
     }
 
-    /// Text as it is written, with values in it.
-    fn pattern(&mut self, is_end: impl Fn(&str) -> bool) -> Lexed<Pattern> {
+    /// Unchanged text with values in it.
+    fn pattern(&mut self, is_end: impl Fn(&str) -> bool) -> ParseResult<Pattern> {
         let mut parts = Pattern::new();
         loop {
             let text = self.lexer.raw_until(&is_end);
@@ -214,7 +217,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    fn eat_raw(&mut self, mark: &str) -> Lexed<()> {
+    fn eat_raw(&mut self, mark: &str) -> ParseResult<()> {
         match self.lexer.eat_space_and(mark) {
             true => Ok(()),
             false => wrong(self.lexer.position(), format!("expected `{mark}`")),
@@ -222,17 +225,17 @@ impl<'s> Parser<'s> {
     }
 
     /// Whether nothing but the end of the tag follows.
-    fn is_at_close(&mut self) -> Lexed<bool> {
+    fn is_at_close(&mut self) -> ParseResult<bool> {
         self.lexer.eat_space_and("");
         match self.lexer.is_at_close() {
             true => Ok(true),
-            // The error says what is not closed.
+            // `peek` returns the error that names the unclosed markup.
             false if self.lexer.rest().is_empty() => self.lexer.peek().map(|_| true),
             false => Ok(false),
         }
     }
 
-    /// Notes a source that the template cannot use.
+    /// Records a mistake if the template cannot use the source.
     fn check_source(&mut self, at: usize, source: Source<'_>) {
         if let Some(Err(text)) = self.known.sources.map(|sources| sources.check(source)) {
             self.note(at, text);

@@ -1,4 +1,4 @@
-//! The meaning of templates, their errors, and their limits.
+//! Tests of the language, its errors, and its limits.
 
 mod bounds;
 mod filters;
@@ -46,7 +46,7 @@ fn profile() -> Map<String, Value> {
     }))
 }
 
-/// What templates here can name.
+/// The names that templates can use here.
 const NAMES: Names<'static> = Names {
     fields: &[
         "external_id",
@@ -73,7 +73,7 @@ const NAMES: Names<'static> = Names {
     is_open: false,
 };
 
-/// A user, and what triggered the message.
+/// A user, and the event that triggered the message.
 #[derive(Default)]
 struct Sample {
     profile: Map<String, Value>,
@@ -110,7 +110,7 @@ fn try_render(source: &str) -> Result<String, Stop> {
     template.render(&sample(), NOW)
 }
 
-/// The mistake of a template that renders anyway.
+/// The mistake in a template that renders anyway.
 fn mistake(source: &str) -> Option<String> {
     parse(source).unwrap().mistake().map(ToString::to_string)
 }
@@ -139,7 +139,7 @@ fn error(source: &str) -> String {
     }
 }
 
-/// The page for integrators.
+/// The page of the reference about templates.
 const PAGE: &str = include_str!("../../../docs/reference/templates.md");
 
 #[test]

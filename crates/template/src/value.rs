@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value as Json};
 
-use super::work::Work;
+use super::work::RenderBudget;
 use super::{Stop, View};
 
 /// A value. Cheap to clone.
@@ -19,15 +19,15 @@ pub(super) enum Value<'a> {
     /// Finite.
     Float(f64),
     Text(&'a str),
-    Made(Rc<str>),
-    /// In a zone, and as it is printed.
+    OwnedText(Rc<str>),
+    /// A time in its zone, and its text form.
     Time(Rc<(String, jiff::Zoned)>),
     List(&'a [Json]),
     Array(Rc<[Value<'a>]>),
     Object(&'a Map<String, Json>),
     /// An object created by a filter, in its own order.
     Members(Rc<[(Rc<str>, Value<'a>)]>),
-    /// Both ends are in it.
+    /// A range, including both ends.
     Range(i64, i64),
     /// The literals `empty` and `blank`.
     Empty,
@@ -52,7 +52,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What the data shows.
+    /// The value of a view.
     pub fn view(view: View<'a>) -> Self {
         match view {
             View::Nothing => Self::Nil,
@@ -67,7 +67,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What was read from JSON here.
+    /// The value of JSON that was parsed while rendering.
     pub fn owned(json: Json) -> Self {
         match json {
             Json::String(text) => Self::made(text),
@@ -92,7 +92,7 @@ impl<'a> Value<'a> {
     }
 
     pub fn made(text: impl Into<Rc<str>>) -> Self {
-        Self::Made(text.into())
+        Self::OwnedText(text.into())
     }
 
     /// The result of a calculation; nil if it is not a number.
@@ -108,7 +108,7 @@ impl<'a> Value<'a> {
         matches!(self, Self::Nil)
     }
 
-    /// Everything is, except nil and false.
+    /// Every value is true, except nil and false.
     pub fn is_true(&self) -> bool {
         !matches!(self, Self::Nil | Self::Bool(false))
     }
@@ -117,17 +117,17 @@ impl<'a> Value<'a> {
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
-            Self::Made(text) => Some(text),
+            Self::OwnedText(text) => Some(text),
             Self::Time(time) => Some(&time.0),
             _ => None,
         }
     }
 
-    /// As it is printed: an array as its elements without separators, an object as JSON.
-    pub fn to_text(&self, work: &mut Work) -> Result<Cow<'_, str>, Stop> {
+    /// The printed form: an array is its elements without separators, an object is JSON.
+    pub fn to_text(&self, work: &mut RenderBudget) -> Result<Cow<'_, str>, Stop> {
         Ok(match self {
             Self::Text(text) => Cow::Borrowed(text),
-            Self::Made(text) => Cow::Borrowed(text),
+            Self::OwnedText(text) => Cow::Borrowed(text),
             Self::Time(time) => Cow::Borrowed(&time.0),
             Self::Nil | Self::Empty | Self::Blank => Cow::Borrowed(""),
             Self::Bool(true) => Cow::Borrowed("true"),
@@ -149,7 +149,7 @@ impl<'a> Value<'a> {
     }
 
     /// As JSON.
-    pub fn to_json(&self, work: &mut Work) -> Result<String, Stop> {
+    pub fn to_json(&self, work: &mut RenderBudget) -> Result<String, Stop> {
         let json = match self {
             Self::List(_) | Self::Array(_) | Self::Range(..) => {
                 let mut json = String::from("[");
@@ -205,17 +205,17 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A whole number, for arguments that count.
+    /// A whole number, for arguments that are counts or positions.
     pub fn as_int(&self) -> Option<i64> {
         match self.as_number()? {
             Number::Int(int) => Some(int),
-            // Saturates.
+            // The conversion saturates.
             Number::Float(float) => Some(float as i64),
         }
     }
 
     /// The field of that name; strings, arrays and objects have `size`, `first` and `last`.
-    pub fn member(&self, name: &str, work: &mut Work) -> Result<Value<'a>, Stop> {
+    pub fn member(&self, name: &str, work: &mut RenderBudget) -> Result<Value<'a>, Stop> {
         if let Some(value) = self.own_member(name, work)? {
             return Ok(value);
         }
@@ -227,8 +227,12 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The member of that name which an object has.
-    pub fn own_member(&self, name: &str, work: &mut Work) -> Result<Option<Value<'a>>, Stop> {
+    /// The field of that name in an object.
+    pub fn own_member(
+        &self,
+        name: &str,
+        work: &mut RenderBudget,
+    ) -> Result<Option<Value<'a>>, Stop> {
         Ok(match self {
             Self::Object(object) => object.get(name).map(Self::of),
             Self::Members(members) => {
@@ -240,7 +244,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The first or the last element; of an object the first member, of a text a character.
+    /// The first or the last element; for an object the first field, for a string a character.
     pub fn end(&self, is_first: bool) -> Value<'a> {
         let pair = |name, value| Self::Array([name, value].into());
         match self {
@@ -248,9 +252,11 @@ impl<'a> Value<'a> {
                 .iter()
                 .next()
                 .map_or(Self::Nil, |(name, value)| pair(Self::Text(name), Self::of(value))),
-            Self::Members(members) if is_first => members
-                .first()
-                .map_or(Self::Nil, |(name, value)| pair(Self::Made(name.clone()), value.clone())),
+            Self::Members(members) if is_first => {
+                members.first().map_or(Self::Nil, |(name, value)| {
+                    pair(Self::OwnedText(name.clone()), value.clone())
+                })
+            }
             Self::List(_) | Self::Array(_) | Self::Range(..) => {
                 self.at(if is_first { 0 } else { -1 })
             }
@@ -283,8 +289,8 @@ impl<'a> Value<'a> {
         found.unwrap_or(Self::Nil)
     }
 
-    /// Characters, elements or members.
-    pub fn size(&self, work: &mut Work) -> Result<Option<usize>, Stop> {
+    /// The number of characters, elements or fields.
+    pub fn size(&self, work: &mut RenderBudget) -> Result<Option<usize>, Stop> {
         Ok(Some(match self {
             Self::List(list) => list.len(),
             Self::Array(array) => array.len(),
@@ -303,7 +309,7 @@ impl<'a> Value<'a> {
 
     /// The elements of an array or a range, an object's fields as pairs of name and value, or the
     /// value alone; none for nil.
-    pub fn elements(&self, work: &mut Work) -> Result<Rc<[Value<'a>]>, Stop> {
+    pub fn elements(&self, work: &mut RenderBudget) -> Result<Rc<[Value<'a>]>, Stop> {
         let pair = |name, value| Self::Array([name, value].into());
         let size = match self {
             Self::List(_) | Self::Array(_) | Self::Range(..) => self.size(work)?,
@@ -321,7 +327,7 @@ impl<'a> Value<'a> {
             }
             Self::Members(members) => members
                 .iter()
-                .map(|(name, value)| pair(Self::Made(name.clone()), value.clone()))
+                .map(|(name, value)| pair(Self::OwnedText(name.clone()), value.clone()))
                 .collect(),
             Self::Nil | Self::Empty | Self::Blank => [].into(),
             text if text.as_text() == Some("") => [].into(),
@@ -330,7 +336,7 @@ impl<'a> Value<'a> {
     }
 
     /// The values of a loop: a number or a Boolean has none.
-    pub fn turns(&self, work: &mut Work) -> Result<Rc<[Value<'a>]>, Stop> {
+    pub fn turns(&self, work: &mut RenderBudget) -> Result<Rc<[Value<'a>]>, Stop> {
         match self {
             Self::Int(_) | Self::Float(_) | Self::Bool(_) => Ok([].into()),
             other => other.elements(work),
@@ -358,8 +364,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// `==`: of one kind and the same. Nothing is coerced.
-    pub fn equals(&self, other: &Self, work: &mut Work) -> Result<bool, Stop> {
+    /// `==`: both have the same type and value. Nothing is coerced.
+    pub fn equals(&self, other: &Self, work: &mut RenderBudget) -> Result<bool, Stop> {
         work.step(1)?;
         Ok(match (self, other) {
             (Self::Empty, Self::Empty) | (Self::Blank, Self::Blank) => true,
@@ -412,7 +418,7 @@ impl<'a> Value<'a> {
     }
 
     /// The order of two numbers or two strings; other values have no order.
-    pub fn compare(&self, other: &Self, work: &mut Work) -> Result<Option<Ordering>, Stop> {
+    pub fn compare(&self, other: &Self, work: &mut RenderBudget) -> Result<Option<Ordering>, Stop> {
         if let (Self::Int(one), Self::Int(two)) = (self, other) {
             return Ok(Some(one.cmp(two)));
         }
@@ -426,7 +432,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// A total order, for sorting: numbers, then texts, then what has no order, then nil.
+    /// A total order, for sorting: numbers, then strings, then values without an order, then nil.
     pub fn sort(&self, other: &Self) -> Ordering {
         let rank = |value: &Self| match (value, value.scalar()) {
             (Self::Nil, _) => 3,
@@ -450,7 +456,7 @@ impl<'a> Value<'a> {
     }
 
     /// `contains`: a string has a substring, an array an element, an object a field.
-    pub fn contains(&self, part: &Self, work: &mut Work) -> Result<bool, Stop> {
+    pub fn contains(&self, part: &Self, work: &mut RenderBudget) -> Result<bool, Stop> {
         if !part.is_true() {
             return Ok(false);
         }
@@ -519,7 +525,7 @@ fn last_or_first(text: &str, is_first: bool) -> &str {
     }
 }
 
-/// How many whole numbers lie between, with both ends.
+/// How many whole numbers a range has, including both ends.
 pub(super) fn range_size(from: i64, to: i64) -> usize {
     if from > to {
         return 0;
@@ -527,7 +533,7 @@ pub(super) fn range_size(from: i64, to: i64) -> usize {
     usize::try_from(to.abs_diff(from)).unwrap_or(usize::MAX).saturating_add(1)
 }
 
-/// A number to calculate with.
+/// A number for calculations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     Int(i64),

@@ -7,21 +7,22 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::Stop;
 
-/// Steps of one rendering: each element, lookup, comparison and loop iteration is one, and so is
-/// each [`BYTES_A_STEP`] of text that is read or created.
+/// Maximum steps of one rendering: each element, lookup, comparison and loop iteration is one, and
+/// so is each [`BYTES_A_STEP`] of text that is read or created.
 pub const MAX_STEPS: u64 = 500_000;
 
-/// Bytes of one rendering's output.
+/// Maximum bytes of one rendering's output.
 pub const MAX_OUTPUT: usize = 1 << 20;
 
-/// Bytes that the filters, captures and loops of one rendering may create in total, including those
-/// already released.
+/// Maximum bytes that the filters, captures and loops of one rendering create in total, including
+/// those already released.
 pub const MAX_MADE: usize = 16 << 20;
 
-/// Processor time, so that a process that is stopped for a while loses no message.
+/// Maximum processor time of one rendering. Not wall-clock time, so that a process that is paused
+/// for a while fails no message.
 pub const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// Bytes of the names and values of `message_extras`.
+/// Maximum bytes of the names and values of `message_extras`.
 pub const MAX_EXTRAS: usize = 1_000;
 
 const BYTES_A_STEP: usize = 64;
@@ -29,12 +30,12 @@ const BYTES_A_STEP: usize = 64;
 /// Steps between two checks of the clock: short templates never check it.
 const STEPS_A_LOOK: u64 = 4_096;
 
-/// A value in an array.
+/// Counted size of a value in an array.
 const BYTES_A_VALUE: usize = 32;
 
 /// The limits of one rendering, of a text or of all texts of a message.
 #[derive(Debug)]
-pub struct Work {
+pub struct RenderBudget {
     /// The current time: milliseconds since the epoch.
     pub(super) now: i64,
     steps: u64,
@@ -42,11 +43,11 @@ pub struct Work {
     output: usize,
     extras: BTreeMap<String, String>,
     look_at: u64,
-    /// Of this thread, at the first look.
+    /// Processor time of this thread at the first check of the clock.
     began: Option<Duration>,
 }
 
-impl Work {
+impl RenderBudget {
     pub fn new(now: i64) -> Self {
         Self {
             now,
@@ -65,7 +66,7 @@ impl Work {
             Some(left) => self.steps = left,
             None => return Err(failed("takes more than {} steps", MAX_STEPS)),
         }
-        if self.steps < self.look_at { self.look() } else { Ok(()) }
+        if self.steps < self.look_at { self.check_time() } else { Ok(()) }
     }
 
     /// Counts text that is read through.
@@ -101,18 +102,18 @@ impl Work {
         let bytes = |(key, value): (&String, &String)| key.len() + value.len();
         let noted: usize = self.extras.iter().map(bytes).sum();
         if noted + key.len() + value.len() > MAX_EXTRAS {
-            return Err(failed("adds more than {} bytes of extras", MAX_EXTRAS as u64));
+            return Err(failed("adds more than {} bytes of message extras", MAX_EXTRAS as u64));
         }
         self.extras.insert(key.to_owned(), value.to_owned());
         self.step(1)
     }
 
-    /// What `message_extras` noted.
+    /// The names and values from `message_extras`.
     pub fn into_extras(self) -> BTreeMap<String, String> {
         self.extras
     }
 
-    fn look(&mut self) -> Result<(), Stop> {
+    fn check_time(&mut self) -> Result<(), Stop> {
         self.look_at = self.steps.saturating_sub(STEPS_A_LOOK);
         let time = clock_gettime(ClockId::ThreadCPUTime);
         let used = Duration::new(

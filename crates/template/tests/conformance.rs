@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use kit::json::Members;
+use kit::json::JsonFields;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
@@ -24,18 +24,18 @@ const NOW: i64 = 1_795_248_307_250;
 enum Ordered {
     Value(Value),
     List(Vec<Ordered>),
-    Members(Vec<(String, Ordered)>),
+    JsonFields(Vec<(String, Ordered)>),
 }
 
 impl Ordered {
     fn read(json: &str) -> Self {
         match json.as_bytes()[0] {
             b'{' => {
-                let Members(members) = kit::json::parse(json).unwrap();
+                let JsonFields(members) = kit::json::parse(json).unwrap();
                 let member = |(name, value): (Cow<'_, str>, &RawValue)| {
                     (name.into_owned(), Self::read(value.get()))
                 };
-                Self::Members(members.into_iter().map(member).collect())
+                Self::JsonFields(members.into_iter().map(member).collect())
             }
             b'[' => {
                 let list: Vec<&RawValue> = serde_json::from_str(json).unwrap();
@@ -49,7 +49,7 @@ impl Ordered {
         match self {
             Self::Value(value) => View::Json(value),
             Self::List(list) => View::List(list.iter().map(Self::view).collect()),
-            Self::Members(members) => {
+            Self::JsonFields(members) => {
                 View::Members(members.iter().map(|(name, value)| (&**name, value.view())).collect())
             }
         }
@@ -57,13 +57,13 @@ impl Ordered {
 
     fn members(&self) -> &[(String, Self)] {
         match self {
-            Self::Members(members) => members,
+            Self::JsonFields(members) => members,
             _ => &[],
         }
     }
 }
 
-/// Each member is a name of its own.
+/// Each field defines a name.
 impl Data for Ordered {
     fn field(&self, _: &str) -> View<'_> {
         View::Nothing
@@ -100,7 +100,7 @@ fn corpus() -> Vec<File> {
     let files = fs::read_dir(folder().join("corpus")).unwrap().map(|file| file.unwrap().path());
     let read = |file: PathBuf| {
         let text = fs::read_to_string(&file).unwrap();
-        let members: Members<'_> = kit::json::parse(&text).unwrap();
+        let members: JsonFields<'_> = kit::json::parse(&text).unwrap();
         let member = |name| members.get(name).unwrap().to_owned();
         let cases = serde_json::from_str(&member("cases")).unwrap();
         File { name: file.display().to_string(), data: member("data"), cases }
@@ -108,7 +108,7 @@ fn corpus() -> Vec<File> {
     files.map(read).collect()
 }
 
-/// What python-liquid renders.
+/// The output of python-liquid.
 fn oracle(cases: &[Value]) -> Vec<Value> {
     let requirements = folder().join("requirements.txt");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -145,7 +145,7 @@ fn renders_the_corpus_as_the_reference_does() {
 #[test]
 fn the_corpus_has_every_filter_of_the_reference() {
     let texts: String = corpus().iter().map(|file| json!(file.cases).to_string()).collect();
-    // These are the family's, or those of python-liquid alone.
+    // Only this family of services, or only python-liquid, has these.
     let others = [
         "as_json_string",
         "hmac_sha1_base64",
@@ -332,14 +332,14 @@ fn the_oracle_renders_generated_templates_alike() {
 fn renders_other_cases_on_request() {
     let Ok(file) = std::env::var("LONGSHORE_TEMPLATE_CASES") else { return };
     let text = fs::read_to_string(file).unwrap();
-    let all: Members<'_> = kit::json::parse(&text).unwrap();
+    let all: JsonFields<'_> = kit::json::parse(&text).unwrap();
     let all: Vec<&RawValue> = serde_json::from_str(all.get("tests").unwrap()).unwrap();
     let (mut cases, mut wrong) = (0, Vec::new());
     for case in all {
-        let members: Members<'_> = kit::json::parse(case.get()).unwrap();
+        let members: JsonFields<'_> = kit::json::parse(case.get()).unwrap();
         let data = Ordered::read(members.get("data").unwrap_or("{}"));
         let case: Value = serde_json::from_str(case.get()).unwrap();
-        // Those that include other templates are refused.
+        // Templates that include other templates are rejected.
         if case.get("templates").is_some() {
             continue;
         }

@@ -67,7 +67,7 @@ impl Process {
 /// The environment of a container, over that of the image.
 struct Environment {
     values: BTreeMap<String, String>,
-    /// Whether more is set by what is not among the manifests.
+    /// Whether sources that are not among the manifests may set more variables.
     is_partial: bool,
 }
 

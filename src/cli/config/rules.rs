@@ -128,7 +128,7 @@ fn missing(kind: &str, name: &str) -> String {
     }
 }
 
-/// Probes ask the operations listener, and restart nothing while a server is down.
+/// Probes use the operations listener, and restart nothing while a server is down.
 fn probes(pod: &Pod<'_>, process: &Process, problems: &mut Problems) {
     let ops = process.config.ops.listen;
     if ops.ip().is_loopback() {
@@ -145,7 +145,7 @@ fn probes(pod: &Pod<'_>, process: &Process, problems: &mut Problems) {
         }
         if pod.port(port) != Some(ops.port().into()) {
             let text = format!(
-                "{name} asks port {}, and the operations listener is on {}",
+                "{name} uses port {}, but the operations listener is on {}",
                 port.to_string().replace('"', ""),
                 ops.port()
             );
@@ -154,7 +154,7 @@ fn probes(pod: &Pod<'_>, process: &Process, problems: &mut Problems) {
         match (name, path) {
             ("livenessProbe", "/readyz") => problems.add(
                 pod.name(),
-                "livenessProbe asks /readyz: an outage of the database would restart every pod. \
+                "livenessProbe uses /readyz: an outage of the database would restart every pod. \
                  Use /healthz",
             ),
             (_, "/healthz" | "/readyz") => {}
@@ -171,7 +171,7 @@ fn time_to_stop(pod: &Pod<'_>, process: &Process, problems: &mut Problems) {
     let needed = before + drain + AFTER_DRAIN.as_secs();
     if grace < needed {
         let text = format!(
-            "terminationGracePeriodSeconds is {grace}, and a process needs up to {needed} \
+            "terminationGracePeriodSeconds is {grace}, but a process needs up to {needed} \
              ({before} preStop, {drain} worker.drain_seconds, {} to end)",
             AFTER_DRAIN.as_secs()
         );
@@ -184,7 +184,7 @@ fn memory(pod: &Pod<'_>, process: &Process, problems: &mut Problems) {
     let limit = &pod.container()["resources"]["limits"]["memory"];
     let Some(limit_bytes) = bytes(limit) else {
         if !limit.is_null() {
-            problems.add(pod.name(), format!("limits.memory: {limit} is not a quantity"));
+            problems.add(pod.name(), format!("limits.memory: {limit} is not a valid quantity"));
         }
         return;
     };
@@ -201,7 +201,7 @@ fn memory(pod: &Pod<'_>, process: &Process, problems: &mut Problems) {
     }
     if limit_bytes < needed as u64 {
         let text = format!(
-            "limits.memory is {}, and the settings allow the process {} MiB",
+            "limits.memory is {}, but the settings allow the process {} MiB",
             text(limit),
             needed.div_ceil(1 << 20)
         );
@@ -245,7 +245,7 @@ fn services(manifests: &Manifests, processes: &[(Pod<'_>, Process)], problems: &
                     problems.add(pod.name(), text);
                 } else if !is_api && number != Some(ops.port().into()) {
                     let shown = target.unwrap_or(&port["port"]).to_string().replace('"', "");
-                    let text = format!("port {shown} is no listener of {}", pod.name());
+                    let text = format!("port {shown} is not a listener of {}", pod.name());
                     problems.add(name(service), text);
                 }
             }
@@ -286,7 +286,7 @@ fn ingresses(manifests: &Manifests, processes: &[(Pod<'_>, Process)], problems: 
         let most = config.gateway.max_body_bytes as u64;
         if limit.is_some_and(|limit| limit != 0 && limit < most) {
             let text =
-                format!("proxy-body-size is {}, and gateway.max_body_bytes {most}", text(size));
+                format!("proxy-body-size is {}, but gateway.max_body_bytes is {most}", text(size));
             problems.add(name(ingress), text);
         }
     }
@@ -335,14 +335,16 @@ fn scalers(manifests: &Manifests, problems: &mut Problems) {
             }
             // The scaler and each rollout would change it in turns.
             Some(owner) if !owner["spec"]["replicas"].is_null() && owner["status"].is_null() => {
-                let text =
-                    format!("{} has spec.replicas, which each apply sets again", name(owner));
+                let text = format!(
+                    "remove spec.replicas from {}: each apply overrides the scaler",
+                    name(owner)
+                );
                 problems.add(name(scaler), text);
             }
             Some(_) => {}
         }
         if least.as_u64().zip(most.as_u64()).is_some_and(|(least, most)| least > most) {
-            problems.add(name(scaler), format!("from {least} to {most} pods is no range"));
+            problems.add(name(scaler), format!("minimum {least} is above maximum {most}"));
         }
     }
 }

@@ -8,10 +8,10 @@ use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 
 use super::{Finding, TIMEOUT, bounded, declared};
-use crate::app::Kept as _;
+use crate::app::Singleton as _;
 use crate::config::Config;
 use crate::messages::channels::email::{Connector, SmtpError, Step, Timeouts};
-use crate::outbound::{Request, Sender, Unanswered, check_kept};
+use crate::outbound::{Request, RequestError, Sender, check_stored_address};
 use crate::setup::migrations::MIGRATIONS;
 use crate::workspaces::relay::{Relay, Tls};
 use crate::workspaces::settings::Settings;
@@ -54,7 +54,7 @@ pub async fn channels(config: &Config, secrets: &SecretKey) -> Result<Vec<Findin
     });
     let mut findings = join_all(tried).await.concat();
     if all.iter().any(|(_, settings)| settings.email.is_some())
-        && let Some(why) = workspaces::channels::unsubscribing(config)
+        && let Some(why) = workspaces::channels::unsubscribe_warning(config)
     {
         let note = format!("note: {why}");
         findings
@@ -101,7 +101,7 @@ async fn try_relay(what: String, relay: Result<Relay, String>) -> Finding {
         Err(error) => return Finding::fail(&what, error, "fix email.smtp, and apply the file"),
     };
     let place = relay.place();
-    let timeouts = Timeouts { connect: TIMEOUT, answer: TIMEOUT, accept: TIMEOUT };
+    let timeouts = Timeouts { connect: TIMEOUT, reply: TIMEOUT, accept: TIMEOUT };
     let connector = Connector::new(relay.clone(), ClientId::default(), timeouts);
     let mut connection = match connector.connect().await {
         Ok(connection) => connection,
@@ -113,7 +113,7 @@ async fn try_relay(what: String, relay: Result<Relay, String>) -> Finding {
     let is_there = connection.test_connected().await;
     let how = match (connection.is_encrypted(), relay.login.is_some()) {
         (true, true) => "over TLS, with the login",
-        (true, false) => "under TLS",
+        (true, false) => "over TLS",
         (false, true) => "with the login, without TLS",
         (false, false) => "without TLS",
     };
@@ -132,9 +132,11 @@ async fn try_relay(what: String, relay: Result<Relay, String>) -> Finding {
 /// The problem of a relay, and how to fix it.
 fn describe_failure(relay: &Relay, trouble: SmtpError) -> (String, String) {
     let (step, error) = match trouble {
-        SmtpError::Answered { step, code, text } => (step, format!("it responds {code} {text}")),
+        SmtpError::Rejected { step, code, text } => (step, format!("it responded {code} {text}")),
         SmtpError::Lost { step, text, .. } => (step, text),
-        SmtpError::Unfit(text) | SmtpError::Unsupported(text) => (Step::Connect, text.to_owned()),
+        SmtpError::UnsupportedAddress(text) | SmtpError::Unsupported(text) => {
+            (Step::Connect, text.to_owned())
+        }
     };
     let host = &relay.host;
     match (step, relay.tls) {
@@ -163,7 +165,7 @@ fn describe_failure(relay: &Relay, trouble: SmtpError) -> (String, String) {
         }
         _ => {
             let fix = "fix the user and password in email.smtp, and apply the file";
-            (format!("the login: {error}"), fix.into())
+            (format!("login: {error}"), fix.into())
         }
     }
 }
@@ -171,7 +173,7 @@ fn describe_failure(relay: &Relay, trouble: SmtpError) -> (String, String) {
 async fn try_address(what: String, url: String, config: Config) -> Finding {
     const ALLOW: &str = "allow its network with LONGSHORE_ALLOW_PRIVATE, here and for workers";
     let what = what.as_str();
-    let url = match check_kept(&url, &config) {
+    let url = match check_stored_address(&url, &config) {
         Ok(url) => url,
         Err(error) => return Finding::fail(what, format!("the address {error}"), ALLOW),
     };
@@ -182,8 +184,8 @@ async fn try_address(what: String, url: String, config: Config) -> Finding {
     let answered = Sender::from_config(&config).request(request, &clock, 0).await;
     match answered {
         Ok(answer) => judge(what, &host, answer.status),
-        Err(Unanswered::Refused(error)) => Finding::fail(what, format!("{host}: {error}"), ALLOW),
-        Err(Unanswered::Failed(error)) => {
+        Err(RequestError::Refused(error)) => Finding::fail(what, format!("{host}: {error}"), ALLOW),
+        Err(RequestError::Failed(error)) => {
             let fix = "start it, or fix its URL in the workspace file and apply the file";
             Finding::fail(what, format!("{host}: {error}"), fix)
         }

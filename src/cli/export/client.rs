@@ -20,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Maximum number of redirects of one request.
-const MOST_REDIRECTS: usize = 10;
+const MAX_REDIRECTS: usize = 10;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -28,13 +28,13 @@ pub enum ClientError {
         "cannot reach {address} ({cause}): start the service, such as with `longshore \
          standalone`, or set its URL with --url"
     )]
-    Away { address: String, cause: String },
+    Unreachable { address: String, cause: String },
     #[error(
         "{from} redirected the request to {address}, which cannot be reached from this machine \
          ({cause}): use a machine that can reach it, or configure a storage endpoint that clients \
          can reach"
     )]
-    RedirectedAway { from: String, address: String, cause: String },
+    RedirectUnreachable { from: String, address: String, cause: String },
     #[error("{address}: {}", chain(.error))]
     Http { address: String, error: reqwest::Error },
     #[error("{who} responded {status}: {message}")]
@@ -49,7 +49,7 @@ impl ClientError {
     /// Whether a retry may help.
     fn can_retry(&self) -> bool {
         match self {
-            Self::Away { .. } | Self::RedirectedAway { .. } => true,
+            Self::Unreachable { .. } | Self::RedirectUnreachable { .. } => true,
             Self::Http { error, .. } => error.is_timeout(),
             Self::Refused { status, .. } => matches!(status.as_u16(), 429 | 502..=504),
             Self::Answer(_) | Self::File(_) => false,
@@ -119,7 +119,7 @@ impl Export {
     }
 
     pub fn error_text(&self) -> &str {
-        self.error.as_deref().unwrap_or("without a reason")
+        self.error.as_deref().unwrap_or("no reason given")
     }
 }
 
@@ -145,7 +145,7 @@ impl Client {
         let redirected = Arc::new(Mutex::new(None));
         let latest = redirected.clone();
         let follow = Policy::custom(move |attempt| {
-            if attempt.previous().len() > MOST_REDIRECTS {
+            if attempt.previous().len() > MAX_REDIRECTS {
                 return attempt.error("too many redirects");
             }
             *latest.lock() = Some(attempt.url().clone());
@@ -179,7 +179,7 @@ impl Client {
     }
 
     /// [`status`](Self::status) of an export in progress: retries if the service is down.
-    pub async fn status_patiently(&self, prefix: &str) -> Result<(Export, Value), ClientError> {
+    pub async fn status_with_retries(&self, prefix: &str) -> Result<(Export, Value), ClientError> {
         let started = tokio::time::Instant::now();
         loop {
             match self.status(prefix).await {
@@ -282,8 +282,10 @@ impl Client {
             address if !error.is_connect() => {
                 ClientError::Http { address: address.unwrap_or(asked), error: error.without_url() }
             }
-            Some(address) => ClientError::RedirectedAway { from: asked, address, cause: cause() },
-            None => ClientError::Away { address: asked, cause: cause() },
+            Some(address) => {
+                ClientError::RedirectUnreachable { from: asked, address, cause: cause() }
+            }
+            None => ClientError::Unreachable { address: asked, cause: cause() },
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Sections of the pages in `docs/reference/api` that come from the API document. A page has the
-//! prose around them, and says where they are: `<!-- generated: fields requestExport -->`.
+//! prose around them, and marks each section: `<!-- generated: fields requestExport -->`.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -55,8 +55,10 @@ pub fn renewed(page: &str) -> Result<String, String> {
 fn section(what: &str) -> Option<String> {
     let (kind, name) = what.split_once(' ')?;
     match kind {
+        "comparisons" => Some(comparisons(form("ConnectedAudience", name)?)),
         "example" => example(operation(name)?.1),
         "fields" => table(schema_of_request(name)?, REQUEST),
+        "message" => table(form("Messages", name)?, REQUEST),
         "parameters" => Some(parameters(operation(name)?.1)),
         "response" => table(schema_of_response(operation(name)?.1)?, RESPONSE),
         "statuses" => Some(statuses(operation(name)?.1)),
@@ -79,6 +81,38 @@ fn schema_of_request(name: &str) -> Option<&'static Value> {
         Some((_, operation)) => Some(&content(&operation["requestBody"])?["schema"]),
         None => DOCUMENT["components"]["schemas"].get(name),
     }
+}
+
+/// The schema of a field that only one of a type's forms has.
+fn form(name: &str, field: &str) -> Option<&'static Value> {
+    let forms = elements(&DOCUMENT["components"]["schemas"][name]["anyOf"]);
+    forms.filter_map(|form| form["properties"].get(field)).next()
+}
+
+/// The comparisons of a condition, those with the same operand in one row.
+fn comparisons(condition: &Value) -> String {
+    let mut rows: Vec<(String, Vec<String>)> = Vec::new();
+    for test in elements(&condition["anyOf"]) {
+        let Value::Object(test) = &test["properties"] else { continue };
+        let operand = match &test["value"] {
+            none if none["type"] == "null" => "none".to_owned(),
+            operand => {
+                let kind = kind(operand, false);
+                let text = [sentence(operand), limits(operand)].join(" ");
+                if text == " " { kind } else { format!("{kind}. {}", text.trim()) }
+            }
+        };
+        let name = code(&test["comparison"]["const"]);
+        match rows.iter_mut().find(|(known, _)| *known == operand) {
+            Some((_, names)) => names.push(name),
+            None => rows.push((operand, vec![name])),
+        }
+    }
+    let mut out = "| `comparison` | `value` |\n|---|---|\n".to_owned();
+    for (operand, names) in rows {
+        let _ = writeln!(out, "| {} | {} |", names.join(", "), cell(operand.trim()));
+    }
+    out
 }
 
 fn schema_of_response(operation: &Value) -> Option<&Value> {
@@ -328,6 +362,7 @@ fn limits(schema: &Value) -> String {
             let least = schema[least].as_f64().filter(|least| *least > 0.0 || unit.is_empty());
             texts.extend(match (least, schema[most].as_f64()) {
                 (Some(least), Some(most)) => Some(format!("{least} to {most}{unit}.")),
+                (Some(1.0), None) => Some(format!("At least 1{}.", unit.trim_end_matches('s'))),
                 (Some(least), None) => Some(format!("At least {least}{unit}.")),
                 (None, Some(most)) => Some(format!("At most {most}{unit}.")),
                 (None, None) => None,

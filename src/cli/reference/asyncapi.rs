@@ -36,7 +36,7 @@ const CHANNELS: [Channel; 4] = [
         topic: topics::EXPORTS,
         role: Role::Exports,
         message: "Export",
-        summary: "An export that waits to be planned: its id.",
+        summary: "The id of an export that waits to be planned.",
         content_type: "text/plain",
         key: "The export's id, as text.",
         payload: |_| json_schema!({ "type": "string", "format": "uuid" }),
@@ -125,7 +125,7 @@ pub fn document() -> Value {
             "description": "The messages that gateways append and workers apply. Other programs \
                             may read these topics, under consumer groups of their own, and must \
                             not append to them. Fields are added and never removed or changed; a \
-                            change that readers must not ignore has another `v`.",
+                            change that readers must not ignore gets another `v`.",
         },
         "defaultContentType": JSON,
         "channels": channels,

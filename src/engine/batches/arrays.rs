@@ -3,7 +3,7 @@
 
 use serde_json::value::RawValue;
 
-use kit::json::{self, Members};
+use kit::json::{self, JsonFields};
 use log::Message;
 
 /// One message for each element of `array`, in order; the message itself if there are fewer than
@@ -35,13 +35,13 @@ fn joined(messages: &[&Message], array: &str) -> Option<Vec<u8>> {
     Some(payload(&members, array, &all))
 }
 
-fn parts<'a>(payload: &'a [u8], array: &str) -> Option<(Members<'a>, Vec<&'a RawValue>)> {
-    let members: Members<'_> = serde_json::from_slice(payload).ok()?;
+fn parts<'a>(payload: &'a [u8], array: &str) -> Option<(JsonFields<'a>, Vec<&'a RawValue>)> {
+    let members: JsonFields<'_> = serde_json::from_slice(payload).ok()?;
     let elements = serde_json::from_str(members.get(array)?).ok()?;
     Some((members, elements))
 }
 
-fn payload(members: &Members<'_>, array: &str, elements: &[&RawValue]) -> Vec<u8> {
+fn payload(members: &JsonFields<'_>, array: &str, elements: &[&RawValue]) -> Vec<u8> {
     let elements: Vec<&str> = elements.iter().map(|element| element.get()).collect();
     let elements = format!("[{}]", elements.join(","));
     let members = members.0.iter().map(|(name, value)| {

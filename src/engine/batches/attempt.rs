@@ -9,29 +9,29 @@ use tokio::time::sleep;
 use super::Handler;
 use super::failure::{Failure, caught};
 use super::rows;
-use super::shared::{Manner, Shared, TIMEOUT};
+use super::shared::{ApplyMode, Shared, TIMEOUT};
 use super::work::{Done, Work};
 use kit::fail_point;
 use kit::retry;
-use log::offsets::{self, Place};
+use log::offsets::{self, GroupOffset};
 use log::{Ack, Batch};
-use store::{StoreError, answered};
+use store::{StoreError, within_timeout};
 
 /// Number of recorded starts without a clean end after which messages are tried alone.
-const SUSPECT: i32 = 2;
+const MAX_SHARED_STARTS: i32 = 2;
 
-/// Number of those starts alone after which a message is not tried again: one of them may have been
-/// that of a worker that ended for another reason.
-const CONVICTED: i32 = 2;
+/// Number of starts alone after which a message is not tried again. It is more than one, because a
+/// worker may have ended for another reason.
+const MAX_ALONE_STARTS: i32 = 2;
 
 /// The longest pause between attempts.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
 /// An attempt that failed after a longer time was slow because of its size.
 const LONG: Duration = Duration::from_secs(60);
 
 /// Attempts after which operators see the cause of a waiting partition.
-const TOLD: u32 = 3;
+const REPORT_AFTER_TRIES: u32 = 3;
 
 /// The end of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,25 +45,25 @@ pub(super) enum Ending {
 }
 
 /// Processes a batch until its end; acknowledges it when all of it is done.
-pub(super) async fn see_through<H: Handler>(
+pub(super) async fn process_batch<H: Handler>(
     shared: Arc<Shared<H>>,
     batch: Batch,
     ack: Ack,
 ) -> Ending {
     let began = Instant::now();
     let batch = Arc::new(batch);
-    let place = batch.place.clone();
+    let position = batch.position.clone();
     let mut attempt =
-        Attempt { shared: shared.clone(), batch: batch.clone(), ack, place, noted: None };
+        Attempt { shared: shared.clone(), batch: batch.clone(), ack, position, noted: None };
     let ending = attempt.run().await;
     if ending == Ending::Done {
         shared.sweep_ids(&batch).await;
         fail_point!("batch::done");
         attempt.ack.done();
     } else {
-        attempt.forget_or_warn().await;
+        attempt.delete_record().await;
     }
-    shared.goes_on(batch.place.partition);
+    shared.clear_waiting(batch.position.partition);
     let topic = batch.messages[0].topic.name();
     let outcome = match ending {
         Ending::Done => "done",
@@ -87,12 +87,12 @@ enum Step {
 }
 
 /// The caution that recorded earlier attempts require.
-enum Care {
+enum Caution {
     Usual,
     /// Message by message, while no other work runs.
     Alone,
-    /// Its first message ended workers that ran no other work.
-    Bury(i32),
+    /// Its first message ended workers that were running no other work.
+    DeadLetter(i32),
 }
 
 struct Attempt<H> {
@@ -100,7 +100,7 @@ struct Attempt<H> {
     batch: Arc<Batch>,
     ack: Ack,
     /// The position before which everything is applied.
-    place: Place,
+    position: GroupOffset,
     /// The index of the message with a stored record.
     noted: Option<usize>,
 }
@@ -108,23 +108,24 @@ struct Attempt<H> {
 impl<H: Handler> Attempt<H> {
     async fn run(&mut self) -> Ending {
         let care = match self.batch.is_first {
-            true => match self.judge().await {
+            true => match self.check_attempts().await {
                 Ok(care) => care,
                 Err(ending) => return ending,
             },
-            false => Care::Usual,
+            false => Caution::Usual,
         };
-        if let Care::Alone = care {
-            tracing::warn!("the batch ended workers; its messages are tried one by one");
+        if let Caution::Alone = care {
+            tracing::warn!("workers were lost on this batch; trying its messages one by one");
             return self.one_by_one().await;
         }
         let mut first = 0;
-        if let Care::Bury(attempts) = care {
+        if let Caution::DeadLetter(attempts) = care {
             let reason = format!(
-                "it ended its worker {attempts} times, the last {CONVICTED} while no other work \
-                 was running"
+                "its worker was lost {attempts} times, the last {MAX_ALONE_STARTS} times while no other \
+                 work was running"
             );
-            if let Step::Ended(ending) = self.step(0..1, Manner::Bury(reason), false).await {
+            if let Step::Ended(ending) = self.step(0..1, ApplyMode::DeadLetter(reason), false).await
+            {
                 return ending;
             }
             first = 1;
@@ -140,7 +141,7 @@ impl<H: Handler> Attempt<H> {
     async fn in_pieces(&mut self, all: Range<usize>) -> Ending {
         let mut pieces = vec![all];
         while let Some(piece) = pieces.pop() {
-            match self.step(piece.clone(), Manner::Together, false).await {
+            match self.step(piece.clone(), ApplyMode::Together, false).await {
                 Step::Passed => {}
                 Step::Halve => {
                     let middle = piece.start + piece.len() / 2;
@@ -155,7 +156,7 @@ impl<H: Handler> Attempt<H> {
 
     async fn one_by_one(&mut self) -> Ending {
         for index in 0..self.batch.messages.len() {
-            let step = self.step(index..index + 1, Manner::Together, true).await;
+            let step = self.step(index..index + 1, ApplyMode::Together, true).await;
             if let Step::Ended(ending) = step {
                 return ending;
             }
@@ -164,41 +165,41 @@ impl<H: Handler> Attempt<H> {
     }
 
     /// Tries messages until they are applied, or cannot be applied together.
-    async fn step(&mut self, mut piece: Range<usize>, mut manner: Manner, alone: bool) -> Step {
+    async fn step(&mut self, mut piece: Range<usize>, mut mode: ApplyMode, alone: bool) -> Step {
         let mut tries = 0;
         loop {
-            piece.start = piece.start.max(self.passed());
+            piece.start = piece.start.max(self.first_unapplied());
             if piece.is_empty() {
                 return Step::Passed;
             }
-            let (pause, text) = match self.once(&piece, &manner, alone).await {
+            let (pause, text) = match self.once(&piece, &mode, alone).await {
                 Ok(()) => {
-                    self.shared.goes_on(self.place.partition);
+                    self.shared.clear_waiting(self.position.partition);
                     return Step::Passed;
                 }
-                Err(Failure::Lasting(_) | Failure::TooMuch(_) | Failure::Newer(_))
+                Err(Failure::Permanent(_) | Failure::TooLarge(_) | Failure::Newer(_))
                     if piece.len() > 1 =>
                 {
                     return Step::Halve;
                 }
-                Err(Failure::TooMuch(_)) if matches!(manner, Manner::Together) => {
-                    manner = Manner::InParts;
+                Err(Failure::TooLarge(_)) if matches!(mode, ApplyMode::Together) => {
+                    mode = ApplyMode::InParts;
                     continue;
                 }
-                Err(Failure::Lasting(reason)) if !matches!(manner, Manner::Bury(_)) => {
-                    manner = manner.after(reason);
+                Err(Failure::Permanent(reason)) if !matches!(mode, ApplyMode::DeadLetter(_)) => {
+                    mode = mode.after(reason);
                     continue;
                 }
                 Err(Failure::Stopped) => return Step::Ended(Ending::HandedBack),
-                Err(Failure::Moved) => (0, "the partition's position has changed".to_owned()),
+                Err(Failure::OffsetMoved) => (0, "the partition's position has changed".to_owned()),
                 Err(Failure::Newer(text)) => {
                     // Reported immediately, because only an upgrade helps.
-                    tries = tries.max(TOLD - 1);
+                    tries = tries.max(REPORT_AFTER_TRIES - 1);
                     (1, text)
                 }
-                Err(Failure::Passing(text) | Failure::TooMuch(text) | Failure::Lasting(text)) => {
-                    (1, text)
-                }
+                Err(
+                    Failure::Transient(text) | Failure::TooLarge(text) | Failure::Permanent(text),
+                ) => (1, text),
             };
             tries += pause;
             if let Some(ending) = self.wait(tries, &text).await {
@@ -206,7 +207,7 @@ impl<H: Handler> Attempt<H> {
             }
             // The store decides: this attempt may have been committed although its response was
             // lost.
-            if let Some(ending) = self.look().await {
+            if let Some(ending) = self.reload_position().await {
                 return Step::Ended(ending);
             }
         }
@@ -217,22 +218,22 @@ impl<H: Handler> Attempt<H> {
     async fn once(
         &mut self,
         piece: &Range<usize>,
-        manner: &Manner,
+        mode: &ApplyMode,
         alone: bool,
     ) -> Result<(), Failure> {
         let shared = self.shared.clone();
         if !alone {
             let _at_work = shared.unless_stopped(shared.alone.read()).await?;
-            return self.commit(piece, manner).await;
+            return self.commit(piece, mode).await;
         }
         let _alone = shared.unless_stopped(shared.alone.write()).await?;
         let tried = match self.note(piece.start, true).await {
-            Ok(true) => self.commit(piece, manner).await,
-            Ok(false) => Err(Failure::Moved),
+            Ok(true) => self.commit(piece, mode).await,
+            Ok(false) => Err(Failure::OffsetMoved),
             Err(error) => Err(error.into()),
         };
         if tried.is_err() {
-            self.forget_or_warn().await;
+            self.delete_record().await;
         }
         tried
     }
@@ -240,43 +241,43 @@ impl<H: Handler> Attempt<H> {
     /// Pauses before the next attempt; returns the ending if no attempt is left.
     async fn wait(&self, tries: u32, error: &str) -> Option<Ending> {
         if tries > 0 {
-            tracing::warn!(error, tries, "retrying the batch");
-            if tries >= TOLD {
-                self.shared.waits(self.batch.messages[0].topic, &self.place, error);
+            tracing::warn!(error, tries, "batch failed; retrying");
+            if tries >= REPORT_AFTER_TRIES {
+                self.shared.set_waiting(self.batch.messages[0].topic, &self.position, error);
             }
-            let pause = retry::pause(tries, self.shared.options.pause, LONGEST_PAUSE);
+            let pause = retry::backoff(tries, self.shared.options.pause, MAX_BACKOFF);
             retry::wait(pause, &self.shared.shutdown).await;
         }
-        let gone = self.shared.shutdown.is_cancelled() || !self.ack.is_ours();
+        let gone = self.shared.shutdown.is_cancelled() || !self.ack.is_assigned();
         gone.then_some(Ending::HandedBack)
     }
 
     /// The first message that is not applied.
-    fn passed(&self) -> usize {
-        self.batch.messages.partition_point(|message| message.offset < self.place.next)
+    fn first_unapplied(&self) -> usize {
+        self.batch.messages.partition_point(|message| message.offset < self.position.next)
     }
 
     /// Reads the stored position: it has moved with the applied messages, or away from this batch.
-    async fn look(&mut self) -> Option<Ending> {
+    async fn reload_position(&mut self) -> Option<Ending> {
         let mut tries = 0;
         loop {
             let (shared, batch) = (self.shared.clone(), self.batch.clone());
-            let place = async move {
-                let Place { partition, consumer_group: group, .. } = &batch.place;
+            let position = async move {
+                let GroupOffset { partition, consumer_group: group, .. } = &batch.position;
                 let mut tx = shared.app.store.snapshot().await?;
-                offsets::place(&mut tx, group, batch.messages[0].topic, *partition).await
+                offsets::position(&mut tx, group, batch.messages[0].topic, *partition).await
             };
-            let place: Result<_, StoreError> = answered(place, sleep(TIMEOUT)).await;
-            match place {
-                Ok(Some(place))
-                    if place.log_id == self.place.log_id
-                        && (self.place.next..=self.batch.next()).contains(&place.next) =>
+            let position: Result<_, StoreError> = within_timeout(position, sleep(TIMEOUT)).await;
+            match position {
+                Ok(Some(position))
+                    if position.log_id == self.position.log_id
+                        && (self.position.next..=self.batch.next()).contains(&position.next) =>
                 {
-                    self.place = place;
+                    self.position = position;
                     return None;
                 }
-                Ok(place) => {
-                    tracing::warn!(?place, expected = ?self.place, "the partition's position was \
+                Ok(position) => {
+                    tracing::warn!(?position, expected = ?self.position, "the partition's position was \
                                                                     changed");
                     return Some(Ending::Lost);
                 }
@@ -291,26 +292,26 @@ impl<H: Handler> Attempt<H> {
     }
 
     /// Applies messages together with the offset after them.
-    async fn commit(&mut self, piece: &Range<usize>, manner: &Manner) -> Result<(), Failure> {
+    async fn commit(&mut self, piece: &Range<usize>, mode: &ApplyMode) -> Result<(), Failure> {
         let began = Instant::now();
         let work = Work {
             shared: self.shared.clone(),
             batch: self.batch.clone(),
             piece: piece.clone(),
-            place: self.place.clone(),
+            position: self.position.clone(),
             noted: self.noted.filter(|noted| piece.contains(noted)),
-            manner: manner.clone(),
+            mode: mode.clone(),
         };
         let next = work.next();
-        let done = caught(answered(work.run(), sleep(TIMEOUT))).await;
-        let Done { new, repeated, buried } = done.map_err(|failure| match failure {
-            Failure::Passing(text) if began.elapsed() >= LONG => Failure::TooMuch(text),
+        let done = caught(within_timeout(work.run(), sleep(TIMEOUT))).await;
+        let Done { new, repeated, dead_letter } = done.map_err(|failure| match failure {
+            Failure::Transient(text) if began.elapsed() >= LONG => Failure::TooLarge(text),
             failure => failure,
         })?;
-        self.place.next = next;
+        self.position.next = next;
         self.noted = self.noted.filter(|noted| !piece.contains(noted));
-        let outcome = if buried.is_some() { "dead_letter" } else { "done" };
-        if let Some(reason) = buried {
+        let outcome = if dead_letter.is_some() { "dead_letter" } else { "done" };
+        if let Some(reason) = dead_letter {
             tracing::error!(offset = next - 1, reason, "message became a dead letter");
         }
         let topic = self.batch.messages[0].topic.name();
@@ -322,7 +323,7 @@ impl<H: Handler> Attempt<H> {
     }
 
     /// The caution that the records require for the first message.
-    async fn judge(&mut self) -> Result<Care, Ending> {
+    async fn check_attempts(&mut self) -> Result<Caution, Ending> {
         let mut tries = 0;
         loop {
             let (shared, batch) = (self.shared.clone(), self.batch.clone());
@@ -330,14 +331,14 @@ impl<H: Handler> Attempt<H> {
                 let mut tx = shared.app.store.snapshot().await?;
                 rows::attempts(&mut tx, shared.group, &batch.messages[0]).await
             };
-            let attempts: Result<_, StoreError> = answered(attempts, sleep(TIMEOUT)).await;
+            let attempts: Result<_, StoreError> = within_timeout(attempts, sleep(TIMEOUT)).await;
             match attempts {
                 Ok(attempts) => {
                     self.noted = (attempts.count > 0).then_some(0);
                     return Ok(match attempts.count {
-                        count if attempts.alone >= CONVICTED => Care::Bury(count),
-                        count if attempts.alone > 0 || count >= SUSPECT => Care::Alone,
-                        _ => Care::Usual,
+                        count if attempts.alone >= MAX_ALONE_STARTS => Caution::DeadLetter(count),
+                        count if attempts.alone > 0 || count >= MAX_SHARED_STARTS => Caution::Alone,
+                        _ => Caution::Usual,
                     });
                 }
                 Err(error) => {
@@ -362,7 +363,7 @@ impl<H: Handler> Attempt<H> {
             let error = match noted {
                 Ok(true) => return None,
                 Ok(false) => {
-                    tracing::warn!(expected = ?self.place, "the partition's position was changed");
+                    tracing::warn!(expected = ?self.position, "the partition's position was changed");
                     return Some(Ending::Lost);
                 }
                 Err(error) => error,
@@ -378,33 +379,34 @@ impl<H: Handler> Attempt<H> {
     /// never delete the record.
     async fn note(&mut self, index: usize, alone: bool) -> Result<bool, StoreError> {
         let (shared, batch) = (self.shared.clone(), self.batch.clone());
-        let place = self.place.clone();
+        let position = self.position.clone();
         // It may be stored even if the response was lost.
         self.noted = Some(index);
         fail_point!("batch::begun");
         let note = async move {
             let mut tx = shared.app.store.write().await?;
             let message = &batch.messages[index];
-            let is_there = offsets::advance(&mut tx, message.topic, &place, place.next).await?;
+            let is_there =
+                offsets::advance(&mut tx, message.topic, &position, position.next).await?;
             if is_there {
                 rows::note(&mut tx, shared.group, message, alone).await?;
                 tx.commit().await?;
             }
             Ok(is_there)
         };
-        answered(note, sleep(TIMEOUT)).await
+        within_timeout(note, sleep(TIMEOUT)).await
     }
 
     /// A record that stays only makes the next worker more careful.
-    async fn forget_or_warn(&mut self) {
+    async fn delete_record(&mut self) {
         let Some(index) = self.noted else { return };
         let (shared, batch) = (self.shared.clone(), self.batch.clone());
         let forget = async move {
             let mut tx = shared.app.store.write().await?;
-            rows::forget(&mut tx, shared.group, &batch.messages[index]).await?;
+            rows::delete_attempts(&mut tx, shared.group, &batch.messages[index]).await?;
             tx.commit().await
         };
-        let forgotten: Result<(), StoreError> = answered(forget, sleep(TIMEOUT)).await;
+        let forgotten: Result<(), StoreError> = within_timeout(forget, sleep(TIMEOUT)).await;
         if let Err(error) = forgotten {
             tracing::warn!(%error, "cannot delete the record of a batch");
         }

@@ -16,7 +16,7 @@ use kit::retry::{self, Retry};
 use log::{Message, Topic};
 use store::{Store, StoreError};
 
-/// Attempts while only another process's locks are in the way.
+/// Maximum number of attempts while another process holds the locks.
 const TRIES: u32 = 5;
 
 /// Dead letters read together.
@@ -27,7 +27,7 @@ const PAGE: i64 = 100;
 pub enum DeadLetterError {
     #[error("unknown dead letter {0}")]
     Unknown(Uuid),
-    #[error("dead letter {id} is of topic {topic}, which this version does not support")]
+    #[error("dead letter {id} belongs to topic {topic}, which this version does not support")]
     Topic { id: Uuid, topic: String },
     #[error("it failed again: {0}")]
     Refused(String),
@@ -79,12 +79,12 @@ pub async fn retry<H: Handler>(
             Ok(Some(letter)) => {
                 match once(store, handler, id, &message(letter)?, &mut unanswered).await {
                     Ok(None) => return Ok(()),
-                    Ok(Some(failed)) => return Err(DeadLetterError::Refused(failed.told())),
-                    Err(Failure::Lasting(text) | Failure::Newer(text)) => {
+                    Ok(Some(failed)) => return Err(DeadLetterError::Refused(failed.into_reason())),
+                    Err(Failure::Permanent(text) | Failure::Newer(text)) => {
                         return Err(DeadLetterError::Refused(text));
                     }
-                    Err(Failure::Passing(text) | Failure::TooMuch(text)) => text,
-                    Err(Failure::Moved) => "another process retries it at the same time".to_owned(),
+                    Err(Failure::Transient(text) | Failure::TooLarge(text)) => text,
+                    Err(Failure::OffsetMoved) => "another process is retrying it".to_owned(),
                     Err(Failure::Stopped) => "the retry was stopped".to_owned(),
                 }
             }
@@ -95,7 +95,7 @@ pub async fn retry<H: Handler>(
             return Err(DeadLetterError::Refused(text));
         }
         let base = Duration::from_millis(100);
-        sleep(retry::pause(tries, base, Duration::from_secs(2))).await;
+        sleep(retry::backoff(tries, base, Duration::from_secs(2))).await;
     }
 }
 
@@ -103,7 +103,7 @@ async fn find(store: &Store, id: Uuid) -> Result<Option<DeadLetter>, StoreError>
     rows::dead_letter(&mut store.snapshot().await?, id).await
 }
 
-/// The parts of the message that failed; [`Failure::Moved`] if the dead letter has changed
+/// The parts of the message that failed; [`Failure::OffsetMoved`] if the dead letter has changed
 /// meanwhile. Sets `unanswered` from when the attempt may have taken effect without a response.
 async fn once<H: Handler>(
     store: &Store,
@@ -118,7 +118,7 @@ async fn once<H: Handler>(
     let (applied, failed) = parts.apply(handler, &mut tx).await?;
     let left = failed.as_ref().map(|failed| (&failed.message, failed.reason.as_str()));
     if !rows::settle(&mut tx, id, message, left).await? {
-        return Err(Failure::Moved);
+        return Err(Failure::OffsetMoved);
     }
     *unanswered |= failed.is_none();
     tx.commit().await?;

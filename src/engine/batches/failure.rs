@@ -13,15 +13,15 @@ use store::StoreError;
 #[derive(Debug)]
 pub(super) enum Failure {
     /// Another attempt may succeed; or this one did, and its response was lost.
-    Passing(String),
-    /// Like `Passing`; smaller pieces help.
-    TooMuch(String),
+    Transient(String),
+    /// Like `Transient`; smaller pieces help.
+    TooLarge(String),
     /// It fails every time.
-    Lasting(String),
+    Permanent(String),
     /// Only a newer worker can do it: earlier messages are applied, and then it waits.
     Newer(String),
     /// The position is not the expected one.
-    Moved,
+    OffsetMoved,
     /// The worker must stop.
     Stopped,
 }
@@ -35,10 +35,10 @@ impl From<StoreError> for Failure {
 impl Failure {
     pub fn of(error: &(impl Retry + Display)) -> Self {
         match error.can_retry() {
-            _ if error.needs_newer() => Self::Newer(error.to_string()),
-            true if error.is_too_much() => Self::TooMuch(error.to_string()),
-            true => Self::Passing(error.to_string()),
-            false => Self::Lasting(error.to_string()),
+            _ if error.needs_newer_version() => Self::Newer(error.to_string()),
+            true if error.is_too_large() => Self::TooLarge(error.to_string()),
+            true => Self::Transient(error.to_string()),
+            false => Self::Permanent(error.to_string()),
         }
     }
 }
@@ -50,6 +50,6 @@ pub(super) async fn caught<T>(
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| {
         let text = format!("it panicked: {}", panics::text(&*panic));
         tracing::error!("{text}");
-        Err(Failure::Lasting(text))
+        Err(Failure::Permanent(text))
     })
 }

@@ -24,8 +24,8 @@ pub(super) struct Failed {
 }
 
 impl Failed {
-    /// The text for the caller that requested it.
-    pub fn told(self) -> String {
+    /// The text for the caller that requested the retry.
+    pub fn into_reason(self) -> String {
         match self.is_all {
             true => self.reason,
             false => format!("{} (the rest of the message was applied)", self.reason),
@@ -45,7 +45,7 @@ impl<'m, H: Handler> Parts<'m, H> {
             let prepared = handler.prepare(std::slice::from_ref(part));
             let prepared = match caught(prepared.map_err(|error| Failure::of(&error))).await {
                 Ok(prepared) => Ok(prepared),
-                Err(Failure::Lasting(reason)) => Err(reason),
+                Err(Failure::Permanent(reason)) => Err(reason),
                 Err(failure) => return Err(failure),
             };
             parts.push((part, prepared));
@@ -64,16 +64,16 @@ impl<'m, H: Handler> Parts<'m, H> {
         for (part, prepared) in &self.parts {
             let reason = match prepared {
                 Ok(prepared) => {
-                    tx.begin_piece().await?;
+                    tx.savepoint().await?;
                     let applied_part = handler.apply(tx, prepared);
                     match caught(applied_part.map_err(|error| Failure::of(&error))).await {
                         Ok(done) => {
-                            tx.keep().await?;
+                            tx.release_savepoint().await?;
                             applied.push(done);
                             continue;
                         }
-                        Err(Failure::Lasting(reason)) => {
-                            tx.undo().await?;
+                        Err(Failure::Permanent(reason)) => {
+                            tx.rollback_to_savepoint().await?;
                             reason
                         }
                         Err(failure) => return Err(failure),

@@ -1,8 +1,7 @@
 //! The SQL of dead letters, and of records of messages in progress.
-
 //!
-//! A message is known by its place in the log and by when it was appended: places are given out
-//! again where a log or a topic was lost and made again.
+//! A message is identified by its place in the log and the time at which it was appended: after a
+//! log or a topic was lost and created again, its offsets repeat.
 
 use uuid::Uuid;
 
@@ -35,7 +34,8 @@ from_row! {
     }
 }
 
-/// The record of a message: the number of its starts without a clean end, and of those alone.
+/// The record of a message: the number of its starts without a clean end, and how many of them were
+/// alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attempts {
     pub count: i32,
@@ -82,7 +82,11 @@ pub async fn note(
 }
 
 /// Deletes the record of a message after a clean end.
-pub async fn forget(tx: &mut Tx, group: &str, message: &Message) -> Result<(), StoreError> {
+pub async fn delete_attempts(
+    tx: &mut Tx,
+    group: &str,
+    message: &Message,
+) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(
@@ -100,7 +104,7 @@ pub async fn forget(tx: &mut Tx, group: &str, message: &Message) -> Result<(), S
 }
 
 /// Stores a dead letter. An existing one stays as it is.
-pub async fn bury(
+pub async fn insert_dead_letter(
     tx: &mut Tx,
     group: &str,
     message: &Message,

@@ -12,18 +12,18 @@ use tokio_util::sync::CancellationToken;
 use super::failure::Failure;
 use super::{Handler, Options};
 use crate::app::App;
-use log::message_ids::{self, REMEMBERED, Scope};
-use log::offsets::Place;
+use log::message_ids::{self, ID_RETENTION_MS, Scope};
+use log::offsets::GroupOffset;
 use log::{Batch, Topic};
 use store::claims;
-use store::{StoreError, answered};
+use store::{StoreError, within_timeout};
 
 /// Time limit of a transaction, from a connection to its commit. One that takes longer runs to its
 /// end: the guard shows whether it was committed.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Interval between deletions of old message ids.
-const SWEEP_EVERY: Duration = Duration::from_secs(10 * 60);
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 /// State that all batches of a runner share.
 pub(super) struct Shared<H> {
@@ -43,20 +43,20 @@ pub(super) struct Shared<H> {
 
 /// How messages are tried.
 #[derive(Clone, Debug)]
-pub(super) enum Manner {
+pub(super) enum ApplyMode {
     Together,
     /// A message part by part: failing parts become dead letters.
     InParts,
     /// The message becomes a dead letter without an attempt.
-    Bury(String),
+    DeadLetter(String),
 }
 
-impl Manner {
+impl ApplyMode {
     /// The next one after a message failed permanently.
     pub(super) fn after(&self, reason: String) -> Self {
         match self {
             Self::Together => Self::InParts,
-            Self::InParts | Self::Bury(_) => Self::Bury(reason),
+            Self::InParts | Self::DeadLetter(_) => Self::DeadLetter(reason),
         }
     }
 }
@@ -78,31 +78,32 @@ impl<H> Shared<H> {
         self.waiting.lock()
     }
 
-    pub(super) fn waits(&self, topic: Topic, place: &Place, error: &str) {
-        let (topic, Place { partition, next, .. }) = (topic.name(), place);
+    pub(super) fn set_waiting(&self, topic: Topic, position: &GroupOffset, error: &str) {
+        let (topic, GroupOffset { partition, next, .. }) = (topic.name(), position);
         let text = format!("partition {partition} of {topic} waits at offset {next}: {error}");
         self.waiting().insert(*partition, text);
     }
 
-    pub(super) fn goes_on(&self, partition: i32) {
+    pub(super) fn clear_waiting(&self, partition: i32) {
         self.waiting().remove(&partition);
     }
 
     /// The causes of waiting partitions, one per line.
-    pub fn told(&self) -> Vec<String> {
+    pub fn waiting_reasons(&self) -> Vec<String> {
         self.waiting().values().cloned().collect()
     }
 }
 
 impl<H: Handler> Shared<H> {
-    /// Regularly deletes old message ids: by the messages' time, but not before they are old by the
-    /// database's clock, too.
+    /// Regularly deletes old message ids: once they are old both by the messages' own time and by
+    /// the database's clock.
     pub(super) async fn sweep_ids(self: &Arc<Self>, batch: &Batch) {
-        let (first, partition) = (&batch.messages[0], batch.place.partition);
+        let (first, partition) = (&batch.messages[0], batch.position.partition);
         {
             let mut swept = self.swept.lock();
             let now = Instant::now();
-            if swept.get(&partition).is_some_and(|last| now.duration_since(*last) < SWEEP_EVERY) {
+            if swept.get(&partition).is_some_and(|last| now.duration_since(*last) < SWEEP_INTERVAL)
+            {
                 return;
             }
             swept.insert(partition, now);
@@ -113,7 +114,7 @@ impl<H: Handler> Shared<H> {
             loop {
                 let mut tx = shared.app.store.write().await?;
                 let now = appended_at.min(claims::now(&mut tx).await?);
-                let before = now.saturating_sub(REMEMBERED);
+                let before = now.saturating_sub(ID_RETENTION_MS);
                 let more = message_ids::sweep(&mut tx, scope, before).await?;
                 tx.commit().await?;
                 if !more {
@@ -121,7 +122,7 @@ impl<H: Handler> Shared<H> {
                 }
             }
         };
-        let swept: Result<(), StoreError> = answered(sweep, sleep(TIMEOUT)).await;
+        let swept: Result<(), StoreError> = within_timeout(sweep, sleep(TIMEOUT)).await;
         if let Err(error) = swept {
             tracing::warn!(%error, "cannot delete old message IDs; retrying later");
         }

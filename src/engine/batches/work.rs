@@ -10,10 +10,10 @@ use super::Handler;
 use super::failure::Failure;
 use super::parts::{Failed, Parts};
 use super::rows;
-use super::shared::{Manner, Shared};
+use super::shared::{ApplyMode, Shared};
 use kit::fail_point;
 use log::message_ids::{self, Scope};
-use log::offsets::{self, Place};
+use log::offsets::{self, GroupOffset};
 use log::{Batch, Message};
 use store::Tx;
 use store::claims;
@@ -21,12 +21,12 @@ use store::claims;
 pub(super) struct Work<H> {
     pub shared: Arc<Shared<H>>,
     pub batch: Arc<Batch>,
-    /// The messages, by their indexes; only one if the manner is for one.
+    /// The messages, by their indexes; only one if the mode is for one.
     pub piece: Range<usize>,
-    pub place: Place,
+    pub position: GroupOffset,
     /// The index of the message whose record is deleted.
     pub noted: Option<usize>,
-    pub manner: Manner,
+    pub mode: ApplyMode,
 }
 
 /// The result of a commit.
@@ -35,7 +35,7 @@ pub(super) struct Done {
     /// Messages that had been applied before.
     pub repeated: u64,
     /// Why a part of the only message became a dead letter.
-    pub buried: Option<String>,
+    pub dead_letter: Option<String>,
 }
 
 /// The work on new messages.
@@ -43,7 +43,7 @@ enum Todo<'m, H: Handler> {
     Nothing,
     Together(H::Prepared<'m>),
     InParts(Parts<'m, H>),
-    Bury(Failed),
+    DeadLetter(Failed),
 }
 
 impl<H: Handler> Work<H> {
@@ -53,7 +53,7 @@ impl<H: Handler> Work<H> {
 
     /// The offset after the messages.
     pub fn next(&self) -> i64 {
-        self.messages().last().map_or(self.place.next, |message| message.offset + 1)
+        self.messages().last().map_or(self.position.next, |message| message.offset + 1)
     }
 
     fn scope(&self) -> Scope<'_> {
@@ -91,21 +91,23 @@ impl<H: Handler> Work<H> {
     ) -> Result<Todo<'m, H>, Failure> {
         let handler = &self.shared.handler;
         let Some(first) = new.first() else { return Ok(Todo::Nothing) };
-        Ok(match &self.manner {
-            Manner::Together => {
+        Ok(match &self.mode {
+            ApplyMode::Together => {
                 Todo::Together(handler.prepare(new).await.map_err(|error| Failure::of(&error))?)
             }
-            Manner::InParts => Todo::InParts(Parts::prepare(handler, first, split).await?),
-            Manner::Bury(reason) => {
-                Todo::Bury(Failed { message: first.clone(), reason: reason.clone(), is_all: true })
-            }
+            ApplyMode::InParts => Todo::InParts(Parts::prepare(handler, first, split).await?),
+            ApplyMode::DeadLetter(reason) => Todo::DeadLetter(Failed {
+                message: first.clone(),
+                reason: reason.clone(),
+                is_all: true,
+            }),
         })
     }
 
     pub async fn run(self) -> Result<Done, Failure> {
         let new = self.new_messages().await?;
-        let split = match (&self.manner, new.first()) {
-            (Manner::InParts, Some(message)) => self.shared.handler.split(message),
+        let split = match (&self.mode, new.first()) {
+            (ApplyMode::InParts, Some(message)) => self.shared.handler.split(message),
             _ => Vec::new(),
         };
         let todo = self.prepare(&new, &split).await?;
@@ -113,8 +115,8 @@ impl<H: Handler> Work<H> {
         // repeated.
         let mut tx = self.shared.app.store.write_by_keys().await?;
         let topic = self.messages()[0].topic;
-        if !offsets::advance(&mut tx, topic, &self.place, self.next()).await? {
-            return Err(Failure::Moved);
+        if !offsets::advance(&mut tx, topic, &self.position, self.next()).await? {
+            return Err(Failure::OffsetMoved);
         }
         self.remember(&mut tx, &new).await?;
         let handler = &self.shared.handler;
@@ -125,21 +127,25 @@ impl<H: Handler> Work<H> {
                 (vec![applied.map_err(|error| Failure::of(&error))?], None)
             }
             Todo::InParts(parts) => parts.apply(handler, &mut tx).await?,
-            Todo::Bury(failed) => (Vec::new(), Some(failed)),
+            Todo::DeadLetter(failed) => (Vec::new(), Some(failed)),
         };
         if let Some(failed) = &failed {
-            self.bury(&mut tx, failed).await?;
+            self.insert_dead_letter(&mut tx, failed).await?;
         }
         if let Some(noted) = self.noted {
-            rows::forget(&mut tx, self.shared.group, &self.batch.messages[noted]).await?;
+            rows::delete_attempts(&mut tx, self.shared.group, &self.batch.messages[noted]).await?;
         }
         fail_point!("batch::applied");
         // The response of a commit may be lost, so its errors are never final.
-        tx.commit().await.map_err(|error| Failure::Passing(error.to_string()))?;
+        tx.commit().await.map_err(|error| Failure::Transient(error.to_string()))?;
         fail_point!("batch::committed");
         applied.into_iter().for_each(|applied| handler.applied(applied));
         let repeated = (self.messages().len() - new.len()) as u64;
-        Ok(Done { new: new.len() as u64, repeated, buried: failed.map(|failed| failed.reason) })
+        Ok(Done {
+            new: new.len() as u64,
+            repeated,
+            dead_letter: failed.map(|failed| failed.reason),
+        })
     }
 
     /// Stores the ids of messages. An id whose gateway's clock is behind must not be deleted too
@@ -157,10 +163,10 @@ impl<H: Handler> Work<H> {
         Ok(())
     }
 
-    async fn bury(&self, tx: &mut Tx, failed: &Failed) -> Result<(), Failure> {
+    async fn insert_dead_letter(&self, tx: &mut Tx, failed: &Failed) -> Result<(), Failure> {
         let (now, group) = (self.shared.app.clock.now_ms(), self.shared.group);
         let attempts = rows::attempts(tx, group, &failed.message).await?.count.max(1);
-        rows::bury(tx, group, &failed.message, &failed.reason, attempts, now).await?;
+        rows::insert_dead_letter(tx, group, &failed.message, &failed.reason, attempts, now).await?;
         Ok(())
     }
 }

@@ -14,9 +14,9 @@ use kit::clock::{hours, millis};
 use store::{StoreError, Tx};
 
 /// How long a key is valid.
-pub(super) const HOLDS: Duration = hours(24);
+pub(super) const KEY_LIFETIME: Duration = hours(24);
 
-const OTHER_BODY: &str = "This Idempotency-Key was used with another request body";
+const OTHER_BODY: &str = "This Idempotency-Key was used with a different request body";
 
 const UNDER_WAY: &str = "A request with this Idempotency-Key is still in progress";
 
@@ -28,16 +28,16 @@ const UNREPEATABLE: &str = "The first request with this Idempotency-Key was star
 pub(super) enum Found {
     /// There was no claim; this one now exists.
     Nothing(Claim, Lease),
-    /// The claim of an unfinished request; it belongs to this request now.
+    /// The claim of an unfinished request, which now belongs to this request.
     Left(Claim, Lease),
     /// The stored response.
-    Answer(Response),
+    StoredResponse(Response),
 }
 
 /// How long a claim belongs to this request.
 pub(super) struct Lease {
-    /// When it was requested: by the set clock, and by the monotonic one. The first continues while
-    /// the machine sleeps.
+    /// When the lease was requested, by the wall clock and by the monotonic clock. The wall clock
+    /// continues while the machine sleeps.
     since: (i64, Instant),
     millis: i64,
 }
@@ -58,14 +58,14 @@ impl<'a> Claims<'a> {
     pub async fn claim(&self, claim: Claim) -> Result<Found, ApiError> {
         let (store, lease) = (&self.app.store, self.lease());
         let insert = rows::insert(store, self.key, &claim, lease.millis);
-        if self.or_release(&claim, self.app.calls.pass(insert).await)? {
+        if self.or_release(&claim, self.app.request_queue.pass(insert).await)? {
             count("new");
             return Ok(Found::Nothing(claim, lease));
         }
-        // A missing claim was deleted at this very moment.
+        // If the claim is missing, it was deleted just now.
         let Some(mut found) = rows::load(store, self.key).await? else { return Err(under_way()) };
         if let Some(answer) = first_answer(&claim, &mut found)? {
-            return Ok(Found::Answer(answer.into_response()));
+            return Ok(Found::StoredResponse(answer.into_response()));
         }
         if !self.or_release(&found, rows::lease(store, self.key, &found, lease.millis).await)? {
             return Err(under_way());
@@ -75,29 +75,34 @@ impl<'a> Claims<'a> {
     }
 
     /// The stored response to a request with this body, or the current error.
-    pub async fn answered(&self, body: &[u8], error: ApiError) -> Result<Response, ApiError> {
+    pub async fn stored_or_error(
+        &self,
+        body: &[u8],
+        error: ApiError,
+    ) -> Result<Response, ApiError> {
         let load = rows::load(&self.app.store, self.key);
-        let found = self.app.calls.pass(load).await?;
+        let found = self.app.request_queue.pass(load).await?;
         let Some(mut found) = found.filter(|found| found.body == body) else { return Err(error) };
-        kept_answer(&mut found)?.map(Answer::into_response).ok_or(error)
+        kept_answer(&mut found)?.map(StoredResponse::into_response).ok_or(error)
     }
 
-    /// A lease from now on: the time of an append, and as long again for the rest.
+    /// A lease from now on: twice the time limit of an append, so that as much time is left for the
+    /// rest.
     fn lease(&self) -> Lease {
         let append = Duration::from_millis(self.app.config.log.append_timeout_ms);
         Lease { since: (self.app.clock.now_ms(), Instant::now()), millis: 2 * millis(append) }
     }
 
-    /// An error if a lease is over: after such a pause, consumers may have deleted the ids of the
-    /// appended messages.
+    /// Returns an error if the lease has expired: after such a pause, consumers may have deleted
+    /// the ids of the appended messages.
     pub fn check(&self, lease: &Lease) -> Result<(), ApiError> {
         let (at, instant) = lease.since;
         let passed = (self.app.clock.now_ms() - at).max(millis(instant.elapsed()));
         if passed < lease.millis { Ok(()) } else { Err(under_way()) }
     }
 
-    /// Returns whether a lease was obtained. If that is unknown, releases it in the background,
-    /// because no request works under it.
+    /// Returns whether a lease was obtained. If that is unknown, releases the lease in the
+    /// background, because no request uses it.
     fn or_release(
         &self,
         claim: &Claim,
@@ -126,7 +131,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Releases a claim that was taken over and cannot be completed here; returns the reason.
+    /// Releases a claim that was taken over but cannot be completed here; returns the reason.
     pub async fn unrepeatable(&self, claim: &Claim) -> ApiError {
         count("unrepeatable");
         self.release(claim).await;
@@ -136,20 +141,20 @@ impl<'a> Claims<'a> {
 
 /// A stored response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct StoredResponse {
     pub status: StatusCode,
     /// JSON.
     pub body: String,
 }
 
-impl Answer {
+impl StoredResponse {
     /// With a body serialized as JSON.
     pub fn of(status: StatusCode, body: &impl Serialize) -> Result<Self, ApiError> {
         Ok(Self { status, body: super::to_json(body)? })
     }
 }
 
-impl IntoResponse for Answer {
+impl IntoResponse for StoredResponse {
     fn into_response(self) -> Response {
         let json = HeaderValue::from_static("application/json");
         (self.status, [(header::CONTENT_TYPE, json)], self.body).into_response()
@@ -158,7 +163,7 @@ impl IntoResponse for Answer {
 
 /// The stored response of an existing claim; none if its request is unfinished. An error if the
 /// body differs.
-fn first_answer(claim: &Claim, found: &mut Claim) -> Result<Option<Answer>, ApiError> {
+fn first_answer(claim: &Claim, found: &mut Claim) -> Result<Option<StoredResponse>, ApiError> {
     if found.body != claim.body {
         count("other_body");
         return Err(ApiError::Unprocessable(OTHER_BODY));
@@ -167,10 +172,10 @@ fn first_answer(claim: &Claim, found: &mut Claim) -> Result<Option<Answer>, ApiE
 }
 
 /// The stored response of a claim, if any.
-fn kept_answer(found: &mut Claim) -> Result<Option<Answer>, ApiError> {
+fn kept_answer(found: &mut Claim) -> Result<Option<StoredResponse>, ApiError> {
     let Some((status, body)) = found.status.zip(found.answer.take()) else { return Ok(None) };
     count("repeated");
-    Ok(Some(Answer { status: status_code(status)?, body }))
+    Ok(Some(StoredResponse { status: status_code(status)?, body }))
 }
 
 /// Creates a claim within the transaction of its effect, or returns the existing state. If another
@@ -179,9 +184,9 @@ pub(super) async fn claim_within(
     tx: &mut Tx,
     key: &IdempotencyKey,
     claim: &Claim,
-) -> Result<Option<Answer>, ApiError> {
+) -> Result<Option<StoredResponse>, ApiError> {
     let inserted = rows::insert_within(tx, key, claim).await;
-    if inserted.as_ref().is_err_and(StoreError::is_locked_out) {
+    if inserted.as_ref().is_err_and(StoreError::is_lock_timeout) {
         return Err(under_way());
     }
     if inserted? {
@@ -196,18 +201,18 @@ pub(super) async fn claim_within(
 /// The errors of a key, and their descriptions.
 pub(super) fn refusals() -> [(ApiError, &'static str); 3] {
     [
-        (ApiError::UnderWay(UNDER_WAY), "The first request with the key is still in progress"),
+        (ApiError::InProgress(UNDER_WAY), "The first request with the key is still in progress"),
         (
             ApiError::Conflict(UNREPEATABLE.into()),
             "The first request with the key cannot be completed",
         ),
-        (ApiError::Unprocessable(OTHER_BODY), "The key was used with another body"),
+        (ApiError::Unprocessable(OTHER_BODY), "The key was used with a different body"),
     ]
 }
 
 fn under_way() -> ApiError {
     count("under_way");
-    ApiError::UnderWay(UNDER_WAY)
+    ApiError::InProgress(UNDER_WAY)
 }
 
 fn status_code(status: i32) -> Result<StatusCode, ApiError> {

@@ -27,7 +27,7 @@ pub(super) const REFUSED: &str =
 /// if it is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// Or the [`COMPANY`].
+    /// The workspace, or the [`COMPANY`].
     pub workspace: i32,
     /// Method and route, such as `POST /users/track`.
     pub endpoint: String,
@@ -35,8 +35,7 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// The key within the scope of one object of a route. `thing` exists, and so is not longer than
-    /// names are.
+    /// The key within the scope of one object of a route. `thing` exists, so its length is limited.
     pub fn within(mut self, thing: &str) -> Self {
         self.endpoint = format!("{} {thing}", self.endpoint);
         self

@@ -9,14 +9,13 @@
 
 use uuid::Uuid;
 
-use super::claims::HOLDS;
+use super::claims::KEY_LIFETIME;
 use super::{IdempotencyKey, Received};
 use kit::clock::millis;
 use store::retention::OldRows;
 use store::{Store, StoreError, Tx, execute, from_row, now_sql, old_rows, on};
 
-/// How long a request waits for another one with its key that is in progress in a transaction, and
-/// then for everything else.
+/// How long a request waits for another transaction with its key, and then for other locks.
 const BE_IMPATIENT: &str = "SET LOCAL lock_timeout TO '1s'";
 const BE_PATIENT: &str = "SET LOCAL lock_timeout TO DEFAULT";
 
@@ -82,7 +81,7 @@ macro_rules! alone_at {
     };
 }
 
-/// The same within a transaction.
+/// Like `alone_at!`, within a transaction.
 macro_rules! within_at {
     ($tx:expr, $before:literal, NOW, $after:literal, $($value:expr),+) => {
         match $tx {
@@ -98,7 +97,7 @@ macro_rules! within_at {
     };
 }
 
-/// Inserts a claim with one of the two.
+/// Inserts a claim with one of the two macros above.
 macro_rules! insert {
     ($execute:ident, $place:expr, $key:expr, $claim:expr, $lease:expr) => {
         $execute!(
@@ -123,7 +122,7 @@ macro_rules! insert {
             &$claim.messages,
             $claim.received_at,
             $lease,
-            millis(HOLDS)
+            millis(KEY_LIFETIME)
         )
     };
 }

@@ -11,13 +11,13 @@ fn limit(requests: u32) -> Limit {
 /// The row of a budget, and the gateways that count in it.
 struct Fleet {
     used: i64,
-    gateways: Vec<Account>,
+    gateways: Vec<BudgetWindow>,
     asked: usize,
 }
 
 impl Fleet {
     fn new(limit: Limit, gateways: usize) -> Self {
-        let gateways = (0..gateways).map(|_| Account::new(limit)).collect();
+        let gateways = (0..gateways).map(|_| BudgetWindow::new(limit)).collect();
         Self { used: 0, gateways, asked: 0 }
     }
 
@@ -28,7 +28,7 @@ impl Fleet {
             self.used += asked;
             self.asked += 1;
             let counted = Counted { ends_at: 60_000, used: self.used, now };
-            account.learn(now, asked, &counted);
+            account.apply_response(now, asked, &counted);
         }
     }
 
@@ -36,16 +36,16 @@ impl Fleet {
     fn call(&mut self, gateway: usize, now: i64) -> bool {
         let account = &mut self.gateways[gateway];
         account.enter(now);
-        let standing = account.take(now).unwrap_or_else(|| {
+        let budget_status = account.take(now).unwrap_or_else(|| {
             self.gateways[gateway].waiting += 1;
             self.ask(gateway, now);
             let account = &mut self.gateways[gateway];
-            let standing = account.take(now).expect("the database was asked");
+            let budget_status = account.take(now).expect("the database was asked");
             account.waiting -= 1;
-            standing
+            budget_status
         });
         self.ask(gateway, now);
-        standing.retry_after.is_none()
+        budget_status.retry_after.is_none()
     }
 }
 
@@ -60,7 +60,7 @@ proptest! {
         let limit = limit(requests);
         let mut fleet = Fleet::new(limit, 4);
         let mut accepted = 0;
-        // Some of the time requests reach any gateway, and in the end only one.
+        // At first requests reach any gateway, and at the end only one.
         for number in 0..3 * requests as usize {
             let (other, chance) = others[number % others.len()];
             let is_other = number < requests as usize && chance > share;
@@ -82,7 +82,7 @@ fn requests_counted_locally_are_reported_later() {
     fleet.gateways[1].enter(1_000);
     fleet.gateways[1].go_alone();
     fleet.gateways[1].failed = Some(Instant::now());
-    let taken: Vec<Standing> =
+    let taken: Vec<BudgetStatus> =
         (0..101).map(|_| fleet.gateways[1].take(1_000).expect("it asks nobody")).collect();
     assert_eq!(taken[0].remaining, 99);
     assert_eq!(taken[99].retry_after, None);
@@ -101,22 +101,22 @@ fn requests_counted_locally_are_reported_later() {
 #[test]
 fn a_window_of_the_database_that_is_ahead_is_waited_for() {
     let limit = limit(1);
-    let mut account = Account::new(limit);
+    let mut account = BudgetWindow::new(limit);
     account.enter(59_990);
     let counted = Counted { ends_at: 120_000, used: 1, now: 59_995 };
-    account.learn(59_990, 1, &counted);
+    account.apply_response(59_990, 1, &counted);
     account.enter(59_991);
     assert_eq!(account.take(59_991).unwrap().reset, 120);
     let refused = account.take(59_992).unwrap();
     assert_eq!((refused.remaining, refused.retry_after), (0, Some(61)));
-    // A clock that is set back starts again.
+    // A clock that is set back starts a new window.
     account.enter(-60_000);
     assert_eq!(account.take(-60_000), None);
 }
 
 #[test]
 fn a_failure_is_believed_for_a_while() {
-    let mut account = Account::new(limit(10));
+    let mut account = BudgetWindow::new(limit(10));
     assert!(!account.is_away());
     account.failed = Some(Instant::now());
     assert!(account.is_away());

@@ -1,8 +1,8 @@
-//! Who may send a request, and the errors of that check.
+//! Who may send a request, and the errors of the access checks.
 
 use serde_json::{Value, json};
 
-use crate::gateway::refusal::{Refusal, Worded};
+use crate::gateway::refusal::{ErrorResponse, Refusal};
 use crate::gateway::scim;
 use crate::gateway::{ADDRESS_REFUSED, ApiError};
 use crate::outbound::signature;
@@ -29,7 +29,7 @@ impl Access {
         let budget = match self {
             Self::Open | Self::ScimDiscovery | Self::Signed(_) => None,
             Self::Key(permission) => {
-                Budget::of_permission(permission).or(Budget::of_unread(permission))
+                Budget::of_permission(permission).or(Budget::for_unread_body(permission))
             }
             Self::Scim => Some(Budget::Scim),
         };
@@ -40,7 +40,7 @@ impl Access {
         matches!(self, Self::Scim | Self::ScimDiscovery)
     }
 
-    /// `security` of the operation.
+    /// The field `security` of the operation.
     pub(super) fn security(self) -> Value {
         match self {
             Self::Open => json!([]),
@@ -50,7 +50,7 @@ impl Access {
         }
     }
 
-    /// The media types of its bodies: of requests, the first being that of responses.
+    /// The media types of request bodies; the first one is also the media type of responses.
     pub(super) fn media_types(self) -> &'static [&'static str] {
         match self {
             Self::Open | Self::Key(_) | Self::Signed(_) => &["application/json"],
@@ -59,10 +59,10 @@ impl Access {
     }
 
     /// An error in the format of the protocol.
-    pub(super) fn worded(self, error: ApiError) -> Worded {
+    pub(super) fn error_response(self, error: ApiError) -> ErrorResponse {
         match self.is_scim() {
-            true => scim::ScimError::from(error).worded(),
-            false => error.worded(),
+            true => scim::ScimError::from(error).error_response(),
+            false => error.error_response(),
         }
     }
 
@@ -90,7 +90,7 @@ impl Access {
         }
     }
 
-    /// The errors of the check before the body is read, with their descriptions.
+    /// The errors of the checks before the body is read, with their descriptions.
     pub(super) fn refusals(self) -> Vec<(ApiError, &'static str)> {
         let mut refusals = Vec::new();
         match self {
@@ -109,10 +109,9 @@ impl Access {
         }
         let address = match self {
             Self::Open | Self::Signed(_) => None,
-            Self::Key(_) => Some(
-                "The sender's address is not on the allowlists of the workspace \
-                                  and the key",
-            ),
+            Self::Key(_) => {
+                Some("The sender's address is not on the allowlists of the workspace and the key")
+            }
             Self::Scim | Self::ScimDiscovery => {
                 Some("The sender's address is not on the token's allowlist")
             }

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Builder;
 
 use super::Access;
-use super::operation::{Answer, Body, Operation, Refusals, Shape, Tag};
+use super::operation::{Body, Operation, Refusals, ResponseDoc, Shape, Tag};
 use super::samples::samples;
 use super::webhook::{self, Webhook};
 use crate::config::Config;
@@ -78,20 +78,20 @@ pub(super) fn document<'a>(
 
 fn introduction(config: &Config) -> String {
     format!(
-        "The bulk-data side of a customer-engagement service. Request and response bodies are \
-         JSON in UTF-8, except files; a request body has at most {} bytes.\n\nThe checks run in \
-         this order, and the first that fails decides the response: path 404, method 405 with \
-         `Allow`, key 401, sender's address 403, permission 403, rate 429, `Idempotency-Key` 400, \
-         Content-Encoding 415, size 413, time 408, Content-Type 415, JSON 400, fields 400. \
+        "The bulk-data side of a customer-engagement service. Request and response bodies are JSON \
+         in UTF-8, except downloaded files. A request body has at most {} bytes.\n\nThe checks run \
+         in this order, and the first one that fails decides the response: path 404, method 405 \
+         with `Allow`, key 401, sender's address 403, permission 403, rate 429, `Idempotency-Key` \
+         400, Content-Encoding 415, size 413, time 408, Content-Type 415, JSON 400, fields 400. \
          Unknown fields and parameters are ignored. Every error has a `code`, which never changes \
          its meaning, so programs can rely on it.\n\nHEAD returns the response of GET without its \
-         body; OPTIONS returns 204 with `Allow` and needs no key. A request without a `Host`, \
-         with two, or with two `Authorization` headers gets 400 before these checks. A request \
-         that is not valid HTTP/1.1 gets 400, one with headers of more than 16 KiB gets 431, both \
-         without a body.\n\nA request body can have the `Content-Encoding` gzip, zstd or deflate; \
-         large responses are compressed with gzip for clients that accept it.\n\nThe media types \
-         `application/…+json` are accepted, too. The rate limits shown are the defaults; windows \
-         are aligned to the clock in UTC.",
+         body; OPTIONS returns 204 with `Allow` and needs no key. A request without a `Host` \
+         header, with two of them, or with two `Authorization` headers gets 400 before these \
+         checks. A request that is not valid HTTP/1.1 gets 400, and a request with more than 16 \
+         KiB of headers gets 431; both responses have no body.\n\nA request body can have the \
+         `Content-Encoding` gzip, zstd or deflate; large responses are compressed with gzip for \
+         clients that accept it.\n\nMedia types like `application/…+json` are also accepted. The \
+         rate limits shown are the defaults; windows are aligned to the clock in UTC.",
         config.gateway.max_body_bytes,
     )
 }
@@ -112,19 +112,19 @@ fn security_schemes() -> Value {
         "Signature": {
             "type": "apiKey", "in": "header", "name": "webhook-signature",
             "description": "The request is signed as in Standard Webhooks, with the secret that \
-                            the workspace declares: `v1,` and the HMAC-SHA256, in base64, of \
-                            `webhook-id`, `webhook-timestamp` and the body with a `.` between \
-                            each.",
+                            the workspace declares. The value is `v1,` and the HMAC-SHA256, in \
+                            base64, of `webhook-id`, `webhook-timestamp` and the body, joined by \
+                            `.`.",
         },
     })
 }
 
-/// Parameters that several calls have, by their names here.
+/// Parameters that several operations share, by their names in the components.
 fn parameters() -> Value {
     json!({
         "RequestId": {
             "in": "header", "name": "X-Request-Id", "schema": { "type": "string" },
-            "description": "The request's ID in the logs, for the request and the work that \
+            "description": "The request's ID, in every log line for the request and the work that \
                             follows: 1 to 128 ASCII letters, digits and `-_.:+/=@`. Any other \
                             value is replaced by a generated ID.",
         },
@@ -137,7 +137,7 @@ fn parameters() -> Value {
     })
 }
 
-/// Headers of responses, by name. All are always present where a response lists them, except
+/// Headers of responses, by name. A response that lists a header always has it, except
 /// `Retry-After` of a 409.
 fn headers() -> Value {
     let header = |about: &str, schema: Value| json!({ "description": about, "required": true, "schema": schema });
@@ -153,15 +153,15 @@ fn headers() -> Value {
             "Start of the next window, in seconds since the Unix epoch.", count.clone(),
         ),
         "Retry-After": header("Seconds to wait before a retry.", count),
-        "WWW-Authenticate": header("The scheme.", json!({ "const": "Bearer" })),
+        "WWW-Authenticate": header("The authentication scheme.", json!({ "const": "Bearer" })),
     })
 }
 
-/// Writes operations, and collects the schemas that they use: of requests for reading, of responses
-/// for writing.
+/// Writes operations, and collects the schemas that they use: deserialization schemas of requests,
+/// serialization schemas of responses.
 struct Writer {
     requests: SchemaGenerator,
-    answers: SchemaGenerator,
+    responses: SchemaGenerator,
 }
 
 impl Writer {
@@ -173,13 +173,13 @@ impl Writer {
         let written = settings.clone().with_transform(RecursiveTransform(as_answered));
         Self {
             requests: settings.into_generator(),
-            answers: written.for_serialize().into_generator(),
+            responses: written.for_serialize().into_generator(),
         }
     }
 
     fn schemas(mut self) -> Object {
         let mut schemas = self.requests.take_definitions(true);
-        schemas.extend(self.answers.take_definitions(true));
+        schemas.extend(self.responses.take_definitions(true));
         schemas
     }
 
@@ -213,9 +213,9 @@ impl Writer {
     }
 
     fn webhook(&mut self, webhook: &Webhook) -> Value {
-        let schema = (webhook.body)(&mut self.answers);
+        let schema = (webhook.body)(&mut self.responses);
         let media = json!({ "schema": schema, "examples": named(&webhook.examples) });
-        let answers = webhook.answers.iter().map(|answer| {
+        let responses = webhook.responses.iter().map(|answer| {
             let mut response = json!({ "description": answer.about });
             if let Some(shape) = answer.shape {
                 let schema = shape(&mut self.requests);
@@ -223,7 +223,7 @@ impl Writer {
             }
             (answer.status.to_owned(), response)
         });
-        let answers: Object = answers.collect();
+        let responses: Object = responses.collect();
         json!({
             "operationId": webhook.name,
             "tags": [webhook.tag.name],
@@ -232,13 +232,13 @@ impl Writer {
             "security": [{ "Signature": [] }],
             "parameters": webhook::parameters(),
             "requestBody": { "required": true, "content": { "application/json": media } },
-            "responses": answers,
+            "responses": responses,
         })
     }
 
     fn responses(&mut self, operation: &Operation) -> Object {
-        let answers = operation.answers.iter();
-        let mut responses: Object = answers
+        let responses = operation.responses.iter();
+        let mut responses: Object = responses
             .map(|answer| (answer.status.as_str().to_owned(), self.answer(operation, answer)))
             .collect();
         for (status, refusals) in &operation.refusals {
@@ -254,20 +254,20 @@ impl Writer {
                 "The service is overloaded, or a dependency is unavailable",
             ),
         ] {
-            let worded = operation.access.worded(error);
+            let error = operation.access.error_response(error);
             let refusals = Refusals {
                 shape: None,
-                cases: vec![(when, worded.body)],
-                some_retry: worded.retries,
-                all_retry: worded.retries,
+                cases: vec![(when, error.body)],
+                some_retry: error.retries,
+                all_retry: error.retries,
             };
-            let status = worded.status.as_u16();
+            let status = error.status.as_u16();
             responses.insert(status.to_string(), self.refusals(operation, status, &refusals));
         }
         responses
     }
 
-    fn answer(&mut self, operation: &Operation, answer: &Answer) -> Value {
+    fn answer(&mut self, operation: &Operation, answer: &ResponseDoc) -> Value {
         let mut headers = shared_headers(operation, answer.status.as_u16());
         for (name, header) in &answer.headers {
             headers.insert((*name).to_owned(), header.clone());
@@ -275,7 +275,7 @@ impl Writer {
         let mut response = json!({ "description": answer.about, "headers": headers });
         if let Some(content) = &answer.content {
             let media_type = content.media_type.unwrap_or(operation.access.media_types()[0]);
-            let mut media = json!({ "schema": (content.shape)(&mut self.answers) });
+            let mut media = json!({ "schema": (content.shape)(&mut self.responses) });
             if let Some(example) = &content.example {
                 media["example"] = example.clone();
             }
@@ -305,7 +305,7 @@ impl Writer {
             true => subschema::<ScimErrorBody<'_>>,
             false => subschema::<Error<'_>>,
         };
-        let schema = refusals.shape.unwrap_or(of_every_error)(&mut self.answers);
+        let schema = refusals.shape.unwrap_or(of_every_error)(&mut self.responses);
         let mut about: Vec<&str> = refusals.cases.iter().map(|(when, _)| *when).collect();
         about.dedup();
         json!({
@@ -415,7 +415,7 @@ fn for_each_response(paths: &mut Object, mut act: impl FnMut(&str, &mut Value)) 
     responses.flatten().for_each(|(status, response)| act(status, response));
 }
 
-/// Formats are those of OpenAPI, which has no `uint`; fields that are omitted when empty are never
+/// Uses the formats of OpenAPI, which has no `uint`. Fields that are omitted when empty are never
 /// null.
 fn as_answered(schema: &mut Schema) {
     if schema.get("format").is_some_and(|format| format == "uint") {

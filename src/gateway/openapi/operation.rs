@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 
 use super::Access;
 use crate::gateway::formats::{Success, schema_of};
-use crate::gateway::refusal::{Refusal, Worded};
+use crate::gateway::refusal::{ErrorResponse, Refusal};
 use crate::gateway::{ApiError, Code};
 
-/// What calls are grouped by.
+/// A group of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
     pub name: &'static str,
     pub about: &'static str,
 }
 
-/// Asks a generator for the schema of a type.
+/// Gets the schema of a type from a generator.
 pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
 
 fn shape_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-/// A call: a method of a route.
+/// An operation: a method of a route.
 pub struct Operation {
     pub(super) method: Method,
     pub(super) id: &'static str,
@@ -37,7 +37,7 @@ pub struct Operation {
     pub(super) parameters: Vec<Value>,
     pub(super) takes_key: bool,
     pub(super) body: Option<Body>,
-    pub(super) answers: Vec<Answer>,
+    pub(super) responses: Vec<ResponseDoc>,
     pub(super) refusals: BTreeMap<u16, Refusals>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Body {
 }
 
 /// A response that is not an error.
-pub(super) struct Answer {
+pub(super) struct ResponseDoc {
     pub status: StatusCode,
     pub about: &'static str,
     pub content: Option<Content>,
@@ -57,7 +57,7 @@ pub(super) struct Answer {
 }
 
 pub(super) struct Content {
-    /// Where it is not that of the operation's [`Access`].
+    /// If it differs from that of the operation's [`Access`].
     pub media_type: Option<&'static str>,
     pub shape: Shape,
     pub example: Option<Value>,
@@ -66,16 +66,17 @@ pub(super) struct Content {
 /// The errors of one status.
 #[derive(Default)]
 pub(super) struct Refusals {
-    /// Where it is not that of every error.
+    /// The body's type, if it differs from the common one.
     pub shape: Option<Shape>,
     pub cases: Vec<(&'static str, Value)>,
-    /// Whether any of them, and whether all, have a `Retry-After`.
+    /// Whether some, and whether all of these errors have a `Retry-After`.
     pub some_retry: bool,
     pub all_retry: bool,
 }
 
 impl Operation {
-    /// An operation that needs no key. Ids are unique, and names in generated clients.
+    /// An operation that needs no key. Ids are unique, and become function names in generated
+    /// clients.
     pub fn new(method: Method, id: &'static str, tag: Tag, summary: &'static str) -> Self {
         Self {
             method,
@@ -87,18 +88,18 @@ impl Operation {
             parameters: Vec::new(),
             takes_key: false,
             body: None,
-            answers: Vec::new(),
+            responses: Vec::new(),
             refusals: BTreeMap::new(),
         }
     }
 
-    /// Its description, in CommonMark with only paragraphs and `code`.
+    /// Sets the description, in CommonMark with only paragraphs and `code`.
     pub fn about(mut self, text: impl Into<String>) -> Self {
         self.about = text.into();
         self
     }
 
-    /// Who may send it. Set it first: the format of errors depends on it.
+    /// Sets who may send the request. Set it first: the format of errors depends on it.
     pub fn by(mut self, access: Access) -> Self {
         self.access = access;
         for (error, when) in access.refusals() {
@@ -107,27 +108,27 @@ impl Operation {
         self
     }
 
-    /// Adds a parameter in the path; an invalid value is an unknown resource.
+    /// Adds a path parameter; an invalid value counts as an unknown resource.
     pub fn in_path(self, name: &str, about: &str, schema: Value) -> Self {
         self.parameter(json!({
             "in": "path", "name": name, "required": true, "description": about, "schema": schema,
         }))
     }
 
-    /// With a parameter in the query that may be absent.
+    /// Adds an optional query parameter.
     pub fn in_query(self, name: &str, about: &str, schema: Value) -> Self {
         self.parameter(
             json!({ "in": "query", "name": name, "description": about, "schema": schema }),
         )
     }
 
-    /// With any other parameter.
+    /// Adds any other parameter.
     pub fn parameter(mut self, parameter: Value) -> Self {
         self.parameters.push(parameter);
         self
     }
 
-    /// With an `Idempotency-Key`.
+    /// Adds an `Idempotency-Key`.
     pub fn repeatable(mut self) -> Self {
         self.takes_key = true;
         for (error, when) in crate::gateway::idempotency::refusals() {
@@ -136,7 +137,7 @@ impl Operation {
         self
     }
 
-    /// With a body of this shape, and an example of it.
+    /// Sets the type of the request body, and adds an example.
     pub fn takes<T: JsonSchema>(mut self, what: &'static str, example: Value) -> Self {
         self.body = Some(Body { shape: shape_of::<T>, examples: vec![(what, example)] });
         for (error, when) in crate::gateway::body::refusals() {
@@ -150,26 +151,26 @@ impl Operation {
         self
     }
 
-    /// With a response that has a body of this shape, in the media type of its [`Access`].
-    pub fn answers<T: JsonSchema>(self, status: StatusCode, about: &'static str) -> Self {
+    /// Adds a response with a body of this type, in the media type of its [`Access`].
+    pub fn returns<T: JsonSchema>(self, status: StatusCode, about: &'static str) -> Self {
         let (media_type, example) = (None, None);
         self.answer(status, about, Some(Content { media_type, shape: shape_of::<T>, example }))
     }
 
-    /// The last response has such a body: for operations without an example of a request.
-    pub fn such_as(mut self, example: impl Serialize) -> Self {
-        let content = self.answers.last_mut().and_then(|answer| answer.content.as_mut());
+    /// Adds an example body to the last response, for operations without an example of a request.
+    pub fn with_example(mut self, example: impl Serialize) -> Self {
+        let content = self.responses.last_mut().and_then(|answer| answer.content.as_mut());
         content.into_iter().for_each(|content| content.example = Some(json!(example)));
         self
     }
 
     /// Adds a response without data.
-    pub fn answers_success(self, status: StatusCode, about: &'static str) -> Self {
-        self.answers::<Success>(status, about)
+    pub fn returns_success(self, status: StatusCode, about: &'static str) -> Self {
+        self.returns::<Success>(status, about)
     }
 
-    /// With a response in a media type of its own.
-    pub fn answers_as<T: JsonSchema>(
+    /// Adds a response in another media type.
+    pub fn returns_as<T: JsonSchema>(
         self,
         status: StatusCode,
         about: &'static str,
@@ -179,29 +180,29 @@ impl Operation {
         self.answer(status, about, Some(Content { media_type, shape: shape_of::<T>, example }))
     }
 
-    /// With a response that has no body.
-    pub fn answers_empty(self, status: StatusCode, about: &'static str) -> Self {
+    /// Adds a response without a body.
+    pub fn returns_empty(self, status: StatusCode, about: &'static str) -> Self {
         self.answer(status, about, None)
     }
 
     fn answer(mut self, status: StatusCode, about: &'static str, content: Option<Content>) -> Self {
         let (headers, links) = (Vec::new(), Vec::new());
-        self.answers.push(Answer { status, about, content, headers, links });
+        self.responses.push(ResponseDoc { status, about, content, headers, links });
         self
     }
 
-    /// The last response always has a header.
+    /// Adds a header that the last response always has.
     pub fn with_header(mut self, name: &'static str, about: &str, schema: Value) -> Self {
         let header = json!({ "description": about, "required": true, "schema": schema });
-        self.answers.last_mut().into_iter().for_each(|answer| {
+        self.responses.last_mut().into_iter().for_each(|answer| {
             answer.headers.push((name, header.clone()));
         });
         self
     }
 
-    /// The last response has input of another operation: parameters, or its body.
+    /// Adds a link from the last response to another operation, with its parameters or body.
     pub fn with_link(mut self, operation: &'static str, link: Value) -> Self {
-        self.answers.last_mut().into_iter().for_each(|answer| {
+        self.responses.last_mut().into_iter().for_each(|answer| {
             answer.links.push((operation, link.clone()));
         });
         self
@@ -209,7 +210,7 @@ impl Operation {
 
     /// Adds an error, in the format of this operation.
     pub fn refuses(mut self, error: &impl Refusal, when: &'static str) -> Self {
-        self.add(error.worded(), when);
+        self.add(error.error_response(), when);
         self
     }
 
@@ -223,13 +224,14 @@ impl Operation {
         errors.fold(self, |operation, error| operation.refuses(&error, when))
     }
 
-    /// Errors with this status have a body of this type.
+    /// Sets the type of the bodies of errors with this status.
     pub fn refuses_in<T: JsonSchema>(mut self, status: StatusCode) -> Self {
         self.refusals.entry(status.as_u16()).or_default().shape = Some(shape_of::<T>);
         self
     }
 
-    /// Errors with this status so far have bodies of this type, converted from the common format.
+    /// Sets the type of the bodies of the errors with this status added so far, and converts their
+    /// examples from the common format.
     pub fn refuses_as<T: JsonSchema>(
         mut self,
         status: StatusCode,
@@ -245,11 +247,11 @@ impl Operation {
 
     /// Adds an error that other operations share.
     pub(super) fn refuses_as_all(mut self, error: ApiError, when: &'static str) -> Self {
-        self.add(self.access.worded(error), when);
+        self.add(self.access.error_response(error), when);
         self
     }
 
-    fn add(&mut self, Worded { status, body, retries }: Worded, when: &'static str) {
+    fn add(&mut self, ErrorResponse { status, body, retries }: ErrorResponse, when: &'static str) {
         let refusals = self.refusals.entry(status.as_u16()).or_default();
         refusals.all_retry = retries && (refusals.all_retry || refusals.cases.is_empty());
         refusals.some_retry |= retries;

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
-/// Of the npm package @scalar/api-reference; `scripts/docs-page` reads it.
+/// Version of the npm package @scalar/api-reference; `scripts/docs-page` reads it.
 const VERSION: &str = "1.72.1";
 
 /// `dist/browser/standalone.js` of the package, compressed with gzip.
@@ -15,8 +15,8 @@ pub(super) const SCRIPT_GZIP: &[u8] = include_bytes!("scalar.js.gz");
 /// The SHA-256 of the script, in base64. The browser checks it.
 const SHA256: &str = "vwkQBr3Dr2Bnr3fC9TSBLj5jPpSpTocTgGn1cPM7diw=";
 
-/// Starts the page without fonts, telemetry and services of others. Samples are those of the
-/// document.
+/// Starts the page without third-party fonts, telemetry and services. The code samples come from
+/// the document.
 const START: &str = "Scalar.createApiReference('#app', {\
     url: '/openapi.json', withDefaultFonts: false, telemetry: false, hiddenClients: true, \
     hideClientButton: true, hideTestRequestButton: true, showDeveloperTools: 'never', \
@@ -26,7 +26,7 @@ const START: &str = "Scalar.createApiReference('#app', {\
 /// `Cache-Control` of the script.
 pub(super) const KEEP: &str = "public, max-age=31536000, immutable";
 
-/// Where the script is: at another path for each version, so that browsers may keep it.
+/// The path of the script: different for each version, so that browsers can cache it forever.
 pub(super) fn script_path() -> String {
     format!("/docs/scalar-{VERSION}.js")
 }
@@ -44,7 +44,7 @@ pub(super) fn html() -> String {
     )
 }
 
-/// What the page may load: its script, its styles and the document. Scalar writes its styles into
+/// The page may load only its script, its styles and the document. Scalar writes its styles into
 /// the page.
 pub(super) fn policy() -> HeaderValue {
     let start = STANDARD.encode(Sha256::digest(START));

@@ -1,7 +1,7 @@
 //! The document as OpenAPI 3.0.3, for code generators, most of which know only a part of JSON
-//! Schema. It has the same operations, fields and types. What only a validator needs is left out:
-//! conditions, patterns, alternatives, defaults. One object with all the fields replaces several alternative
-//! objects.
+//! Schema. It has the same operations, fields and types. Conditions, patterns, alternatives and
+//! defaults are left out, because only validators need them. One object with all the fields
+//! replaces several alternative objects.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const VERSION: &str = "3.0.3";
 
 const SCHEMAS: &str = "#/components/schemas/";
 
-/// Keywords that mean the same in both versions.
+/// Keywords with the same meaning in both versions.
 const KEPT: [&str; 13] = [
     "description",
     "format",
@@ -30,7 +30,7 @@ const KEPT: [&str; 13] = [
     "deprecated",
 ];
 
-/// The document of `document`, which is of OpenAPI 3.1.
+/// Converts a document of OpenAPI 3.1.
 pub fn plain(document: &Value) -> Value {
     let schemas = document["components"]["schemas"].as_object().cloned().unwrap_or_default();
     let mut reader = Reader { schemas, untyped: BTreeSet::new() };
@@ -140,7 +140,7 @@ impl Reader {
         }
     }
 
-    /// The schema as one of 3.0.3; null if only null has it.
+    /// Converts a schema to 3.0.3; null if the schema allows only null.
     fn read(&self, schema: &Value) -> Value {
         let Some(from) = schema.as_object() else { return json!({}) };
         if let Some(name) = referred(from) {
@@ -171,7 +171,7 @@ impl Reader {
         let values = from.get("enum").and_then(Value::as_array).map(Vec::as_slice).or(fixed);
         let values = values.unwrap_or_default().iter().filter(|value| !value.is_null());
         let values: Vec<Value> = values.cloned().collect();
-        // Generators know no others.
+        // Generators support only enums of strings.
         if !values.is_empty() && types.iter().eq(&["string"]) {
             to.insert("enum".into(), values.into());
         }
@@ -199,7 +199,7 @@ impl Reader {
         to.into()
     }
 
-    /// Properties, elements and further fields.
+    /// Converts properties, elements and additional fields.
     fn read_fields(&self, from: &Object, to: &mut Object) {
         if let Some(fields) = from.get("properties").and_then(Value::as_object) {
             let fields = fields.iter().map(|(name, field)| (name.clone(), self.read(field)));
@@ -268,14 +268,14 @@ impl Reader {
         }
     }
 
-    /// The schema, or the one that it refers to.
+    /// The schema, or the schema that it refers to.
     fn followed(&self, schema: &Value) -> Value {
         let name = schema.as_object().and_then(referred);
         self.read(name.and_then(|name| self.schemas.get(name)).unwrap_or(schema))
     }
 }
 
-/// The types that a schema has, or those of its values.
+/// The types of a schema, or of its values.
 fn types(schema: &Object) -> BTreeSet<&str> {
     let of = |value: &Value| match value {
         Value::Null => "null",
@@ -298,8 +298,8 @@ fn allows_null(schema: &Value) -> bool {
     schema.as_object().is_some_and(|schema| types(schema).contains("null"))
 }
 
-/// Whether a schema says nothing in addition to the alternatives next to it: only null has it, or
-/// null and the empty string, which mean the same, or any value.
+/// Whether a schema adds nothing to the alternatives next to it: it allows only null, or null and
+/// the empty string (which mean the same), or any value.
 fn is_no_alternative(schema: &Value) -> bool {
     let is_any = |schema: &Object| schema.keys().all(|name| name == "description");
     schema.as_object().is_some_and(is_any)
@@ -307,7 +307,7 @@ fn is_no_alternative(schema: &Value) -> bool {
         || schema["enum"] == json!([null, ""])
 }
 
-/// Adds what another schema demands of the same value.
+/// Adds the requirements of another schema for the same value.
 fn add_whole(to: &mut Object, part: &Value) {
     if is_object(part) {
         add_object(to, part, true);
@@ -349,7 +349,7 @@ fn add_object(to: &mut Object, part: &Value, is_whole: bool) {
     }
 }
 
-/// What two alternatives of a field have in common.
+/// The common part of two alternatives of a field.
 fn common(one: &Value, other: &Value) -> Value {
     let kind = &one["type"];
     match kind == &other["type"]

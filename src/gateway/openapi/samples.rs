@@ -70,7 +70,7 @@ impl<'a> Sample<'a> {
             let _ = write!(sample, " \\\n  -H '{name}: {value}'");
         }
         if let Some(body) = self.body {
-            // A quote ends the text, is written by itself, and begins it again.
+            // In shell, a single quote must be outside of the quoted string: `'\''`.
             let body = format!("{body:#}").replace('\'', r"'\''");
             let _ = write!(sample, " \\\n  -d '{body}'");
         }
@@ -114,7 +114,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// A value of a parameter: its example, one that it may have, or its name in capitals.
+/// A value for a parameter: its example, one of its allowed values, or its name in capitals.
 fn value_of(name: &str, parameter: &Value) -> String {
     let schema = &parameter["schema"];
     let found = [&parameter["example"], &schema["example"], &schema["examples"][0]];
@@ -122,7 +122,7 @@ fn value_of(name: &str, parameter: &Value) -> String {
     found.map_or_else(|| name.to_uppercase(), str::to_owned)
 }
 
-/// Writes JSON as Python does.
+/// Writes JSON as a Python literal.
 fn literal(out: &mut String, value: &Value, depth: usize) {
     let (inner, outer) = ("    ".repeat(depth + 1), "    ".repeat(depth));
     match value {

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use super::operation::{Shape, Tag};
 use crate::outbound::signature::{ID, SIGNATURE, TIMESTAMP, TOLERANCE};
 
-/// The section of what is sent to addresses of others.
+/// The section for requests to customers' URLs.
 pub const SENT_TO_OTHERS: Tag = Tag {
     name: "Outgoing requests",
-    about: "Signed requests to URLs that the workspace declares or a request contains. They never \
-            go into private networks, unless the operator allows it, and never follow redirects.",
+    about: "Signed requests to URLs that the workspace declares or a request contains. They are \
+            not sent to private networks unless the operator allows it, and redirects are not \
+            followed.",
 };
 
 /// A POST that is signed as in Standard Webhooks.
@@ -21,11 +22,11 @@ pub struct Webhook {
     pub(super) about: &'static str,
     pub(super) body: Shape,
     pub(super) examples: Vec<(&'static str, Value)>,
-    pub(super) answers: Vec<Answer>,
+    pub(super) responses: Vec<ResponseDoc>,
 }
 
 /// A receiver's response.
-pub(super) struct Answer {
+pub(super) struct ResponseDoc {
     /// A status, or a class of them such as `4XX`.
     pub status: &'static str,
     pub about: &'static str,
@@ -33,18 +34,18 @@ pub(super) struct Answer {
 }
 
 impl Webhook {
-    /// With a body of this shape. Names are unique, among operations too.
+    /// A request with a body of this type. Names are unique, including those of operations.
     pub fn new<T: JsonSchema>(name: &'static str, tag: Tag, summary: &'static str) -> Self {
         let body: fn(&mut SchemaGenerator) -> Schema = SchemaGenerator::subschema_for::<T>;
-        let (examples, answers) = (Vec::new(), Vec::new());
-        Self { name, tag, summary, about: "", body, examples, answers }
+        let (examples, responses) = (Vec::new(), Vec::new());
+        Self { name, tag, summary, about: "", body, examples, responses }
     }
 
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// When it is sent, in CommonMark with only paragraphs and `code`.
+    /// Sets the description, in CommonMark with only paragraphs and `code`.
     pub fn about(mut self, text: &'static str) -> Self {
         self.about = text;
         self
@@ -56,9 +57,9 @@ impl Webhook {
         self
     }
 
-    /// The meaning of a response with such a status.
+    /// Adds the meaning of a response with this status.
     pub fn answered(mut self, status: &'static str, about: &'static str) -> Self {
-        self.answers.push(Answer { status, about, shape: None });
+        self.responses.push(ResponseDoc { status, about, shape: None });
         self
     }
 
@@ -69,16 +70,16 @@ impl Webhook {
         about: &'static str,
     ) -> Self {
         let shape: fn(&mut SchemaGenerator) -> Schema = SchemaGenerator::subschema_for::<T>;
-        self.answers.push(Answer { status, about, shape: Some(shape) });
+        self.responses.push(ResponseDoc { status, about, shape: Some(shape) });
         self
     }
 
-    /// Success, temporary errors, and the rest: every request is retried like this.
+    /// Adds the meaning of statuses for requests that are retried until they succeed.
     pub fn retried(self) -> Self {
         self.answered("2XX", "Received.").answered(
             "default",
-            "Any other status, or no response: the request is retried with the same `webhook-id` \
-             and growing pauses.",
+            "Any other status, or no response: the request is retried with the same `webhook-id`, \
+             after increasing pauses.",
         )
     }
 }
@@ -103,7 +104,7 @@ pub(super) fn parameters() -> Value {
         header(
             SIGNATURE.to_string(),
             "`v1,` and the HMAC-SHA256, in base64, of `webhook-id`, `webhook-timestamp` and the \
-             body with a `.` between each, with the bytes of the secret (base64 after `whsec_`)."
+             body, joined by `.`. The key is the bytes of the secret (base64 after `whsec_`)."
                 .into(),
         ),
     ])

@@ -4,8 +4,8 @@ pub mod cards;
 pub mod email;
 mod http;
 pub mod providers;
-mod together;
 pub mod webhook;
+mod write_batcher;
 
 use std::time::Instant;
 
@@ -15,10 +15,10 @@ use super::{Outcome, Outgoing};
 use crate::app::App;
 use crate::workspaces::Channel;
 
-/// Headers of its own that an email or a webhook may have.
-pub const MOST_HEADERS: usize = 50;
+/// Maximum number of custom headers of an email or a webhook.
+pub const MAX_HEADERS: usize = 50;
 
-/// Checks that a message of a channel with headers may have a header with that name.
+/// Checks that a message of this channel may have a header with that name.
 pub fn check_header(channel: Channel, name: &str) -> Result<(), String> {
     match channel {
         Channel::Email => email::check_header(name),
@@ -26,8 +26,7 @@ pub fn check_header(channel: Channel, name: &str) -> Result<(), String> {
     }
 }
 
-/// Checks that every message of a channel may have a header with that value, which is not a
-/// template.
+/// Checks that messages of this channel may have a header with that constant value.
 pub fn check_header_value(channel: Channel, value: &str) -> Result<(), String> {
     match channel {
         Channel::Email => email::check_header_value(value),
@@ -35,8 +34,8 @@ pub fn check_header_value(channel: Channel, value: &str) -> Result<(), String> {
     }
 }
 
-/// Sends one message. Every result is an outcome: nothing here is retried. If it is dropped, it is
-/// unknown whether the message was accepted.
+/// Sends one message. Every result is an outcome: nothing is retried here. If the future is
+/// dropped, it is unknown whether the message was accepted.
 pub async fn send(app: &App, message: Outgoing<'_>) -> Outcome {
     let (channel, began) = (message.id.channel, Instant::now());
     let outcome = match channel {
@@ -60,7 +59,7 @@ pub async fn send(app: &App, message: Outgoing<'_>) -> Outcome {
         "outcome" => name(&outcome)
     )
     .increment(1);
-    tell(&message, &outcome);
+    log_outcome(&message, &outcome);
     outcome
 }
 
@@ -75,8 +74,8 @@ fn name(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Few log lines while all is well.
-fn tell(message: &Outgoing<'_>, outcome: &Outcome) {
+/// Logs only permanent failures above `debug`, to keep the log small.
+fn log_outcome(message: &Outgoing<'_>, outcome: &Outcome) {
     let (id, request_id) = (&message.id, message.request_id);
     match outcome {
         Outcome::Sent => tracing::debug!(%id, request_id, "message sent"),

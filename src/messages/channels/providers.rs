@@ -1,5 +1,6 @@
 //! Push, SMS, WhatsApp and live activities: a signed request to the workspace's provider of the
-//! channel, with everything that it needs to send the message and to recognize a repeat.
+//! channel. It has everything that the provider needs to send the message and to recognize a
+//! repeat.
 //!
 //! The request and its possible responses are described with the API ([`describe`]).
 
@@ -18,25 +19,25 @@ use crate::messages::{Outcome, Outgoing};
 use crate::outbound;
 use crate::outbound::Sender;
 use crate::outbound::signature;
-use crate::outbound::{Request, Unanswered};
+use crate::outbound::{Request, RequestError};
 use crate::sms::{self, PhoneNumber};
-use crate::users::devices::{self, Gone};
+use crate::users::devices::{self, InvalidToken};
 use crate::workspaces::Channel;
 use crate::workspaces::Platform;
 use crate::workspaces::settings::Settings;
 use kit::clock::format_time;
 use store::StoreError;
 
-/// Bytes of a response that are read.
-const ANSWER_BYTES: usize = 64 << 10;
+/// Maximum bytes of a response that are read.
+const MAX_RESPONSE_BYTES: usize = 64 << 10;
 
-/// Why a number is on the list of invalid numbers.
-pub const SAID_BY_PROVIDER: &str = "reported as invalid by the provider";
+/// The stored reason for a number on the list of invalid numbers.
+pub const INVALID_BY_PROVIDER: &str = "reported as invalid by the provider";
 
 /// A message for a provider.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "ProviderMessage")]
-pub struct Handed<'a> {
+pub struct ProviderMessage<'a> {
     /// Identifies the message: the same for each attempt, and in `webhook-id`.
     pub id: String,
     #[schemars(extend("enum" = CHANNELS.map(Channel::name)))]
@@ -45,13 +46,13 @@ pub struct Handed<'a> {
     pub send_id: Option<&'a str>,
     pub campaign_id: Option<Uuid>,
     pub message_variation_id: Option<&'a str>,
-    /// As in the message.
+    /// The `app_id` of the message object.
     pub app_id: Option<&'a str>,
     pub user: User<'a>,
-    pub to: &'a To<'a>,
-    /// The message object, every text of it rendered.
+    pub to: &'a Destination<'a>,
+    /// The message object, with all of its strings rendered.
     pub message: &'a Map<String, Value>,
-    /// The values of `message_extras` in its templates.
+    /// Keys and values from `message_extras` in its templates.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub message_extras: &'a BTreeMap<String, String>,
     /// Time of this attempt.
@@ -62,7 +63,7 @@ pub struct Handed<'a> {
 const EXAMPLE: &str =
     "0192f1d0c3a47b0e8f5a3c9d2e1b0a96.0190b9a61c0070008000000000000000.apple_push";
 
-/// The request as it is described.
+/// The description of the request.
 pub fn describe() -> Webhook {
     let device = json!({
         "app_id": "5d3f1a52-8f1e-4c57-9a3e-0d5b1c2e7f60", "token": "740f4707bebcf74f",
@@ -77,38 +78,37 @@ pub fn describe() -> Webhook {
         "message": { "alert": "Hello Ann", "badge": 1 },
         "sent_at": format_time(1_795_249_898_032),
     });
-    Webhook::new::<Handed<'static>>(
+    Webhook::new::<ProviderMessage<'static>>(
         "providerMessage",
         SENT_TO_OTHERS,
         "A message for the provider of push, SMS or WhatsApp",
     )
     .about(
         "Sent to the workspace's `providers.push.url`, `providers.sms.url` or \
-         `providers.whats_app.url`, signed with the `secret` next to it. Each request has one \
-         message for one user; live activities go to `push`. If the response is lost, the same \
-         message is sent again with the same `webhook-id`, which equals `id`.\n\nThe provider \
-         reports the later status to `POST /feedback/{provider}`.",
+         `providers.whats_app.url`, and signed with the `secret` next to that URL. Each request \
+         has one message for one user. Live activities go to `providers.push.url`. If the response \
+         is lost, the same message is sent again with the same `webhook-id`, which equals \
+         `id`.\n\nThe provider reports the later status to `POST /feedback/{provider}`.",
     )
     .example("A push message", push)
-    .answered_with::<Said>(
+    .answered_with::<ProviderResponse>(
         "2XX",
-        "Accepted. The body can list recipients that could not be \
-                                   reached.",
+        "Accepted. The body can list recipients that could not be reached.",
     )
-    .answered_with::<Said>(
+    .answered_with::<ProviderResponse>(
         "404",
-        "The recipients do not exist any more, if the body lists them as for 2XX. Without a body, \
-         the same as 4XX.",
+        "If the body lists recipients as for 2XX, they no longer exist. Without a body, the same \
+         as 4XX.",
     )
-    .answered_with::<Said>("410", "As 404.")
-    .answered("408", "As 5XX.")
-    .answered("429", "As 5XX.")
+    .answered_with::<ProviderResponse>("410", "The same as 404.")
+    .answered("408", "The same as 5XX.")
+    .answered("429", "The same as 5XX.")
     .answered("4XX", "Rejected permanently; not retried.")
     .answered(
         "5XX",
-        "Failed for now: retried after `Retry-After`, at most an hour, or after growing pauses, \
-         until the time limit of the operator. A request without a response in time is retried, \
-         too.",
+        "Failed for now. The request is retried after `Retry-After` (at most an hour) or after \
+         increasing pauses, until the operator's time limit. A request without a response in time \
+         is also retried.",
     )
 }
 
@@ -130,17 +130,17 @@ pub struct User<'a> {
     pub external_id: Option<&'a str>,
 }
 
-/// The destination.
+/// The destination of a message.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ProviderRecipient")]
 #[serde(untagged)]
-pub enum To<'a> {
-    /// Of push and live activities.
+pub enum Destination<'a> {
+    /// For push messages and live activities.
     Devices { tokens: Vec<Device<'a>> },
-    /// Of SMS and WhatsApp: numbers in E.164.
+    /// For SMS and WhatsApp messages: numbers in E.164.
     Number {
         phone: String,
-        /// The sender of the subscription group.
+        /// The sender's number, from the subscription group.
         from: &'a str,
     },
 }
@@ -153,14 +153,15 @@ pub struct Device<'a> {
     pub device_id: Option<&'a str>,
 }
 
-/// What a provider may immediately report about the destination.
+/// A provider's report about the destination, in its response.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[schemars(rename = "ProviderAnswer")]
-pub struct Said {
-    /// Tokens that no device has any more; they are removed from the profile.
+pub struct ProviderResponse {
+    /// Tokens that are no longer registered; they are removed from the profile.
     #[serde(default)]
     pub invalid_tokens: Vec<String>,
-    /// The number is invalid: it gets no messages until it is removed from the list.
+    /// Whether the number is invalid. It then gets no messages until it is removed from the list of
+    /// invalid numbers.
     #[serde(default)]
     pub invalid_number: bool,
 }
@@ -178,34 +179,41 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     };
     let later = |reason: String| Outcome::Later { reason, after: None };
     // The operator may have changed the allowed networks or the provider's URL.
-    let url = match outbound::check_kept(&provider.url, &app.config) {
+    let url = match outbound::check_stored_address(&provider.url, &app.config) {
         Ok(url) => url,
         Err(why) => return later(format!("the provider's address {why}")),
     };
-    let body = match serde_json::to_string(&handed(app, message, &to)) {
+    let body = match serde_json::to_string(&provider_message(app, message, &to)) {
         Ok(body) => body,
         Err(error) => return Outcome::Failed(format!("cannot write the message: {error}")),
     };
     let (id, now) = (message.id.to_string(), app.clock.now().as_second());
     let headers = signature::sign_with_each(provider.signing().each(), id, now, &body).headers();
     let request = Request { method: Method::POST, url, headers, body, timeout: None };
-    let answer = match app.kept::<Sender>().request(request, &app.clock, ANSWER_BYTES).await {
-        Ok(answer) => answer,
-        Err(Unanswered::Refused(reason) | Unanswered::Failed(reason)) => return later(reason),
-    };
+    let answer =
+        match app.singleton::<Sender>().request(request, &app.clock, MAX_RESPONSE_BYTES).await {
+            Ok(answer) => answer,
+            Err(RequestError::Refused(reason) | RequestError::Failed(reason)) => {
+                return later(reason);
+            }
+        };
     let outcome = http::outcome(&answer);
     if matches!(outcome, Outcome::Later { .. }) {
         return outcome;
     }
-    let said = said(answer.status, &answer.body);
-    match heed(app, message, &to, &said).await {
+    let response = response(answer.status, &answer.body);
+    match apply_response(app, message, &to, &response).await {
         Some(reason) => Outcome::Bounced(reason),
         None => outcome,
     }
 }
 
-fn handed<'a>(app: &App, message: &Outgoing<'a>, to: &'a To<'a>) -> Handed<'a> {
-    Handed {
+fn provider_message<'a>(
+    app: &App,
+    message: &Outgoing<'a>,
+    to: &'a Destination<'a>,
+) -> ProviderMessage<'a> {
+    ProviderMessage {
         id: message.id.to_string(),
         channel: message.id.channel.name(),
         dispatch_id: message.id.dispatch_id.simple().to_string(),
@@ -229,20 +237,20 @@ fn app_id<'a>(message: &Outgoing<'a>) -> Option<&'a str> {
     app_id.map(str::trim).filter(|app_id| !app_id.is_empty())
 }
 
-/// The destination, or why there is none.
-async fn recipient<'a>(app: &App, message: &Outgoing<'a>) -> Result<To<'a>, Outcome> {
+/// The destination, or the outcome if there is none.
+async fn recipient<'a>(app: &App, message: &Outgoing<'a>) -> Result<Destination<'a>, Outcome> {
     let unreachable = |why: &str| Outcome::Unreachable(why.to_owned());
     if message.id.channel.is_push() {
         let tokens = tokens(message);
         return match tokens.is_empty() {
             true => Err(unreachable("the user has no matching device")),
-            false => Ok(To::Devices { tokens }),
+            false => Ok(Destination::Devices { tokens }),
         };
     }
     let group = message.rendered.object.get("subscription_group_id").and_then(Value::as_str);
     let group = group.unwrap_or_default().trim();
     let from = sender(message.settings, message.id.channel, group)
-        .ok_or_else(|| unreachable("unknown subscription group"))?;
+        .ok_or_else(|| unreachable("the workspace does not declare the subscription group"))?;
     if !message.recipient.is_in_group(group) {
         return Err(unreachable("the user is not in the subscription group"));
     }
@@ -251,19 +259,19 @@ async fn recipient<'a>(app: &App, message: &Outgoing<'a>) -> Result<To<'a>, Outc
     let phone = PhoneNumber::parse(phone).map_err(|why| unreachable(&why))?;
     match sms::is_invalid(&app.store, message.workspace_id, &phone).await {
         Ok(true) => Err(unreachable("the phone number is on the list of invalid numbers")),
-        Ok(false) => Ok(To::Number { phone: phone.to_string(), from }),
+        Ok(false) => Ok(Destination::Number { phone: phone.to_string(), from }),
         Err(error) => Err(Outcome::Later { reason: error.to_string(), after: None }),
     }
 }
 
-/// The sender's number of a group.
+/// The sender's number of a subscription group.
 fn sender<'a>(settings: &'a Settings, channel: Channel, group: &str) -> Option<&'a str> {
     let id = Uuid::try_parse(group).ok()?;
     let group = settings.subscription_groups.iter().find(|one| one.id == id)?;
     (group.channel == channel).then_some(group.from.as_str())
 }
 
-/// The user's devices that have the message's app, or where it names none, an app that the
+/// The user's devices with the message's app or, if the message names none, with an app that the
 /// workspace declares for the platform.
 fn tokens<'a>(message: &Outgoing<'a>) -> Vec<Device<'a>> {
     let channel = message.id.channel;
@@ -294,26 +302,32 @@ fn tokens<'a>(message: &Outgoing<'a>) -> Vec<Device<'a>> {
     devices
 }
 
-/// The report about the destination in a response: with success, or with 404 or 410 instead.
-fn said(status: StatusCode, body: &[u8]) -> Said {
+/// The report about the destination in a response with success, 404 or 410.
+fn response(status: StatusCode, body: &[u8]) -> ProviderResponse {
     let may_say = status.is_success() || matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE);
     match may_say {
         true => serde_json::from_slice(body).unwrap_or_default(),
-        false => Said::default(),
+        false => ProviderResponse::default(),
     }
 }
 
 /// Applies the report; returns the reason if no destination was reached.
-async fn heed(app: &App, message: &Outgoing<'_>, to: &To<'_>, said: &Said) -> Option<String> {
+async fn apply_response(
+    app: &App,
+    message: &Outgoing<'_>,
+    to: &Destination<'_>,
+    response: &ProviderResponse,
+) -> Option<String> {
     let workspace = message.workspace_id;
-    let (heeded, reason) = match to {
-        To::Devices { tokens } => {
-            let is_gone =
-                |device: &&Device<'_>| said.invalid_tokens.iter().any(|one| one == device.token);
-            let gone: Vec<Gone> = tokens
+    let (stored, reason) = match to {
+        Destination::Devices { tokens } => {
+            let is_gone = |device: &&Device<'_>| {
+                response.invalid_tokens.iter().any(|one| one == device.token)
+            };
+            let gone: Vec<InvalidToken> = tokens
                 .iter()
                 .filter(is_gone)
-                .map(|device| Gone {
+                .map(|device| InvalidToken {
                     service_id: message.id.service_id,
                     app_id: Some(device.app_id.to_owned()),
                     token: device.token.to_owned(),
@@ -323,32 +337,37 @@ async fn heed(app: &App, message: &Outgoing<'_>, to: &To<'_>, said: &Said) -> Op
                 return None;
             }
             let is_all = gone.len() == tokens.len();
-            let reason = is_all.then(|| "none of the user's push tokens is registered".to_owned());
-            (forget(app.clone(), workspace, gone).await, reason)
+            let reason =
+                is_all.then(|| "none of the user's push tokens is registered any more".to_owned());
+            (remove_tokens(app.clone(), workspace, gone).await, reason)
         }
-        To::Number { phone, .. } => {
-            if !said.invalid_number {
+        Destination::Number { phone, .. } => {
+            if !response.invalid_number {
                 return None;
             }
             let added = add_invalid(app.clone(), workspace, phone.clone()).await;
-            (added, Some(SAID_BY_PROVIDER.to_owned()))
+            (added, Some(INVALID_BY_PROVIDER.to_owned()))
         }
     };
-    if let Err(error) = heeded {
-        // The provider will report it again.
+    if let Err(error) = stored {
+        // The provider will report this again.
         tracing::warn!(%error, "cannot store a provider's report about a recipient");
     }
     reason
 }
 
 /// In its own task, because database work is never dropped half way.
-async fn forget(app: App, workspace: i32, gone: Vec<Gone>) -> Result<(), StoreError> {
+async fn remove_tokens(
+    app: App,
+    workspace: i32,
+    gone: Vec<InvalidToken>,
+) -> Result<(), StoreError> {
     let work = tokio::spawn(async move {
         let mut tx = app.store.write().await?;
-        devices::forget(&mut tx, workspace, &gone).await?;
+        devices::remove_tokens(&mut tx, workspace, &gone).await?;
         tx.commit().await
     });
-    work.await.unwrap_or(Err(StoreError::Silent))
+    work.await.unwrap_or(Err(StoreError::Timeout))
 }
 
 async fn add_invalid(app: App, workspace: i32, phone: String) -> Result<(), StoreError> {
@@ -356,8 +375,8 @@ async fn add_invalid(app: App, workspace: i32, phone: String) -> Result<(), Stor
     let work = tokio::spawn(async move {
         let mut tx = app.store.write().await?;
         let now = app.clock.now_ms();
-        sms::add(&mut tx, workspace, &[number], SAID_BY_PROVIDER, now).await?;
+        sms::add(&mut tx, workspace, &[number], INVALID_BY_PROVIDER, now).await?;
         tx.commit().await
     });
-    work.await.unwrap_or(Err(StoreError::Silent))
+    work.await.unwrap_or(Err(StoreError::Timeout))
 }

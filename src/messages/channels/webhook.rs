@@ -1,13 +1,13 @@
 //! Webhooks: a customer's own request (src/gateway/README.md, Message objects), signed with the
-//! message's id and a secret that signs nothing else, never into a private network that is not
-//! allowed (`allow_private`) and never after a redirect.
+//! message's id and a secret that signs nothing else. It is sent to a private network only if that
+//! is allowed (`allow_private`), and does not follow redirects.
 
 use axum::http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::Method;
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::{MOST_HEADERS, http};
+use super::{MAX_HEADERS, http};
 use crate::app::App;
 use crate::config::Config;
 use crate::messages::{Outcome, Outgoing};
@@ -16,13 +16,13 @@ use crate::outbound::Request;
 use crate::outbound::Sender;
 use crate::outbound::signature;
 
-/// Bytes of a request's body.
-const MOST_BYTES: usize = 1 << 20;
+/// Maximum bytes of a request's body.
+const MAX_BYTES: usize = 1 << 20;
 
-/// Bytes of a response that are read.
-const ANSWER_BYTES: usize = 4 << 10;
+/// Maximum bytes of a response that are read.
+const MAX_RESPONSE_BYTES: usize = 4 << 10;
 
-/// Headers that are the connection's, or say who sends.
+/// Headers that concern the connection, or identify the sender.
 const RESERVED: [&str; 16] = [
     "connection",
     "content-encoding",
@@ -53,13 +53,13 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     for (name, value) in signed.signature_headers() {
         request.headers.insert(name, value);
     }
-    match app.kept::<Sender>().request(request, &app.clock, ANSWER_BYTES).await {
+    match app.singleton::<Sender>().request(request, &app.clock, MAX_RESPONSE_BYTES).await {
         Ok(answer) => http::outcome(&answer),
-        Err(unanswered) => http::unanswered(unanswered),
+        Err(no_response) => http::no_response(no_response),
     }
 }
 
-/// Reads the object; the error says what is wrong with it.
+/// Reads the message object; the error names the invalid field.
 fn read(object: &Map<String, Value>, config: &Config) -> Result<Request, String> {
     let url = object.get("url").and_then(Value::as_str).unwrap_or_default().trim();
     let url: Url = outbound::check_address(url, config).map_err(|why| format!("url {why}"))?;
@@ -72,8 +72,8 @@ fn read(object: &Map<String, Value>, config: &Config) -> Result<Request, String>
     };
     let mut headers = headers(object.get("request_headers"))?;
     let body = object.get("body").and_then(Value::as_str).unwrap_or_default().to_owned();
-    if body.len() > MOST_BYTES {
-        return Err(format!("body must be at most {MOST_BYTES} bytes"));
+    if body.len() > MAX_BYTES {
+        return Err(format!("body must be at most {MAX_BYTES} bytes"));
     }
     if !body.is_empty() {
         let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&body).is_ok();
@@ -85,9 +85,9 @@ fn read(object: &Map<String, Value>, config: &Config) -> Result<Request, String>
 
 fn headers(given: Option<&Value>) -> Result<HeaderMap, String> {
     let Some(given) = given else { return Ok(HeaderMap::new()) };
-    let given = given.as_object().filter(|headers| headers.len() <= MOST_HEADERS);
+    let given = given.as_object().filter(|headers| headers.len() <= MAX_HEADERS);
     let given = given.ok_or_else(|| {
-        format!("request_headers must be an object of at most {MOST_HEADERS} strings")
+        format!("request_headers must be an object of at most {MAX_HEADERS} strings")
     })?;
     let mut headers = HeaderMap::new();
     for (name, value) in given {
@@ -100,7 +100,7 @@ fn headers(given: Option<&Value>) -> Result<HeaderMap, String> {
     Ok(headers)
 }
 
-/// Whether a webhook may have a header of that name; the error says why not.
+/// Checks that a webhook may have a header with that name.
 pub(super) fn check_header(name: &str) -> Result<HeaderName, String> {
     let read = HeaderName::from_bytes(name.as_bytes());
     let read = read.map_err(|_| "invalid header name".to_owned())?;
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn invalid_webhooks_are_rejected() {
-        let long = format!("https://acme.example/{}", "x".repeat(outbound::LONGEST));
+        let long = format!("https://acme.example/{}", "x".repeat(outbound::MAX_URL_LENGTH));
         for (change, text) in [
             (json!({ "url": "" }), "url must begin with"),
             (json!({ "url": null }), "url must begin with"),
@@ -172,7 +172,7 @@ mod tests {
                 json!({ "request_headers": { "a": "x\r\nb: c" } }),
                 "request_headers.a: expected a string of one",
             ),
-            (json!({ "body": "x".repeat(MOST_BYTES + 1) }), "body must be at most"),
+            (json!({ "body": "x".repeat(MAX_BYTES + 1) }), "body must be at most"),
         ] {
             let error = read_json(webhook(change)).map(drop).unwrap_err();
             assert!(error.starts_with(text), "{error}");

@@ -1,9 +1,8 @@
 //! The message objects of the API (src/gateway/README.md, Message objects): parsed once, and
 //! rendered for each user.
 //!
-//! All their strings are [templates](template), at any depth and in unknown fields, too; only
-//! identifiers are used unchanged. Output in headers and URLs is one line, so that no profile can
-//! add a header.
+//! All strings are [templates](template), at any depth and also in unknown fields; only identifiers
+//! are used unchanged. Output in headers and URLs is one line, so that no profile can add a header.
 
 mod piece;
 mod read;
@@ -15,9 +14,10 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kit::words::about_field;
 use piece::Piece;
 use serde_json::{Map, Value};
-use template::{Stop, Work, guarded};
+use template::{RenderBudget, Stop, guarded};
 
 use super::personalization::Scope;
 use crate::workspaces::Channel;
@@ -26,15 +26,15 @@ pub use schema::Messages;
 
 /// The source of message objects, which decides what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// `/messages/send`: `whats_app` too.
+pub enum MessageSource {
+    /// `/messages/send`, which allows `whats_app`.
     Send,
-    /// `/messages/schedule/create`: not `whats_app`.
+    /// `/messages/schedule/create`, which does not allow `whats_app`.
     Schedule,
     /// The workspace file.
     File,
-    /// An accepted request. Mistakes in its templates render as nothing, as they did when it was
-    /// accepted.
+    /// An accepted request. Mistakes in its templates are not reported again; they render as
+    /// nothing.
     Stored,
 }
 
@@ -44,7 +44,7 @@ pub struct Content {
     messages: Vec<Message>,
 }
 
-/// A message object: by one channel. Cheap to clone.
+/// A message object of one channel. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Message {
     pub channel: Channel,
@@ -52,35 +52,36 @@ pub struct Message {
     pieces: Arc<[(String, Piece)]>,
 }
 
-/// A message object whose templates were filled in for one user.
+/// A message object rendered for one user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendered {
     pub channel: Channel,
     pub variation_id: Option<String>,
-    /// The members as they were given, unknown ones too, each text rendered; none is null.
+    /// The fields of the message object, including unknown ones, with all strings rendered and
+    /// without nulls.
     pub object: Map<String, Value>,
-    /// What `message_extras` noted.
+    /// Keys and values from `message_extras`.
     pub extras: BTreeMap<String, String>,
 }
 
-/// Why a message object is rejected; the others may be accepted.
+/// An error of a message object; other message objects may be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Such as `messages.email.subject`.
     pub path: String,
     pub text: String,
-    /// It fails the whole request: an invalid template, a private address.
+    /// Whether it fails the whole request, as an invalid template or a private address does.
     pub is_fatal: bool,
 }
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.path, self.text)
+        f.write_str(&about_field(&self.path, &self.text))
     }
 }
 
 impl Content {
-    /// By channel, in the order in which the object named them.
+    /// The message objects by channel, in the order of the request.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
@@ -91,10 +92,11 @@ impl Message {
         Self { channel, variation_id, pieces: pieces.into() }
     }
 
-    /// The message for one user. Takes processor time: not for async threads. The bounds of a
-    /// rendering are those of all its texts together.
+    /// Renders the message for one user. Takes processor time: not for async threads. The limits of
+    /// a rendering apply to all its texts together.
     pub fn render(&self, scope: &Scope<'_>) -> Result<Rendered, Stop> {
-        let (data, mut work) = (scope.data(self.variation_id.as_deref()), Work::new(scope.now));
+        let (data, mut work) =
+            (scope.data(self.variation_id.as_deref()), RenderBudget::new(scope.now));
         let object = guarded(|| piece::render(&self.pieces, &data, &mut work))?;
         let (channel, variation_id) = (self.channel, self.variation_id.clone());
         Ok(Rendered { channel, variation_id, object, extras: work.into_extras() })

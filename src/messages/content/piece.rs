@@ -2,30 +2,31 @@
 
 use serde_json::{Map, Value};
 
-use template::{Data, Stop, Template, Work};
+use kit::words::about_field;
+use template::{Data, RenderBudget, Stop, Template};
 
 /// A value of a message object.
 #[derive(Debug)]
 pub(super) enum Piece {
     /// The same for all users.
     Fixed(Value),
-    Text(Template, Lines),
+    Text(Template, LineBreaks),
     Array(Vec<Piece>),
     Object(Vec<(String, Piece)>),
 }
 
-/// What a rendered text may be.
+/// How line breaks in a rendered text are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lines {
+pub(super) enum LineBreaks {
     Many,
-    /// Without white space around it; control characters end the message.
+    /// One line: white space around it is removed; a control character inside fails the message.
     One,
-    /// Line breaks are spaces.
+    /// Line breaks become spaces.
     Joined,
 }
 
 impl Piece {
-    /// Of pieces; fixed where they all are.
+    /// An array of pieces; fixed if all of them are.
     pub fn array(pieces: Vec<Self>) -> Self {
         match pieces.iter().all(|piece| matches!(piece, Self::Fixed(_))) {
             true => Self::Fixed(pieces.into_iter().map(Self::into_fixed).collect()),
@@ -50,7 +51,7 @@ impl Piece {
         }
     }
 
-    pub fn render(&self, data: &dyn Data, work: &mut Work) -> Result<Value, Stop> {
+    pub fn render(&self, data: &dyn Data, work: &mut RenderBudget) -> Result<Value, Stop> {
         Ok(match self {
             Self::Fixed(value) => value.clone(),
             Self::Text(template, lines) => {
@@ -69,12 +70,12 @@ impl Piece {
 pub(super) fn render(
     pieces: &[(String, Piece)],
     data: &dyn Data,
-    work: &mut Work,
+    work: &mut RenderBudget,
 ) -> Result<Map<String, Value>, Stop> {
     let mut members = Map::new();
     for (name, piece) in pieces {
         let value = piece.render(data, work).map_err(|stop| match stop {
-            Stop::Failed(text) => Stop::Failed(format!("{name}: {text}")),
+            Stop::Failed(text) => Stop::Failed(about_field(name, &text)),
             aborted => aborted,
         })?;
         members.insert(name.clone(), value);
@@ -82,8 +83,8 @@ pub(super) fn render(
     Ok(members)
 }
 
-impl Lines {
-    /// The text as it may be, or what is wrong with it.
+impl LineBreaks {
+    /// The text in the allowed form, or the error.
     pub fn apply(self, text: String) -> Result<String, String> {
         match self {
             Self::Many => Ok(text),

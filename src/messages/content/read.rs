@@ -5,39 +5,39 @@ use serde_json::{Map, Value};
 use template::Template;
 use uuid::Uuid;
 
-use super::piece::{Lines, Piece};
-use super::table::{EXPIRE_AT, Kind, MAX_SECONDS, Member, TIME_TO_LIVE, members};
-use super::{Content, Message, Place, Problem};
-use crate::messages::channels::{self, MOST_HEADERS};
+use super::piece::{LineBreaks, Piece};
+use super::table::{EXPIRE_AT, FieldSpec, Kind, MAX_SECONDS, TIME_TO_LIVE, members};
+use super::{Content, Message, MessageSource, Problem};
+use crate::messages::channels::{self, MAX_HEADERS};
 use crate::messages::personalization::names;
 use crate::outbound::check_within;
 use crate::workspaces::Channel;
 use crate::workspaces::settings::Settings;
 use kit::words::beginning;
 
-/// Values within a message object, itself not counted.
+/// Maximum number of values in a message object, not counting the object itself.
 pub const MAX_VALUES: usize = 1_000;
 
-/// Levels of a message object, the first counted.
+/// Maximum depth of a message object, including its first level.
 pub const MAX_DEPTH: usize = 32;
 
-/// Bytes of the texts and names of a message object.
+/// Maximum bytes of the strings and names of a message object.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// Characters of an identifier.
+/// Maximum characters of an identifier.
 const MAX_ID: usize = crate::users::profile::MAX_TEXT;
 
-/// What opens a template's markup.
+/// The marks that open a template's markup.
 const OPENERS: [&str; 2] = ["{{", "{%"];
 
-type Read<T> = Result<T, Problem>;
+type ReadResult<T> = Result<T, Problem>;
 
 impl Content {
     /// Parses a messages object; returns the usable ones, their JSON, and the errors of the others.
     /// Null means absent.
     pub fn read(
         messages: &Map<String, Value>,
-        place: Place,
+        place: MessageSource,
         settings: &Settings,
     ) -> (Self, Map<String, Value>, Vec<Problem>) {
         let (mut content, mut kept, mut problems) = (Self::default(), Map::new(), Vec::new());
@@ -68,9 +68,12 @@ impl Content {
         (content, kept, problems)
     }
 
-    /// The message of a live activity. The texts of its alert are templates: the rest is data of
+    /// The message of a live activity. The strings of its alert are templates; the rest is data of
     /// the app.
-    pub fn live_activity(object: &Map<String, Value>, place: Place) -> Result<Self, Problem> {
+    pub fn live_activity(
+        object: &Map<String, Value>,
+        place: MessageSource,
+    ) -> Result<Self, Problem> {
         let settings = Settings::default();
         let mut reader = Reader::new(&settings, place);
         let mut pieces = Vec::with_capacity(object.len());
@@ -89,14 +92,19 @@ impl Content {
     }
 }
 
-/// The channel of that name, where it can be used.
-fn usable(name: &str, path: &str, place: Place, settings: &Settings) -> Read<Channel> {
+/// The channel with that name, if it can be used.
+fn usable(
+    name: &str,
+    path: &str,
+    place: MessageSource,
+    settings: &Settings,
+) -> ReadResult<Channel> {
     let channel = Channel::from_name(name).filter(|channel| *channel != Channel::LiveActivity);
     let Some(channel) = channel else {
         let names = Channel::OF_MESSAGES.map(Channel::name).join(", ");
         return problem(path, format!("unknown channel; expected one of {names}"));
     };
-    if channel == Channel::WhatsApp && place == Place::Schedule {
+    if channel == Channel::WhatsApp && place == MessageSource::Schedule {
         return problem(path, "cannot be scheduled, only sent immediately");
     }
     match settings.without(channel) {
@@ -105,13 +113,13 @@ fn usable(name: &str, path: &str, place: Place, settings: &Settings) -> Read<Cha
     }
 }
 
-fn problem<T>(path: impl Into<String>, text: impl Into<String>) -> Read<T> {
+fn problem<T>(path: impl Into<String>, text: impl Into<String>) -> ReadResult<T> {
     Err(Problem { path: path.into(), text: text.into(), is_fatal: false })
 }
 
 struct Reader<'a> {
     settings: &'a Settings,
-    place: Place,
+    place: MessageSource,
     values: usize,
     bytes: usize,
     /// Errors that fail the whole request; all are reported.
@@ -119,7 +127,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(settings: &'a Settings, place: Place) -> Self {
+    fn new(settings: &'a Settings, place: MessageSource) -> Self {
         Self { settings, place, values: 0, bytes: 0, fatal: Vec::new() }
     }
 
@@ -129,20 +137,17 @@ impl<'a> Reader<'a> {
         channel: Channel,
         object: &Map<String, Value>,
         path: &str,
-    ) -> Read<(Message, Map<String, Value>)> {
+    ) -> ReadResult<(Message, Map<String, Value>)> {
         let known = members(channel);
         let is_there = |name: &str| object.get(name).is_some_and(|value| !value.is_null());
         let missing = known.iter().find(|known| known.is_required && !is_there(known.name));
         if let Some(missing) = missing {
-            return problem(format!("{path}.{}", missing.name), "is missing");
+            return problem(format!("{path}.{}", missing.name), "required field is missing");
         }
         if channel == Channel::ContentCard && is_there(TIME_TO_LIVE) == is_there(EXPIRE_AT) {
             return problem(
                 path,
-                format!(
-                    "exactly one of {TIME_TO_LIVE} and {EXPIRE_AT} is \
-                                          required"
-                ),
+                format!("exactly one of {TIME_TO_LIVE} and {EXPIRE_AT} is required"),
             );
         }
         let (mut pieces, mut kept) = (Vec::new(), Map::new());
@@ -150,8 +155,8 @@ impl<'a> Reader<'a> {
             self.count(0, name.len(), path)?;
             let path = format!("{path}.{}", beginning(name, MAX_ID));
             let piece = match known.iter().find(|known| known.name == name) {
-                Some(known) => self.member(known, channel, value, &path)?,
-                None => self.any(value, &path, Lines::Many, 2)?,
+                Some(known) => self.field(known, channel, value, &path)?,
+                None => self.any(value, &path, LineBreaks::Many, 2)?,
             };
             pieces.push((name.clone(), piece));
             kept.insert(name.clone(), value.clone());
@@ -160,37 +165,37 @@ impl<'a> Reader<'a> {
         Ok((Message::new(channel, variation_id.map(str::to_owned), pieces), kept))
     }
 
-    fn member(
+    fn field(
         &mut self,
-        member: &Member,
+        field: &FieldSpec,
         channel: Channel,
         value: &Value,
         path: &str,
-    ) -> Read<Piece> {
-        match member.kind {
-            Kind::Text => self.text(value, path, member, Lines::Many),
-            Kind::Mailbox => self.mailboxes(value, path, member, channels::check_mailbox),
-            Kind::Mailboxes => self.mailboxes(value, path, member, channels::check_mailboxes),
-            Kind::Subject => self.text(value, path, member, Lines::Joined),
-            Kind::Alert if value.is_object() => self.any(value, path, Lines::Many, 2),
+    ) -> ReadResult<Piece> {
+        match field.kind {
+            Kind::Text => self.text(value, path, field, LineBreaks::Many),
+            Kind::Mailbox => self.mailboxes(value, path, field, channels::check_mailbox),
+            Kind::Mailboxes => self.mailboxes(value, path, field, channels::check_mailboxes),
+            Kind::Subject => self.text(value, path, field, LineBreaks::Joined),
+            Kind::Alert if value.is_object() => self.any(value, path, LineBreaks::Many, 2),
             Kind::Alert if !value.is_string() => problem(path, "expected a string or an object"),
-            Kind::Alert => self.text(value, path, member, Lines::Many),
+            Kind::Alert => self.text(value, path, field, LineBreaks::Many),
             Kind::Address => {
-                let piece = self.text(value, path, member, Lines::One)?;
+                let piece = self.text(value, path, field, LineBreaks::One)?;
                 if let Piece::Fixed(Value::String(address)) = &piece {
                     self.check_address(address, path);
                 }
                 Ok(piece)
             }
             Kind::Time => {
-                let piece = self.text(value, path, member, Lines::One)?;
+                let piece = self.text(value, path, field, LineBreaks::One)?;
                 if let Piece::Fixed(Value::String(time)) = &piece {
                     kit::clock::parse_time(time).or_else(|text| problem(path, text))?;
                 }
                 Ok(piece)
             }
             Kind::Headers => self.headers(channel, value, path),
-            Kind::Object if value.is_object() => self.any(value, path, Lines::Many, 2),
+            Kind::Object if value.is_object() => self.any(value, path, LineBreaks::Many, 2),
             Kind::Object => problem(path, "expected an object"),
             Kind::Id => self.id(value, path).map(|_| Piece::Fixed(value.clone())),
             Kind::OneOf(names) => match value.as_str().filter(|value| names.contains(value)) {
@@ -201,39 +206,49 @@ impl<'a> Reader<'a> {
             Kind::Seconds => {
                 match value.as_u64().filter(|seconds| (1..=MAX_SECONDS).contains(seconds)) {
                     Some(_) => Ok(Piece::Fixed(value.clone())),
-                    None => problem(path, format!("expected seconds from 1 to {MAX_SECONDS}")),
+                    None => problem(
+                        path,
+                        format!("expected a whole number of seconds from 1 to {MAX_SECONDS}"),
+                    ),
                 }
             }
         }
     }
 
-    fn text(&mut self, value: &Value, path: &str, member: &Member, lines: Lines) -> Read<Piece> {
+    fn text(
+        &mut self,
+        value: &Value,
+        path: &str,
+        field: &FieldSpec,
+        lines: LineBreaks,
+    ) -> ReadResult<Piece> {
         match value.as_str() {
             None => problem(path, "expected a string"),
-            Some("") if member.is_required => problem(path, "is empty"),
+            Some("") if field.is_required => problem(path, "must not be empty"),
             Some(_) => self.any(value, path, lines, 2),
         }
     }
 
-    /// Addresses of an email. Literal ones that are wrong would fail for every user.
+    /// Addresses of an email. Invalid literal ones are rejected, because they would fail for every
+    /// user.
     fn mailboxes(
         &mut self,
         value: &Value,
         path: &str,
-        member: &Member,
+        field: &FieldSpec,
         check: fn(&str) -> Result<(), String>,
-    ) -> Read<Piece> {
-        let piece = self.text(value, path, member, Lines::One)?;
+    ) -> ReadResult<Piece> {
+        let piece = self.text(value, path, field, LineBreaks::One)?;
         if let Piece::Fixed(Value::String(text)) = &piece
-            && (member.is_required || !text.trim().is_empty())
+            && (field.is_required || !text.trim().is_empty())
             && let Err(why) = check(text)
         {
-            self.condemn(path, why);
+            self.add_fatal_error(path, why);
         }
         Ok(piece)
     }
 
-    fn id<'v>(&mut self, value: &'v Value, path: &str) -> Read<&'v str> {
+    fn id<'v>(&mut self, value: &'v Value, path: &str) -> ReadResult<&'v str> {
         let id = value.as_str().filter(|id| (1..=MAX_ID).contains(&id.chars().count()));
         match id.filter(|id| !id.contains(char::is_control)) {
             Some(id) => Ok(id),
@@ -241,30 +256,26 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn group(&mut self, channel: Channel, value: &Value, path: &str) -> Read<Piece> {
+    fn group(&mut self, channel: Channel, value: &Value, path: &str) -> ReadResult<Piece> {
         let id = self.id(value, path)?;
         let Ok(id) = Uuid::try_parse(id) else { return problem(path, "expected a UUID") };
         let mut groups = self.settings.subscription_groups.iter();
         match groups.find(|group| group.id == id && group.channel == channel) {
-            // As it is kept of users.
+            // In the form in which profiles store it.
             Some(group) => Ok(Piece::Fixed(group.id.to_string().into())),
             None => {
                 let channel = channel.name();
                 problem(
                     path,
-                    format!(
-                        "does not match a {channel} subscription group in this \
-                                       workspace"
-                    ),
+                    format!("does not match a {channel} subscription group in this workspace"),
                 )
             }
         }
     }
 
-    fn headers(&mut self, channel: Channel, value: &Value, path: &str) -> Read<Piece> {
-        let Some(headers) = value.as_object().filter(|headers| headers.len() <= MOST_HEADERS)
-        else {
-            return problem(path, format!("expected an object of at most {MOST_HEADERS} strings"));
+    fn headers(&mut self, channel: Channel, value: &Value, path: &str) -> ReadResult<Piece> {
+        let Some(headers) = value.as_object().filter(|headers| headers.len() <= MAX_HEADERS) else {
+            return problem(path, format!("expected an object of at most {MAX_HEADERS} strings"));
         };
         let mut pieces = Vec::new();
         for (name, value) in headers.iter().filter(|(_, value)| !value.is_null()) {
@@ -274,7 +285,7 @@ impl<'a> Reader<'a> {
             if !value.is_string() {
                 return problem(inside, "expected a string");
             }
-            let piece = self.any(value, &inside, Lines::One, 3)?;
+            let piece = self.any(value, &inside, LineBreaks::One, 3)?;
             if let Piece::Fixed(Value::String(text)) = &piece {
                 channels::check_header_value(channel, text).or_else(|why| problem(&inside, why))?;
             }
@@ -283,12 +294,12 @@ impl<'a> Reader<'a> {
         Ok(Piece::object(pieces))
     }
 
-    /// What a live activity is started with.
-    fn push_to_start(&mut self, aps: &Map<String, Value>) -> Read<Piece> {
+    /// The content of `aps` that starts a live activity.
+    fn push_to_start(&mut self, aps: &Map<String, Value>) -> ReadResult<Piece> {
         let mut pieces = Vec::with_capacity(aps.len());
         for (name, value) in aps {
             let piece = match name.as_str() {
-                "alert" => self.any(value, "notification.alert", Lines::Many, 2)?,
+                "alert" => self.any(value, "notification.alert", LineBreaks::Many, 2)?,
                 _ => Piece::Fixed(value.clone()),
             };
             pieces.push((name.clone(), piece));
@@ -296,8 +307,14 @@ impl<'a> Reader<'a> {
         Ok(Piece::object(pieces))
     }
 
-    /// Any value: the texts in it are templates.
-    fn any(&mut self, value: &Value, path: &str, lines: Lines, level: usize) -> Read<Piece> {
+    /// Any value: its strings are templates.
+    fn any(
+        &mut self,
+        value: &Value,
+        path: &str,
+        lines: LineBreaks,
+        level: usize,
+    ) -> ReadResult<Piece> {
         if level > MAX_DEPTH {
             return problem(path, format!("a message can nest at most {MAX_DEPTH} levels"));
         }
@@ -324,19 +341,19 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn template(&mut self, source: &str, path: &str, lines: Lines) -> Read<Piece> {
-        if lines == Lines::Many && !OPENERS.iter().any(|opener| source.contains(opener)) {
+    fn template(&mut self, source: &str, path: &str, lines: LineBreaks) -> ReadResult<Piece> {
+        if lines == LineBreaks::Many && !OPENERS.iter().any(|opener| source.contains(opener)) {
             return Ok(Piece::Fixed(source.into()));
         }
         let template = match Template::parse(source, &names(self.settings)) {
             Ok(template) => template,
             Err(error) => {
-                self.condemn(path, error.to_string());
+                self.add_fatal_error(path, error.to_string());
                 return Ok(Piece::Fixed(Value::Null));
             }
         };
-        if let Some(mistake) = template.mistake().filter(|_| self.place != Place::Stored) {
-            self.condemn(path, mistake.to_string());
+        if let Some(mistake) = template.mistake().filter(|_| self.place != MessageSource::Stored) {
+            self.add_fatal_error(path, mistake.to_string());
         }
         self.count(0, template.bytes_of_blocks(), path)?;
         let Some(text) = template.as_text() else { return Ok(Piece::Text(template, lines)) };
@@ -349,16 +366,16 @@ impl<'a> Reader<'a> {
     fn check_address(&mut self, address: &str, path: &str) {
         let allowed: &[IpNet] = &self.settings.allow_private;
         if let Err(text) = check_within(address, allowed) {
-            self.condemn(path, text);
+            self.add_fatal_error(path, text);
         }
     }
 
-    fn condemn(&mut self, path: &str, text: String) {
+    fn add_fatal_error(&mut self, path: &str, text: String) {
         self.fatal.push(Problem { path: path.to_owned(), text, is_fatal: true });
     }
 
     /// Counts values and the bytes of texts and names.
-    fn count(&mut self, values: usize, bytes: usize, path: &str) -> Read<()> {
+    fn count(&mut self, values: usize, bytes: usize, path: &str) -> ReadResult<()> {
         self.values += values;
         self.bytes = self.bytes.saturating_add(bytes);
         if self.values > MAX_VALUES {

@@ -1,4 +1,4 @@
-//! Message objects as they are described: from the tables that they are read by.
+//! The schemas of message objects, generated from the tables that parse them.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::read::{MAX_DEPTH, MAX_VALUES};
-use super::table::{EXPIRE_AT, Kind, MAX_SECONDS, Member, TIME_TO_LIVE, members};
+use super::table::{EXPIRE_AT, FieldSpec, Kind, MAX_SECONDS, TIME_TO_LIVE, members};
 use crate::gateway::formats::{Identifier, schema_of};
 use crate::workspaces::Channel;
 use template::MAX_SOURCE;
 
-/// The message objects of a call, by channel.
+/// The message objects of a request, by channel.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Messages(pub Map<String, Value>);
 
@@ -26,8 +26,8 @@ impl JsonSchema for Messages {
             let about = match channel {
                 Channel::WhatsApp => "Not allowed in scheduled messages.".to_owned(),
                 _ => format!(
-                    "At most {MAX_VALUES} values in {MAX_DEPTH} levels; unknown fields are sent \
-                     to the provider unchanged."
+                    "At most {MAX_VALUES} values in {MAX_DEPTH} levels. Providers also receive \
+                     unknown fields."
                 ),
             };
             (channel.name().to_owned(), json!({ "description": about }))
@@ -38,9 +38,9 @@ impl JsonSchema for Messages {
             })
         });
         json_schema!({
-            "description": "The messages to send, by channel. Strings are Liquid templates, at \
-                            any depth. Message objects that cannot be sent are reported in \
-                            `errors`, and the others are sent; at least one must be valid.",
+            "description": "The messages to send, by channel. Strings are Liquid templates, at any \
+                            depth. Message objects that cannot be sent are reported in `errors`, \
+                            and the others are sent. At least one must be valid.",
             "type": "object", "properties": Map::from_iter(any), "anyOf": right,
         })
     }
@@ -49,9 +49,9 @@ impl JsonSchema for Messages {
 /// A message object.
 fn message(channel: Channel) -> Value {
     let members = members(channel);
-    let properties = members.iter().map(|member| (member.name.to_owned(), value(member)));
+    let properties = members.iter().map(|field| (field.name.to_owned(), value(field)));
     let required: Vec<&str> =
-        members.iter().filter(|member| member.is_required).map(|member| member.name).collect();
+        members.iter().filter(|field| field.is_required).map(|field| field.name).collect();
     let mut object = json!({
         "type": "object",
         "properties": Map::from_iter(properties),
@@ -69,14 +69,14 @@ fn message(channel: Channel) -> Value {
     object
 }
 
-fn value(member: &Member) -> Value {
-    let mut value = match member.kind {
+fn value(field: &FieldSpec) -> Value {
+    let mut value = match field.kind {
         Kind::Text | Kind::Subject | Kind::Address | Kind::Time => {
             json!({ "type": "string", "maxLength": MAX_SOURCE })
         }
         Kind::Mailbox | Kind::Mailboxes => {
-            // An address, or a template; what may be absent may be blank.
-            let pattern = if member.is_required { r"@|\{\{|\{%" } else { r"@|\{\{|\{%|^\s*$" };
+            // An address or a template. An optional field may also be blank.
+            let pattern = if field.is_required { r"@|\{\{|\{%" } else { r"@|\{\{|\{%|^\s*$" };
             json!({ "type": "string", "maxLength": MAX_SOURCE, "pattern": pattern })
         }
         Kind::Alert => json!({ "type": ["string", "object"], "maxLength": MAX_SOURCE }),
@@ -91,11 +91,11 @@ fn value(member: &Member) -> Value {
         Kind::Group => json!({ "type": "string", "format": "uuid" }),
         Kind::Seconds => json!({ "type": "integer", "minimum": 1, "maximum": MAX_SECONDS }),
     };
-    if !member.is_required {
+    if !field.is_required {
         value = json!({ "anyOf": [value, { "type": "null" }] });
     } else if value["type"] == "string" {
         value["minLength"] = 1.into();
     }
-    value["description"] = member.about.into();
+    value["description"] = field.about.into();
     value
 }

@@ -1,132 +1,140 @@
 //! The known fields of each channel's message object, for parsing and for the API description.
-//! Unknown ones are kept and sent.
+//! Unknown fields are also accepted, rendered, and sent to providers.
 
 use crate::workspaces::Channel;
 
-/// A member of a message object.
+/// A known field of a message object.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct FieldSpec {
     pub name: &'static str,
     pub kind: Kind,
     pub is_required: bool,
     pub about: &'static str,
 }
 
-/// What a member's value is.
+/// The kind of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A template.
     Text,
-    /// An email address, perhaps with a name before it: a template of a single line. What is
-    /// printed in several is not sent, for an address with a line break in it would be another.
-    /// One that is no template is checked at once.
+    /// A template of an email address, optionally with a name before it. The rendered text must be
+    /// one line, because a line break would make it a different address. A constant address is
+    /// checked when the request is read.
     Mailbox,
-    /// Several of them, with commas between.
+    /// Several email addresses, separated by commas.
     Mailboxes,
     /// A template; a line break becomes a space.
     Subject,
-    /// The address of a webhook: a line, too. One that is no template is checked at once.
+    /// A template of the URL of a webhook, which must also be one line. A constant URL is checked
+    /// when the request is read.
     Address,
-    /// The text of a push message, or an object with it.
+    /// The text of a push message, or an object that contains it.
     Alert,
-    /// An object whose values are lines.
+    /// An object whose values are templates of one line.
     Headers,
-    /// An object whose texts, at any depth, are templates.
+    /// An object whose strings, at any depth, are templates.
     Object,
-    /// A name that is taken as it is written.
+    /// An identifier, which is not a template.
     Id,
-    /// One of these, likewise.
+    /// One of these names, which is not a template.
     OneOf(&'static [&'static str]),
-    /// The UUID of a subscription group that the workspace declares for the channel, likewise.
+    /// The UUID of a subscription group that the workspace declares for the channel; not a
+    /// template.
     Group,
     /// A whole number of seconds, from 1.
     Seconds,
-    /// ISO 8601; a template, too.
+    /// A template of a time in ISO 8601.
     Time,
 }
 
-/// The most seconds that something may live: a hundred years.
+/// Maximum `time_to_live`, in seconds: a hundred years.
 pub(super) const MAX_SECONDS: u64 = 100 * 365 * 86_400;
 
-const fn must(name: &'static str, kind: Kind, about: &'static str) -> Member {
-    Member { name, kind, is_required: true, about }
+const fn must(name: &'static str, kind: Kind, about: &'static str) -> FieldSpec {
+    FieldSpec { name, kind, is_required: true, about }
 }
 
-const fn may(name: &'static str, kind: Kind, about: &'static str) -> Member {
-    Member { name, kind, is_required: false, about }
+const fn may(name: &'static str, kind: Kind, about: &'static str) -> FieldSpec {
+    FieldSpec { name, kind, is_required: false, about }
 }
 
 const METHODS: &[&str] = &["GET", "POST", "PUT", "DELETE"];
 const CARDS: &[&str] = &["CLASSIC", "CAPTIONED_IMAGE", "BANNER"];
 
-const APP: &str = "A label of the app.";
+const APP: &str = "A label for the app.";
 const GROUP: &str = "ID of a subscription group that the workspace file declares for the channel.";
 
-/// What every message object may have.
-pub(super) const VARIATION: Member =
+/// A field that every message object can have.
+pub(super) const VARIATION: FieldSpec =
     may("message_variation_id", Kind::Id, "Identifies the variation in statistics.");
 
-const APPLE_PUSH: &[Member] =
-    &[VARIATION, must("alert", Kind::Alert, "The text, or an object like Apple's `alert`.")];
+const APPLE_PUSH: &[FieldSpec] = &[
+    VARIATION,
+    must("alert", Kind::Alert, "The text, or an object in the format of Apple's `alert`."),
+];
 
-const PUSH: &[Member] = &[
+const PUSH: &[FieldSpec] = &[
     VARIATION,
     must("alert", Kind::Text, "The text."),
     must("title", Kind::Text, "The title above the text."),
 ];
 
-const EMAIL: &[Member] = &[
+const EMAIL: &[FieldSpec] = &[
     VARIATION,
     must("app_id", Kind::Id, APP),
     must("from", Kind::Mailbox, "The sender, such as `Acme <hello@acme.example>`."),
-    must("body", Kind::Text, "HTML."),
+    must("body", Kind::Text, "The body as HTML."),
     may("subject", Kind::Subject, "The subject."),
     may("reply_to", Kind::Mailbox, "Address for replies."),
     may("bcc", Kind::Mailboxes, "Addresses that get a blind copy."),
     may("plaintext_body", Kind::Text, "The body as plain text."),
     may("preheader", Kind::Subject, "The text that mailboxes show after the subject."),
     may("headers", Kind::Headers, "Additional headers."),
-    may("extras", Kind::Object, "Passed on."),
+    may("extras", Kind::Object, "Accepted, but not part of the email."),
 ];
 
-const WEBHOOK: &[Member] = &[
+const WEBHOOK: &[FieldSpec] = &[
     VARIATION,
     must("url", Kind::Address, "URL of the request: http or https, not a private address."),
-    must("request_method", Kind::OneOf(METHODS), "How."),
+    must("request_method", Kind::OneOf(METHODS), "The HTTP method of the request."),
     may("request_headers", Kind::Headers, "Headers of the request."),
     may("body", Kind::Text, "The body of the request."),
 ];
 
-const CONTENT_CARD: &[Member] = &[
+const CONTENT_CARD: &[FieldSpec] = &[
     VARIATION,
     must("type", Kind::OneOf(CARDS), "Layout of the card."),
     must("title", Kind::Text, "The title above the text."),
     must("description", Kind::Text, "The text."),
-    may(TIME_TO_LIVE, Kind::Seconds, "How long the card is shown; exclusive with `expire_at`."),
-    may(EXPIRE_AT, Kind::Time, "When the card expires; exclusive with `time_to_live`."),
+    may(
+        TIME_TO_LIVE,
+        Kind::Seconds,
+        "Seconds for which the card is shown. Set either this or `expire_at`.",
+    ),
+    may(EXPIRE_AT, Kind::Time, "Time when the card expires. Set either this or `time_to_live`."),
 ];
 
-/// Of which a content card has one.
+/// A content card has exactly one of these two fields.
 pub(super) const TIME_TO_LIVE: &str = "time_to_live";
 pub(super) const EXPIRE_AT: &str = "expire_at";
 
-const SMS: &[Member] = &[
+const SMS: &[FieldSpec] = &[
     VARIATION,
     must("subscription_group_id", Kind::Group, GROUP),
     must("body", Kind::Text, "The text."),
     must("app_id", Kind::Id, APP),
 ];
 
-const WHATS_APP: &[Member] = &[
+const WHATS_APP: &[FieldSpec] = &[
     VARIATION,
     must("app_id", Kind::Id, APP),
     must("subscription_group_id", Kind::Group, GROUP),
-    must("message_type", Kind::Id, "Type of `message`."),
+    must("message_type", Kind::Id, "The type of `message`."),
     must("message", Kind::Object, "The message in the provider's format."),
 ];
 
-/// The members of a channel's message object.
-pub(super) fn members(channel: Channel) -> &'static [Member] {
+/// The known fields of a channel's message object.
+pub(super) fn members(channel: Channel) -> &'static [FieldSpec] {
     match channel {
         Channel::ApplePush => APPLE_PUSH,
         Channel::AndroidPush | Channel::KindlePush | Channel::WebPush => PUSH,

@@ -35,10 +35,10 @@ fn object(value: Value) -> Map<String, Value> {
 }
 
 fn read(messages: Value) -> (Content, Map<String, Value>, Vec<Problem>) {
-    Content::read(&object(messages), Place::Send, &settings())
+    Content::read(&object(messages), MessageSource::Send, &settings())
 }
 
-/// One message of each channel, with all that it must have.
+/// One message object of each channel, with all required fields.
 fn complete() -> Value {
     json!({
         "apple_push": { "alert": { "title": "Hi", "body": "{{${first_name}}}" }, "badge": 1 },
@@ -60,7 +60,7 @@ fn one(channel: &str, change: Value) -> Value {
     json!({ channel: message })
 }
 
-/// The problems of one message that is changed.
+/// The errors of a message object with one change.
 fn problems(channel: &str, change: Value) -> Vec<String> {
     let (content, kept, problems) = read(one(channel, change));
     assert_eq!(content.messages().len(), kept.len());
@@ -111,7 +111,10 @@ fn a_member_that_is_required_and_missing_is_named() {
     ];
     for (channel, names) in required {
         for name in names {
-            check(channel, &[(json!({ *name: null }), &format!(".{name}: is missing"))]);
+            check(
+                channel,
+                &[(json!({ *name: null }), &format!(".{name}: required field is missing"))],
+            );
             let (_, kept, problems) = read(one(channel, json!({ *name: 5 })));
             assert!(kept.is_empty(), "{channel}.{name}");
             assert_eq!(problems[0].path, format!("messages.{channel}.{name}"));
@@ -126,7 +129,7 @@ fn members_have_their_types() {
         "email",
         &[
             (json!({ "subject": 5 }), ".subject: expected a string"),
-            (json!({ "body": "" }), ".body: is empty"),
+            (json!({ "body": "" }), ".body must not be empty"),
             (json!({ "headers": [] }), ".headers: expected an object of at most 50 strings"),
             (json!({ "headers": { "X A": "b" } }), ".headers.X A: invalid header name"),
             (
@@ -134,8 +137,8 @@ fn members_have_their_types() {
                 ".headers.Bcc: this header is reserved for the service",
             ),
             (json!({ "headers": { "X-A": 5 } }), ".headers.X-A: expected a string"),
-            (json!({ "headers": { "X-A": "a\nBcc: b" } }), ".headers.X-A: must be one line"),
-            (json!({ "from": "a@b.example\nBcc: c" }), ".from: must be one line"),
+            (json!({ "headers": { "X-A": "a\nBcc: b" } }), ".headers.X-A must be one line"),
+            (json!({ "from": "a@b.example\nBcc: c" }), ".from must be one line"),
             (json!({ "extras": "x" }), ".extras: expected an object"),
             (json!({ "app_id": "" }), ".app_id: expected a string of 1 to 255 characters"),
             (
@@ -169,10 +172,13 @@ fn members_have_their_types() {
                 json!({ "type": "classic" }),
                 ".type: expected one of CLASSIC, CAPTIONED_IMAGE, BANNER",
             ),
-            (json!({ "time_to_live": 0 }), ".time_to_live: expected seconds from 1 to 3153600000"),
+            (
+                json!({ "time_to_live": 0 }),
+                ".time_to_live: expected a whole number of seconds from 1 to 3153600000",
+            ),
             (
                 json!({ "time_to_live": 1.5 }),
-                ".time_to_live: expected seconds from 1 to 3153600000",
+                ".time_to_live: expected a whole number of seconds from 1 to 3153600000",
             ),
             (
                 json!({ "time_to_live": null }),
@@ -224,7 +230,7 @@ fn invalid_channels_do_not_affect_the_others() {
     messages.insert("live_activity".into(), json!({ "a": 1 }));
     messages["email"]["from"] = Value::Null;
     let without = Settings { push: None, ..settings() };
-    let (content, kept, problems) = Content::read(&messages, Place::Send, &without);
+    let (content, kept, problems) = Content::read(&messages, MessageSource::Send, &without);
     let paths: Vec<&str> = problems.iter().map(|problem| &*problem.path).collect();
     let expected = [
         "android_push",
@@ -257,7 +263,9 @@ fn whats_app_is_sent_and_not_scheduled() {
         }],
         ..settings()
     };
-    for (place, is_taken) in [(Place::Send, true), (Place::Schedule, false), (Place::File, true)] {
+    for (place, is_taken) in
+        [(MessageSource::Send, true), (MessageSource::Schedule, false), (MessageSource::File, true)]
+    {
         let (content, kept, problems) = Content::read(&object(message.clone()), place, &settings);
         assert_eq!((kept.len(), problems.len()), if is_taken { (1, 0) } else { (0, 1) });
         assert_eq!(content.messages().len(), kept.len());
@@ -290,10 +298,10 @@ fn a_template_that_does_not_parse_condemns_all() {
 fn a_mistake_in_a_template_condemns_all_where_it_is_new() {
     let messages = object(one("android_push", json!({ "alert": "{{${frist_name}}}{{ 1 }}" })));
     for (place, is_taken) in [
-        (Place::Send, false),
-        (Place::Schedule, false),
-        (Place::File, false),
-        (Place::Stored, true),
+        (MessageSource::Send, false),
+        (MessageSource::Schedule, false),
+        (MessageSource::File, false),
+        (MessageSource::Stored, true),
     ] {
         let (content, kept, problems) = Content::read(&messages, place, &settings());
         assert_eq!((content.messages().len(), kept.len()), (is_taken.into(), is_taken.into()));
@@ -333,7 +341,7 @@ fn a_private_address_condemns_all_where_it_is_literal() {
         ("ftp://example.com", "must begin with http:// or https://"),
         ("example", "must begin with http:// or https://"),
     ] {
-        check("webhook", &[(json!({ "url": url }), &format!(".url: {wrong}!"))]);
+        check("webhook", &[(json!({ "url": url }), &format!(".url {wrong}!"))]);
     }
     let templates = ["http://{{${city}}}/", "{{${city}}}"];
     for url in ["https://example.com", "http://10.1.0.1/x"].into_iter().chain(templates) {
@@ -402,14 +410,14 @@ fn no_profile_adds_a_line_to_a_header_or_an_address() {
     for evil in ["a@b.example\r\nBcc: all@c.example", "a\nb", "a\0b", "a\u{85}b"] {
         for member in ["from", "reply_to", "bcc"] {
             let stop = render(email(member), json!({ "first_name": evil }));
-            assert_eq!(stop, Err(Stop::Failed(format!("{member}: must be one line"))));
+            assert_eq!(stop, Err(Stop::Failed(format!("{member} must be one line"))));
         }
         let headers = json!({ "headers": { "X-A": "b {{${first_name}}}" } });
         let stop = render(one("email", headers), json!({ "first_name": evil }));
-        assert_eq!(stop, Err(Stop::Failed("headers: X-A: must be one line".into())));
+        assert_eq!(stop, Err(Stop::Failed("headers: X-A must be one line".into())));
         let url = json!({ "url": "https://example.com/{{${first_name}}}" });
         let stop = render(one("webhook", url), json!({ "first_name": evil }));
-        assert_eq!(stop, Err(Stop::Failed("url: must be one line".into())));
+        assert_eq!(stop, Err(Stop::Failed("url must be one line".into())));
     }
     let subject = render(email("subject"), json!({ "first_name": " Ann\r\n Lee\n" })).unwrap();
     assert_eq!(subject["subject"], "Ann Lee");
@@ -439,7 +447,7 @@ fn only_live_activity_alerts_have_templates() {
             "activity_id": "{{ 1 }}", "nothing": null,
             "aps": { "content-state": { "a": "{{ 2 }}", "b": null }, "alert": alert },
         });
-        Content::live_activity(&object(activity), Place::Send)
+        Content::live_activity(&object(activity), MessageSource::Send)
     };
     let content = activity(json!({ "title": "{{ 3 }}", "body": "b" })).unwrap();
     let [message] = content.messages() else { panic!("one message") };
@@ -480,7 +488,7 @@ fn the_schema_describes_every_field() {
     let schema = schema.as_value();
     for channel in Channel::OF_MESSAGES {
         assert!(schema["properties"][channel.name()]["description"].is_string());
-        // One of them must be right.
+        // One of these must be valid.
         let mut any = schema["anyOf"].as_array().unwrap().iter();
         let right = any.find(|right| right["required"] == json!([channel.name()]));
         let message = &right.unwrap()["properties"][channel.name()];

@@ -11,9 +11,9 @@ use super::capping::Allowance;
 use super::error::DispatchError;
 use super::job::Job;
 use super::left_out::LeftOut;
-use super::message_rows::{self, Common, New, Open, Settled};
+use super::message_rows::{self, New, Open, PartContext, Settled};
 use super::named::{Resolved, read, resolve};
-use super::part_rows::{self, Moved, Part, Recipients};
+use super::part_rows::{self, Part, PartProgress, Recipients};
 use super::settle;
 use super::state::{Counts, RowState};
 use crate::app::App;
@@ -28,31 +28,31 @@ use kit::fail_point;
 use store::claims::{self, Claim};
 use store::{StoreError, Tx};
 
-/// Users that do not match are skipped in groups of this many before the part advances.
-const PASSED: i64 = 5_000;
+/// Maximum number of users in a row who do not match and are skipped before the part advances.
+const MAX_SKIPPED_USERS: i64 = 5_000;
 
-/// Bytes of profiles that are read at once, about.
+/// Approximate bytes of profiles that are read at a time.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Users of the first read, before their size is known.
+/// Number of users in the first read, before the size of their profiles is known.
 const FIRST: i64 = 50;
 
-/// Why messages to a user with damaged data fail.
+/// The reason for failed messages to a user with damaged data.
 const UNREADABLE_PROFILE: &str = "cannot read the user's stored profile";
 const UNREADABLE_ACTIVITY: &str = "cannot read the user's stored activity";
 
-/// A user, and the messages that they get.
+/// A user, and the user's messages.
 pub(super) struct User {
     pub recipient: Recipient,
     /// Data for this user only, if the user is listed.
     pub named: Option<Arc<Named>>,
-    pub messages: Vec<Due>,
+    pub messages: Vec<DueMessage>,
 }
 
-/// A message to pass on.
+/// A message to send.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Due {
-    /// Which one of the order's.
+pub(super) struct DueMessage {
+    /// Index of the message in the order.
     pub index: usize,
     pub channel: Channel,
     /// Number of earlier attempts, and the time of the first.
@@ -60,11 +60,11 @@ pub(super) struct Due {
     pub created_at: i64,
 }
 
-/// Users whose messages are noted.
+/// Users whose messages are stored.
 #[derive(Default)]
 pub(super) struct Batch {
     pub users: Vec<User>,
-    /// Messages that can go nowhere any more.
+    /// Messages that can no longer be sent.
     pub ended: Vec<Settled>,
 }
 
@@ -75,47 +75,47 @@ impl Batch {
 }
 
 /// Goes through the users of a part.
-pub(super) struct Walk {
+pub(super) struct PartReader {
     pub app: App,
     pub job: Arc<Job>,
     pub part: Part,
     pub claim: Claim,
-    /// Users that are read at once: fewer where profiles are large.
+    /// Number of users that are read at a time: fewer if profiles are large.
     limit: i64,
 }
 
-/// A user as read.
-pub(super) struct Read {
+/// A user as read from the store.
+pub(super) struct LoadedUser {
     pub service_id: Uuid,
     pub doc: String,
     pub named: Option<Arc<Named>>,
 }
 
-/// Some users in order, and how far they go.
+/// Some users in order, and the position after them.
 struct Page {
-    users: Vec<Read>,
+    users: Vec<LoadedUser>,
     activity: HashMap<Uuid, Vec<u8>>,
     at: Position,
     is_last: bool,
     walked: i64,
-    /// Unknown names.
+    /// Number of unknown identifiers.
     unknown: i64,
 }
 
-/// A user who passed, with the messages that are to be noted.
+/// A user who matches, with the messages to store.
 struct Chosen {
     user: User,
-    /// Messages that end here, and why.
+    /// Messages that end without being sent, and why.
     ended: Vec<(Channel, RowState, &'static str)>,
 }
 
-impl Walk {
+impl PartReader {
     pub fn new(app: &App, job: Arc<Job>, part: Part, claim: Claim) -> Self {
         let limit = FIRST.min(i64::from(app.config.messages.batch_users));
         Self { app: app.clone(), job, part, claim, limit }
     }
 
-    /// Has as many users read next time as fit, by those that were.
+    /// Adapts the number of users of the next read to the size of the profiles of the last one.
     fn adapt(&mut self, users: usize, bytes: usize) {
         if users > 0 {
             let fitting = users * PAGE_BYTES / bytes.max(1);
@@ -123,15 +123,15 @@ impl Walk {
         }
     }
 
-    /// Has the claim begin again: what was open is through.
+    /// Resets the attempts of the claim: the work that was in progress is complete.
     pub async fn progress(&self) -> Result<(), DispatchError> {
         let mut tx = self.app.store.write().await?;
         claims::progress(&mut tx, &self.claim, self.app.config.lease()).await?;
         Ok(tx.commit().await?)
     }
 
-    pub fn common(&self) -> Common {
-        Common::new(self.job.order.workspace_id, self.job.order.campaign_id, &self.part)
+    pub fn common(&self) -> PartContext {
+        PartContext::new(self.job.order.workspace_id, self.job.order.campaign_id, &self.part)
     }
 
     /// Stores messages of the next users; none at the end. The batch may be empty.
@@ -149,20 +149,20 @@ impl Walk {
             let (some, others) = self.choose(page, now).await?;
             chosen.extend(some);
             left_out += others;
-            if !chosen.is_empty() || is_last || walked >= PASSED {
+            if !chosen.is_empty() || is_last || walked >= MAX_SKIPPED_USERS {
                 break (at, is_last);
             }
-            if let Recipients::Stretch(from, _) = &mut self.part.recipients {
+            if let Recipients::UserRange(from, _) = &mut self.part.recipients {
                 *from = at;
             }
             if stop.is_cancelled() {
                 return Err(DispatchError::Stopped);
             }
         };
-        let moved = Moved { at, is_walked: is_last, walked, left_out };
-        let batch = self.note(chosen, moved, now).await?;
+        let moved = PartProgress { at, is_walked: is_last, walked, left_out };
+        let batch = self.store_messages(chosen, moved, now).await?;
         self.part.is_walked = is_last;
-        if let Recipients::Stretch(from, _) = &mut self.part.recipients {
+        if let Recipients::UserRange(from, _) = &mut self.part.recipients {
             *from = at;
         }
         metrics::counter!("longshore_dispatch_users_total").increment(walked.unsigned_abs());
@@ -173,7 +173,7 @@ impl Walk {
         let mut tx = self.app.store.snapshot().await?;
         let mut page = match &self.part.recipients {
             Recipients::Named(named) => self.named(&mut tx, named).await?,
-            Recipients::Stretch(from, to) => self.stretch(&mut tx, *from, *to).await?,
+            Recipients::UserRange(from, to) => self.user_range(&mut tx, *from, *to).await?,
         };
         self.adapt(page.users.len(), page.users.iter().map(|user| user.doc.len()).sum());
         if self.job.needs_activity(self.part.wave.as_ref()) {
@@ -189,11 +189,16 @@ impl Walk {
         Ok(page)
     }
 
-    async fn stretch(&self, tx: &mut Tx, from: Position, to: Position) -> Result<Page, StoreError> {
+    async fn user_range(
+        &self,
+        tx: &mut Tx,
+        from: Position,
+        to: Position,
+    ) -> Result<Page, StoreError> {
         let workspace = self.job.order.workspace_id;
         let youngest = self.job.youngest.unwrap_or(Uuid::max());
         let slices: Vec<i16> = (0..SLICES).collect();
-        let stretch = scan::Stretch {
+        let user_range = scan::UserRange {
             workspace,
             slices: &slices,
             after: from,
@@ -201,9 +206,9 @@ impl Walk {
             youngest,
             activity: false,
         };
-        let (users, at) = scan::page(tx, &stretch, self.limit).await?;
+        let (users, at) = scan::page(tx, &user_range, self.limit).await?;
         let walked = users.len() as i64;
-        let read = |(service_id, doc)| Read { service_id, doc, named: None };
+        let read = |(service_id, doc)| LoadedUser { service_id, doc, named: None };
         Ok(Page {
             users: users.into_iter().map(read).collect(),
             activity: HashMap::new(),
@@ -219,7 +224,7 @@ impl Walk {
         let Resolved { users: meant, unknown } = resolve(tx, workspace, named).await?;
         let known = meant.len();
         let users = read(tx, workspace, meant).await?;
-        // They are checked in each wave.
+        // Unknown users are looked up in each wave, but counted only in the last one.
         let is_last = self.part.wave.is_none_or(|wave| wave.is_last);
         let unknown = if is_last { unknown + (known - users.len()) as i64 } else { 0 };
         Ok(Page {
@@ -238,11 +243,11 @@ impl Walk {
         compute(&self.app, move || choose(&job, wave.as_ref(), page, now)).await
     }
 
-    /// Notes messages and moves the part on, in one transaction.
-    async fn note(
+    /// Stores messages and advances the part, in one transaction.
+    async fn store_messages(
         &self,
         mut chosen: Vec<Chosen>,
-        mut moved: Moved,
+        mut moved: PartProgress,
         now: i64,
     ) -> Result<Batch, DispatchError> {
         let (job, common) = (&self.job, self.common());
@@ -262,7 +267,8 @@ impl Walk {
         let new: Vec<New> = chosen.iter().flat_map(Chosen::rows).collect();
         let noted = message_rows::insert(&mut tx, common, &new, now).await?;
         if noted.len() < new.len() {
-            // In an earlier wave, or by an attempt whose commit had no response.
+            // The others were stored in an earlier wave, or by an attempt whose commit had no
+            // response.
             let noted: HashSet<(Uuid, Channel)> = noted.into_iter().collect();
             chosen.iter_mut().for_each(|chosen| chosen.retain(&noted));
         }
@@ -286,7 +292,7 @@ impl Walk {
         })
     }
 
-    /// Messages that were noted before and are to be passed on at `now`.
+    /// Messages that were stored before and are due at `now`.
     pub async fn open(&mut self, now: i64) -> Result<Option<Batch>, DispatchError> {
         let (common, limit) = (self.common(), self.limit);
         let mut tx = self.app.store.snapshot().await?;
@@ -296,7 +302,7 @@ impl Walk {
         }
         let named = match &self.part.recipients {
             Recipients::Named(named) => resolve(&mut tx, common.workspace, named).await?.users,
-            Recipients::Stretch(..) => Vec::new(),
+            Recipients::UserRange(..) => Vec::new(),
         };
         let ids: HashSet<Uuid> = open.iter().map(|open| open.service_id).collect();
         let ids: Vec<Uuid> = ids.into_iter().collect();
@@ -308,7 +314,7 @@ impl Walk {
     }
 }
 
-/// Computes on a thread that may block.
+/// Runs a computation on a compute thread.
 pub(super) async fn compute<T: Send + 'static>(
     app: &App,
     work: impl FnOnce() -> T + Send + 'static,
@@ -336,12 +342,13 @@ impl Chosen {
 
 fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>, LeftOut) {
     let (mut chosen, mut left_out) = (Vec::new(), LeftOut::default());
-    for Read { service_id, doc, named } in page.users {
+    for LoadedUser { service_id, doc, named } in page.users {
         let read = read_user(service_id, &doc, page.activity.get(&service_id).map(Vec::as_slice));
         let (recipient, activity) = match read {
             Ok(read) => read,
             Err(why) => {
-                // Whether they are in the audience is unknown, so each message gets the reason.
+                // It is unknown whether the user is in the audience, so each message gets the
+                // reason.
                 let ended = job.content.messages().iter();
                 let ended = ended.map(|message| (message.channel, RowState::Failed, why));
                 let recipient = Recipient { service_id, profile: Map::new() };
@@ -350,7 +357,7 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>,
                 continue;
             }
         };
-        if let Err(why) = job.means(&recipient, activity.as_ref(), wave, now) {
+        if let Err(why) = job.check_recipient(&recipient, activity.as_ref(), wave, now) {
             left_out.add(why);
             continue;
         }
@@ -363,7 +370,7 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>,
             }
             match without_address(&recipient, channel) {
                 Some(why) => ended.push((channel, RowState::Unreachable, why)),
-                None => messages.push(Due { index, channel, attempts: 0, created_at: now }),
+                None => messages.push(DueMessage { index, channel, attempts: 0, created_at: now }),
             }
         }
         if !messages.is_empty() || !ended.is_empty() {
@@ -373,7 +380,8 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>,
     (chosen, left_out)
 }
 
-/// A user with the required activity; or why the stored data is unreadable, for the operator.
+/// A user with the required activity; or the reason, for the operator, why the stored data is
+/// unreadable.
 fn read_user<'a>(
     service_id: Uuid,
     doc: &str,
@@ -390,8 +398,8 @@ fn read_user<'a>(
     Ok((recipient, activity))
 }
 
-/// Whether a user's subscription allows a message. Subscriptions to SMS and WhatsApp messages are
-/// by group, which their channels check; other channels have none.
+/// Whether a user's subscription allows a message. SMS and WhatsApp have subscription groups, which
+/// their channels check. Other channels have no subscriptions.
 fn is_subscribed(user: &Recipient, channel: Channel, wanted: SubscriptionState) -> bool {
     let state = match channel {
         Channel::Email => user.email_subscription(),
@@ -405,7 +413,7 @@ fn is_subscribed(user: &Recipient, channel: Channel, wanted: SubscriptionState) 
     }
 }
 
-/// Why a channel cannot reach a user whatever the message is.
+/// Why a channel cannot reach a user with any message.
 fn without_address(user: &Recipient, channel: Channel) -> Option<&'static str> {
     match channel {
         Channel::Email if user.email().is_none() => Some("no email address"),
@@ -415,7 +423,7 @@ fn without_address(user: &Recipient, channel: Channel) -> Option<&'static str> {
     }
 }
 
-/// Messages that were noted before, with their users as they are now.
+/// Messages that were stored before, with the current state of their users.
 fn reopen(
     job: &Job,
     open: Vec<Open>,
@@ -441,9 +449,9 @@ fn reopen(
         let (state, why) = match (users.get_mut(&service_id), index) {
             (Some(Err(why)), _) => (RowState::Failed, *why),
             (Some(Ok(user)), Some(index)) => {
-                // Perhaps hours after they were noted.
+                // Checked again, because it may be hours after the messages were stored.
                 if is_subscribed(&user.recipient, channel, job.order.subscription_state) {
-                    user.messages.push(Due { index, channel, attempts, created_at });
+                    user.messages.push(DueMessage { index, channel, attempts, created_at });
                     continue;
                 }
                 (RowState::Unreachable, "the user has unsubscribed")

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use super::message_rows::{self, Common};
+use super::message_rows::{self, PartContext};
 use crate::users::service_id;
 use crate::workspaces::Channel;
 use crate::workspaces::settings::CappingRule;
@@ -13,11 +13,11 @@ use store::{StoreError, Tx};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// What users may still be sent.
+/// How many messages users can still be sent.
 pub(super) struct Allowance<'a> {
     rules: &'a [CappingRule],
     now: i64,
-    /// What each was sent and when, as far back as the rules look.
+    /// Channel and time of the messages that each user was sent, as far back as the rules look.
     sent: HashMap<Uuid, Vec<(Channel, i64)>>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Allowance<'a> {
     /// so that two concurrent sends cannot both use the last free message.
     pub async fn load(
         tx: &mut Tx,
-        common: Common,
+        common: PartContext,
         rules: &'a [CappingRule],
         users: Vec<Uuid>,
         now: i64,
@@ -44,7 +44,7 @@ impl<'a> Allowance<'a> {
         Ok(Self { rules, now, sent })
     }
 
-    /// Whether a user may be sent a message by a channel; if so it counts from now on.
+    /// Whether a user can be sent a message by a channel. If so, counts the message.
     pub fn take(&mut self, user: Uuid, channel: Channel) -> bool {
         let sent = self.sent.entry(user).or_default();
         let may = self.rules.iter().all(|rule| {

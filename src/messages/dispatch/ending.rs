@@ -1,4 +1,4 @@
-//! How a dispatch ends, with all that belongs to it in the same transaction.
+//! Ends a dispatch, with everything that belongs to that in the same transaction.
 
 use serde_json::json;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use kit::clock::format_time;
 use store::claims::{self};
 use store::{StoreError, Tx};
 
-/// Ends a dispatch of which nothing is left to do.
+/// Ends a dispatch if all of its work is done.
 pub(super) async fn finish(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     let now = claims::now(tx).await?;
     if !rows::finish(tx, id, now).await? {

@@ -6,14 +6,17 @@ use store::claims::ClaimError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum DispatchError {
-    /// The claim is another worker's now, or the dispatch has ended.
+    /// Another worker has the claim now, or the dispatch has ended.
     #[error("the claim was lost to another worker, or withdrawn")]
     Lost,
     #[error("the worker was asked to stop")]
     Stopped,
+    /// The part has had its turn, and other work waits.
+    #[error("the turn of the part is over")]
+    TurnOver,
     /// The dispatch can never be sent.
     #[error("{0}")]
-    Hopeless(String),
+    Permanent(String),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -31,12 +34,12 @@ impl Retry for DispatchError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Store(error) => error.can_retry(),
-            Self::Stopped => true,
-            Self::Lost | Self::Hopeless(_) => false,
+            Self::Stopped | Self::TurnOver => true,
+            Self::Lost | Self::Permanent(_) => false,
         }
     }
 
-    fn needs_newer(&self) -> bool {
-        matches!(self, Self::Store(error) if error.needs_newer())
+    fn needs_newer_version(&self) -> bool {
+        matches!(self, Self::Store(error) if error.needs_newer_version())
     }
 }

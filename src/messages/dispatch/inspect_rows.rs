@@ -8,10 +8,10 @@ use crate::workspaces::Channel;
 use kit::clock::{serialize_optional_time, serialize_time};
 use store::{StoreError, Tx, from_row, on};
 
-/// Messages with a reason that are looked at of a dispatch, which may have millions.
-pub const REASONS_OF: i64 = 10_000;
+/// Maximum number of messages with a reason that are read of a dispatch, which may have millions.
+pub const MAX_COUNTED_MESSAGES: i64 = 10_000;
 
-/// Reasons that are notified of a channel's messages in one state.
+/// Maximum number of reasons that are shown for a channel and state.
 const MOST_REASONS: i64 = 3;
 
 /// The reason for the state of messages of a dispatch.
@@ -20,16 +20,16 @@ pub struct Reason {
     pub channel: Channel,
     pub state: String,
     pub reason: String,
-    /// How many it is the reason of.
+    /// Number of messages with this reason.
     pub messages: i64,
-    /// How many messages with a reason were looked at, over all.
+    /// Total number of messages with a reason that were read.
     #[serde(skip)]
     pub looked_at: i64,
 }
 from_row! { Reason { channel, state, reason, messages, looked_at } }
 
-/// The most frequent reasons of a dispatch's messages, by channel and state; of the latest
-/// [`REASONS_OF`] that have one.
+/// The most frequent reasons of a dispatch's messages, by channel and state, of the latest
+/// [`MAX_COUNTED_MESSAGES`] messages that have one.
 pub async fn reasons(tx: &mut Tx, dispatch: Uuid) -> Result<Vec<Reason>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT channel, state, reason, messages, looked_at
@@ -43,13 +43,12 @@ pub async fn reasons(tx: &mut Tx, dispatch: Uuid) -> Result<Vec<Reason>, StoreEr
                GROUP BY channel, state, reason) AS counted
          WHERE place <= $3 ORDER BY channel, state, place",
     )
-    .bind(dispatch).bind(REASONS_OF).bind(MOST_REASONS).fetch_all(c).await?))
+    .bind(dispatch).bind(MAX_COUNTED_MESSAGES).bind(MOST_REASONS).fetch_all(c).await?))
 }
 
-/// A message to a user as it is stored. Times are milliseconds since the epoch, and ISO 8601 in
-/// JSON.
+/// A stored message to a user. Times are milliseconds since the epoch, and ISO 8601 in JSON.
 #[derive(Clone, Debug, Serialize)]
-pub struct OfUser {
+pub struct UserMessage {
     #[serde(serialize_with = "uuid::serde::simple::serialize")]
     pub dispatch_id: Uuid,
     pub channel: Channel,
@@ -65,18 +64,18 @@ pub struct OfUser {
     pub reason: Option<String>,
 }
 from_row! {
-    OfUser {
+    UserMessage {
         dispatch_id, channel, campaign_id, state, attempts, created_at, next_at, sent_at, reason,
     }
 }
 
-/// The latest messages to a user, of one dispatch or of all.
-pub async fn of_user(
+/// The latest messages to a user, of one dispatch or of all dispatches.
+pub async fn list_for_user(
     tx: &mut Tx,
     (workspace, user): (i32, Uuid),
     dispatch: Option<Uuid>,
     limit: u32,
-) -> Result<Vec<OfUser>, StoreError> {
+) -> Result<Vec<UserMessage>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT dispatch_id, channel, campaign_id, state, attempts, created_at, next_at, sent_at,
                 reason

@@ -1,4 +1,4 @@
-//! Orders of the log become dispatches, a batch of them at a time.
+//! Turns orders of the log into dispatches, a batch at a time.
 
 use super::begin;
 use crate::engine::batches::Handler;
@@ -7,7 +7,7 @@ use kit::retry::Retry;
 use log::{Message, PayloadError};
 use store::{StoreError, Tx};
 
-/// Why orders could not be begun.
+/// Why orders could not become dispatches.
 #[derive(Debug, thiserror::Error)]
 pub enum OrderError {
     #[error(transparent)]
@@ -24,22 +24,22 @@ impl Retry for OrderError {
         }
     }
 
-    fn is_too_much(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_too_much())
+    fn is_too_large(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_too_large())
     }
 
-    fn needs_newer(&self) -> bool {
+    fn needs_newer_version(&self) -> bool {
         match self {
-            Self::Message(error) => error.needs_newer(),
-            Self::Store(error) => error.needs_newer(),
+            Self::Message(error) => error.needs_newer_version(),
+            Self::Store(error) => error.needs_newer_version(),
         }
     }
 }
 
 /// Begins the orders of [`topics::MESSAGES`](crate::topics::MESSAGES).
-pub struct BeginOrders;
+pub struct OrderHandler;
 
-impl Handler for BeginOrders {
+impl Handler for OrderHandler {
     type Error = OrderError;
     type Prepared<'m> = Vec<Order>;
     type Applied = ();

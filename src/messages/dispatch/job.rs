@@ -1,4 +1,4 @@
-//! A dispatch as a part is worked on: the order, ready to be tested and rendered.
+//! A dispatch prepared for the work on a part: its parsed audiences and templates.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::left_out::Exclusion;
 use super::rows::{self, Dispatch};
 use crate::app::App;
 use crate::audience::{Audience, AudienceError, Matcher};
-use crate::messages::content::{Content, Place};
+use crate::messages::content::{Content, MessageSource};
 use crate::messages::order::{Kind, Order, Wave};
 use crate::messages::personalization::{Origin, Unsubscribe};
 use crate::messages::waves;
@@ -29,11 +29,11 @@ pub(super) struct Job {
     pub settings: Arc<Settings>,
     pub content: Content,
     pub origin: Origin,
-    /// Signs what users can unsubscribe by; only tests have none.
+    /// Signs unsubscribe links; absent only in tests.
     app: Option<App>,
-    /// Users must be in all of these.
+    /// A recipient must be in all of these audiences.
     audiences: Vec<Matcher>,
-    /// Slices of the control group, if it is left out.
+    /// Slices of the control group, if it is excluded.
     left_out: Vec<i16>,
     /// Newer users are excluded.
     pub youngest: Option<Uuid>,
@@ -45,7 +45,7 @@ pub(super) async fn check(
     tx: &mut Tx,
     order: &Order,
 ) -> Result<(workspaces::Workspace, Option<String>), DispatchError> {
-    let gone = |what: &str| DispatchError::Hopeless(format!("{what} was deleted"));
+    let gone = |what: &str| DispatchError::Permanent(format!("{what} was deleted"));
     let workspace = workspaces::by_id(tx, order.workspace_id).await?;
     let workspace = workspace.ok_or_else(|| gone("the workspace"))?;
     let name = match order.campaign_id {
@@ -58,18 +58,18 @@ pub(super) async fn check(
     Ok((workspace, name))
 }
 
-/// The audience of the order's segment as it is now, JSON; none where it has no segment.
+/// The current audience of the order's segment, as JSON; none if the order has no segment.
 pub(super) async fn segment(tx: &mut Tx, order: &Order) -> Result<Option<String>, DispatchError> {
     let Some(id) = order.target.segment_id else { return Ok(None) };
     let found = workspaces::segment(tx, order.workspace_id, id).await?;
     let audience =
-        found.ok_or_else(|| DispatchError::Hopeless(format!("the segment {id} was deleted")))?;
+        found.ok_or_else(|| DispatchError::Permanent(format!("the segment {id} was deleted")))?;
     Ok(Some(audience.to_string()))
 }
 
 /// The control group's slices, if the order excludes the control group.
 async fn left_out(tx: &mut Tx, order: &Order) -> Result<Vec<i16>, DispatchError> {
-    if !order.kind.leaves_out_control_group() {
+    if !order.kind.excludes_control_group() {
         return Ok(Vec::new());
     }
     let group = workspaces::control_group(tx, order.workspace_id).await?;
@@ -100,11 +100,11 @@ impl Job {
         Ok(Self { order, settings, content, origin, app, audiences, left_out, youngest, zone })
     }
 
-    /// One that sends messages of no dispatch.
+    /// A job for messages without a dispatch.
     #[cfg(test)]
     pub fn of_messages(messages: &serde_json::Map<String, Value>) -> Self {
         let settings = Arc::new(Settings::default());
-        let (content, kept, _) = Content::read(messages, Place::Send, &settings);
+        let (content, kept, _) = Content::read(messages, MessageSource::Send, &settings);
         let order = Order {
             dispatch_id: Uuid::nil(),
             workspace_id: 1,
@@ -131,14 +131,14 @@ impl Job {
         Some(Unsubscribe { app, workspace_id: self.order.workspace_id, service_id })
     }
 
-    /// Whether a user's activity is looked at.
+    /// Whether the job reads users' activity.
     pub fn needs_activity(&self, wave: Option<&Wave>) -> bool {
         let is_optimal = |wave: &Wave| wave.timing == crate::messages::Timing::Optimal;
         self.audiences.iter().any(Matcher::needs_activity) || wave.is_some_and(is_optimal)
     }
 
     /// Checks that a user is a recipient in this wave; the error is the reason for the exclusion.
-    pub fn means(
+    pub fn check_recipient(
         &self,
         user: &Recipient,
         activity: Option<&Activity<'_>>,
@@ -158,8 +158,8 @@ impl Job {
         }
     }
 
-    /// Messages of a campaign or a Canvas are subject to frequency capping; a send of no campaign
-    /// is not ([`super`]).
+    /// Messages of a campaign or a Canvas are subject to frequency capping; a send without a
+    /// campaign is not ([`super`]).
     pub fn is_capped(&self) -> bool {
         self.order.campaign_id.is_some()
             && !self.order.ignores_capping
@@ -167,7 +167,7 @@ impl Job {
     }
 }
 
-/// The variation that an order's message by a channel is of; empty where it names none.
+/// The variation of an order's message by a channel; empty if it names none.
 pub(super) fn variation(order: &Order, channel: Channel) -> &str {
     let message = order.messages.get(channel.name());
     let variation = message.and_then(|message| message.get("message_variation_id"));
@@ -177,7 +177,7 @@ pub(super) fn variation(order: &Order, channel: Channel) -> &str {
 /// The matcher of a tree that was checked before it was accepted.
 fn matcher(tree: Result<Audience, AudienceError>, what: &str) -> Result<Matcher, DispatchError> {
     let tree =
-        tree.map_err(|error| DispatchError::Hopeless(format!("cannot read the {what}: {error}")))?;
+        tree.map_err(|error| DispatchError::Permanent(format!("cannot read the {what}: {error}")))?;
     Ok(tree.matcher())
 }
 
@@ -190,28 +190,33 @@ fn origin(order: &Order, name: Option<String>) -> Origin {
     }
 }
 
-/// The messages that can be sent as things are now.
+/// The messages that can be sent with the current settings.
 fn content(app: &App, order: &Order, settings: &Settings) -> Result<Content, DispatchError> {
     let read = || match order.kind {
         Kind::LiveActivity => {
             let object = order.messages.get(Channel::LiveActivity.name());
             let object = object.and_then(Value::as_object);
-            // It was checked before it was taken.
-            let read = |object| Content::live_activity(object, Place::Stored).ok();
+            // It was checked before it was accepted.
+            let read = |object| Content::live_activity(object, MessageSource::Stored).ok();
             object.and_then(read).unwrap_or_default()
         }
         _ => {
-            let (content, _, problems) = Content::read(&order.messages, Place::Stored, settings);
+            let (content, _, problems) =
+                Content::read(&order.messages, MessageSource::Stored, settings);
             for problem in problems {
-                tracing::warn!(path = problem.path, "no longer sent: {}", problem.text);
+                tracing::warn!(
+                    path = problem.path,
+                    "message object can no longer be sent: {}",
+                    problem.text
+                );
             }
             content
         }
     };
     let content = app.cores.compute_here(read);
     match content.messages().is_empty() {
-        true => Err(DispatchError::Hopeless(
-            "none of its messages can be sent: check the workspace's settings of their channels"
+        true => Err(DispatchError::Permanent(
+            "none of its messages can be sent: check the workspace's settings of these channels"
                 .into(),
         )),
         false => Ok(content),

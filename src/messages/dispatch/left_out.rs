@@ -1,5 +1,5 @@
-//! Counts of excluded users: those who match the order at first but get none, or not all, of its
-//! messages. Updated in the transaction that advances the part, so that each counts once.
+//! Counts of excluded users: the order selects them, but they get none or not all of its messages.
+//! Updated in the transaction that advances the part, so that each user counts once.
 
 use std::ops::AddAssign;
 
@@ -11,15 +11,15 @@ use store::from_row;
 /// here. Users of another wave are not excluded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Users who are named and are not there; in the last wave, where there are several.
+    /// Listed users who do not exist. If there are several waves, they are counted in the last one.
     pub unknown: i64,
     /// Users outside the segment or the audience.
     pub not_in_audience: i64,
-    /// Users of the global control group, who would be in the audience.
+    /// Users of the global control group who match the audience.
     pub control_group: i64,
-    /// Messages to users whose subscription does not let them pass.
+    /// Messages to users whose subscription does not allow them.
     pub unsubscribed: i64,
-    /// Messages that frequency capping keeps back.
+    /// Messages that frequency capping does not allow.
     pub capped: i64,
 }
 from_row! { LeftOut { unknown, not_in_audience, control_group, unsubscribed, capped } }
@@ -34,7 +34,7 @@ pub(super) enum Exclusion {
 }
 
 impl LeftOut {
-    /// What is counted, by its name.
+    /// The counts, each with its name.
     pub fn by_reason(&self) -> [(&'static str, i64); 5] {
         [
             ("unknown", self.unknown),
@@ -53,7 +53,7 @@ impl LeftOut {
         }
     }
 
-    /// Updates metrics, once all is committed.
+    /// Updates metrics, after the commit.
     pub(super) fn emit(&self) {
         for (reason, count) in self.by_reason().into_iter().filter(|(_, count)| *count > 0) {
             metrics::counter!("longshore_dispatch_left_out_total", "reason" => reason)

@@ -10,7 +10,7 @@ use crate::outbound::kept;
 use crate::workspaces::Channel;
 use store::{StoreError, Tx, execute, from_row, insert_rows, on, to_json};
 
-/// A message to note.
+/// A message to store.
 #[derive(Clone, Debug)]
 pub(super) struct New {
     pub service_id: Uuid,
@@ -29,25 +29,25 @@ impl New {
     }
 }
 
-/// What all messages of a part have in common.
+/// Values that all messages of a part share.
 #[derive(Clone, Copy)]
-pub(super) struct Common {
+pub(super) struct PartContext {
     pub workspace: i32,
     pub dispatch: Uuid,
     pub campaign: Option<Uuid>,
     pub part: i64,
 }
 
-impl Common {
+impl PartContext {
     pub fn new(workspace: i32, campaign: Option<Uuid>, part: &Part) -> Self {
         Self { workspace, dispatch: part.dispatch_id, campaign, part: part.number }
     }
 }
 
-/// Writes messages; returns those that were not there already.
+/// Writes messages; returns those that are new.
 pub(super) async fn insert(
     tx: &mut Tx,
-    common: Common,
+    common: PartContext,
     new: &[New],
     now: i64,
 ) -> Result<Vec<(Uuid, Channel)>, StoreError> {
@@ -89,10 +89,10 @@ impl Settled {
 /// each counts once.
 pub(super) async fn settle(
     tx: &mut Tx,
-    common: Common,
+    common: PartContext,
     settled: &[&Settled],
 ) -> Result<Vec<(Uuid, Channel, RowState)>, StoreError> {
-    let Common { workspace, dispatch, .. } = common;
+    let PartContext { workspace, dispatch, .. } = common;
     Ok(match tx {
         _ if settled.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
@@ -150,8 +150,8 @@ pub(super) async fn settle(
                 })
                 .collect();
             sqlx::query_as(
-                // The limit keeps SQLite from reading all messages of the workspace, to look for
-                // each among those that are settled.
+                // The limit makes SQLite look up each message by index, instead of reading all
+                // messages of the workspace.
                 "UPDATE messages
                  SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
                      sent_at = new.sent_at, reason = new.reason
@@ -187,7 +187,8 @@ pub(super) struct Open {
 }
 from_row! { Open { service_id, channel, attempts, created_at } }
 
-/// Messages of a part that are to be passed on at `now`, so many at most.
+/// Messages of a part that are due at `now`, at most `limit`: those that were never tried first, so
+/// that failing ones do not hold them up.
 pub(super) async fn open(
     tx: &mut Tx,
     dispatch: Uuid,
@@ -199,12 +200,12 @@ pub(super) async fn open(
         "SELECT service_id, channel, attempts, created_at FROM messages
          WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting')
            AND COALESCE(next_at, 0) <= $3
-         ORDER BY service_id, channel LIMIT $4",
+         ORDER BY COALESCE(next_at, 0), service_id, channel LIMIT $4",
     )
     .bind(dispatch).bind(part).bind(now).bind(limit).fetch_all(c).await?))
 }
 
-/// When the next message of a part is to be passed on; none where none is open.
+/// When the next message of a part is due; none if no message is open.
 pub(super) async fn next_open(
     tx: &mut Tx,
     dispatch: Uuid,
@@ -217,7 +218,7 @@ pub(super) async fn next_open(
     .bind(dispatch).bind(part).fetch_one(c).await?))
 }
 
-/// Gives up what is open of a part; responses of which channels it was.
+/// Gives up the open messages of a part; returns their channels.
 pub(super) async fn fail_open(
     tx: &mut Tx,
     dispatch: Uuid,
@@ -232,7 +233,7 @@ pub(super) async fn fail_open(
     .bind(dispatch).bind(part).bind(reason).fetch_all(c).await?))
 }
 
-/// Gives up what is open of a dispatch that ends early, so that it counts for nothing.
+/// Gives up the open messages of a dispatch that ends early, so that they count for nothing.
 pub(super) async fn cancel_open(tx: &mut Tx, dispatch: Uuid) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -253,7 +254,7 @@ pub(super) async fn lock_capping(
     slices: &[i16],
 ) -> Result<(), StoreError> {
     if let Tx::Postgres(tx) = tx {
-        // Rows of a function come one after the other, in order.
+        // The rows of a function are processed one by one, in order.
         sqlx::query(
             "SELECT pg_advisory_xact_lock($1, slice)
              FROM unnest($2::int[]) WITH ORDINALITY AS slices (slice, number) ORDER BY number",
@@ -270,14 +271,14 @@ pub(super) async fn lock_capping(
 /// channel. Ignores `dispatch`, because its messages are not sent twice.
 pub(super) async fn sent_since(
     tx: &mut Tx,
-    common: Common,
+    common: PartContext,
     users: &[Uuid],
     since: i64,
 ) -> Result<HashMap<Uuid, Vec<(Channel, i64)>>, StoreError> {
     let rows: Vec<(Uuid, Channel, i64)> = match tx {
         _ if users.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
-            // OFFSET 0 keeps it at a look into the index for each user.
+            // OFFSET 0 forces an index lookup for each user.
             sqlx::query_as(
                 "SELECT found.service_id, found.channel, found.created_at
                  FROM unnest($2::uuid[]) AS wanted (service_id)
@@ -319,7 +320,7 @@ pub(super) async fn sent_since(
 }
 
 /// Deletes the messages of an erased user.
-pub(crate) async fn forget_user(tx: &mut Tx, workspace: i32, user: Uuid) -> Result<(), StoreError> {
+pub(crate) async fn erase_user(tx: &mut Tx, workspace: i32, user: Uuid) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query("DELETE FROM messages WHERE workspace_id = $1 AND service_id = $2")

@@ -5,23 +5,23 @@
 //!                      └──────────────────┴────> failed │ cancelled
 //! ```
 //!
-//! An order becomes a dispatch ([`begin`]). Listed users are one part; others are split into parts,
-//! once (`plan`). The fleet works on parts in parallel, each in batches (`part`): each message is a
-//! row of `messages`, written in the transaction that advances the part (`batch`); then it is
-//! rendered and sent (`send`), and its outcome is stored (`settle`). A row that was written but not
-//! settled is sent again with the same [`MessageId`](super::MessageId) by the next worker of the
-//! part. A message that was not accepted waits, and the part with it, until it is or
-//! `messages.retry_hours` are over.
+//! An order becomes a dispatch ([`begin`]). Listed users are one part; other users are split into
+//! parts, once (`plan`). The fleet works on parts in parallel, each in batches (`part`). Each
+//! message is a row of `messages`, written in the transaction that advances the part (`batch`).
+//! Then it is rendered and sent (`send`), and its outcome is stored (`settle`). A row that was
+//! written but not settled is sent again with the same [`MessageId`](super::MessageId) by the next
+//! worker of the part. A message that was not accepted is retried until it is accepted or
+//! `messages.retry_hours` are over; the part waits for it.
 //!
-//! Frequency capping (`capping`) is for messages of campaigns and Canvases alone, and counts those
-//! alone: a send without a `campaign_id` is in no statistics and caps nothing, as
-//! `override_frequency_capping` speaks of campaigns only.
+//! Frequency capping (`capping`) applies only to messages of campaigns and Canvases, and counts
+//! only those. A send without a `campaign_id` has no statistics and does not count for capping,
+//! because `override_frequency_capping` concerns only campaigns.
 
 mod batch;
 mod capping;
-mod complaints;
 mod ending;
 mod error;
+mod failure_log;
 mod inspect_rows;
 mod intake;
 mod job;
@@ -43,52 +43,54 @@ pub(crate) mod telemetry;
 use std::time::Duration;
 
 use rand::RngExt as _;
-use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use self::complaints::Complaints;
+use self::failure_log::FailureLog;
 use super::order::{Order, Wave};
 use crate::app::App;
+use crate::fairness::{SLOT_BYTES, SharedMemory};
 use crate::kinds;
 use store::claims::{self};
 use store::{StoreError, Tx};
 
 pub use ending::cancel;
 pub use error::DispatchError;
-pub use inspect_rows::{OfUser, REASONS_OF, Reason, of_user, reasons};
-pub use intake::BeginOrders;
+pub use inspect_rows::{MAX_COUNTED_MESSAGES, Reason, UserMessage, list_for_user, reasons};
+pub use intake::OrderHandler;
 pub use left_out::LeftOut;
-pub(crate) use message_rows::forget_user;
+pub(crate) use message_rows::erase_user;
 pub use part::{give_up as give_up_part, run as run_part};
 pub use plan::{give_up as give_up_plan, plan};
 pub use report::{Report, reported};
 pub use report_rows::{
-    Console, Listed, Receipt, Statistics, console, list, one, open_messages, receipts, statistics,
+    Console, DispatchSummary, Receipt, Statistics, console, list, one, open_messages, receipts,
+    statistics,
 };
 pub use state::State;
 
-/// What a process shares out among all dispatches that it works on.
+/// Limits that all dispatches of a process share.
 pub struct Engine {
     pub app: App,
-    /// Messages that are being passed on: to users of parts, and to named ones.
-    parts: Semaphore,
-    named: Semaphore,
-    complaints: Complaints,
+    /// Places to send messages: to users of parts, and to listed users. A workspace gets at most
+    /// as many as it leaves free, so that its slow receivers do not stop the others' messages.
+    parts: SharedMemory,
+    named: SharedMemory,
+    failure_log: FailureLog,
 }
 
 impl Engine {
     pub fn new(app: &App) -> Self {
-        let sends = app.config.messages.sends_in_flight;
+        let places = || SharedMemory::halves(2 * app.config.messages.sends_in_flight * SLOT_BYTES);
         Self {
             app: app.clone(),
-            parts: Semaphore::new(sends),
-            named: Semaphore::new(sends),
-            complaints: Complaints::default(),
+            parts: places(),
+            named: places(),
+            failure_log: FailureLog::default(),
         }
     }
 }
 
-/// Makes an order a dispatch, in the caller's transaction; once, however often it is asked.
+/// Turns an order into a dispatch, in the caller's transaction. Repeats have no effect.
 pub async fn begin(tx: &mut Tx, order: &Order) -> Result<(), StoreError> {
     if rows::insert(tx, order, true).await? {
         add(tx, order, None).await?;
@@ -96,8 +98,8 @@ pub async fn begin(tx: &mut Tx, order: &Order) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Adds a wave to a dispatch, which begins with its first one; each once, however often it is
-/// asked. One that has ended, or was cancelled, stays as it is.
+/// Adds a wave to a dispatch; the first wave starts the dispatch. Repeats have no effect. A
+/// dispatch that has ended or was cancelled does not change.
 pub async fn add_wave(
     tx: &mut Tx,
     dispatch_id: Uuid,
@@ -114,7 +116,7 @@ pub async fn add_wave(
     }
     if wave.is_last {
         rows::make_whole(tx, dispatch_id).await?;
-        // Where the wave was there already, it may be done.
+        // If the wave existed already, the dispatch may be complete.
         ending::finish(tx, dispatch_id).await?;
     }
     Ok(())
@@ -129,7 +131,7 @@ pub async fn end_waves(tx: &mut Tx, dispatch_id: Uuid) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Leaves the work of a wave to the workers.
+/// Offers the work of a wave to the workers.
 async fn add(tx: &mut Tx, order: &Order, wave: Option<&Wave>) -> Result<(), StoreError> {
     let id = order.dispatch_id;
     if order.target.users.is_empty() {

@@ -1,11 +1,11 @@
-//! Listed users: their ids, with the data for each alone.
+//! Listed users: their ids, with the data for each user.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::batch::Read;
+use super::batch::LoadedUser;
 use crate::messages::order::{Named, Who};
 use crate::users::profile::Alias;
 use crate::users::rows::{For, Kind, StoredUser, find_identifiers, find_users};
@@ -13,9 +13,9 @@ use store::{StoreError, Tx};
 
 /// The resolved users.
 pub(super) struct Resolved {
-    /// Each user once, with the first name's properties.
+    /// Each user once, with the properties of the first entry.
     pub users: Vec<(Uuid, Arc<Named>)>,
-    /// Unknown names.
+    /// Number of unknown identifiers.
     pub unknown: i64,
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn resolve(
     Ok(Resolved { users, unknown })
 }
 
-/// How an identifier is stored.
+/// An identifier in its stored form.
 fn key(who: &Who, kind: Kind) -> Option<String> {
     match (who, kind) {
         (Who::ExternalId(id), Kind::ExternalId) => Some(id.clone()),
@@ -57,16 +57,16 @@ fn key(who: &Who, kind: Kind) -> Option<String> {
     }
 }
 
-/// The profiles of those among some users who are there.
+/// The profiles of those users who exist.
 pub(super) async fn read(
     tx: &mut Tx,
     workspace: i32,
     meant: Vec<(Uuid, Arc<Named>)>,
-) -> Result<Vec<Read>, StoreError> {
+) -> Result<Vec<LoadedUser>, StoreError> {
     let ids: Vec<Uuid> = meant.iter().map(|(id, _)| *id).collect();
     let mut named: HashMap<Uuid, Arc<Named>> = meant.into_iter().collect();
     let stored = find_users(tx, workspace, &ids, For::Reading).await?;
-    let read = |stored: StoredUser| Read {
+    let read = |stored: StoredUser| LoadedUser {
         named: named.remove(&stored.service_id),
         service_id: stored.service_id,
         doc: stored.doc,

@@ -1,21 +1,21 @@
-//! A part of a dispatch: batch after batch until its users are through and nothing waits.
+//! Works on a part of a dispatch: batch after batch, until all users are processed and no message
+//! waits.
 //!
-//! While messages of one batch are passed on, those of the next one are noted and rendered.
+//! While messages of one batch are sent, those of the next one are stored and rendered.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::batch::{Batch, Walk, compute};
-use super::complaints;
+use super::batch::{Batch, PartReader, compute};
 use super::error::DispatchError;
+use super::failure_log;
 use super::job::Job;
-use super::message_rows::{self, Common, Settled};
+use super::message_rows::{self, PartContext, Settled};
 use super::part_rows::{self, Part, Recipients};
 use super::send::{self, Ready};
 use super::settle;
@@ -25,14 +25,18 @@ use crate::app::App;
 use crate::kinds;
 use crate::traces;
 use kit::fail_point;
-use kit::retry::{self, Retry as _, Tries};
+use kit::retry::{self, Retry as _, TimedRetries};
 use store::Tx;
 use store::claims::{self, Claim, ClaimError};
 
-/// The longest pause before a part is tried again whose work could not be done.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause before the retry of a part whose work failed.
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
-/// Works on the part of a claim. Of a dispatch that has ended the claim is dropped.
+/// After this time a part gives up its place on a worker, once the messages in progress have an
+/// outcome: its receivers may be slow, and others wait.
+const TURN: Duration = Duration::from_secs(30);
+
+/// Works on the part of a claim. If the dispatch has ended, drops the claim.
 pub async fn run(
     engine: &Arc<Engine>,
     claim: &Claim,
@@ -46,11 +50,11 @@ pub async fn run(
     match work_on(engine, claim, stop).await {
         // Temporary failures do not count as attempts.
         Err(DispatchError::Store(error))
-            if error.can_retry() && !error.needs_newer() && !stop.is_cancelled() =>
+            if error.can_retry() && !error.needs_newer_version() && !stop.is_cancelled() =>
         {
             tracing::warn!(%error, "dispatch part failed; retrying");
             let base = Duration::from_millis(app.config.messages.retry_ms);
-            let pause = retry::pause(1, base, LONGEST_PAUSE);
+            let pause = retry::backoff(1, base, MAX_BACKOFF);
             let mut tx = app.store.write().await?;
             claims::offer_again(&mut tx, claim, pause).await?;
             Ok(tx.commit().await?)
@@ -65,10 +69,18 @@ async fn work_on(
     stop: &CancellationToken,
 ) -> Result<(), DispatchError> {
     match load(&engine.app, claim).await? {
-        Some(walk) => {
+        Some(reader) => {
             let work =
-                Work { engine: engine.clone(), walk, rest: Batch::default(), stop: stop.clone() };
-            work.run().await
+                Work { engine: engine.clone(), reader, rest: Batch::default(), stop: stop.clone() };
+            match work.run().await {
+                // Whoever has the fewest running parts is next.
+                Err(DispatchError::TurnOver) => {
+                    let mut tx = engine.app.store.write().await?;
+                    claims::offer_again(&mut tx, claim, Duration::ZERO).await?;
+                    Ok(tx.commit().await?)
+                }
+                result => result,
+            }
         }
         None => {
             let mut tx = engine.app.store.write().await?;
@@ -85,68 +97,74 @@ async fn find(tx: &mut Tx, claim: &Claim) -> Result<Option<Part>, DispatchError>
     })
 }
 
-/// None where there is nothing left to do.
-async fn load(app: &App, claim: &Claim) -> Result<Option<Walk>, DispatchError> {
+/// Loads the part of a claim; none if nothing is left to do.
+async fn load(app: &App, claim: &Claim) -> Result<Option<PartReader>, DispatchError> {
     let mut tx = app.store.snapshot().await?;
     let Some(part) = find(&mut tx, claim).await?.filter(|part| !part.is_done) else {
         return Ok(None);
     };
     let Some(dispatch) = rows::load(&mut tx, part.dispatch_id).await? else { return Ok(None) };
-    traces::follow(&dispatch.order.request_id);
+    traces::continue_trace(&dispatch.order.request_id);
     if dispatch.state != State::Running {
         return Ok(None);
     }
     let job = Job::load(app, &mut tx, dispatch).await?;
-    Ok(Some(Walk::new(app, Arc::new(job), part, *claim)))
+    Ok(Some(PartReader::new(app, Arc::new(job), part, *claim)))
 }
 
 struct Work {
     engine: Arc<Engine>,
-    walk: Walk,
-    /// Messages that are noted and not rendered yet.
+    reader: PartReader,
+    /// Messages that are stored and not rendered yet.
     rest: Batch,
     stop: CancellationToken,
 }
 
 impl Work {
     async fn run(mut self) -> Result<(), DispatchError> {
-        self.take_up().await?;
+        let began = Instant::now();
+        self.resume(began).await?;
         let mut current = self.next().await?;
         if current.is_none() {
-            return self.leave(Vec::new()).await;
+            return self.release(Vec::new()).await;
         }
         let mut settling = None;
         while let Some(ready) = current {
             let sending = tokio::spawn(self.send(ready).in_current_span());
             let next = self.next().await;
-            let settled = joined(sending).await?;
+            let settled = join_task(sending).await?;
             if let Some(before) = settling.take() {
-                joined(before).await?;
+                join_task(before).await?;
             }
             fail_point!("dispatch::sent");
             if let Ok(None) = next
                 && !self.stop.is_cancelled()
             {
-                return self.leave(settled).await;
+                return self.release(settled).await;
             }
-            // The next ones are passed on meanwhile.
+            // The next messages are sent meanwhile.
             let task = tokio::spawn(self.settle(settled).in_current_span());
             match next {
-                Ok(next) if !self.stop.is_cancelled() => (current, settling) = (next, Some(task)),
+                Ok(next) if !self.stop.is_cancelled() && began.elapsed() < TURN => {
+                    (current, settling) = (next, Some(task));
+                }
                 next => {
-                    joined(task).await?;
-                    return Err(next.err().unwrap_or(DispatchError::Stopped));
+                    join_task(task).await?;
+                    let is_over = !self.stop.is_cancelled();
+                    let over =
+                        if is_over { DispatchError::TurnOver } else { DispatchError::Stopped };
+                    return Err(next.err().unwrap_or(over));
                 }
             }
         }
         Ok(())
     }
 
-    /// Sends messages that were stored before: by a worker that did not settle them, or for another
-    /// attempt that is due.
-    async fn take_up(&mut self) -> Result<(), DispatchError> {
-        let now = self.walk.app.clock.now_ms();
-        while let Some(batch) = self.walk.open(now).await? {
+    /// Sends messages that were stored before: those that another worker did not settle, and those
+    /// whose next attempt is due.
+    async fn resume(&mut self, began: Instant) -> Result<(), DispatchError> {
+        let now = self.reader.app.clock.now_ms();
+        while let Some(batch) = self.reader.open(now).await? {
             self.rest = batch;
             while !self.rest.is_empty() {
                 let ready = self.render().await?;
@@ -156,18 +174,22 @@ impl Work {
                     return Err(DispatchError::Stopped);
                 }
             }
-            self.walk.progress().await?;
+            self.reader.progress().await?;
+            // At least one group of new users gets a turn, too.
+            if began.elapsed() >= TURN {
+                break;
+            }
         }
         Ok(())
     }
 
-    /// The next messages, as many as are held at once; none where all users were looked at.
+    /// The next messages, as many as are held at a time; none if all users were processed.
     async fn next(&mut self) -> Result<Option<Ready>, DispatchError> {
         while !self.stop.is_cancelled() {
             if !self.rest.is_empty() {
                 return Ok(Some(self.render().await?));
             }
-            match self.walk.next(&self.stop).await? {
+            match self.reader.next(&self.stop).await? {
                 None => return Ok(None),
                 Some(batch) => self.rest = batch,
             }
@@ -176,7 +198,7 @@ impl Work {
     }
 
     async fn render(&mut self) -> Result<Ready, DispatchError> {
-        let (app, job, stop) = (&self.walk.app, self.walk.job.clone(), self.stop.clone());
+        let (app, job, stop) = (&self.reader.app, self.reader.job.clone(), self.stop.clone());
         let (batch, now) = (std::mem::take(&mut self.rest), app.clock.now_ms());
         let (ready, rest) = compute(app, move || send::render(&job, batch, now, &stop)).await?;
         self.rest = rest;
@@ -189,14 +211,14 @@ impl Work {
         ready: Ready,
     ) -> impl Future<Output = Result<Vec<Settled>, DispatchError>> + Send + 'static {
         fail_point!("dispatch::rendered");
-        let (engine, job, stop) = (self.engine.clone(), self.walk.job.clone(), self.stop.clone());
-        let is_named = matches!(self.walk.part.recipients, Recipients::Named(_));
-        let common = self.walk.common();
+        let (engine, job, stop) = (self.engine.clone(), self.reader.job.clone(), self.stop.clone());
+        let is_named = matches!(self.reader.part.recipients, Recipients::Named(_));
+        let common = self.reader.common();
         async move {
-            let sends: &Semaphore = if is_named { &engine.named } else { &engine.parts };
-            let (told, came) = unbounded_channel();
+            let sends = if is_named { &engine.named } else { &engine.parts };
+            let (told, outcomes) = unbounded_channel();
             let sending = send::send(&engine.app, &job, sends, ready, &stop, told);
-            let keeping = settle::keep(&engine, &job.order, common, came);
+            let keeping = settle::collect_outcomes(&engine, &job.order, common, outcomes);
             tokio::join!(sending, keeping).1
         }
     }
@@ -206,17 +228,17 @@ impl Work {
         &self,
         settled: Vec<Settled>,
     ) -> impl Future<Output = Result<(), DispatchError>> + Send + use<> {
-        let (engine, job) = (self.engine.clone(), self.walk.job.clone());
-        let common = self.walk.common();
+        let (engine, job) = (self.engine.clone(), self.reader.job.clone());
+        let common = self.reader.common();
         async move { settle::note(&engine, &job.order, common, settled).await }
     }
 
     /// Stores the last outcomes, and releases the part: as done, or until the next waiting message
     /// is due.
-    async fn leave(&self, mut settled: Vec<Settled>) -> Result<(), DispatchError> {
-        let mut tries = Tries::within(self.walk.app.config.lease());
+    async fn release(&self, mut settled: Vec<Settled>) -> Result<(), DispatchError> {
+        let mut tries = TimedRetries::within(self.reader.app.config.lease());
         loop {
-            match self.try_leave(&mut settled).await {
+            match self.try_release(&mut settled).await {
                 Err(DispatchError::Store(error)) if error.can_retry() && tries.again().await => {
                     tracing::warn!(%error, "cannot release a part; retrying");
                 }
@@ -229,18 +251,18 @@ impl Work {
         }
     }
 
-    async fn try_leave(&self, settled: &mut [Settled]) -> Result<(), DispatchError> {
-        let Walk { app, job, part, claim, .. } = &self.walk;
+    async fn try_release(&self, settled: &mut [Settled]) -> Result<(), DispatchError> {
+        let PartReader { app, job, part, claim, .. } = &self.reader;
         let id = part.dispatch_id;
         let mut tx = app.store.write().await?;
-        // The first lock, as everywhere.
+        // Locked first, as everywhere.
         if !rows::lock_open(&mut tx, id).await? {
             return Err(DispatchError::Lost);
         }
-        let counts = settle::settle(&mut tx, &job.order, self.walk.common(), settled).await?;
+        let counts = settle::settle(&mut tx, &job.order, self.reader.common(), settled).await?;
         let outcome = match message_rows::next_open(&mut tx, id, part.number).await? {
             Some(at) => {
-                // Not for each of many that wait by itself.
+                // Not for each waiting message separately.
                 let least = app.config.messages.retry_ms / 4;
                 let delay = at.saturating_sub(app.clock.now_ms()).max(0).unsigned_abs();
                 let delay = Duration::from_millis(delay.max(least));
@@ -256,19 +278,19 @@ impl Work {
         fail_point!("dispatch::leaving");
         tx.commit().await?;
         fail_point!("dispatch::left");
-        let reasons = complaints::reasons(settled);
-        settle::told(&self.engine, self.walk.common(), &counts, &reasons);
+        let reasons = failure_log::reasons(settled);
+        settle::told(&self.engine, self.reader.common(), &counts, &reasons);
         telemetry::part(outcome);
         Ok(())
     }
 }
 
 /// The result of a task; a panic of the task is propagated.
-async fn joined<T>(task: JoinHandle<T>) -> T {
+async fn join_task<T>(task: JoinHandle<T>) -> T {
     task.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
 }
 
-/// Counts a part as done, and its dispatch, if nothing else is left of that.
+/// Marks a part as done, and its dispatch if no other work is left.
 async fn end(tx: &mut Tx, part: &Part) -> Result<(), DispatchError> {
     if !rows::count_part(tx, part.dispatch_id).await? {
         return Err(DispatchError::Lost);
@@ -277,9 +299,9 @@ async fn end(tx: &mut Tx, part: &Part) -> Result<(), DispatchError> {
     Ok(ending::finish(tx, part.dispatch_id).await?)
 }
 
-/// The work of a claim failed, or repeatedly ended its worker. The messages in progress fail, and
-/// the part continues after them; without any, the part is given up, and its dispatch has the
-/// reason. A problem of the whole dispatch ends it.
+/// Called if the work of a claim failed, or repeatedly ended its worker. The messages in progress
+/// fail, and the part continues after them. Without messages in progress, the part is given up, and
+/// its dispatch gets the reason. A problem of the whole dispatch ends it.
 pub async fn give_up(
     app: &App,
     claim: &Claim,
@@ -300,19 +322,17 @@ async fn try_give_up(
     claim: &Claim,
     error: Option<&DispatchError>,
 ) -> Result<(), DispatchError> {
-    let why = error.map_or_else(
-        || "the work on it ended its worker repeatedly".to_owned(),
-        ToString::to_string,
-    );
+    let why =
+        error.map_or_else(|| "it ended its worker repeatedly".to_owned(), ToString::to_string);
     let mut tx = app.store.write().await?;
     let Some(part) = find(&mut tx, claim).await? else {
         claims::finish(&mut tx, claim).await?;
         return Ok(tx.commit().await?);
     };
     let id = part.dispatch_id;
-    if let Some(DispatchError::Hopeless(_)) = error {
+    if let Some(DispatchError::Permanent(_)) = error {
         ending::end(&mut tx, id, State::Failed, Some(&why)).await?;
-        // That of a part is withdrawn with the rest.
+        // The claim of a part is withdrawn with the others.
         if claim.kind == kinds::DISPATCH_NAMED {
             claims::finish(&mut tx, claim).await?;
         }
@@ -328,7 +348,7 @@ async fn try_give_up(
     failed.iter().for_each(|channel| counts.add(*channel, RowState::Failed));
     if let Some(dispatch) = rows::load(&mut tx, id).await? {
         let order = dispatch.order;
-        let common = Common::new(order.workspace_id, order.campaign_id, &part);
+        let common = PartContext::new(order.workspace_id, order.campaign_id, &part);
         settle::count(&mut tx, &order, common, &counts).await?;
     }
     if failed.is_empty() {
@@ -340,6 +360,6 @@ async fn try_give_up(
     }
     tx.commit().await?;
     counts.emit();
-    tracing::error!(part = part.number, messages = failed.len(), "given up: {why}");
+    tracing::error!(part = part.number, messages = failed.len(), "dispatch part given up: {why}");
     Ok(())
 }

@@ -3,21 +3,21 @@
 use uuid::Uuid;
 
 use super::left_out::LeftOut;
-use crate::messages::dispatch::state::Added;
+use crate::messages::dispatch::state::OutcomeCounts;
 use crate::messages::order::{Named, Wave};
 use crate::users::Position;
 use crate::workspaces::to_json;
 use store::documents::parsed;
 use store::{StoreError, Tx, execute, from_row, insert_rows, on};
 
-/// A part as it is worked on.
+/// A part to work on.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub dispatch_id: Uuid,
     pub number: i64,
     pub wave: Option<Wave>,
     pub recipients: Recipients,
-    /// All its users have been checked.
+    /// Whether all of its users have been processed.
     pub is_walked: bool,
     pub is_done: bool,
 }
@@ -25,11 +25,11 @@ pub(super) struct Part {
 #[derive(Clone, Debug)]
 pub(super) enum Recipients {
     Named(Vec<Named>),
-    /// Users after the first, up to and with the second.
-    Stretch(Position, Position),
+    /// Users after the first position, up to and including the second.
+    UserRange(Position, Position),
 }
 
-/// Nowhere.
+/// No position.
 const NONE: Position = Position { slice: 0, service_id: Uuid::nil() };
 
 pub(super) async fn insert_named(
@@ -59,8 +59,8 @@ pub(super) async fn insert_named(
     Ok(())
 }
 
-/// Writes parts, numbered from `first`: each ends with one of `ends` and begins after the one
-/// before; the first begins after `from`.
+/// Writes parts, numbered from `first`. Each ends with one of `ends`, and begins after the end of
+/// the one before; the first begins after `from`.
 pub(super) async fn insert(
     tx: &mut Tx,
     dispatch: Uuid,
@@ -114,7 +114,7 @@ macro_rules! part {
     };
 }
 
-/// The part of a claim for a part.
+/// The part with this number.
 pub(super) async fn by_number(
     tx: &mut Tx,
     dispatch: Uuid,
@@ -144,7 +144,7 @@ fn read(row: PartRow) -> Result<Part, StoreError> {
         row.wave.as_deref().map(|text| parsed("dispatch_parts.wave", id, text)).transpose()?;
     let recipients = match &row.named {
         Some(named) => Recipients::Named(parsed("dispatch_parts.named", id, named)?),
-        None => Recipients::Stretch(
+        None => Recipients::UserRange(
             Position { slice: row.at_slice, service_id: row.at_id },
             Position { slice: row.to_slice, service_id: row.to_id },
         ),
@@ -153,21 +153,21 @@ fn read(row: PartRow) -> Result<Part, StoreError> {
     Ok(Part { dispatch_id: id, number, wave, recipients, is_walked, is_done })
 }
 
-/// How far a part has come.
-pub(super) struct Moved {
+/// The progress of a part.
+pub(super) struct PartProgress {
     pub at: Position,
     pub is_walked: bool,
-    /// Users who were looked at, and how many of them get nothing, or not all.
+    /// Users who were processed, and how many of them were excluded from some or all messages.
     pub walked: i64,
     pub left_out: LeftOut,
 }
 
-/// Moves a part on; whether its dispatch is still running.
+/// Advances a part; returns whether its dispatch is still running.
 pub(super) async fn advance(
     tx: &mut Tx,
     dispatch: Uuid,
     part: i64,
-    moved: &Moved,
+    moved: &PartProgress,
 ) -> Result<bool, StoreError> {
     let advanced = execute!(
         tx,
@@ -200,7 +200,7 @@ pub(super) async fn count(
     tx: &mut Tx,
     dispatch: Uuid,
     part: i64,
-    totals: &Added,
+    totals: &OutcomeCounts,
 ) -> Result<(), StoreError> {
     execute!(
         tx,

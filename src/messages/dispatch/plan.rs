@@ -1,4 +1,4 @@
-//! Planning: the users of a dispatch that names none are cut into parts, once.
+//! Planning: splits the users of a dispatch without listed users into parts, once.
 
 use std::time::Duration;
 
@@ -10,18 +10,17 @@ use crate::kinds;
 use crate::messages::dispatch::state::State;
 use crate::messages::order::Wave;
 use crate::traces;
-use crate::users::scan::{self, Cuts};
+use crate::users::scan::{self, PartBoundaries};
 use crate::users::{Position, SLICES};
 use kit::fail_point;
 use store::claims::{self, Claim, ClaimError};
 
-/// Cuts the users of a claim's wave into parts. Of a dispatch that has ended the claim is
-/// dropped.
+/// Splits the users of a claim's wave into parts. If the dispatch has ended, drops the claim.
 pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
     let attempts = app.config.messages.attempts;
     if claim.attempt.unsigned_abs() > attempts {
         let text = format!("planning ended its worker in {attempts} attempts");
-        return Err(DispatchError::Hopeless(text));
+        return Err(DispatchError::Permanent(text));
     }
     let mut tx = app.store.snapshot().await?;
     let found = rows::load(&mut tx, claim.job).await?;
@@ -33,13 +32,13 @@ pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
         return Ok(tx.commit().await?);
     };
     let order = &dispatch.order;
-    traces::follow(&order.request_id);
+    traces::continue_trace(&order.request_id);
     job::check(&mut tx, order).await?;
     let segment = match dispatch.segment {
         Some(fixed) => Some(fixed),
         None => job::segment(&mut tx, order).await?,
     };
-    // The control group's, too: who of it is left out is counted.
+    // Including the slices of the control group, because its excluded users are counted.
     let slices: Vec<i16> = (0..SLICES).collect();
     let per_part = app.config.messages.part_users;
     let cuts = scan::cut(&mut tx, order.workspace_id, &slices, per_part).await?;
@@ -48,13 +47,13 @@ pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
     write(app, claim, wave.as_ref(), segment.as_deref(), &cuts).await
 }
 
-/// Makes it the plan: one transaction, with the parts and their claims.
+/// Stores the plan in one transaction: the parts and their claims.
 async fn write(
     app: &App,
     claim: &Claim,
     wave: Option<&Wave>,
     segment: Option<&str>,
-    cuts: &Cuts,
+    cuts: &PartBoundaries,
 ) -> Result<(), DispatchError> {
     let (id, now) = (claim.job, app.clock.now_ms());
     let parts = cuts.ends.len() as i64;
@@ -70,12 +69,12 @@ async fn write(
     }
     tx.commit().await?;
     fail_point!("dispatch::planned");
-    claims::note_many(&app.store, parts).await;
+    claims::analyze_if_many(&app.store, parts).await;
     tracing::info!(dispatch = %id.simple(), users = cuts.users, parts, "planned");
     Ok(())
 }
 
-/// The dispatch cannot be planned: it has failed.
+/// Fails a dispatch that cannot be planned.
 pub async fn give_up(
     app: &App,
     claim: &Claim,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
-use super::state::{Added, Counts, RowState};
+use super::state::{Counts, OutcomeCounts, RowState};
 use super::{job, part_rows, report_rows, rows};
 use crate::messages::MessageId;
 use crate::workspaces::Channel;
@@ -14,13 +14,13 @@ use store::{StoreError, Tx};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Report {
     Delivered,
-    /// With the reason.
+    /// The reason.
     Bounced(String),
 }
 
-/// Stores reports about messages, each once; returns how many messages were unknown. They are in
-/// the order of their ids, and counted once all are stored: in the order in which others write,
-/// too.
+/// Stores reports about messages, each once; returns how many messages were unknown. The reports
+/// must be in the order of their ids. They are counted after all are stored, to lock rows in the
+/// same order as other writers.
 pub async fn reported(
     tx: &mut Tx,
     workspace_id: i32,
@@ -28,16 +28,16 @@ pub async fn reported(
 ) -> Result<usize, StoreError> {
     let (mut noted, mut emitted) = (0, Counts::default());
     let mut parts: BTreeMap<(Uuid, i64), Counts> = BTreeMap::new();
-    let mut of_campaigns: BTreeMap<(Uuid, Uuid, Channel), Added> = BTreeMap::new();
+    let mut of_campaigns: BTreeMap<(Uuid, Uuid, Channel), OutcomeCounts> = BTreeMap::new();
     for (id, report) in reports {
         let Some(told) = report_rows::report(tx, workspace_id, id, report).await? else { continue };
         noted += 1;
-        let mut added = Added::default();
+        let mut added = OutcomeCounts::default();
         match report {
             Report::Delivered => added.delivered = 1,
             Report::Bounced(_) => added.bounced = 1,
         }
-        // Its worker has not stored that it was sent, and no longer needs to.
+        // The worker has not stored yet that it was sent, and no longer needs to.
         if told.was_open {
             added.sent = 1;
             let part = parts.entry((id.dispatch_id, told.part)).or_default();
@@ -51,7 +51,7 @@ pub async fn reported(
     for ((dispatch, part), counts) in &parts {
         part_rows::count(tx, *dispatch, *part, &counts.totals).await?;
     }
-    let mut statistics: BTreeMap<(Uuid, String, &str), Added> = BTreeMap::new();
+    let mut statistics: BTreeMap<(Uuid, String, &str), OutcomeCounts> = BTreeMap::new();
     for ((campaign, dispatch, channel), added) in of_campaigns {
         if let Some(dispatch) = rows::load(tx, dispatch).await? {
             let variation = job::variation(&dispatch.order, channel).to_owned();

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::left_out::LeftOut;
 use super::report::Report;
-use super::state::{Added, State};
+use super::state::{OutcomeCounts, State};
 use crate::messages::MessageId;
 use crate::messages::order::Kind;
 use crate::workspaces::Channel;
@@ -18,7 +18,7 @@ use store::{StoreError, Tx, execute, from_row, on};
 
 // Statistics ---------------------------------------------------------------------------
 
-impl AddAssign for Added {
+impl AddAssign for OutcomeCounts {
     fn add_assign(&mut self, other: Self) {
         self.sent += other.sent;
         self.delivered += other.delivered;
@@ -33,7 +33,7 @@ impl AddAssign for Added {
 pub(super) async fn add_statistics(
     tx: &mut Tx,
     (workspace, campaign, variation, channel): (i32, Uuid, &str, &str),
-    added: &Added,
+    added: &OutcomeCounts,
 ) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -66,9 +66,9 @@ pub(super) async fn add_statistics(
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Statistics {
     pub campaign_id: Uuid,
-    /// The campaign's; none of one that is gone.
+    /// The campaign's name; none if it was deleted.
     pub name: Option<String>,
-    /// Empty where messages named none.
+    /// Empty for messages without a variation.
     pub variation_id: String,
     pub channel: Channel,
     pub sent: i64,
@@ -104,19 +104,19 @@ pub async fn statistics(
 
 // Lists ----------------------------------------------------------------------------------
 
-/// A dispatch and how far it is. Times are milliseconds since the epoch, and ISO 8601 in JSON.
+/// A dispatch and its progress. Times are milliseconds since the epoch, and ISO 8601 in JSON.
 #[derive(Clone, Debug, Serialize)]
-pub struct Listed {
+pub struct DispatchSummary {
     #[serde(serialize_with = "uuid::serde::simple::serialize")]
     pub id: Uuid,
-    /// The workspace's name; none of one that is gone.
+    /// The workspace's name; none if it was deleted.
     pub workspace: Option<String>,
     pub kind: Kind,
     pub state: State,
     pub campaign_id: Option<Uuid>,
     pub request_id: String,
     pub note: Option<String>,
-    /// Users in all its waves so far, and how many of them were looked at.
+    /// Users in all its waves so far, and how many of them were processed.
     pub users: i64,
     pub walked: i64,
     pub parts: i64,
@@ -136,7 +136,7 @@ pub struct Listed {
     pub finished_at: Option<i64>,
 }
 from_row! {
-    Listed {
+    DispatchSummary {
         id, workspace, kind, state, campaign_id, request_id, note, users, walked, parts, parts_left,
         sent, unreachable, aborted, failed, bounced, accepted_at, started_at, finished_at,
     } flatten { left_out }
@@ -185,7 +185,7 @@ pub async fn list(
     workspace: Option<&str>,
     state: Option<State>,
     limit: u32,
-) -> Result<Vec<Listed>, StoreError> {
+) -> Result<Vec<DispatchSummary>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(listed!(
         "($1 IS NULL OR workspaces.name = $1) AND ($2 IS NULL OR dispatches.state = $2)
          ORDER BY dispatches.accepted_at DESC, dispatches.id DESC LIMIT $3"
@@ -193,12 +193,12 @@ pub async fn list(
     .bind(workspace).bind(state.map(State::name)).bind(i64::from(limit)).fetch_all(c).await?))
 }
 
-pub async fn one(tx: &mut Tx, id: Uuid) -> Result<Option<Listed>, StoreError> {
+pub async fn one(tx: &mut Tx, id: Uuid) -> Result<Option<DispatchSummary>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(listed!("dispatches.id = $1"))
         .bind(id).fetch_optional(c).await?))
 }
 
-/// Messages that wait to be tried again, or are in progress.
+/// Number of messages that are in progress or wait for a retry.
 pub async fn open_messages(tx: &mut Tx, id: Uuid) -> Result<i64, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "SELECT count(*) FROM messages
@@ -251,7 +251,7 @@ pub async fn console(tx: &mut Tx, workspace: i32, limit: u32) -> Result<Vec<Cons
 
 // Receipts and reports ------------------------------------------------------------------------
 
-/// A message of a campaign or a Canvas that a user was sent.
+/// A message of a campaign or a Canvas that was sent to a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
     pub service_id: Uuid,
@@ -260,8 +260,8 @@ pub struct Receipt {
 }
 from_row! { Receipt { service_id, campaign_id, sent_at } }
 
-/// The messages of campaigns and Canvases that users were sent since a time: what their
-/// conversion windows count from.
+/// The messages of campaigns and Canvases that users were sent since a time. Conversion windows
+/// begin with these.
 pub async fn receipts(
     tx: &mut Tx,
     workspace: i32,
@@ -271,7 +271,7 @@ pub async fn receipts(
     Ok(match tx {
         _ if users.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
-            // OFFSET 0 keeps it at a look into the index for each user.
+            // OFFSET 0 forces an index lookup for each user.
             sqlx::query_as(
                 "SELECT found.service_id, found.campaign_id, found.sent_at
                  FROM unnest($2::uuid[]) AS wanted (service_id)
@@ -306,27 +306,27 @@ pub async fn receipts(
 }
 
 /// A message with a new report.
-pub(super) struct Told {
+pub(super) struct ReportedMessage {
     pub campaign_id: Option<Uuid>,
     pub part: i64,
-    /// Nothing was known of it yet.
+    /// Whether it had no outcome before.
     pub was_open: bool,
 }
 
-/// Stores a report; none if the message is unknown, or the report is a repeat. A message may bounce
-/// after it was delivered, but not the other way round.
+/// Stores a report; none if the message is unknown, or the report is a repeat. A delivered message
+/// can still bounce, but not the other way round.
 pub(super) async fn report(
     tx: &mut Tx,
     workspace: i32,
     id: &MessageId,
     report: &Report,
-) -> Result<Option<Told>, StoreError> {
+) -> Result<Option<ReportedMessage>, StoreError> {
     let now = store::claims::now(tx).await?;
     let (state, reason, from) = match report {
         Report::Delivered => ("delivered", None, "sent"),
         Report::Bounced(why) => ("bounced", Some(why.as_str()), "delivered"),
     };
-    // Two that come at once: the second waits here, and finds what the first one wrote.
+    // Of two concurrent reports, the second waits here, and sees what the first one wrote.
     let locked = if tx.is_postgres() { "FOR UPDATE" } else { "" };
     let sql = sqlx::AssertSqlSafe(format!(
         // By users, not by dispatches: [`super::message_rows::settle`] says why.
@@ -355,12 +355,12 @@ pub(super) async fn report(
         .bind(reason)
         .bind(now)
     );
-    Ok(Some(Told { campaign_id, part, was_open }))
+    Ok(Some(ReportedMessage { campaign_id, part, was_open }))
 }
 
-// Forgetting -------------------------------------------------------------------------------------
+// Deletion ---------------------------------------------------------------------------------------
 
-/// Messages that one statement removes.
+/// Maximum number of messages that one statement removes.
 const SWEEP: i64 = 5_000;
 
 /// A dispatch of a workspace that ended before a time.
@@ -376,8 +376,9 @@ pub(super) async fn old(
     .bind(workspace).bind(before).fetch_optional(c).await?))
 }
 
-/// Removes some messages of a dispatch, or the dispatch once it has none; whether it is gone.
-pub(super) async fn forget(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+/// Removes some messages of a dispatch, or the dispatch once it has none; returns whether the
+/// dispatch is removed.
+pub(super) async fn delete_dispatch(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     let gone = execute!(
         &mut *tx,
         sqlx::query(

@@ -9,7 +9,7 @@ use crate::workspaces::to_json;
 use store::documents::parsed;
 use store::{StoreError, Tx, execute, on};
 
-/// Writes a new dispatch; whether it was new.
+/// Writes a dispatch; returns whether it is new.
 pub(super) async fn insert(tx: &mut Tx, order: &Order, is_whole: bool) -> Result<bool, StoreError> {
     let users = Vec::new();
     let target = Target { users, ..order.target.clone() };
@@ -39,7 +39,7 @@ pub(super) async fn insert(tx: &mut Tx, order: &Order, is_whole: bool) -> Result
     Ok(inserted == 1)
 }
 
-/// Whether a dispatch has not ended; if so it does not before the end of the transaction.
+/// Whether a dispatch has not ended. If so, it cannot end before the end of the transaction.
 pub(super) async fn lock_open(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     let locked = execute!(
         tx,
@@ -52,12 +52,12 @@ pub(super) async fn lock_open(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError>
     Ok(locked == 1)
 }
 
-/// What a wave is known by within its dispatch.
+/// The number that identifies a wave within its dispatch.
 pub(super) fn number(wave: Option<&Wave>) -> i64 {
     wave.map_or(0, |wave| wave.at_ms)
 }
 
-/// Writes a wave; whether it was new.
+/// Writes a wave; returns whether it is new.
 pub(super) async fn insert_wave(
     tx: &mut Tx,
     id: Uuid,
@@ -95,7 +95,7 @@ pub(super) async fn make_whole(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// Counts one more wave that is to be cut into parts.
+/// Counts one more wave that must be split into parts.
 pub(super) async fn add_plan(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     execute!(
         tx,
@@ -104,7 +104,7 @@ pub(super) async fn add_plan(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Counts one more part, of named users; returns its number.
+/// Counts one more part, for listed users; returns its number.
 pub(super) async fn add_named(tx: &mut Tx, id: Uuid, users: i64) -> Result<i64, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "UPDATE dispatches SET parts = parts + 1, parts_left = parts_left + 1, users = users + $2,
@@ -114,11 +114,11 @@ pub(super) async fn add_named(tx: &mut Tx, id: Uuid, users: i64) -> Result<i64, 
     .bind(id).bind(users).fetch_one(c).await?))
 }
 
-/// A dispatch as it is worked on.
+/// A dispatch to work on.
 pub(super) struct Dispatch {
     pub order: Order,
     pub state: State,
-    /// The audience of the segment, JSON, once it was cut into parts.
+    /// The audience of the segment, as JSON; set once the dispatch is split into parts.
     pub segment: Option<String>,
     pub youngest: Option<Uuid>,
 }
@@ -144,8 +144,8 @@ pub(super) struct Planned<'a> {
     pub parts: i64,
 }
 
-/// Counts the parts of a wave; returns the number of the last part, and none where the dispatch has
-/// ended. What the first wave fixed stays.
+/// Counts the parts of a wave. Returns the number of the last part; none if the dispatch has ended.
+/// Values that the first wave has set stay.
 pub(super) async fn planned(
     tx: &mut Tx,
     id: Uuid,
@@ -164,7 +164,7 @@ pub(super) async fn planned(
     .fetch_optional(c).await?))
 }
 
-/// Counts a part as done; whether the dispatch was running.
+/// Counts a part as done; returns whether the dispatch was running.
 pub(super) async fn count_part(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     let counted = execute!(
         tx,
@@ -177,7 +177,7 @@ pub(super) async fn count_part(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError
     Ok(counted == 1)
 }
 
-/// Ends a dispatch of which nothing is left to do; whether it did.
+/// Ends a dispatch if all of its work is done; returns whether it ended.
 pub(super) async fn finish(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
     let ended = execute!(
         tx,
@@ -192,7 +192,7 @@ pub(super) async fn finish(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, Stor
     Ok(ended == 1)
 }
 
-/// Ends a dispatch early; whether it had not ended already.
+/// Ends a dispatch early; returns whether it had not ended already.
 pub(super) async fn end(
     tx: &mut Tx,
     id: Uuid,

@@ -6,56 +6,56 @@ use std::time::{Duration, Instant};
 
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::batch::{Batch, Due, User};
+use super::batch::{Batch, DueMessage, User};
 use super::job::Job;
 use super::message_rows::Settled;
 use crate::app::App;
+use crate::fairness::{Holder, SLOT_BYTES, SharedMemory};
 use crate::messages::content::Rendered;
 use crate::messages::dispatch::state::RowState;
-use crate::messages::external::{Answers, External, MAX_ATTEMPTS, Unrendered};
+use crate::messages::external::{Answers, External, MAX_ATTEMPTS, RenderError};
 use crate::messages::order::Named;
 use crate::messages::personalization::Scope;
 use crate::messages::{MessageId, Outcome, Outgoing, channels};
 use kit::clock::{hours, millis};
 use kit::panics;
-use kit::retry::pause;
+use kit::retry::backoff;
 use template::{Request, Stop};
 
-/// The longest pause between two attempts at a message.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+/// The longest backoff between two attempts at a message.
+const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
 
-/// How long a channel may take for one message, whatever it waits for itself.
+/// Time limit of a channel for one message, whatever the channel waits for.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long messages that are being sent may still take when the worker must stop.
+/// How long messages in progress may still take when the worker must stop.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Bytes of rendered texts that a part holds at once, about; twice, since the next are rendered
-/// meanwhile.
-const HELD_BYTES: usize = 4 << 20;
+/// Approximate bytes of rendered texts that a part holds at a time; twice as many in total, because
+/// the next ones are rendered meanwhile.
+const MAX_RENDERED_BYTES: usize = 4 << 20;
 
-/// Messages that are rendered, and the outcome of those that could not be.
+/// Rendered messages, and the outcomes of those that could not be rendered.
 pub(super) struct Ready {
     users: Vec<User>,
-    /// By their user's place.
-    messages: Vec<(usize, Due, Draft)>,
+    /// Each message with the index of its user.
+    messages: Vec<(usize, DueMessage, Draft)>,
     settled: Vec<Settled>,
 }
 
-/// A message as far as it is rendered without other data.
+/// A message that is rendered, or that needs external data first.
 enum Draft {
     Rendered(Rendered),
-    /// It asks for that first; and the time of the rendering.
+    /// The first request of the templates, and the time of the rendering.
     Needs(Request, i64),
 }
 
-/// Renders messages of a batch, as many as are held at once; returns the rest, too. One that cannot
-/// be rendered is its own user's loss alone.
+/// Renders messages of a batch, as many as are held at a time; also returns the rest. A message
+/// that cannot be rendered affects only its own user.
 pub(super) fn render(
     job: &Job,
     batch: Batch,
@@ -65,7 +65,7 @@ pub(super) fn render(
     let began = Instant::now();
     let (mut users, mut messages, mut settled) = (Vec::new(), Vec::new(), batch.ended);
     let (mut waiting, mut bytes) = (batch.users.into_iter(), 0);
-    while bytes < HELD_BYTES && !stop.is_cancelled() {
+    while bytes < MAX_RENDERED_BYTES && !stop.is_cancelled() {
         let Some(user) = waiting.next() else { break };
         for due in &user.messages {
             match render_one(job, &user, *due, now, &Answers::default()) {
@@ -87,11 +87,11 @@ pub(super) fn render(
 }
 
 /// The outcome of a message whose rendering stopped.
-fn stopped(user: &User, due: Due, stop: Stop) -> Settled {
+fn stopped(user: &User, due: DueMessage, stop: Stop) -> Settled {
     let (state, reason) = match stop {
         Stop::Aborted(reason) => (RowState::Aborted, reason),
         Stop::Failed(reason) => (RowState::Failed, reason),
-        Stop::Needs(_) => (RowState::Failed, "other data is missing".to_owned()),
+        Stop::Needs(_) => (RowState::Failed, "external data is missing".to_owned()),
     };
     Settled::ended(user.recipient.service_id, due.channel, state, Some(reason))
 }
@@ -99,7 +99,7 @@ fn stopped(user: &User, due: Due, stop: Stop) -> Settled {
 fn render_one(
     job: &Job,
     user: &User,
-    due: Due,
+    due: DueMessage,
     now: i64,
     answers: &Answers,
 ) -> Result<Rendered, Stop> {
@@ -125,31 +125,33 @@ fn render_one(
     })
 }
 
-/// Reads the data that a message uses, and renders it; otherwise returns its outcome. Meanwhile it
-/// does not count as a message that is being sent, so that slow servers do not delay others.
+/// Reads the external data that a message uses, and renders it; otherwise returns its outcome.
+/// Meanwhile the message holds no permit to be sent, so that slow servers do not delay other
+/// messages.
 async fn complete(
     app: &App,
     job: &Job,
     user: &User,
-    due: Due,
+    due: DueMessage,
     (needs, now): (Request, i64),
 ) -> Result<Rendered, Settled> {
     let workspace_id = job.order.workspace_id;
-    let external = External { app, workspace_id, settings: &job.settings, is_urgent: false };
+    let external =
+        External { app, workspace_id, settings: &job.settings, is_urgent: false, time: None };
     let render = |answers: &Answers| render_one(job, user, due, now, answers);
     let rendered = external.render(Some(needs), &mut Vec::new(), render).await;
     rendered.map_err(|unrendered| match unrendered {
-        Unrendered::Stopped(stop) => stopped(user, due, stop),
-        Unrendered::Later { reason, is_counted: true, .. } if due.attempts + 1 >= MAX_ATTEMPTS => {
+        RenderError::Stopped(stop) => stopped(user, due, stop),
+        RenderError::Later { reason, is_counted: true, .. } if due.attempts + 1 >= MAX_ATTEMPTS => {
             stopped(user, due, Stop::Aborted(reason))
         }
-        Unrendered::Later { reason, after, .. } => {
+        RenderError::Later { reason, after, .. } => {
             after_attempt(app, user.recipient.service_id, due, Outcome::Later { reason, after })
         }
     })
 }
 
-/// Bytes of the texts in a value, about what it takes.
+/// Bytes of the strings in a value, as an approximation of its size.
 fn text_bytes(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
@@ -161,7 +163,7 @@ fn text_bytes(value: &Value) -> usize {
     }
 }
 
-/// A user's own entry properties over those of all; none where they have none of their own.
+/// The entry properties of all users, overridden by the user's own; none if the user has none.
 fn entry_properties(job: &Job, named: Option<&Named>) -> Option<Map<String, Value>> {
     let own = named?.canvas_entry_properties.as_ref()?;
     let mut all = job.order.canvas_entry_properties.clone().unwrap_or_default();
@@ -169,13 +171,13 @@ fn entry_properties(job: &Job, named: Option<&Named>) -> Option<Map<String, Valu
     Some(all)
 }
 
-/// Sends messages in parallel, as far as `sends` has permits, and reports the outcome of each. When
-/// asked to stop, it starts none, and soon abandons those in progress: they have no outcome, and
-/// are sent again.
+/// Sends messages in parallel, as far as `sends` has places for the workspace, and reports the outcome of each. When
+/// the worker must stop, it starts no more, and soon abandons those in progress: they get no
+/// outcome, and are sent again.
 pub(super) async fn send(
     app: &App,
     job: &Arc<Job>,
-    sends: &Semaphore,
+    sends: &SharedMemory,
     ready: Ready,
     stop: &CancellationToken,
     told: UnboundedSender<Settled>,
@@ -187,12 +189,27 @@ pub(super) async fn send(
     }
     .shared();
     let (users, told, limit) = (&users, &told, app.config.messages.sends_in_flight);
+    let workspace = Holder::Workspace(job.order.workspace_id);
     // The receiver outlives the senders.
     let tell = |settled| drop(told.send(settled));
     settled.into_iter().for_each(tell);
-    let messages = futures::stream::iter(messages);
-    let handing = messages.for_each_concurrent(limit, |(place, due, draft)| {
-        let (user, grace) = (&users[place], grace.clone());
+    let reserve = || async {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => None,
+            place = sends.reserve(workspace, SLOT_BYTES) => Some(place),
+        }
+    };
+    // One message of the part at a time waits for a place.
+    let messages = futures::stream::iter(messages).then(|(at, due, draft)| async move {
+        let place = match &draft {
+            Draft::Rendered(_) => reserve().await,
+            Draft::Needs(..) => None,
+        };
+        (at, due, draft, place)
+    });
+    let handing = messages.for_each_concurrent(limit, |(at, due, draft, place)| {
+        let (user, grace) = (&users[at], grace.clone());
         async move {
             let rendered = match draft {
                 Draft::Rendered(rendered) => rendered,
@@ -205,12 +222,12 @@ pub(super) async fn send(
                     },
                 },
             };
-            let _permit = tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                Ok(permit) = sends.acquire() => permit,
+            let place = match place {
+                Some(place) => Some(place),
+                None => reserve().await,
             };
-            let handed = hand_over(app, job, user, due, &rendered);
+            let Some(_place) = place else { return };
+            let handed = send_message(app, job, user, due, &rendered);
             tokio::select! {
                 outcome = handed => tell(after_attempt(app, user.recipient.service_id, due, outcome)),
                 () = grace => {}
@@ -220,7 +237,13 @@ pub(super) async fn send(
     handing.await;
 }
 
-async fn hand_over(app: &App, job: &Job, user: &User, due: Due, rendered: &Rendered) -> Outcome {
+async fn send_message(
+    app: &App,
+    job: &Job,
+    user: &User,
+    due: DueMessage,
+    rendered: &Rendered,
+) -> Outcome {
     let recipient = &user.recipient;
     let outgoing = Outgoing {
         workspace_id: job.order.workspace_id,
@@ -240,18 +263,18 @@ async fn hand_over(app: &App, job: &Job, user: &User, due: Due, rendered: &Rende
     let handed = AssertUnwindSafe(channels::send(app, outgoing)).catch_unwind();
     match tokio::time::timeout(TIMEOUT, handed).await {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(panic)) => {
-            Outcome::Failed(format!("sending it panicked: {}", panics::text(&*panic)))
+        Ok(Err(panic)) => Outcome::Failed(format!("sending panicked: {}", panics::text(&*panic))),
+        Err(_) => {
+            Outcome::Later { reason: "the channel did not respond in time".into(), after: None }
         }
-        Err(_) => Outcome::Later { reason: "the channel does not respond".into(), after: None },
     }
 }
 
 /// The state of a message after an attempt. The last attempt happens when its time limit is
 /// reached.
-fn after_attempt(app: &App, user: Uuid, due: Due, outcome: Outcome) -> Settled {
+fn after_attempt(app: &App, user: Uuid, due: DueMessage, outcome: Outcome) -> Settled {
     let (now, config) = (app.clock.now_ms(), &app.config.messages);
-    let Due { channel, attempts, created_at, .. } = due;
+    let DueMessage { channel, attempts, created_at, .. } = due;
     match outcome {
         Outcome::Sent => {
             Settled { sent_at: Some(now), ..Settled::ended(user, channel, RowState::Sent, None) }
@@ -271,7 +294,7 @@ fn after_attempt(app: &App, user: Uuid, due: Due, outcome: Outcome) -> Settled {
             }
             let base = Duration::from_millis(config.retry_ms);
             let attempt = attempts.unsigned_abs().saturating_add(1);
-            let wait = pause(attempt, base, LONGEST_PAUSE).max(after.unwrap_or_default());
+            let wait = backoff(attempt, base, MAX_BACKOFF).max(after.unwrap_or_default());
             let next_at = now.saturating_add(millis(wait)).min(until);
             let waiting = Settled::ended(user, channel, RowState::Waiting, Some(reason));
             Settled { next_at: Some(next_at), ..waiting }
@@ -297,7 +320,7 @@ mod tests {
         let user = |number: u128| {
             let recipient = Recipient::read(Uuid::from_u128(number), "{}").unwrap();
             let channel = Channel::Webhook;
-            let due = Due { index: 0, channel, attempts: 0, created_at: 0 };
+            let due = DueMessage { index: 0, channel, attempts: 0, created_at: 0 };
             User { recipient, named: None, messages: vec![due] }
         };
         let mut batch = Batch { users: (0..23).map(user).collect(), ended: Vec::new() };

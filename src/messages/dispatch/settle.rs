@@ -6,24 +6,24 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, timeout_at};
 
-use super::complaints::{self, Reasons};
 use super::error::DispatchError;
-use super::message_rows::{self, Common, Settled};
-use super::state::{Added, Counts};
+use super::failure_log::{self, Reasons};
+use super::message_rows::{self, PartContext, Settled};
+use super::state::{Counts, OutcomeCounts};
 use super::{Engine, job, part_rows, report_rows};
 use crate::messages::order::Order;
 use kit::fail_point;
-use kit::retry::{Retry as _, Tries};
+use kit::retry::{Retry as _, TimedRetries};
 use store::{StoreError, Tx};
 
-/// How long an outcome waits for others, to be stored together.
-const WITHIN: Duration = Duration::from_secs(1);
+/// How long an outcome waits to be stored together with others.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Counts the outcomes of messages, in their part and in their campaign's statistics.
 pub(super) async fn count(
     tx: &mut Tx,
     order: &Order,
-    common: Common,
+    common: PartContext,
     counts: &Counts,
 ) -> Result<(), StoreError> {
     if counts.is_empty() {
@@ -31,8 +31,8 @@ pub(super) async fn count(
     }
     part_rows::count(tx, common.dispatch, common.part, &counts.totals).await?;
     let Some(campaign) = common.campaign else { return Ok(()) };
-    // The last lock, since it is every part's; in the order of the keys.
-    let mut rows: BTreeMap<(&str, &str), Added> = BTreeMap::new();
+    // Locked last, because all parts share these rows; in the order of their keys.
+    let mut rows: BTreeMap<(&str, &str), OutcomeCounts> = BTreeMap::new();
     for ((channel, state), count) in &counts.by_channel {
         let variation = job::variation(order, *channel);
         rows.entry((variation, channel.name())).or_default().add(*state, *count);
@@ -44,18 +44,18 @@ pub(super) async fn count(
     Ok(())
 }
 
-/// Stores the outcomes of messages; each counts once, even if another worker stores it, too.
+/// Stores the outcomes of messages. Each counts once, even if another worker also stores it.
 pub(super) async fn settle(
     tx: &mut Tx,
     order: &Order,
-    common: Common,
+    common: PartContext,
     settled: &mut [Settled],
 ) -> Result<Counts, DispatchError> {
-    // Two workers that settle the same, one of them late, wait for each other in order.
+    // Sorted, so that two workers that settle the same messages do not deadlock.
     settled.sort_unstable_by_key(|one| (one.service_id, one.channel));
     let mut left: Vec<&Settled> = settled.iter().collect();
     let mut counts = Counts::default();
-    // Again for those that somebody else changed at the same moment, if they are still open.
+    // Repeated for messages that another writer changed at the same moment, if they are still open.
     for _ in 0..2 {
         let mut written = HashSet::new();
         for (user, channel, state) in message_rows::settle(tx, common, &left).await? {
@@ -69,19 +69,19 @@ pub(super) async fn settle(
 }
 
 /// Stores the outcomes of messages, with retries for as long as a lease, because a message without
-/// a stored outcome is sent again. It needs no claim: the messages were sent.
+/// a stored outcome is sent again. Needs no claim: the messages were sent.
 pub(super) async fn note(
     engine: &Engine,
     order: &Order,
-    common: Common,
+    common: PartContext,
     mut settled: Vec<Settled>,
 ) -> Result<(), DispatchError> {
     if settled.is_empty() {
         return Ok(());
     }
     let app = &engine.app;
-    let reasons = complaints::reasons(&settled);
-    let mut tries = Tries::within(app.config.lease());
+    let reasons = failure_log::reasons(&settled);
+    let mut tries = TimedRetries::within(app.config.lease());
     loop {
         let noted = async {
             let mut tx = app.store.write().await?;
@@ -102,29 +102,29 @@ pub(super) async fn note(
     }
 }
 
-/// Updates metrics and the operator's log, once all is committed.
-pub(super) fn told(engine: &Engine, common: Common, counts: &Counts, reasons: &Reasons) {
+/// Updates metrics and the log, after the commit.
+pub(super) fn told(engine: &Engine, common: PartContext, counts: &Counts, reasons: &Reasons) {
     counts.emit();
-    engine.complaints.say(common.dispatch, counts, reasons);
+    engine.failure_log.log(common.dispatch, counts, reasons);
 }
 
-/// Stores outcomes as they arrive: those of quick messages together, for which nothing waits long.
-/// Returns the last ones, which are not stored yet.
-pub(super) async fn keep(
+/// Stores outcomes as they arrive, several together if they arrive quickly. Returns the last ones,
+/// which are not stored yet.
+pub(super) async fn collect_outcomes(
     engine: &Engine,
     order: &Order,
-    common: Common,
-    mut came: UnboundedReceiver<Settled>,
+    common: PartContext,
+    mut outcomes: UnboundedReceiver<Settled>,
 ) -> Result<Vec<Settled>, DispatchError> {
     let mut settled = Vec::new();
-    let mut until = Instant::now() + WITHIN;
+    let mut until = Instant::now() + FLUSH_INTERVAL;
     loop {
-        match timeout_at(until, came.recv()).await {
+        match timeout_at(until, outcomes.recv()).await {
             Ok(Some(one)) => settled.push(one),
             Ok(None) => return Ok(settled),
             Err(_) => {
                 note(engine, order, common, std::mem::take(&mut settled)).await?;
-                until = Instant::now() + WITHIN;
+                until = Instant::now() + FLUSH_INTERVAL;
             }
         }
     }

@@ -14,7 +14,7 @@ text_enum! {
         Planning = "planning",
         Running = "running",
         Done = "done",
-        /// Nothing more is sent; the note says why.
+        /// Nothing more is sent; the note has the reason.
         Failed = "failed",
         Cancelled = "cancelled",
     }
@@ -30,7 +30,7 @@ text_enum! {
     /// The state of a message's row.
     #[derive(PartialOrd, Ord, Hash)]
     pub(super) enum RowState {
-        /// To be passed on.
+        /// To be sent.
         Pending = "pending",
         /// Waits for another attempt.
         Waiting = "waiting",
@@ -44,7 +44,7 @@ text_enum! {
 
 /// Number of messages by outcome, added to a row of statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Added {
+pub(super) struct OutcomeCounts {
     pub sent: i64,
     pub delivered: i64,
     pub bounced: i64,
@@ -53,7 +53,7 @@ pub(super) struct Added {
     pub failed: i64,
 }
 
-impl Added {
+impl OutcomeCounts {
     pub fn add(&mut self, state: RowState, count: i64) {
         match state {
             RowState::Pending | RowState::Waiting => {}
@@ -69,7 +69,7 @@ impl Added {
 /// Number of messages by outcome, in total and by channel.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
-    pub totals: Added,
+    pub totals: OutcomeCounts,
     pub by_channel: BTreeMap<(Channel, RowState), i64>,
 }
 
@@ -81,10 +81,10 @@ impl Counts {
 
     /// Whether no message has ended.
     pub fn is_empty(&self) -> bool {
-        self.totals == Added::default()
+        self.totals == OutcomeCounts::default()
     }
 
-    /// Updates metrics, once all is committed.
+    /// Updates metrics, after the commit.
     pub fn emit(&self) {
         for ((channel, state), count) in &self.by_channel {
             let labels = [("channel", channel.name()), ("outcome", state.name())];

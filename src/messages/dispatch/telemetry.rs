@@ -1,4 +1,4 @@
-//! What dispatches count.
+//! Metrics of dispatches.
 
 use crate::messages::dispatch::state::State;
 
@@ -11,7 +11,7 @@ pub(super) fn ended(state: State, accepted_at: i64, now: i64) {
         .record(seconds);
 }
 
-/// A part that its worker is through with for now.
+/// Counts a part that its worker has finished for now.
 pub(super) fn part(outcome: &'static str) {
     metrics::counter!("longshore_dispatch_parts_total", "outcome" => outcome).increment(1);
 }

@@ -1,5 +1,6 @@
 //! A process's cache of external data. Concurrent requests for a value share one read. Not
-//! `store::Cache`: the bound here is bytes, each value has its own age, and none is used beyond it.
+//! `store::Cache`: the limit here is in bytes, each value has its own maximum age, and none is used
+//! beyond that.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use template::{Answer, Request, Stop};
 
 use super::cache::Cache;
-use super::{External, Unrendered};
+use super::{External, RenderError};
 use crate::catalogs::{ID, known, rows};
 use crate::workspaces::template_data::CatalogSelection;
-use store::{Room, StoreError};
+use store::{ByteBudget, StoreError};
 
 /// How long items and selections are cached.
 const ITEMS_AGE: Duration = Duration::from_secs(5);
@@ -24,10 +24,10 @@ const MAX_BYTES: usize = 4 << 20;
 /// Maximum number of items that a selection scans.
 const MAX_SCANNED: usize = 100_000;
 
-/// Items that are read at once.
+/// Number of items that are read at a time.
 const PAGE: i64 = 500;
 
-type Found = Result<Arc<Answer>, Unrendered>;
+type Found = Result<Arc<Answer>, RenderError>;
 
 /// This process's cache of catalog reads.
 #[derive(Default)]
@@ -37,7 +37,7 @@ struct Reads(Cache<(i32, Request), Found>);
 pub async fn items(external: &External<'_>, catalog: &str, ids: &[String]) -> Found {
     let request = Request::Items { catalog: catalog.to_owned(), ids: ids.to_vec() };
     let read = async { kept(read_items(external, catalog, ids).await) }.boxed();
-    let reads = external.app.kept::<Reads>();
+    let reads = external.app.singleton::<Reads>();
     reads.0.get((external.workspace_id, request), ITEMS_AGE, read).await
 }
 
@@ -54,7 +54,7 @@ pub async fn selection(
     };
     let request = Request::Selection { catalog: catalog.to_owned(), name: name.to_owned() };
     let read = async { kept(read_selection(external, selection).await) }.boxed();
-    let reads = external.app.kept::<Reads>();
+    let reads = external.app.singleton::<Reads>();
     reads.0.get((external.workspace_id, request), SELECTION_AGE, read).await
 }
 
@@ -66,17 +66,17 @@ fn kept(read: Result<Vec<Map<String, Value>>, StoreError>) -> (Found, Option<usi
             let items = items.into_iter().map(Value::Object).collect();
             (Ok(Arc::new(Answer::Json(Value::Array(items)))), Some(bytes))
         }
-        Err(StoreError::TooMuch) => {
+        Err(StoreError::TooLarge) => {
             let text = format!(
                 "the catalog items have more than {MAX_BYTES} bytes in total, or a selection \
                  reads more than {MAX_SCANNED} items"
             );
-            (Err(Unrendered::Stopped(Stop::Failed(text))), None)
+            (Err(RenderError::Stopped(Stop::Failed(text))), None)
         }
         Err(error) => {
             tracing::warn!(%error, "cannot read a catalog for a template");
             let reason = "cannot read the catalog".to_owned();
-            (Err(Unrendered::Later { reason, after: None, is_counted: false }), None)
+            (Err(RenderError::Later { reason, after: None, is_counted: false }), None)
         }
     }
 }
@@ -99,7 +99,7 @@ async fn read_items(
     catalog: &str,
     ids: &[String],
 ) -> Result<Vec<Map<String, Value>>, StoreError> {
-    let (app, mut room) = (external.app, Room::new(MAX_BYTES));
+    let (app, mut room) = (external.app, ByteBudget::new(MAX_BYTES));
     let Some(catalog) = known::find(app, external.workspace_id, catalog).await? else {
         return Ok(Vec::new());
     };
@@ -142,7 +142,7 @@ async fn read_selection(
         after.clone_from(&last.item_id);
         scanned += page.len();
         if scanned > MAX_SCANNED {
-            return Err(StoreError::TooMuch);
+            return Err(StoreError::TooLarge);
         }
         for item in page {
             let item = read_item(item)?;
@@ -155,7 +155,7 @@ async fn read_selection(
         tokio::task::yield_now().await;
     }
     if chosen.iter().flat_map(Map::values).map(size).sum::<usize>() > MAX_BYTES {
-        return Err(StoreError::TooMuch);
+        return Err(StoreError::TooLarge);
     }
     Ok(chosen)
 }

@@ -18,11 +18,12 @@ use tokio::sync::Semaphore;
 use url::Url;
 
 use super::cache::Cache;
-use super::{External, Unrendered};
+use super::{External, RenderError};
 use crate::messages::channels;
-use crate::outbound::{self, Answered, Sender, Unanswered};
+use crate::outbound::{self, HttpResponse, RequestError, Sender};
 use crate::workspaces::Channel;
 use crate::workspaces::template_data::{ConnectedContent, ContentCredential};
+use kit::json;
 
 /// Time limit of a request, including reading the response.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -30,7 +31,8 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum bytes of a response.
 const MAX_RESPONSE: usize = 1 << 20;
 
-/// Requests of a workspace that a process makes at once, urgent ones and others.
+/// Maximum number of concurrent requests of a workspace in a process: of urgent ones, and of
+/// others.
 const MAX_CONCURRENT_REQUESTS: usize = 32;
 
 /// Consecutive failures after which requests to a server are paused, and for how long.
@@ -41,7 +43,7 @@ const PAUSE_AFTER_FAILURES: Duration = Duration::from_secs(60);
 const MAX_SERVERS: usize = 1_000;
 
 /// Approximate maximum bytes of memory per byte of JSON.
-const BYTES_OF_JSON: usize = 16;
+const JSON_MEMORY_FACTOR: usize = 16;
 
 const JSON: &str = "application/json";
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -52,10 +54,10 @@ const STATUS: &str = "__http_status__";
 /// This process's cached responses, and the state of the servers.
 #[derive(Default)]
 struct Fetches {
-    /// By workspace, and whether it is urgent: who asks for the same thing waits for who asked
-    /// first.
+    /// By workspace, and whether the request is urgent. Concurrent equal requests wait for the
+    /// first one.
     cache: Cache<(i32, bool, ContentRequest), Fetched>,
-    workspaces: Mutex<HashMap<i32, Arc<Workspace>>>,
+    workspaces: Mutex<HashMap<i32, Arc<WorkspaceLimits>>>,
 }
 
 /// The result of a request.
@@ -69,18 +71,18 @@ struct Fetched {
 struct Failure {
     text: String,
     /// Whether the same request may succeed later.
-    passes: bool,
+    is_temporary: bool,
     /// How long to wait at least.
     after: Option<Duration>,
 }
 
 impl Failure {
-    fn lasting(text: impl Into<String>) -> Self {
-        Self { text: text.into(), passes: false, after: None }
+    fn permanent(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_temporary: false, after: None }
     }
 
-    fn passing(text: impl Into<String>, after: Option<Duration>) -> Self {
-        Self { text: text.into(), passes: true, after }
+    fn temporary(text: impl Into<String>, after: Option<Duration>) -> Self {
+        Self { text: text.into(), is_temporary: true, after }
     }
 }
 
@@ -91,12 +93,12 @@ impl From<Failure> for Fetched {
 }
 
 /// State that all requests of a workspace share.
-struct Workspace {
-    places: Semaphore,
-    urgent_places: Semaphore,
+struct WorkspaceLimits {
+    permits: Semaphore,
+    urgent_permits: Semaphore,
     /// When the next request may be made.
     next: Mutex<Instant>,
-    /// The one that waits for that, of those that are not urgent.
+    /// Held by the request that waits for its turn, of those that are not urgent.
     first: tokio::sync::Mutex<()>,
     servers: Mutex<HashMap<String, Server>>,
 }
@@ -107,19 +109,19 @@ struct Server {
     paused_until: Option<Instant>,
 }
 
-impl Workspace {
+impl WorkspaceLimits {
     fn new() -> Self {
         Self {
-            places: Semaphore::new(MAX_CONCURRENT_REQUESTS),
-            urgent_places: Semaphore::new(MAX_CONCURRENT_REQUESTS),
+            permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
+            urgent_permits: Semaphore::new(MAX_CONCURRENT_REQUESTS),
             next: Mutex::new(Instant::now()),
             first: tokio::sync::Mutex::default(),
             servers: Mutex::default(),
         }
     }
 
-    /// Waits until the rate limit allows another request. Only an urgent one takes its turn before
-    /// it has come, so that it waits for urgent ones alone.
+    /// Waits until the rate limit allows another request. Urgent requests reserve the next turn
+    /// immediately, so that they wait only for other urgent ones.
     async fn turn(&self, requests_per_second: u32, is_urgent: bool) {
         let interval = Duration::from_secs(1) / requests_per_second.max(1);
         let _first = match is_urgent {
@@ -172,23 +174,26 @@ pub async fn answer(
     external: &External<'_>,
     request: &ContentRequest,
     warnings: &mut Vec<String>,
-) -> Result<Arc<Answer>, Unrendered> {
+) -> Result<Arc<Answer>, RenderError> {
     let Fetched { answer, failure } = fetched(external, request).await?;
-    let Some(Failure { text, passes, after }) = failure else { return Ok(answer) };
-    // Not the whole URL: some paths contain a secret.
+    let Some(Failure { text, is_temporary, after }) = failure else { return Ok(answer) };
+    // Not the whole URL, because some paths contain a secret.
     let reason = format!("connected_content from {}: {text}", outbound::shown(&request.url));
-    if passes && request.retries {
-        return Err(Unrendered::Later { reason, after, is_counted: true });
+    if is_temporary && request.retries {
+        return Err(RenderError::Later { reason, after, is_counted: true });
     }
     tracing::debug!(reason, "connected_content request failed");
     warnings.push(reason);
     Ok(answer)
 }
 
-async fn fetched(external: &External<'_>, request: &ContentRequest) -> Result<Fetched, Unrendered> {
+async fn fetched(
+    external: &External<'_>,
+    request: &ContentRequest,
+) -> Result<Fetched, RenderError> {
     let (url, allowed) = match address(external, request) {
         Ok(checked) => checked,
-        Err(text) => return Ok(Failure::lasting(text).into()),
+        Err(text) => return Ok(Failure::permanent(text).into()),
     };
     let credential = match &request.credential {
         None => None,
@@ -198,15 +203,15 @@ async fn fetched(external: &External<'_>, request: &ContentRequest) -> Result<Fe
             None => {
                 let host = url.host_str().unwrap_or_default();
                 let text = format!("connected_content has no credential {name} for {host}");
-                return Err(Unrendered::Stopped(Stop::Failed(text)));
+                return Err(RenderError::Stopped(Stop::Failed(text)));
             }
         },
     };
     let made = match made(request, url, credential) {
         Ok(made) => made,
-        Err(text) => return Ok(Failure::lasting(text).into()),
+        Err(text) => return Ok(Failure::permanent(text).into()),
     };
-    let fetches = external.app.kept::<Fetches>();
+    let fetches = external.app.singleton::<Fetches>();
     let read = async {
         let fetched = fetch(external, &fetches, allowed, made).await;
         let bytes = match (&fetched.failure, &*fetched.answer) {
@@ -232,7 +237,7 @@ async fn fetched(external: &External<'_>, request: &ContentRequest) -> Result<Fe
     })
 }
 
-/// Bytes of memory that a request takes as the key of what is kept, about.
+/// Approximate memory size of a request as a cache key, in bytes.
 fn size_of(request: &ContentRequest) -> usize {
     let headers = request.headers.iter().map(|(name, value)| name.len() + value.len());
     let texts = [&request.content_type, &request.credential].into_iter().flatten();
@@ -244,7 +249,7 @@ impl Fetched {
     /// Approximate memory size of a JSON response, in bytes.
     fn size(&self) -> usize {
         match &*self.answer {
-            Answer::Json(value) => value.to_string().len() * BYTES_OF_JSON,
+            Answer::Json(value) => value.to_string().len() * JSON_MEMORY_FACTOR,
             _ => 0,
         }
     }
@@ -258,10 +263,10 @@ fn address<'a>(
     let allowed = external.settings.connected_content.as_ref();
     let allowed = allowed.ok_or("the workspace file does not allow connected_content")?;
     let url = outbound::check_address(request.url.trim(), &external.app.config)
-        .map_err(|why| format!("the address {why}"))?;
+        .map_err(|why| format!("the URL {why}"))?;
     match allowed.allows(&url) {
         true => Ok((url, allowed)),
-        false => Err("the host of the address is not in connected_content.hosts".into()),
+        false => Err("the host of the URL is not in connected_content.hosts".into()),
     }
 }
 
@@ -331,40 +336,40 @@ async fn fetch(
 ) -> Fetched {
     let workspace = {
         let mut workspaces = fetches.workspaces.lock();
-        let new = || Arc::new(Workspace::new());
+        let new = || Arc::new(WorkspaceLimits::new());
         workspaces.entry(external.workspace_id).or_insert_with(new).clone()
     };
     let server = outbound::shown(request.url.as_str());
     // The semaphores are never closed.
-    let places = if external.is_urgent { &workspace.urgent_places } else { &workspace.places };
-    let _place = places.acquire().await;
+    let permits = if external.is_urgent { &workspace.urgent_permits } else { &workspace.permits };
+    let _place = permits.acquire().await;
     if let Some(rest) = workspace.remaining_pause(&server) {
         let text = "the server failed too often; requests to it are paused";
-        return Failure::passing(text, Some(rest)).into();
+        return Failure::temporary(text, Some(rest)).into();
     }
     workspace.turn(allowed.requests_per_second, external.is_urgent).await;
     let app = external.app;
-    match app.kept::<Sender>().request(request, &app.clock, MAX_RESPONSE).await {
+    match app.singleton::<Sender>().request(request, &app.clock, MAX_RESPONSE).await {
         Ok(answered) => {
             let status = answered.status;
-            let passes = status.is_server_error()
+            let is_temporary = status.is_server_error()
                 || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
-            workspace.note(&server, passes);
-            read(&answered, passes)
+            workspace.note(&server, is_temporary);
+            read(&answered, is_temporary)
         }
-        Err(Unanswered::Refused(why)) => Failure::lasting(why).into(),
-        Err(Unanswered::Failed(why)) => {
+        Err(RequestError::Refused(why)) => Failure::permanent(why).into(),
+        Err(RequestError::Failed(why)) => {
             workspace.note(&server, true);
-            Failure::passing(why, None).into()
+            Failure::temporary(why, None).into()
         }
     }
 }
 
 /// Converts a response for the template. An object always gets the status as a field.
-fn read(answered: &Answered, passes: bool) -> Fetched {
+fn read(answered: &HttpResponse, is_temporary: bool) -> Fetched {
     let status = answered.status;
-    let failure = |text: String| Failure { text, passes, after: answered.retry_after };
-    if !answered.is_whole {
+    let failure = |text: String| Failure { text, is_temporary, after: answered.retry_after };
+    if !answered.is_complete {
         let text =
             format!("the response has more than {MAX_RESPONSE} bytes or did not end in time");
         return failure(text).into();
@@ -375,7 +380,10 @@ fn read(answered: &Answered, passes: bool) -> Fetched {
         let kind = kind.split(';').next().unwrap_or_default().trim();
         kind.eq_ignore_ascii_case(JSON) || kind.ends_with("+json")
     });
-    let answer = match serde_json::from_slice::<Value>(&answered.body) {
+    let text = str::from_utf8(&answered.body).map_err(|error| error.to_string());
+    let text = text.and_then(|text| json::check_readable(text).map(|()| text));
+    let parsed = text.and_then(json::parse::<Value>);
+    let answer = match parsed {
         Ok(Value::Object(mut object)) => {
             object.insert(STATUS.to_owned(), status.as_u16().into());
             Answer::Json(Value::Object(object))
@@ -396,7 +404,7 @@ mod tests {
 
     #[tokio::test]
     async fn urgent_requests_precede_waiting_ones() {
-        let workspace = Workspace::new();
+        let workspace = WorkspaceLimits::new();
         let turn = |is_urgent| workspace.turn(20, is_urgent);
         turn(false).await;
         let (done, urgent) = (std::cell::Cell::new(0), std::cell::Cell::new(None));

@@ -10,9 +10,10 @@ mod catalog;
 mod content;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
+use parking_lot::Mutex;
 use template::{Answer, Request, Stop};
 
 use crate::app::App;
@@ -34,9 +35,9 @@ impl Answers {
     }
 }
 
-/// Why a message is not rendered.
+/// Why a message was not rendered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unrendered {
+pub enum RenderError {
     Stopped(Stop),
     /// A request failed that may succeed later.
     Later {
@@ -53,34 +54,61 @@ pub struct External<'a> {
     pub app: &'a App,
     pub workspace_id: i32,
     pub settings: &'a Settings,
-    /// Whether its requests wait for no others: transactional emails.
+    /// Whether its requests do not wait for others, as for transactional emails.
     pub is_urgent: bool,
+    /// Limits the time of all renderings together, if a request waits for them.
+    pub time: Option<&'a RenderTime>,
+}
+
+/// The time that renderings have left.
+pub struct RenderTime(Mutex<Duration>);
+
+impl RenderTime {
+    pub fn new(limit: Duration) -> Self {
+        Self(Mutex::new(limit))
+    }
+
+    /// Renders, if time is left.
+    fn measure<T>(&self, render: impl FnOnce() -> Result<T, Stop>) -> Result<T, Stop> {
+        if self.0.lock().is_zero() {
+            return Err(Stop::Failed("rendering takes too much time".to_owned()));
+        }
+        let began = Instant::now();
+        let rendered = render();
+        let mut left = self.0.lock();
+        *left = left.saturating_sub(began.elapsed());
+        rendered
+    }
 }
 
 impl External<'_> {
-    /// Renders until no request is open. Starts with `needs`, if an earlier rendering
-    /// already stopped at it. Adds a warning for data that is not available.
+    /// Renders until no request is open. Starts with `needs` if an earlier rendering stopped at it.
+    /// Adds a warning for data that is not available.
     pub async fn render<T>(
         &self,
         needs: Option<Request>,
         warnings: &mut Vec<String>,
         render: impl Fn(&Answers) -> Result<T, Stop>,
-    ) -> Result<T, Unrendered> {
+    ) -> Result<T, RenderError> {
         let (mut answers, mut needs) = (Answers::default(), needs);
         loop {
             if let Some(request) = needs.take() {
                 if answers.0.len() == MAX_REQUESTS {
                     let text =
                         format!("the template reads external data more than {MAX_REQUESTS} times");
-                    return Err(Unrendered::Stopped(Stop::Failed(text)));
+                    return Err(RenderError::Stopped(Stop::Failed(text)));
                 }
                 // Boxed: the future is large, and most messages read no external data.
                 let answer = self.answer(&request, warnings).boxed().await?;
                 answers.0.push((request, answer));
             }
-            match self.app.cores.compute_here(|| render(&answers)) {
+            let render = || match self.time {
+                Some(time) => time.measure(|| render(&answers)),
+                None => render(&answers),
+            };
+            match self.app.cores.compute_here(render) {
                 Err(Stop::Needs(request)) => needs = Some(*request),
-                done => return done.map_err(Unrendered::Stopped),
+                done => return done.map_err(RenderError::Stopped),
             }
         }
     }
@@ -89,7 +117,7 @@ impl External<'_> {
         &self,
         request: &Request,
         warnings: &mut Vec<String>,
-    ) -> Result<Arc<Answer>, Unrendered> {
+    ) -> Result<Arc<Answer>, RenderError> {
         match request {
             Request::Items { catalog, ids } => catalog::items(self, catalog, ids).await,
             Request::Selection { catalog, name } => {

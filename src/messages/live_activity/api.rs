@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::request::{Start, StartRequest};
 use crate::app::App;
-use crate::gateway::error::Said;
+use crate::gateway::error::ErrorMessage;
 use crate::gateway::formats::Success;
 use crate::gateway::idempotency::Received;
 use crate::gateway::openapi::Tag;
@@ -39,10 +39,10 @@ fn describe() -> Operation {
     Operation::new(Method::POST, "startLiveActivity", TAG, "Start a live activity")
         .by(Access::Key(PERMISSION))
         .about(
-            "Starts the activity on the devices of users with a `live_activity` token for the \
-             app, through the push provider. The response is sent once the request is durable; \
-             the activity starts soon after. Users who have unsubscribed from push messages are \
-             skipped; frequency capping is ignored.",
+            "Starts the activity on the devices of users with a `live_activity` token for the app, \
+             through the push provider. The response is sent once the request is durable; the \
+             activity starts soon after. Users who have unsubscribed from push messages are \
+             skipped. Frequency capping does not apply.",
         )
         .repeatable()
         .takes::<StartRequest>(
@@ -60,7 +60,7 @@ fn describe() -> Operation {
                 "external_user_ids": ["ann"],
             }),
         )
-        .answers_success(StatusCode::CREATED, "The request is durable.")
+        .returns_success(StatusCode::CREATED, "The request is durable.")
         .refuses(
             &ApiError::invalid_field(UNKNOWN_SEGMENT),
             "No segment in this workspace has this segment_id",
@@ -74,15 +74,15 @@ fn describe() -> Operation {
 /// An error.
 #[derive(Serialize, JsonSchema)]
 struct LiveActivityError {
-    /// For people.
+    /// The text of the error, for people to read.
     error: String,
     code: Code,
 }
 
-/// Converts every 400 to this endpoint's own body; other errors are those of every request.
+/// Converts every 400 to this endpoint's own body. Other errors have the common format.
 async fn with_own_body(mut response: Response) -> Response {
     if response.status() == StatusCode::BAD_REQUEST
-        && let Some(Said { message, code }) = response.extensions_mut().remove()
+        && let Some(ErrorMessage { message, code }) = response.extensions_mut().remove()
     {
         let body = LiveActivityError { error: message, code };
         *response.body_mut() = Body::from(json!(body).to_string());
@@ -96,7 +96,7 @@ async fn start(
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<Response, ApiError> {
-    let members = body.object_beside(&app)?;
+    let members = body.object_in_place(&app)?;
     let settings = settings::of(&app, caller.workspace.id).await?;
     // Regular expressions of an audience are compiled.
     let start = app.cores.compute_here(|| StartRequest::read(&members, &settings));
@@ -104,18 +104,18 @@ async fn start(
     idempotency::append(app, key, body, work).await
 }
 
-/// A start that was asked for.
+/// A requested start.
 struct Work {
     caller: Caller,
-    /// The result of parsing the body now. A body that is rejected now may have been accepted the
-    /// first time.
+    /// The result of parsing the body. It is kept, because a body that is rejected now may have
+    /// been accepted the first time.
     start: Result<Start, ApiError>,
-    /// Of the log.
+    /// Number of partitions of the log.
     partitions: u32,
 }
 
-impl idempotency::Work for Work {
-    type Answer = Success;
+impl idempotency::AppendRequest for Work {
+    type Response = Success;
     const STATUS: StatusCode = StatusCode::CREATED;
 
     fn read(
@@ -128,5 +128,5 @@ impl idempotency::Work for Work {
         Ok((Success::default(), vec![order.to_log(self.partitions)?]))
     }
 
-    fn taken(&self, _: &Success) {}
+    fn on_appended(&self, _: &Success) {}
 }

@@ -1,4 +1,4 @@
-//! What a call asks to be started (src/gateway/README.md, Starting a live activity).
+//! Parses requests to start a live activity (src/gateway/README.md, Starting a live activity).
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,18 +8,17 @@ use uuid::Uuid;
 use crate::audience::Audience;
 use crate::gateway::formats::{Identifier, List, Time, exactly_one};
 use crate::gateway::{ApiError, Caller, fields};
-use crate::messages::content::{Content, Place};
+use crate::messages::content::{Content, MessageSource};
 use crate::messages::order::{Kind, Order, SubscriptionState, Target};
-use crate::messages::recipient::{MOST_USERS, Members, User};
+use crate::messages::recipient::{MAX_USERS, Members, User};
 use crate::messages::request::segment;
 use crate::workspaces::Channel;
 use crate::workspaces::settings::Settings;
 use crate::workspaces::{DeclaredApp, Platform};
 use kit::json;
 
-/// Maximum bytes of compact JSON for the push service, which itself accepts 4 KB, and reports
-/// larger ones.
-const MOST_BYTES: usize = 50 << 10;
+/// Maximum bytes of compact JSON. Apple's push service accepts 4 KB and rejects more.
+const MAX_BYTES: usize = 50 << 10;
 
 /// The fields that select the users.
 const OPTIONS: &[&str] = &["external_user_ids", "custom_audience", "segment_id"];
@@ -29,45 +28,45 @@ const OPTIONS: &[&str] = &["external_user_ids", "custom_audience", "segment_id"]
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "LiveActivityStart", transform = exactly_one(OPTIONS))]
 pub struct StartRequest {
-    /// Of an iOS app that the workspace file declares.
+    /// The id of an iOS app that the workspace file declares.
     #[schemars(with = "Uuid")]
     app_id: String,
     activity_id: Identifier,
     /// One of the app's `activity_types`.
     activity_attributes_type: String,
     #[schemars(description = format!(
-        "Attributes, content state and alert together have at most {MOST_BYTES} bytes of JSON; \
+        "Attributes, content state and alert together can have at most {MAX_BYTES} bytes of JSON. \
          Apple's push service accepts 4 KB."
     ))]
     activity_attributes: Members,
-    /// In the shape that the app's `ContentState` has.
+    /// The initial state, in the shape of the app's `ContentState`.
     content_state: Members,
     /// When the activity is removed from the screen; a past time removes it immediately.
     dismissal_date: Option<Time>,
-    /// When its content counts as outdated.
+    /// When the content counts as outdated.
     stale_date: Option<Time>,
     notification: Notification,
-    /// Users by their external ids.
-    external_user_ids: Option<List<Identifier, 1, MOST_USERS>>,
+    /// The external ids of users.
+    external_user_ids: Option<List<Identifier, 1, MAX_USERS>>,
     custom_audience: Option<Audience>,
-    /// Of a segment that the workspace file declares.
+    /// The id of a segment that the workspace file declares.
     #[schemars(with = "Option<Uuid>")]
     segment_id: Option<String>,
 }
 
-/// The notification when the activity starts. The alert should have a title and a body: strings,
-/// which are Liquid templates, or objects with the key of a localized string of the app, such as
-/// `{"loc-key": "ON_ITS_WAY"}`; its other fields are sent unchanged. A string is an alert with that
-/// body.
+/// The notification when the activity starts. The alert should have a title and a body. Each is a
+/// string, which is a Liquid template, or an object with the key of a localized string of the app,
+/// such as `{"loc-key": "ON_ITS_WAY"}`. Other fields of the alert are sent unchanged. If the alert
+/// is a string, it is the body.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "LiveActivityNotification")]
 struct Notification {
     alert: Alert,
-    /// Where the alert has none.
+    /// The sound, if the alert has none.
     sound: Option<String>,
 }
 
-/// The alert as ActivityKit has it.
+/// The alert in the format of ActivityKit.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(try_from = "Value")]
 #[schemars(with = "Value", inline, extend("anyOf" = [
@@ -100,10 +99,10 @@ impl TryFrom<Value> for Alert {
     }
 }
 
-/// A start, checked.
+/// A checked request.
 #[derive(Debug, PartialEq)]
 pub struct Start {
-    /// Of an iOS app of the workspace.
+    /// The id of an iOS app of the workspace.
     pub app_id: Uuid,
     pub activity_id: String,
     pub target: Target,
@@ -125,7 +124,7 @@ impl StartRequest {
     fn start(self, settings: &Settings) -> Result<Start, ApiError> {
         let app = app(&self.app_id, &settings.apps)?;
         if !app.activity_types.contains(&self.activity_attributes_type) {
-            let text = "activity_attributes_type is not declared by the app";
+            let text = "activity_attributes_type is not one of the app's activity_types";
             return Err(ApiError::invalid_field(text));
         }
         let (ids, audience) = (self.external_user_ids, self.custom_audience);
@@ -136,7 +135,7 @@ impl StartRequest {
         }
         let users = ids.map_or_else(Vec::new, |ids| ids.0).into_iter();
         let Notification { alert: Alert(mut alert), sound } = self.notification;
-        // Pushes of other kinds have it next to the alert.
+        // Other pushes have the sound next to the alert.
         if let Some(sound) = sound {
             alert.entry("sound").or_insert_with(|| sound.into());
         }
@@ -163,14 +162,14 @@ impl StartRequest {
 impl Start {
     fn check(&self, settings: &Settings) -> Result<(), ApiError> {
         let message = self.message(0);
-        Content::live_activity(&message, Place::Send)
+        Content::live_activity(&message, MessageSource::Send)
             .map_err(|problem| ApiError::invalid_field(problem.to_string()))?;
         let text = Value::from(message).to_string();
-        if text.len() > MOST_BYTES {
-            let text = format!("the activity must be at most {MOST_BYTES} bytes of JSON");
+        if text.len() > MAX_BYTES {
+            let text = format!("the activity must be at most {MAX_BYTES} bytes of JSON");
             return Err(ApiError::invalid_field(text));
         }
-        json::check_levels(&text)
+        json::check_depth(&text)
             .map_err(|error| ApiError::invalid_field(format!("the activity {error}")))?;
         match settings.without(Channel::LiveActivity) {
             Some(why) => Err(ApiError::Invalid(format!("No live activity can be started: {why}"))),
@@ -190,7 +189,7 @@ impl Start {
             messages: Members::from_iter([(Channel::LiveActivity.name().to_owned(), message)]),
             target: self.target.clone(),
             subscription_state: SubscriptionState::Subscribed,
-            // It is about what the user does just now.
+            // A live activity concerns what the user is doing at the moment.
             ignores_capping: true,
             canvas_entry_properties: None,
             trigger_properties: None,
@@ -348,10 +347,7 @@ mod tests {
             // An Android app's.
             (json!({ "app_id": KNOWN }), "app_id does not match"),
             (json!({ "activity_attributes_type": "Other" }), "activity_attributes_type is not"),
-            (
-                json!({ "content_state": { "a": "x".repeat(MOST_BYTES) } }),
-                "the activity must be at",
-            ),
+            (json!({ "content_state": { "a": "x".repeat(MAX_BYTES) } }), "the activity must be at"),
             (json!({ "stale_date": "soon" }), "stale_date: expected a date and time in ISO 8601"),
             (
                 json!({ "notification": { "alert": { "body": "a\n {{ x" } } }),

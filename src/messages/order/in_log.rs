@@ -1,12 +1,12 @@
-//! An order in the log: a repeat of the request gives the same bytes, so the request's id, which
-//! differs, is next to it.
+//! An order in the log. A repeat of the request must give the same bytes, so the request's id,
+//! which differs, is a header.
 
 use super::{Order, VERSION};
 use crate::gateway::ApiError;
 use crate::topics;
 use log::{MAX_MESSAGE_BYTES, Message, NewMessage, PayloadError, partition_of, payload};
 
-/// Room for a message's data next to its payload.
+/// Reserved bytes for a message's data in addition to its payload.
 const ENVELOPE_BYTES: usize = 1 << 10;
 
 /// The payload of a message of [`topics::MESSAGES`].
@@ -14,17 +14,17 @@ pub(crate) fn encode(order: &Order) -> Vec<u8> {
     order.to_json().into_bytes()
 }
 
-/// Reads what [`encode`] wrote.
+/// Reads the output of [`encode`].
 pub fn decode(payload: &[u8]) -> Result<Order, PayloadError> {
     payload::read(topics::MESSAGES, VERSION, payload, |_| None)
 }
 
 impl Order {
-    /// The message that a request appends, in one of the partitions: its dispatch's.
+    /// The message that a request appends, in the partition of its dispatch.
     pub fn to_log(mut self, partitions: u32) -> Result<NewMessage, ApiError> {
         let request_id = std::mem::take(&mut self.request_id);
         let payload = encode(&self);
-        // Serialized again, a body can be larger than it was.
+        // A body can be larger after it is serialized again.
         if payload.len() + ENVELOPE_BYTES > MAX_MESSAGE_BYTES {
             return Err(ApiError::TooLarge);
         }
@@ -113,7 +113,7 @@ mod tests {
         let properties = Map::from_iter([("a".to_owned(), json!(1))]);
         let newer = Order { trigger_properties: Some(properties), ..plain };
         assert_eq!(read(&newer), newer);
-        assert!(retry::Retry::needs_newer(&earlier(&newer).unwrap_err()));
+        assert!(retry::Retry::needs_newer_version(&earlier(&newer).unwrap_err()));
         let newest = newer.to_json().replacen("\"v\":2", "\"v\":3", 1);
         assert!(Order::from_row("t.c", 7, &newest).is_err());
     }

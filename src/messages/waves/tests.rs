@@ -8,7 +8,7 @@ use super::*;
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 
-/// The time on the wall of a text.
+/// The local time in a text.
 fn wall(timing: Timing, text: &str) -> When {
     When { timing, time: ms(&format!("{text}Z")) }
 }
@@ -44,7 +44,7 @@ fn local_times_are_due_per_time_zone() {
         (Some("Asia/Kathmandu"), "2026-11-21T04:15:00Z"),
         (Some("Pacific/Kiritimati"), "2026-11-20T20:00:00Z"),
         (Some("Etc/GMT+12"), "2026-11-21T22:00:00Z"),
-        // That of the workspace.
+        // The zone of the workspace.
         (None, "2026-11-21T01:00:00Z"),
         (Some("Mars/Base"), "2026-11-21T01:00:00Z"),
     ] {
@@ -84,11 +84,11 @@ fn the_best_hour_is_that_of_most_activity_on_the_users_wall() {
         "2026-11-05T19:00:00Z",
     ];
     assert_eq!(of(&evenings, "2026-11-20T00:00:00Z"), ms("2026-11-21T19:00:00Z"));
-    // As good as the other: the first of the two, of those still to come.
+    // Both hours are equal: the first one that is still to come.
     assert_eq!(of(&evenings[1..], "2026-11-20T00:00:00Z"), ms("2026-11-21T19:00:00Z"));
     assert_eq!(of(&evenings[1..], "2026-11-21T19:30:00Z"), ms("2026-11-21T20:00:00Z"));
     assert_eq!(of(&evenings, "2026-11-21T20:30:00Z"), ms("2026-11-21T17:00:00Z"));
-    // Nothing is known: the time given.
+    // No activity is known: the given time.
     assert_eq!(of(&[], "2026-11-20T00:00:00Z"), ms("2026-11-21T17:00:00Z"));
     let moments = moments(when);
     assert!((100..300).contains(&moments.len()), "{}", moments.len());
@@ -102,7 +102,7 @@ fn slightly_late_waves_are_sent_at_once() {
     let made_at = ms("2026-11-21T04:19:00Z");
     let first = step(when, made_at, Progress::default(), now, HOUR);
     let wave = first.wave.unwrap();
-    // Kathmandu's; none more than an hour ago, of which India's was the first to count.
+    // The latest due moment is Kathmandu's. Moments an hour ago or earlier are missed.
     assert_eq!((wave.at_ms, wave.is_last), (ms("2026-11-21T04:15:00Z"), false));
     assert_eq!(first.progress.missed, Some(wave.after_ms));
     assert!(now - wave.after_ms >= HOUR && first.missed.last() == Some(&wave.after_ms));
@@ -140,7 +140,7 @@ fn an_instant_has_one_wave() {
     assert_eq!((missed.wave, missed.missed), (None, vec![when.time]));
 }
 
-/// Goes through the waves of a schedule, looking whenever one is due and again after pauses.
+/// Runs the waves of a schedule: whenever one is due, and again after pauses.
 fn waves(when: When, made_at: i64, pauses: &[i64]) -> Vec<Wave> {
     let (mut progress, mut waves) = (Progress::default(), Vec::new());
     let (mut now, moments) = (made_at, moments(when));
@@ -149,7 +149,7 @@ fn waves(when: When, made_at: i64, pauses: &[i64]) -> Vec<Wave> {
         waves.extend(step.wave);
         progress = step.progress;
         match step.next_at {
-            // At once or some time after, as workers come.
+            // Immediately or some time later, as for workers.
             Some(next) => now = next + pauses[turn % pauses.len()],
             None => break,
         }
@@ -192,7 +192,7 @@ proptest! {
             let user = user(Some(&zone));
             let due = due(when, made_at, &user, Some(&activity), &TimeZone::UTC);
             prop_assert!(moments.binary_search(&due).is_ok(), "{zone} {due}");
-            // The first that has them sends; those after it find that they were sent to.
+            // The first wave that includes a user sends; later waves find that it was sent.
             let own = waves.iter().position(|w| is_in(w, &user, Some(&activity), &TimeZone::UTC));
             let own = own.expect("a wave of their own");
             prop_assert!(waves[own].at_ms >= due);
@@ -200,7 +200,7 @@ proptest! {
         }
     }
 
-    /// Who moves between waves is in one still.
+    /// A user who moves between waves is still in exactly one of them.
     #[test]
     fn users_who_change_time_zone_are_in_a_wave(
         minutes in 0..1440_i64,

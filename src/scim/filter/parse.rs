@@ -1,11 +1,11 @@
 //! Reads filters.
 
-use super::{Comparison, DEEPEST, Filter, Literal, MAX, Operator, Path, Scope, refused};
+use super::{Comparison, Filter, Literal, MAX, MAX_DEPTH, Operator, Path, Scope, refused};
 use crate::gateway::scim::ScimError;
 use crate::scim::schema::{Attribute, Kind};
 use kit::words::beginning;
 
-/// The most characters of an unknown name that an error repeats.
+/// Maximum characters of an unknown name in an error message.
 const SHOWN: usize = 128;
 
 pub(super) fn parse(text: &str, scope: Scope) -> Result<Filter, ScimError> {
@@ -14,7 +14,7 @@ pub(super) fn parse(text: &str, scope: Scope) -> Result<Filter, ScimError> {
     reader.skip_spaces();
     match reader.rest {
         "" => Ok(filter),
-        _ => Err(refused("comparisons can only be joined by and, or")),
+        _ => Err(refused("expected and, or, or the end of the filter")),
     }
 }
 
@@ -61,18 +61,18 @@ impl<'a> Reader<'a> {
         }
         let path = scope
             .resolve(name)
-            .ok_or_else(|| refused(format!("{:?} is not an attribute", beginning(name, SHOWN))))?;
+            .ok_or_else(|| refused(format!("unknown attribute {:?}", beginning(name, SHOWN))))?;
         if self.take('[') {
             return self.selected(path, scope);
         }
         self.comparison(path, scope)
     }
 
-    /// What is inside of parentheses or brackets.
+    /// The filter inside parentheses or brackets.
     fn until(&mut self, end: char, scope: Scope) -> Result<Filter, ScimError> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(refused(format!("at most {DEEPEST} levels of parentheses are allowed")));
+        if self.depth > MAX_DEPTH {
+            return Err(refused(format!("at most {MAX_DEPTH} levels of parentheses are allowed")));
         }
         let filter = self.any(scope)?;
         self.skip_spaces();
@@ -83,17 +83,18 @@ impl<'a> Reader<'a> {
         Ok(filter)
     }
 
-    /// Of `emails[type eq "work"]`, or of `emails[type eq "work"].value eq "a"`.
+    /// Parses `emails[type eq "work"]`, or `emails[type eq "work"].value eq "a"`.
     fn selected(&mut self, path: Path, scope: Scope) -> Result<Filter, ScimError> {
         let target = scope.target(&path).filter(|target| !target.members().is_empty());
-        let target =
-            target.ok_or_else(|| refused("brackets need an attribute with several fields"))?;
+        let target = target.ok_or_else(|| {
+            refused("brackets are only allowed after an attribute with sub-attributes")
+        })?;
         let inner = Scope::ValueOf(target);
         let mut filter = self.until(']', inner)?;
         if self.take('.') {
             let name = self.word();
             let path = inner.resolve(name).ok_or_else(|| {
-                refused(format!("{:?} is not an attribute", beginning(name, SHOWN)))
+                refused(format!("unknown attribute {:?}", beginning(name, SHOWN)))
             })?;
             filter = Filter::And(vec![filter, self.comparison(path, inner)?]);
         }
@@ -138,7 +139,7 @@ impl<'a> Reader<'a> {
         match (target.kind, value) {
             (_, Literal::Null) if is_equality => Ok(Literal::Null),
             (Kind::Boolean, Literal::Boolean(value)) if is_equality => Ok(Literal::Boolean(value)),
-            // As some clients send it.
+            // Some clients send booleans as strings.
             (Kind::Boolean, Literal::Text(text)) if is_equality => {
                 match text.to_ascii_lowercase().as_str() {
                     "true" => Ok(Literal::Boolean(true)),
@@ -147,12 +148,15 @@ impl<'a> Reader<'a> {
                 }
             }
             (Kind::Boolean, _) => {
-                Err(refused(format!("{} can only be compared by eq and ne", target.name)))
+                Err(refused(format!("{} is a boolean: only eq and ne are supported", target.name)))
             }
             (Kind::Text | Kind::Reference(_) | Kind::DateTime, Literal::Text(text)) => {
                 let is_part = !is_equality && !operator.is_order();
                 match target.kind == Kind::DateTime && is_part {
-                    true => Err(refused(format!("{} is a date and time", target.name))),
+                    true => Err(refused(format!(
+                        "{} is a date and time: co, sw and ew are not supported",
+                        target.name
+                    ))),
                     false => Ok(Literal::Text(text)),
                 }
             }
@@ -160,12 +164,12 @@ impl<'a> Reader<'a> {
                 Err(refused(format!("{}: expected a string", target.name)))
             }
             (Kind::Complex(_), _) => {
-                Err(refused(format!("{} has several fields: name one", target.name)))
+                Err(refused(format!("{} has sub-attributes: compare one of them", target.name)))
             }
         }
     }
 
-    /// The next word. A plus counts as a space, too: form encoding writes spaces that way, and
+    /// The next word. A plus also counts as a space: form encoding writes spaces as pluses, and
     /// outside of strings a plus has no other meaning.
     fn word(&mut self) -> &'a str {
         self.skip_spaces();
@@ -195,10 +199,10 @@ impl<'a> Reader<'a> {
         self.rest = self.rest.trim_start_matches([' ', '+']);
     }
 
-    /// A JSON string; `inside` is what follows its first quote.
+    /// A JSON string; `inside` is the text after its first quote.
     fn string(&mut self, inside: &str) -> Result<String, ScimError> {
         let length = end_of_string(inside).ok_or_else(|| refused("a string is not closed"))?;
-        // With its quotes, which are a byte each.
+        // The length includes both quotes, which are one byte each.
         let (string, rest) = self.rest.split_at(length + 2);
         self.rest = rest;
         serde_json::from_str(string).map_err(|_| refused("a string is not a valid JSON string"))
@@ -212,7 +216,7 @@ fn joined(mut terms: Vec<Filter>, join: fn(Vec<Filter>) -> Filter) -> Filter {
     }
 }
 
-/// Where the quote is that ends a string.
+/// The position of the quote that ends a string.
 fn end_of_string(inside: &str) -> Option<usize> {
     let mut is_escaped = false;
     inside.bytes().position(|byte| {

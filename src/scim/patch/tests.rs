@@ -194,7 +194,7 @@ fn operations_are_done_in_their_order() {
 fn patched_values_have_a_total_size_limit() {
     let groups: Vec<_> = (0..500).map(|n| json!({ "appGroupName": n.to_string() })).collect();
     let teams = vec![json!({ "teamName": "t", "teamPermissions": vec!["x"; 100] }); 100];
-    // Some KiB at each of 500 places: a short body for as much memory as one likes.
+    // A few KiB at each of 500 places: a short body that would use a lot of memory.
     let operations = json!([
         { "op": "add", "path": "permissions.appGroup", "value": &groups[..400] },
         { "op": "replace", "path": "permissions.appGroup.team", "value": teams },

@@ -1,5 +1,5 @@
-//! Lists of resources. Comparisons of indexed columns are conditions in SQL; for other filters, the
-//! rows that these conditions leave are read in chunks and compared.
+//! Lists of resources. Comparisons of indexed columns become conditions in SQL. For other filters,
+//! the rows that match these conditions are read in chunks and compared.
 
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
@@ -12,9 +12,9 @@ use crate::scim::resource::{Resource, Stored, folded};
 use store::{StoreError, Tx, on};
 
 /// More bytes than any name has.
-const LONGEST_PART: usize = 4 << 10;
+const MAX_CONDITION_LENGTH: usize = 4 << 10;
 
-/// Rows that are read at a time.
+/// Number of rows that are read at a time.
 const CHUNK: i64 = 500;
 
 /// The value of a parameter.
@@ -34,10 +34,10 @@ macro_rules! bind {
 
 /// A part of a filter in SQL.
 struct Conditions {
-    /// All must hold.
+    /// Conditions that must all hold.
     sql: Vec<String>,
     parameters: Vec<Parameter>,
-    /// Whether they are all of the filter.
+    /// Whether the conditions cover the whole filter.
     is_complete: bool,
 }
 
@@ -126,7 +126,7 @@ async fn scan<R: Resource>(
 }
 
 impl Conditions {
-    /// As a clause of a query.
+    /// The conditions as a clause of a query.
     fn all(&self) -> String {
         match self.sql.as_slice() {
             [] => String::new(),
@@ -167,8 +167,8 @@ impl Conditions {
             Operator::StartsWith if is_name => ("LIKE", format!("{}%", escaped(&folded))),
             _ => return None,
         };
-        // A text that is a part of no name, and that a database may not take.
-        if text.len() > LONGEST_PART || text.contains('\0') {
+        // Matches no name; databases may not accept such a text.
+        if text.len() > MAX_CONDITION_LENGTH || text.contains('\0') {
             return Some("1 = 0".into());
         }
         let parameter = match attribute.name {
@@ -184,7 +184,7 @@ impl Conditions {
     }
 }
 
-/// A text as a part of a pattern.
+/// Escapes a text for use in a pattern.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")
 }

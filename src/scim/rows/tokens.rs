@@ -37,7 +37,7 @@ pub(in crate::scim) async fn token_hashes(tx: &mut Tx) -> Result<HashSet<Hash>, 
     Ok(hashes.into_iter().filter_map(|hash| hash.try_into().ok()).collect())
 }
 
-/// Writes a token; false where an active one has that name or that secret.
+/// Writes a token; returns false if an active one has that name or that secret.
 pub(in crate::scim) async fn insert_token(
     tx: &mut Tx,
     hash: &[u8],
@@ -62,7 +62,7 @@ pub(in crate::scim) async fn insert_token(
     Ok(inserted == 1)
 }
 
-/// Gives a token other networks, and sets whether its requests need `X-Request-Origin`.
+/// Changes the allowed networks of a token, and whether its requests need `X-Request-Origin`.
 pub async fn update_token(
     tx: &mut Tx,
     id: Uuid,
@@ -85,7 +85,7 @@ from_row! {
     } json { allow }
 }
 
-/// Every token, revoked ones too.
+/// All tokens, including revoked ones.
 pub async fn tokens(tx: &mut Tx) -> Result<Vec<TokenInfo>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT id, name, hash, allow, requires_origin, declared, created_at, last_used_at,

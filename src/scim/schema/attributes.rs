@@ -1,6 +1,6 @@
 //! The tables of attributes: RFC 7643, and the permissions of the dashboard.
 
-use super::{Attribute, DEPARTMENT, ENTERPRISE, GROUP, Kind, MOST_MEMBERS, ResourceSchema, USER};
+use super::{Attribute, DEPARTMENT, ENTERPRISE, GROUP, Kind, MAX_MEMBERS, ResourceSchema, USER};
 
 /// The users of the dashboard.
 pub static USERS: ResourceSchema = ResourceSchema {
@@ -51,7 +51,10 @@ const ENTITLEMENT: &[Attribute] =
     &[Attribute::label("value", "The entitlement."), TYPE, PRIMARY, DISPLAY];
 
 const ADDRESS: &[Attribute] = &[
-    Attribute { longest: super::LONGEST_URL, ..Attribute::label("formatted", "The full address.") },
+    Attribute {
+        max_length: super::MAX_URL_LENGTH,
+        ..Attribute::label("formatted", "The full address.")
+    },
     Attribute::label("streetAddress", "The street address."),
     Attribute::label("locality", "The city."),
     Attribute::label("region", "The state or region."),
@@ -71,7 +74,7 @@ const USER_GROUP: &[Attribute] = &[
 const MANAGER: &[Attribute] = &[
     Attribute::text("value", "The manager's `id`."),
     Attribute {
-        longest: super::LONGEST_URL,
+        max_length: super::MAX_URL_LENGTH,
         ..Attribute::new("$ref", Kind::Reference(&["User"]), "The manager's URL.")
     },
     Attribute::label("displayName", "The manager's name."),
@@ -80,7 +83,7 @@ const MANAGER: &[Attribute] = &[
 const EXTENSION: Attribute = Attribute::complex(
     ENTERPRISE,
     &[
-        Attribute::label("employeeNumber", "The user's number in the company."),
+        Attribute::label("employeeNumber", "The user's employee number."),
         Attribute::label("costCenter", "The user's cost center."),
         Attribute::label("organization", "The user's organization."),
         Attribute::label("division", "The user's division."),
@@ -96,7 +99,7 @@ const TEAM: &[Attribute] = &[
     Attribute::text("teamPermissions", "The user's permissions in the team.").multi_valued(),
 ];
 
-/// The members whose values are the workspaces of the installation.
+/// The sub-attributes whose values are the workspaces of the installation.
 pub const APP_GROUP_ID: &str = "appGroupId";
 pub const APP_GROUP_NAME: &str = "appGroupName";
 
@@ -105,8 +108,8 @@ const APP_GROUP: &[Attribute] = &[
     Attribute::text(APP_GROUP_NAME, "The name of the app group."),
     Attribute::text("appGroupPermissions", "The user's permissions in the app group.")
         .multi_valued(),
-    // Deeper than a schema can describe (RFC 7643 section 2.3.8 has no complex attributes inside of
-    // others), and than clients that read schemas accept.
+    // Nested deeper than a schema can describe (RFC 7643 section 2.3.8 allows no complex
+    // sub-attributes), and deeper than clients that read schemas accept.
     Attribute::complex("team", TEAM, "The user's teams in the app group.")
         .multi_valued()
         .unpublished(),
@@ -160,7 +163,7 @@ const USER_ATTRIBUTES: &[Attribute] = &[
 const MEMBER: &[Attribute] = &[
     Attribute::text("value", "The user's `id`.").immutable(),
     Attribute {
-        longest: super::LONGEST_URL,
+        max_length: super::MAX_URL_LENGTH,
         ..Attribute::new("$ref", Kind::Reference(&["User"]), "The user's URL.").immutable()
     },
     Attribute { canonical: &["User"], ..Attribute::label("type", "Always `User`.").immutable() },
@@ -171,7 +174,7 @@ const GROUP_ATTRIBUTES: &[Attribute] = &[
         .required()
         .unique_in_any_case(),
     Attribute {
-        most: MOST_MEMBERS,
+        most: MAX_MEMBERS,
         ..Attribute::complex("members", MEMBER, "The users in the group.").multi_valued()
     },
 ];
@@ -184,7 +187,7 @@ const META: &[Attribute] = &[
     Attribute::text("version", "").read_only(),
 ];
 
-/// What every resource has, and no schema lists (RFC 7643 section 3.1).
+/// The attributes that every resource has and that no schema lists (RFC 7643 section 3.1).
 pub const COMMON: &[Attribute] = &[
     Attribute::text("schemas", "").multi_valued().read_only(),
     Attribute::text("id", "").read_only(),

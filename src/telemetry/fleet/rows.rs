@@ -19,7 +19,7 @@ pub(super) async fn exports(tx: &mut Tx, most: i64) -> Result<Vec<Jobs>, StoreEr
     .await?))
 }
 
-/// The rows of a table that match, counted up to $1, and since when the oldest does.
+/// The number of matching rows of a table, counted up to $1, and the time of the oldest one.
 macro_rules! jobs {
     ($job:literal, $state:literal, $table:literal, $time:literal, $since:literal, $where:literal) => {
         concat!(
@@ -48,8 +48,8 @@ macro_rules! jobs {
     };
 }
 
-/// All other jobs. A delivery is pending since `retry_ms` before its time limit: sending it again
-/// restarts this.
+/// All other jobs. A delivery has been pending since `retry_ms` before its time limit: sending it
+/// again restarts this time.
 pub(super) async fn jobs(tx: &mut Tx, retry_ms: i64, most: i64) -> Result<Vec<Jobs>, StoreError> {
     const SQL: &str = concat!(
         jobs!(
@@ -128,7 +128,7 @@ pub(super) async fn work(tx: &mut Tx, now: i64, most: i64) -> Result<Vec<Work>, 
     .await?))
 }
 
-/// How many dead letters of a topic are kept.
+/// The number of stored dead letters of a topic.
 pub(super) async fn dead_letters(tx: &mut Tx, topic: &str, most: i64) -> Result<i64, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE topic = $1 LIMIT $2) AS counted",

@@ -9,8 +9,8 @@ const METRICS: &[Metric] = &[
         "longshore_exports_total",
         &["state", "cause"],
         "Total number of ended exports, by state (done, failed, cancelled) and cause: limit, \
-         broken_users, own_storage, objects, store, workers_lost or internal for a failure, asked \
-         for a cancellation, else none",
+         broken_users, own_storage, objects, store, workers_lost or internal if it failed, asked \
+         if it was cancelled, none if it is done",
     )
     .begins_at_0(&[
         &["done", "none"],

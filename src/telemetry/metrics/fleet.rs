@@ -15,9 +15,9 @@ const METRICS: &[Metric] = &[
     gauge(
         "longshore_job_oldest_seconds",
         &["kind", "state"],
-        "Age of the oldest job in longshore_jobs in seconds, by kind and state: of dispatches \
-         since they were accepted, of running exports since they were planned, of schedules since \
-         their time; 0 if there is none",
+        "Age of the oldest job in longshore_jobs in seconds, by kind and state; 0 if there is \
+         none. The age of a dispatch counts from its acceptance, of a running export from its \
+         planning, and of a schedule from its time",
     ),
     gauge(
         "longshore_work_ready",
@@ -52,7 +52,7 @@ const METRICS: &[Metric] = &[
         "longshore_fleet_seen_timestamp_seconds",
         &[],
         "Time when the store was last read for the metrics of the whole fleet, in seconds since \
-         1970. While it cannot be read, this is the only one of them that is shown",
+         1970. While it cannot be read, this is the only one of these metrics that is shown",
     ),
     counter(
         "longshore_claims_taken_over_total",

@@ -20,14 +20,15 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_track_applied_total",
         &["array"],
-        "Total number of objects of POST /users/track that were applied, by array (attributes, events, purchases); \
-         changes of identities count as attributes",
+        "Total number of objects of POST /users/track that were applied, by array (attributes, \
+         events, purchases); changes of identities count as attributes",
     ),
     counter(
         "longshore_track_dropped_total",
         &["array", "reason"],
         "Total number of accepted objects that had no effect, by array and reason: unknown_user, \
-         erased (after they were accepted), too_large (the profile with them), conflict (an identifier is another user's)",
+         erased (after they were accepted), too_large (the profile with them), conflict (an \
+         identifier is another user's)",
     ),
     counter(
         "longshore_track_users_created_total",
@@ -43,8 +44,8 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_track_names_forgotten_total",
         &[],
-        "Total number of names of products and events that were removed from a user's activity \
-         because it had too many",
+        "Total number of product and event names that were removed from users' activity because a \
+         user had too many",
     ),
     counter(
         "longshore_track_products_unlisted_total",

@@ -54,8 +54,8 @@ pub const SENDS: Group = Group {
         counter(
             "longshore_connected_content_requests_total",
             &["outcome"],
-            "HTTP requests of connected_content that were not answered from the cache, by \
-             outcome: answered, failed",
+            "Total number of HTTP requests for connected_content that the cache could not serve, \
+             by outcome: answered, failed",
         )
         .begins_at_0(&[&["answered"], &["failed"]]),
         counter(
@@ -68,7 +68,7 @@ pub const SENDS: Group = Group {
         histogram(
             "longshore_schedule_delay_seconds",
             &[],
-            "Time from the scheduled time until its sending started in seconds",
+            "Time from the scheduled time of a send until it started in seconds",
         ),
         counter(
             "longshore_message_attempts_total",

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
 
+use super::exemplars::WithExemplars;
 use super::{Kind, Metric, all};
 use crate::telemetry::TelemetryError;
 
@@ -16,7 +17,7 @@ const SECONDS: &[f64] =
 const SENDING_SECONDS: &[f64] =
     &[0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0];
 
-/// The same for whole exports: from a handful of users to millions, or a day's trouble.
+/// The same for whole exports: from a handful of users to millions, or to a day of outages.
 const EXPORT_SECONDS: &[f64] =
     &[0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0, 21600.0];
 
@@ -26,6 +27,20 @@ const MESSAGES: &[f64] = &[1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, 3_000.0,
 /// The recorder of this process, once it is installed.
 static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
 
+/// The upper bounds of a histogram's buckets.
+pub(super) fn bounds(name: &str) -> &'static [f64] {
+    match name {
+        "longshore_export_duration_seconds" | "longshore_dispatch_duration_seconds" => {
+            EXPORT_SECONDS
+        }
+        "longshore_transactional_handover_seconds" | "longshore_schedule_delay_seconds" => {
+            SENDING_SECONDS
+        }
+        "longshore_batch_messages" => MESSAGES,
+        _ => SECONDS,
+    }
+}
+
 /// The revision of the program, if the build knows it.
 const REVISION: &str = match option_env!("LONGSHORE_REVISION") {
     Some(revision) => revision,
@@ -33,22 +48,26 @@ const REVISION: &str = match option_env!("LONGSHORE_REVISION") {
 };
 
 /// Starts recording, with every metric described, and returns the renderer. Further calls return
-/// the same.
-pub fn install() -> Result<PrometheusHandle, TelemetryError> {
+/// the same. `with_exemplars` is for processes whose spans go to a collector.
+pub fn install(with_exemplars: bool) -> Result<PrometheusHandle, TelemetryError> {
     let mut installed = INSTALLED.lock();
     if let Some(handle) = &*installed {
         return Ok(handle.clone());
     }
-    let buckets = |builder: PrometheusBuilder, name: &str, bounds: &[f64]| {
-        builder.set_buckets_for_metric(Matcher::Full(name.into()), bounds)
+    let mut builder = PrometheusBuilder::new();
+    for metric in all().filter(|metric| metric.kind == Kind::Histogram) {
+        let name = Matcher::Full(metric.name.into());
+        builder = builder.set_buckets_for_metric(name, bounds(metric.name))?;
+    }
+    let recorder = builder.build_recorder();
+    let handle = recorder.handle();
+    let set = match with_exemplars {
+        true => {
+            metrics::set_global_recorder(WithExemplars(recorder)).map_err(|error| error.to_string())
+        }
+        false => metrics::set_global_recorder(recorder).map_err(|error| error.to_string()),
     };
-    let builder = PrometheusBuilder::new()
-        .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), SECONDS)?;
-    let builder = buckets(builder, "longshore_export_duration_seconds", EXPORT_SECONDS)?;
-    let builder = buckets(builder, "longshore_dispatch_duration_seconds", EXPORT_SECONDS)?;
-    let builder = buckets(builder, "longshore_transactional_handover_seconds", SENDING_SECONDS)?;
-    let builder = buckets(builder, "longshore_schedule_delay_seconds", SENDING_SECONDS)?;
-    let handle = buckets(builder, "longshore_batch_messages", MESSAGES)?.install_recorder()?;
+    set.map_err(TelemetryError::Recorder)?;
     all().for_each(describe);
     all().for_each(begin);
     let labels = [("version", env!("CARGO_PKG_VERSION")), ("revision", REVISION)];
@@ -59,7 +78,7 @@ pub fn install() -> Result<PrometheusHandle, TelemetryError> {
 }
 
 /// Records the metrics of `emit` separately, and returns their text, which has nothing else.
-pub fn render_apart(emit: impl FnOnce()) -> String {
+pub fn render_in_own_recorder(emit: impl FnOnce()) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     metrics::with_local_recorder(&recorder, || {
         all().for_each(describe);
@@ -95,13 +114,15 @@ mod tests {
     #[test]
     fn separate_renders_share_no_values() {
         let said = |topic: &'static str| {
-            render_apart(|| metrics::gauge!("longshore_dead_letters", "topic" => topic).set(3.0))
+            render_in_own_recorder(|| {
+                metrics::gauge!("longshore_dead_letters", "topic" => topic).set(3.0)
+            })
         };
         let first = said("exports");
         assert!(first.contains("# HELP longshore_dead_letters Number of dead letters"), "{first}");
         assert!(first.contains("longshore_dead_letters{topic=\"exports\"} 3\n"), "{first}");
         let second = said("tracking");
         assert!(second.contains("tracking") && !second.contains("exports"), "{second}");
-        assert_eq!(render_apart(|| ()), "");
+        assert_eq!(render_in_own_recorder(|| ()), "");
     }
 }

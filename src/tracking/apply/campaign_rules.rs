@@ -1,4 +1,4 @@
-//! How campaigns and Canvases use purchases: those that start one, and for how long after a
+//! How campaigns and Canvases use purchases: which purchases start a campaign, and how long after a
 //! message purchases count as revenue.
 
 use std::collections::HashMap;
@@ -12,13 +12,13 @@ use uuid::Uuid;
 use crate::campaigns::{self, Campaign, Kind, Trigger};
 use store::{StoreError, Tx};
 
-/// Maximum time that a process uses outdated declarations.
+/// How long a process uses cached declarations.
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
-/// Workspaces of which they are kept.
+/// Maximum number of workspaces in the cache.
 const KEPT: usize = 1_000;
 
-/// A campaign that purchases of its product start.
+/// A campaign that is started by purchases of its product.
 #[derive(Debug, PartialEq)]
 pub struct Triggered {
     pub campaign_id: Uuid,
@@ -31,10 +31,10 @@ pub struct Triggered {
 /// The rules of a workspace's campaigns and Canvases for purchases.
 #[derive(Debug, Default, PartialEq)]
 pub struct CampaignRules {
-    /// By product, and neither archived nor paused.
+    /// By product; only campaigns that are neither archived nor paused.
     pub triggered: HashMap<String, Vec<Triggered>>,
-    /// How long after a message of theirs a purchase counts, in milliseconds; where none has a
-    /// window, every purchase does.
+    /// How long after a message of each campaign or Canvas a purchase counts, in milliseconds. If
+    /// none has a window, every purchase counts.
     pub windows: HashMap<Uuid, i64>,
 }
 
@@ -60,18 +60,19 @@ impl CampaignRules {
     }
 }
 
-/// What this process knows of workspaces, each for a few seconds.
+/// This process's cache of the rules of workspaces, each for a few seconds.
 #[derive(Debug, Default)]
 pub struct KnownCampaignRules(Mutex<HashMap<i32, (Instant, Arc<CampaignRules>)>>);
 
 impl KnownCampaignRules {
-    /// The rules of a workspace, as they were a few seconds ago at most.
+    /// The rules of a workspace, at most a few seconds old.
     pub async fn of(&self, tx: &mut Tx, workspace: i32) -> Result<Arc<CampaignRules>, StoreError> {
         if let Some(known) = self.fresh(workspace) {
             return Ok(known);
         }
         let since = Instant::now();
-        let rules = Arc::new(CampaignRules::of(campaigns::heeding_purchases(tx, workspace).await?));
+        let rules =
+            Arc::new(CampaignRules::of(campaigns::triggered_by_purchases(tx, workspace).await?));
         let mut known = self.0.lock();
         if known.len() >= KEPT {
             known.clear();

@@ -1,11 +1,11 @@
-//! Which purchases count as revenue where a campaign or a Canvas declares a conversion window:
-//! those within it after their user was sent one of these.
+//! Decides which purchases count as revenue if a campaign or a Canvas declares a conversion window:
+//! those within the window after the user was sent its message.
 
 use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use super::Deed;
+use super::UserAction;
 use super::campaign_rules::CampaignRules;
 use super::user_set::UserSet;
 use crate::messages::dispatch;
@@ -14,9 +14,9 @@ use store::{StoreError, Tx};
 /// The windows of users in which purchases count.
 #[derive(Debug)]
 pub(super) enum Windows {
-    /// None is declared: every purchase counts.
+    /// No window is declared: every purchase counts.
     Everything,
-    /// From a moment to another one, both included; by user.
+    /// Time ranges by user, including both ends.
     Of(HashMap<Uuid, Vec<(i64, i64)>>),
 }
 
@@ -26,12 +26,12 @@ impl Windows {
         tx: &mut Tx,
         workspace: i32,
         rules: &CampaignRules,
-        deeds: &[(usize, Deed<'_>)],
+        actions: &[(usize, UserAction<'_>)],
         user_set: &UserSet<'_>,
     ) -> Result<Self, StoreError> {
         let Some(longest) = rules.windows.values().max() else { return Ok(Self::Everything) };
-        let purchases = deeds.iter().filter_map(|(place, deed)| match deed {
-            Deed::Purchase(purchase, _) if user_set.is_known(*place) => {
+        let purchases = actions.iter().filter_map(|(place, action)| match action {
+            UserAction::Purchase(purchase, _) if user_set.is_known(*place) => {
                 Some((user_set.service_id(*place), purchase.time))
             }
             _ => None,
@@ -51,7 +51,7 @@ impl Windows {
     }
 
     /// Whether a purchase of a user at a time counts.
-    pub fn hold(&self, user: Uuid, time: i64) -> bool {
+    pub fn contains(&self, user: Uuid, time: i64) -> bool {
         match self {
             Self::Everything => true,
             Self::Of(windows) => windows
@@ -70,8 +70,8 @@ mod tests {
         let (ann, bob) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let windows = Windows::Of(HashMap::from([(ann, vec![(10, 20), (50, 60)])]));
         for (time, counts) in [(9, false), (10, true), (20, true), (21, false), (55, true)] {
-            assert_eq!(windows.hold(ann, time), counts, "{time}");
-            assert!(!windows.hold(bob, time) && Windows::Everything.hold(bob, time));
+            assert_eq!(windows.contains(ann, time), counts, "{time}");
+            assert!(!windows.contains(bob, time) && Windows::Everything.contains(bob, time));
         }
     }
 }

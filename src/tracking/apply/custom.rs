@@ -6,7 +6,7 @@
 //! the same. A change that does not match the stored value's type leaves it unchanged.
 //!
 //! The attributes are parsed only once, so that the cost of a change depends on its own size, not
-//! on the profile's: the objects of a batch may change the largest profile thousands of times.
+//! on the profile's: the objects of a batch can change the largest profile thousands of times.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 
 use super::super::message::{Attributes, Entries};
 use super::decimal::sum;
-use kit::json::{self, Members};
+use kit::json::{self, JsonFields};
 
 /// An object's change of one custom attribute.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ pub struct Custom {
 struct Member {
     /// The name as JSON.
     key: Box<str>,
-    /// None once it is removed.
+    /// None if it was removed.
     value: Option<Value>,
 }
 
@@ -93,13 +93,13 @@ enum Effect<'a> {
     Append(Vec<&'a RawValue>),
     Take(HashSet<&'a str>),
     Nothing,
-    /// The change does not fit the value.
-    Misfit,
+    /// The change does not match the type of the value.
+    Mismatch,
 }
 
 impl Custom {
     pub fn parse(text: &str) -> Result<Self, String> {
-        let Members(members) = json::parse(text)?;
+        let JsonFields(members) = json::parse(text)?;
         let mut custom = Self::default();
         members.iter().for_each(|(name, value)| custom.put(name, value.get()));
         Ok(custom)
@@ -146,9 +146,9 @@ impl Custom {
                     Value::Text(text) => sum(text, by).map(Cow::Owned).map(Effect::Put),
                     Value::Array(_) => None,
                 }
-                .unwrap_or(Effect::Misfit),
+                .unwrap_or(Effect::Mismatch),
                 Change::Add(added) => self.array(name).zip(elements(added)).map_or(
-                    Effect::Misfit,
+                    Effect::Mismatch,
                     |(array, added)| {
                         let mut seen = HashSet::with_capacity(added.len());
                         let added = added.into_iter();
@@ -159,7 +159,7 @@ impl Custom {
                 Change::Remove(removed) => self
                     .array(name)
                     .zip(elements(removed))
-                    .map_or(Effect::Misfit, |(_, removed)| {
+                    .map_or(Effect::Mismatch, |(_, removed)| {
                         Effect::Take(removed.into_iter().map(RawValue::get).collect())
                     }),
             },
@@ -209,7 +209,7 @@ impl Custom {
                 self.change_array(name, |array| taken.iter().for_each(|e| array.remove(e)));
             }
             Effect::Nothing => {}
-            Effect::Misfit => return false,
+            Effect::Mismatch => return false,
         }
         true
     }
@@ -265,7 +265,7 @@ impl Custom {
 }
 
 impl Member {
-    /// Of its text, with the colon and a comma.
+    /// Bytes of its text, with the colon and a comma.
     fn bytes(&self) -> usize {
         self.value.as_ref().map_or(0, |value| self.key.len() + value.bytes() + 2)
     }
@@ -289,15 +289,16 @@ fn array_bytes(bytes: usize, count: usize) -> usize {
 /// The elements of an array in order, indexed by their text.
 #[derive(Debug, Default)]
 struct Elements {
-    /// One after the other, those that are gone too.
+    /// The texts of all elements, including removed ones.
     text: String,
-    /// Where each begins and ends; one that is gone is empty, as no JSON is.
+    /// Start and end of each element; empty for a removed one, because no JSON is empty.
     spans: Vec<(u32, u32)>,
-    /// By hash the last element of that hash, and of each the one before: [`NONE`] for the first.
+    /// The last element with each hash, and for each element the one before with the same hash:
+    /// [`NONE`] for the first.
     last: HashMap<u64, u32>,
     before: Vec<u32>,
     hashes: RandomState,
-    /// Of those that are not gone.
+    /// Bytes and number of the elements that are not removed.
     bytes: usize,
     count: usize,
 }
@@ -320,7 +321,7 @@ impl Elements {
         &self.text[from as usize..to as usize]
     }
 
-    /// The elements of a hash.
+    /// The elements with a hash.
     fn chain(&self, hash: u64) -> impl Iterator<Item = u32> {
         let first = self.last.get(&hash).copied();
         std::iter::successors(first, |at| {
@@ -337,7 +338,7 @@ impl Elements {
     }
 
     fn push(&mut self, element: &str) {
-        // These fit: a profile is bounded, and so are the messages of a batch.
+        // The conversions cannot overflow, because profiles and batches have limited sizes.
         let (at, from) = (self.spans.len() as u32, self.text.len() as u32);
         self.text.push_str(element);
         self.spans.push((from, self.text.len() as u32));

@@ -1,10 +1,10 @@
-//! The sum of two JSON numbers as people add them: 0.1 and 0.2 are 0.3.
+//! Adds JSON numbers exactly: 0.1 and 0.2 are 0.3.
 
 use kit::json;
 
 /// Decimal places, and leading zeros, up to which numbers are added digit by digit; others are
 /// added as doubles.
-const MOST_PLACES: i64 = 30;
+const MAX_DECIMAL_PLACES: i64 = 30;
 
 /// The sum of two JSON numbers: exact, or as doubles if one is too large or too small for that.
 /// None if one is not a number, or the sum exceeds a double. A sum of whole numbers is written
@@ -39,7 +39,7 @@ impl Decimal {
         };
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let places = i64::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
-        if !(-MOST_PLACES..=MOST_PLACES).contains(&places) {
+        if !(-MAX_DECIMAL_PLACES..=MAX_DECIMAL_PLACES).contains(&places) {
             return None;
         }
         let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
@@ -62,7 +62,7 @@ impl Decimal {
         Some(Self { digits: one.checked_add(other)?, places })
     }
 
-    /// With one digit behind the point at least, and no zeros at the end past that.
+    /// Writes at least one digit after the point, and no further trailing zeros.
     fn to_text(self) -> String {
         let sign = if self.digits < 0 { "-" } else { "" };
         let places = self.places.max(1) as usize;

@@ -1,5 +1,5 @@
-//! A profile that attribute objects change: a field is replaced as a whole, null removes it,
-//! and so on with [custom attributes](super::custom).
+//! A profile that attribute objects change. A field is replaced as a whole, and null removes it.
+//! [Custom attributes](super::custom) have more kinds of changes.
 
 use serde_json::{Map, Value};
 
@@ -12,13 +12,13 @@ use crate::users::profile::{Field, MAX_BYTES, Profile};
 pub struct TooLarge;
 
 /// Number of changes that did not match the stored values.
-pub type Misfits = u64;
+pub type Mismatches = u64;
 
 /// A stored profile that is parsed when the first object changes it.
 #[derive(Debug)]
 pub struct Draft {
     profile: Profile,
-    /// Once an object changes them; the profile has none then.
+    /// Set once an object changes custom attributes, which are then removed from `profile`.
     custom: Option<Custom>,
 }
 
@@ -31,7 +31,7 @@ impl Draft {
         Self { profile, custom: None }
     }
 
-    /// The text of a field, which is no custom attribute.
+    /// The text of a field that is not a custom attribute.
     pub fn text(&self, field: Field) -> Option<String> {
         self.profile.text(field)
     }
@@ -44,7 +44,7 @@ impl Draft {
         self.profile.to_document()
     }
 
-    /// Custom attributes and their elements that are held each by itself.
+    /// Number of custom attributes and elements that are held separately.
     pub fn pieces(&self) -> usize {
         self.custom.as_ref().map_or(0, Custom::pieces)
     }
@@ -53,7 +53,7 @@ impl Draft {
     pub fn change(
         &mut self,
         attributes: &Attributes<'_>,
-    ) -> Result<Result<Misfits, TooLarge>, String> {
+    ) -> Result<Result<Mismatches, TooLarge>, String> {
         let changes = changes(attributes);
         let mut none = Custom::default();
         let custom = match changes.is_empty() {
@@ -71,8 +71,8 @@ impl Draft {
             }
             return Ok(Err(TooLarge));
         }
-        let misfits = steps.into_iter().map(|step| u64::from(!custom.take(step))).sum();
-        Ok(Ok(misfits))
+        let mismatches = steps.into_iter().map(|step| u64::from(!custom.take(step))).sum();
+        Ok(Ok(mismatches))
     }
 }
 
@@ -121,7 +121,7 @@ fn set_fields(
     former
 }
 
-/// The states in subscription groups with those that an object says, by the ids of the groups.
+/// The states in subscription groups, by group id, after the changes of an object.
 fn merged_groups(stored: Option<&str>, Entries(new): &Entries<'_>) -> Option<String> {
     let stored = stored.and_then(|stored| serde_json::from_str(stored).ok());
     let mut groups: Vec<Map<String, Value>> = stored.unwrap_or_default();
@@ -155,12 +155,12 @@ mod tests {
         serde_json::from_str(json).unwrap()
     }
 
-    /// The custom attributes after changes of some, and how many did not fit.
-    fn custom(before: &str, changes: &str) -> (Option<String>, Misfits) {
+    /// The custom attributes after some changes, and the number of changes that did not match.
+    fn custom(before: &str, changes: &str) -> (Option<String>, Mismatches) {
         let mut draft = Draft::open(&format!(r#"{{"custom_attributes":{before}}}"#)).unwrap();
         let object = format!(r#"{{"user":{{"external_id":"a"}},{changes}}}"#);
-        let misfits = draft.change(&attributes(&object)).unwrap().unwrap();
-        (custom_of(draft), misfits)
+        let mismatches = draft.change(&attributes(&object)).unwrap().unwrap();
+        (custom_of(draft), mismatches)
     }
 
     fn custom_of(draft: Draft) -> Option<String> {
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(draft.change(&attributes(&set("a", "Bea"))), Ok(Ok(0)));
         assert_eq!(draft.change(&attributes(&set("b", "Cay"))), Ok(Err(TooLarge)));
         assert_eq!(draft.text(Field::FirstName).as_deref(), Some("Bea"));
-        // It fits when it replaces the existing value.
+        // It fits if it replaces the existing value.
         for _ in 0..3 {
             assert_eq!(draft.change(&attributes(&set("a", "Dee"))), Ok(Ok(0)));
         }
@@ -289,7 +289,7 @@ mod tests {
         let change = |what: &str, element: usize| {
             format!(r#"{{"user":{{"external_id":"a"}},"{what}":{{"a":[{element}]}}}}"#)
         };
-        // Were all of it looked at each time, this would be minutes.
+        // This would take minutes if each change read the whole value.
         for n in 0..10_000 {
             for what in ["add", "remove", "add"] {
                 let object = change(what, 140_000 + n * 2);

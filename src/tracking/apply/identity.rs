@@ -1,9 +1,10 @@
-//! Changes of who users are: aliases, external ids, merging, erasing. One after the other, each in
-//! the order of the log with whatever is tracked of the user it names.
+//! Identity changes: aliases, external ids, merging, erasing. They are applied one after the other,
+//! each in the order of the log with the other data tracked for the user that it names.
 //!
-//! A change that names two users is in the partitions of both. In each it notes which user the name
-//! means there, and it happens once both are noted. So it comes after everything received before
-//! it, of either user, however far one partition is behind the other.
+//! A change that names two users is in the partitions of both. In each partition, the user that the
+//! name identifies there is recorded, and the change is applied once both are recorded. So it comes
+//! after everything received before it for either user, however far one partition is behind the
+//! other.
 
 use std::borrow::Cow;
 
@@ -12,8 +13,8 @@ use jiff::civil::Date;
 use uuid::Uuid;
 
 use super::super::message::{Identity, IdentityChange};
+use super::identifier_set::compared;
 use super::identity_rows::{self, Found};
-use super::wanted::compared;
 use super::{ApplyError, Dropped};
 use crate::users::activity::Activity;
 use crate::users::find::{self, Name};
@@ -23,11 +24,11 @@ use crate::users::rows::{self, For, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
 use crate::users::{activity_rows, keys, name_locks};
 use kit::clock::format_time;
-use kit::json::{self, Members};
-use store::{Room, StoreError, Tx};
+use kit::json::{self, JsonFields};
+use store::{ByteBudget, StoreError, Tx};
 
-/// Removes what the domains that tracking does not know have of a user.
-pub type Forget = for<'a> fn(&'a mut Tx, i32, Uuid) -> BoxFuture<'a, Result<(), StoreError>>;
+/// Removes a user's data in the domains that tracking does not know.
+pub type EraseHook = for<'a> fn(&'a mut Tx, i32, Uuid) -> BoxFuture<'a, Result<(), StoreError>>;
 
 /// The result of a change.
 type Outcome = Result<Result<(), Dropped>, ApplyError>;
@@ -41,9 +42,9 @@ pub(super) struct Identities<'a> {
     pub tx: &'a mut Tx,
     pub workspace: i32,
     pub ids: &'a Generator,
-    pub forget: Forget,
+    pub erase_hook: EraseHook,
     pub today: Date,
-    /// Users who were created.
+    /// Number of users who were created.
     pub created: u64,
 }
 
@@ -63,8 +64,8 @@ impl Opened {
 }
 
 impl Identities<'_> {
-    /// Applies a change, or notes a copy of one of two users. Returns nothing where the change waits
-    /// for its other copy, or has happened.
+    /// Applies a change, or records a copy of a change with two users. Returns none if the change
+    /// waits for its other copy, or was applied before.
     pub async fn apply(
         &mut self,
         identity: &Identity<'_>,
@@ -72,7 +73,7 @@ impl Identities<'_> {
     ) -> Result<Option<Result<(), Dropped>>, ApplyError> {
         let user = &identity.user;
         if identity.other().is_some() {
-            let named = self.find(&identity.home(), For::Telling).await?;
+            let named = self.find(&identity.partition_identifier(), For::ReadingKeys).await?;
             let named = named.map(|user| user.service_id);
             let reached =
                 identity_rows::reach(self.tx, self.workspace, identity, received_at, named).await?;
@@ -89,7 +90,7 @@ impl Identities<'_> {
         outcome.map(Some)
     }
 
-    /// Applies a change of two users, as they were found; the first one must have been there.
+    /// Applies a change of the two recorded users; the first one must have existed.
     async fn apply_both(
         &mut self,
         identity: &Identity<'_>,
@@ -110,8 +111,8 @@ impl Identities<'_> {
     }
 
     async fn erase(&mut self, who: &Identifier<'_>, received_at: i64) -> Outcome {
-        // What was received later in this partition comes later; names are locked as by whoever
-        // creates users by them.
+        // Data received later in this partition is applied later. Names are locked as for the
+        // creation of users by them.
         let seen = self.find(who, For::Reading).await?;
         let named = match who {
             Identifier::ExternalId(id) => vec![(Name::ExternalId, Cow::Borrowed(id.as_ref()))],
@@ -127,7 +128,7 @@ impl Identities<'_> {
         find::remove(self.tx, self.workspace, &names_seen, user.as_ref(), received_at).await?;
         match user {
             Some(user) => {
-                (self.forget)(self.tx, self.workspace, user.service_id).await?;
+                (self.erase_hook)(self.tx, self.workspace, user.service_id).await?;
                 Ok(Ok(()))
             }
             None => UNKNOWN,
@@ -151,7 +152,7 @@ impl Identities<'_> {
         };
         let Opened { mut user, mut profile } = opened;
         let mut aliases = profile.aliases();
-        // Of a label a user has one alias.
+        // A user can have only one alias for each label.
         if aliases.iter().any(|other| other.label == alias.label) {
             return CONFLICT;
         }
@@ -205,7 +206,7 @@ impl Identities<'_> {
         if let Some(erased_at) = self.erased_since(id, received_at).await? {
             return self.erase_opened(user, erased_at).await;
         }
-        // Without a user at that time, there may be one now who was tracked by the id since.
+        // If there was no user at that time, one may have been created by tracking the id since.
         let kept = match second {
             Some(second) => Some(self.present(second).await?),
             None => self.owner(Kind::ExternalId, id).await?,
@@ -252,12 +253,12 @@ impl Identities<'_> {
             (None, _) => UNKNOWN,
             (Some(gone), Some(kept)) => self.merge_opened(gone, kept, received_at).await,
             (Some(_), None) if self.present(kept).await? != kept => Err(ApplyError::Changed),
-            // Erased since: with all that they would be by now.
+            // The user to keep was erased since, so the merged user is erased, too.
             (Some(gone), None) => self.erase_opened(gone.user, received_at).await,
         }
     }
 
-    /// Makes a user a part of another one, and removes it.
+    /// Merges a user into another one, and removes it.
     async fn merge_opened(&mut self, gone: Opened, kept: Opened, received_at: i64) -> Outcome {
         let Opened { mut user, mut profile } = kept;
         merge_profiles(&mut profile, &gone.profile);
@@ -266,7 +267,7 @@ impl Identities<'_> {
         }
         let activity = self.merged_activity(&gone.user, &user).await?;
         find::remove(self.tx, self.workspace, &[], Some(&gone.user), 0).await?;
-        (self.forget)(self.tx, self.workspace, gone.user.service_id).await?;
+        (self.erase_hook)(self.tx, self.workspace, gone.user.service_id).await?;
         let (workspace, former) = (self.workspace, gone.user.service_id);
         identity_rows::add_merged(self.tx, workspace, former, user.service_id, received_at).await?;
         for alias in gone.profile.aliases() {
@@ -284,17 +285,17 @@ impl Identities<'_> {
         Ok(Ok(()))
     }
 
-    /// What both users did.
+    /// The combined activity of both users.
     async fn merged_activity(
         &mut self,
         gone: &StoredUser,
         kept: &StoredUser,
     ) -> Result<Vec<u8>, ApplyError> {
         let ids = [gone.service_id, kept.service_id];
-        let (workspace, mut room) = (self.workspace, Room::endless());
+        let (workspace, mut room) = (self.workspace, ByteBudget::unlimited());
         let stored = activity_rows::lock_activity(self.tx, workspace, &ids, &mut room).await?;
         let mut all = Activity::default();
-        // What the kept user did last decides between what happened at the same moment.
+        // For activity at the same moment, the kept user's comes first.
         for id in [kept.service_id, gone.service_id] {
             let found = stored.iter().find(|stored| stored.service_id == id);
             if let Some(body) = found.and_then(|stored| stored.body.as_deref()) {
@@ -329,7 +330,8 @@ impl Identities<'_> {
         }
         if let Some(owner) = self.owner(Kind::ExternalId, id).await? {
             let Some(other) = self.open_one(owner).await? else { return Err(ApplyError::Changed) };
-            // Who was tracked by the new id since is the same user; who was given it is not.
+            // A user who was created by tracking the new id since is the same user; a user who was
+            // given the id is not.
             let created_at = other.profile.text(Field::CreatedAt);
             let is_new = created_at.is_some_and(|at| *at >= *format_time(received_at));
             if owner == user.service_id || !is_new {
@@ -375,17 +377,17 @@ impl Identities<'_> {
         let names = find::names("", Some(&user));
         name_locks::lock(self.tx, self.workspace, &names).await?;
         find::remove(self.tx, self.workspace, &names, Some(&user), erased_at).await?;
-        (self.forget)(self.tx, self.workspace, user.service_id).await?;
+        (self.erase_hook)(self.tx, self.workspace, user.service_id).await?;
         Ok(Ok(()))
     }
 
-    /// Keeps an unused external id from being given to a user until the end of the transaction.
+    /// Prevents that a user gets an unused external id before the end of the transaction.
     async fn lock_name(&mut self, id: &str) -> Result<(), ApplyError> {
         let names = [(Name::ExternalId, Cow::Borrowed(id))];
         Ok(name_locks::lock(self.tx, self.workspace, &names).await?)
     }
 
-    /// When the user with an external id was erased, if that was received after a change.
+    /// When the user with an external id was erased, if the erasure was received after the change.
     async fn erased_since(
         &mut self,
         id: &str,
@@ -396,7 +398,7 @@ impl Identities<'_> {
         Ok(erased.first().map(|(_, at)| *at).filter(|at| *at >= received_at))
     }
 
-    /// The user that a user is part of by now.
+    /// The user into which a user was merged; the user itself if it was not merged.
     async fn present(&mut self, id: Uuid) -> Result<Uuid, ApplyError> {
         let merged = identity_rows::find_merged(self.tx, self.workspace, &[id]).await?;
         Ok(merged.get(&id).copied().unwrap_or(id))
@@ -407,7 +409,7 @@ impl Identities<'_> {
         Ok(found.first().map(|found| found.service_id))
     }
 
-    /// The user, found and locked as `purpose` says.
+    /// Finds a user, and locks it according to `purpose`.
     async fn find(
         &mut self,
         who: &Identifier<'_>,
@@ -426,7 +428,7 @@ impl Identities<'_> {
         };
         let Some(id) = self.owner(kind, &value).await? else { return Ok(None) };
         let user = rows::find_users(self.tx, self.workspace, &[id], purpose).await?.pop();
-        // Who was waited for may have changed it.
+        // The transaction that held the lock may have changed it.
         match (self.owner(kind, &value).await? == Some(id), user) {
             (true, Some(user)) => Ok(Some(user)),
             (true, None) => Err(ApplyError::NoProfile(id)),
@@ -434,7 +436,7 @@ impl Identities<'_> {
         }
     }
 
-    /// Of those with an address who have no external id, the one written last.
+    /// Of the users with an email and without an external id, the one written last.
     async fn find_by_email(
         &mut self,
         email: &str,
@@ -444,12 +446,12 @@ impl Identities<'_> {
         let hinted = rows::find_emails(self.tx, self.workspace, &[&email]).await?;
         let has_it =
             |user: &StoredUser| user.email.as_deref() == Some(&email) && user.external_id.is_none();
-        let users = rows::find_users(self.tx, self.workspace, &hinted, For::Telling).await?;
+        let users = rows::find_users(self.tx, self.workspace, &hinted, For::ReadingKeys).await?;
         let users = users.into_iter().filter(has_it);
         let Some(last) = users.max_by_key(|user| (user.attributes_at, user.service_id)) else {
             return Ok(None);
         };
-        // Only this one with its document: many may have the address.
+        // Reads only this document, because many users may have the email.
         let user = rows::find_users(self.tx, self.workspace, &[last.service_id], purpose).await?;
         match user.into_iter().next().filter(has_it) {
             Some(user) => Ok(Some(user)),
@@ -465,13 +467,13 @@ impl Identities<'_> {
         Ok(self.open_all(&[id]).await?.pop())
     }
 
-    /// The users who are still there, locked in the order of their keys.
+    /// The users who still exist, locked in the order of their keys.
     async fn open_all(&mut self, ids: &[Uuid]) -> Result<Vec<Opened>, ApplyError> {
         let users = rows::find_users(self.tx, self.workspace, ids, For::Writing).await?;
         users.into_iter().map(Opened::read).collect()
     }
 
-    /// A user who has nothing yet.
+    /// Creates an empty user.
     async fn create(&mut self, received_at: i64) -> Result<Opened, ApplyError> {
         let service_id = self.ids.next_anywhere(received_at);
         let mut profile = Profile::default();
@@ -493,7 +495,7 @@ impl Identities<'_> {
         Ok(Opened { user, profile })
     }
 
-    /// Has an identifier name a user, unless it names another one.
+    /// Assigns an identifier to a user; returns false if another user has it.
     async fn give(&mut self, kind: Kind, value: String, id: Uuid) -> Result<bool, ApplyError> {
         let new = [rows::Identifier { kind, value, service_id: id }];
         Ok(rows::add_identifiers(self.tx, self.workspace, &new).await? == 1)
@@ -511,7 +513,7 @@ impl Identities<'_> {
     }
 }
 
-/// Gives a profile what it lacks and the other one has.
+/// Adds the values to a profile that only the other one has.
 fn merge_profiles(kept: &mut Profile, gone: &Profile) {
     for field in Field::ALL {
         let Some(value) = gone.get(field) else { continue };
@@ -528,7 +530,7 @@ fn merge_profiles(kept: &mut Profile, gone: &Profile) {
                 kept.set_aliases(&aliases);
                 continue;
             }
-            // Texts of one form, which compare as the times do.
+            // Both have the same format, so the texts compare like the times.
             Field::DateOfFirstSession => own.filter(|own| *own < value).unwrap_or(value).to_owned(),
             Field::DateOfLastSession => own.filter(|own| *own > value).unwrap_or(value).to_owned(),
             Field::CustomAttributes => match own.and_then(|own| merged_members(own, value)) {
@@ -541,9 +543,9 @@ fn merge_profiles(kept: &mut Profile, gone: &Profile) {
     }
 }
 
-/// The fields of both objects, those of the first where both have one.
+/// The fields of both objects; if both have a field, that of the first.
 fn merged_members(own: &str, others: &str) -> Option<String> {
-    let (own, others): (Members<'_>, Members<'_>) =
+    let (own, others): (JsonFields<'_>, JsonFields<'_>) =
         (json::parse(own).ok()?, json::parse(others).ok()?);
     let more = others.0.iter().filter(|(name, _)| own.get(name).is_none());
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Rows of changes that name two users, and of where merged users are now.
+//! The SQL of changes that name two users, and of merged users.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use uuid::Uuid;
 use super::super::message::Identity;
 use store::{StoreError, Tx, execute, on, to_json};
 
-/// A user, by whether one was found.
+/// The user that was found, if any.
 pub(super) type Found = Option<Uuid>;
 
-/// Records that a copy of a change was reached, and which user its name meant at this place in the
-/// log. Returns both users once the other copy was reached too; a copy that comes again changes
-/// nothing.
+/// Records that a copy of a change was reached, and which user its name identified at this position
+/// in the log. Returns both users once the other copy was reached, too. Repeated copies have no
+/// effect.
 pub(super) async fn reach(
     tx: &mut Tx,
     workspace: i32,
@@ -45,13 +45,13 @@ pub(super) async fn reach(
     Ok(reached.filter(|(copies, ..)| *copies == 3).map(|(_, first, second)| (first, second)))
 }
 
-/// What both copies of a change have in common: a hash, so that no name is readable.
+/// The common key of both copies of a change: a hash, so that no identifier is readable.
 fn key(identity: &Identity<'_>, received_at: i64) -> Result<[u8; 32], StoreError> {
     let text = to_json(&(received_at, &identity.user, &identity.change))?;
     Ok(Sha256::digest(text).into())
 }
 
-/// Stores that a user became a part of another one.
+/// Stores that a user was merged into another one.
 pub(super) async fn add_merged(
     tx: &mut Tx,
     workspace: i32,
@@ -73,7 +73,7 @@ pub(super) async fn add_merged(
     Ok(())
 }
 
-/// The users that these are parts of now, as far as they were merged lately.
+/// The users into which these were merged recently.
 pub(super) async fn find_merged(
     tx: &mut Tx,
     workspace: i32,
@@ -83,7 +83,7 @@ pub(super) async fn find_merged(
     let mut wanted = ids.to_vec();
     while !wanted.is_empty() {
         let found = kept_as(tx, workspace, &wanted).await?;
-        // Who became a part of someone may have become a part of a third one with them.
+        // The user into which one was merged may itself have been merged since.
         for kept in merged.values_mut() {
             *kept = found.get(kept).copied().unwrap_or(*kept);
         }

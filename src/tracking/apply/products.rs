@@ -1,5 +1,5 @@
-//! The products that a workspace lists: the first [`MAX`] that were bought.
-//! Purchases of other products still count for their users.
+//! The product list of a workspace: the first [`MAX`] products that were bought. Purchases of other
+//! products still count for their users.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,23 +8,23 @@ use parking_lot::Mutex;
 use super::rows;
 use store::{StoreError, Tx};
 
-/// Products that a workspace lists at most.
+/// Maximum number of products in the list of a workspace.
 pub const MAX: usize = 5_000;
 
-/// Bytes of names in each of the two generations of [`Known`].
-const MOST_BYTES: usize = 4 << 20;
+/// Maximum bytes of names in each of the two generations of [`Known`].
+const MAX_BYTES: usize = 4 << 20;
 
 /// Bytes of a name's entry in the map, in addition to its text.
 const NAME_OVERHEAD: usize = 48;
 
-/// What this process knows of the lists.
+/// This process's cache of the lists.
 #[derive(Debug, Default)]
 pub struct Products {
     known: Mutex<Known>,
 }
 
-/// Names of products, by workspace, and whether each is listed. A product that is listed stays
-/// so, and one for which there was no room never is.
+/// Names of products, by workspace, and whether each is listed. A listed product stays listed, and
+/// a product for which there was no room is never listed.
 type Names = HashMap<i32, HashMap<Box<str>, bool>>;
 
 /// The recently used names, in two generations: a new one starts when the current one is full, and
@@ -33,12 +33,12 @@ type Names = HashMap<i32, HashMap<Box<str>, bool>>;
 struct Known {
     current: Names,
     former: Names,
-    /// Of the current names.
+    /// Bytes of the current names.
     bytes: usize,
 }
 
 impl Known {
-    /// Whether a product is listed, as far as that is known.
+    /// Whether a product is listed; none if that is unknown.
     fn is_listed(&mut self, workspace: i32, product: &str) -> Option<bool> {
         let of = |names: &Names| names.get(&workspace)?.get(product).copied();
         if let Some(is_listed) = of(&self.current) {
@@ -55,7 +55,7 @@ impl Known {
             return;
         }
         self.bytes += product.len() + NAME_OVERHEAD;
-        if self.bytes >= MOST_BYTES {
+        if self.bytes >= MAX_BYTES {
             self.former = std::mem::take(&mut self.current);
             self.bytes = 0;
         }
@@ -66,9 +66,9 @@ impl Known {
 #[derive(Debug, Default)]
 pub struct Listed {
     workspace: i32,
-    /// The products that the store was asked about, and whether each is listed now.
+    /// The products that were looked up in the store, and whether each is listed now.
     products: BTreeMap<Box<str>, bool>,
-    /// Purchases of products that are not listed.
+    /// Number of purchases of products that are not listed.
     pub unlisted: u64,
 }
 
@@ -92,7 +92,7 @@ impl Products {
         Ok(listed)
     }
 
-    /// Stores in the cache what is listed, once that is committed.
+    /// Updates the cache after the commit.
     pub fn learn(&self, Listed { workspace, products, .. }: Listed) {
         let mut known = self.known.lock();
         for (product, is_listed) in products {
@@ -100,8 +100,8 @@ impl Products {
         }
     }
 
-    /// The purchases of which it is not known whether their product is listed. Counts those that
-    /// are known not to be.
+    /// The purchases whose products are unknown to the cache. Counts those of products that are
+    /// known not to be listed.
     fn unknown<'a>(
         &self,
         listed: &mut Listed,
@@ -119,8 +119,8 @@ impl Products {
     }
 }
 
-/// Lists those of `asked` that are not listed and have room; returns for each whether it is listed
-/// now.
+/// Adds the products of `asked` to the list, as far as there is room; returns for each whether it
+/// is listed now.
 async fn list_new(
     tx: &mut Tx,
     workspace: i32,
@@ -128,10 +128,10 @@ async fn list_new(
 ) -> Result<BTreeMap<Box<str>, bool>, StoreError> {
     let names: Vec<&str> = asked.iter().copied().collect();
     let mut new = without(asked, &rows::listed_of(tx, workspace, &names).await?);
-    // A list never gets shorter, so of a full one nothing needs the lock.
+    // A list never gets shorter, so a full one needs no lock.
     if !new.is_empty() && rows::count_products(tx, workspace).await? < MAX {
         rows::lock_products(tx, workspace).await?;
-        // Others may have listed some until the lock was there.
+        // Other writers may have listed some before the lock was granted.
         let names: Vec<&str> = new.iter().copied().collect();
         new = without(new, &rows::listed_of(tx, workspace, &names).await?);
         let room = MAX.saturating_sub(rows::count_products(tx, workspace).await?);
@@ -164,7 +164,7 @@ mod tests {
         }
         let names = known.current.values().chain(known.former.values());
         let bytes: usize = names.flat_map(|names| names.keys()).map(|name| name.len()).sum();
-        assert!(bytes <= 2 * MOST_BYTES, "{bytes}");
+        assert!(bytes <= 2 * MAX_BYTES, "{bytes}");
         // The last names are still known.
         assert_eq!(known.is_listed(99, &name(MAX - 1)), Some(false));
         assert_eq!(known.is_listed(99, &name(MAX - 2)), Some(true));

@@ -1,4 +1,4 @@
-//! The counts of applying, reported once it is committed.
+//! Counts of applied objects, reported after the commit.
 
 use std::collections::BTreeMap;
 
@@ -12,22 +12,22 @@ kit::named! {
     /// Why an object had no effect.
     #[derive(PartialOrd, Ord)]
     pub enum Dropped {
-        /// Unknown identifier, and the object creates no user.
+        /// The identifier is unknown, and the object creates no user.
         UnknownUser = "unknown_user",
         /// The user was erased after the object was accepted.
         Erased = "erased",
         /// The profile would be too large.
         TooLarge = "too_large",
-        /// An identifier is another user's, or of no use to the change.
+        /// An identifier belongs to another user, or does not fit the change.
         Conflict = "conflict",
     }
 }
 
 /// A change that did not match, for the log.
 #[derive(Debug)]
-struct Misfit {
+struct Mismatch {
     user: Uuid,
-    /// The object's place among those that were applied together, until the request is known.
+    /// Index of the object in its batch, until the request is known.
     at: usize,
     request_id: Option<String>,
 }
@@ -38,23 +38,23 @@ pub struct Tally {
     applied: [u64; Kind::ALL.len()],
     dropped: BTreeMap<(&'static str, Dropped), u64>,
     pub users_created: u64,
-    /// Changes of custom attributes that did not fit their values.
-    misfits: u64,
-    /// The first of them.
-    first_misfit: Option<Misfit>,
-    /// Names of products and events that went since a user has too many.
+    /// Changes of custom attributes that did not match the types of the values.
+    mismatches: u64,
+    /// The first of these changes.
+    first_mismatch: Option<Mismatch>,
+    /// Names of products and events that were removed because a user has too many.
     pub names_forgotten: u64,
     /// Purchases of products that are not listed.
     pub unlisted: u64,
-    /// Purchases that lie within no conversion window.
+    /// Purchases outside of all conversion windows.
     pub outside_windows: u64,
-    /// Orders to send that purchases came to.
+    /// Orders that purchases started.
     pub triggered: u64,
-    /// Starts of campaigns that purchases were too old for.
+    /// Campaign starts that were skipped because the purchases were too old.
     pub stale_triggers: u64,
-    /// The new state of the lists.
+    /// The changes of the product lists.
     pub listed: Vec<Listed>,
-    /// Purchases in currencies that the workspace has no rate for.
+    /// Purchases by currency for which the workspace has no exchange rate.
     without_rate: BTreeMap<String, u64>,
 }
 
@@ -67,17 +67,18 @@ impl Tally {
         *self.dropped.entry((kind.name(), why)).or_default() += 1;
     }
 
-    /// Notes changes of one object that did not fit.
-    pub(super) fn misfit(&mut self, changes: u64, at: usize, user: Uuid) {
-        self.misfits += changes;
-        self.first_misfit.get_or_insert(Misfit { user, at, request_id: None });
+    /// Records changes of one object that did not match.
+    pub(super) fn mismatch(&mut self, changes: u64, at: usize, user: Uuid) {
+        self.mismatches += changes;
+        self.first_mismatch.get_or_insert(Mismatch { user, at, request_id: None });
     }
 
-    /// Notes which request the first misfit is of; `requests` are those of the objects that were
-    /// applied together, each with how many it has.
+    /// Records the request of the first mismatch. `requests` are the requests of the batch, each with
+    /// its number of objects.
     pub(super) fn name_request<'r>(&mut self, requests: impl Iterator<Item = (usize, &'r str)>) {
-        let misfit = self.first_misfit.as_mut().filter(|misfit| misfit.request_id.is_none());
-        let Some(Misfit { at, request_id, .. }) = misfit else { return };
+        let mismatch =
+            self.first_mismatch.as_mut().filter(|mismatch| mismatch.request_id.is_none());
+        let Some(Mismatch { at, request_id, .. }) = mismatch else { return };
         let mut end = 0;
         for (objects, request) in requests {
             end += objects;
@@ -113,12 +114,12 @@ impl Tally {
             .increment(count);
         }
         metrics::counter!("longshore_track_users_created_total").increment(self.users_created);
-        metrics::counter!("longshore_track_changes_ignored_total").increment(self.misfits);
-        if let Some(Misfit { user, request_id, .. }) = self.first_misfit {
+        metrics::counter!("longshore_track_changes_ignored_total").increment(self.mismatches);
+        if let Some(Mismatch { user, request_id, .. }) = self.first_mismatch {
             tracing::warn!(
-                changes = self.misfits,
+                changes = self.mismatches,
                 %user,
-                request_id = request_id.as_deref().map(traces::bare),
+                request_id = request_id.as_deref().map(traces::without_trace),
                 "changes of custom attributes ignored: they do not match the type of the stored \
                  values"
             );

@@ -1,28 +1,28 @@
 //! Starts the campaigns whose trigger purchases match (docs/how-to/campaigns.md).
 //!
 //! Each purchase object starts a campaign once for its user, whatever its quantity. The users of a
-//! batch share an order, as far as there is room in it; a user with two purchases is in a second
-//! one as well, because a dispatch has one message per user. The orders start in the transaction
-//! that counts the purchases: exactly once.
+//! batch share an order, as far as there is room. A user with two purchases is also in a second
+//! order, because a dispatch has one message per user. The orders start in the transaction that
+//! counts the purchases, so exactly once.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::Deed;
+use super::UserAction;
 use super::campaign_rules::{CampaignRules, Triggered};
 use super::user_set::UserSet;
 use crate::audience::has_properties;
 use crate::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
 
 /// Maximum number of users of an order, and bytes of their purchases.
-const MOST_USERS: usize = 500;
-const MOST_BYTES: usize = 1 << 20;
+const MAX_USERS: usize = 500;
+const MAX_BYTES: usize = 1 << 20;
 
-/// Where and when purchases are applied.
+/// The workspace, time and request of applied purchases.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct OrderContext<'a> {
     pub workspace_id: i32,
     /// Milliseconds since the epoch.
     pub now: i64,
@@ -32,20 +32,20 @@ pub(super) struct Place<'a> {
 /// A user with a purchase that starts a campaign, and the properties of that purchase as JSON.
 type Start<'a> = (Uuid, Option<&'a str>);
 
-/// The orders that deeds come to, those of a user together; and how many starts there would be
-/// besides, had the purchases been recent.
+/// The orders that actions (grouped by user) start, and the number of starts that were skipped
+/// because the purchases were too old.
 pub(super) fn orders(
-    deeds: &[(usize, Deed<'_>)],
+    actions: &[(usize, UserAction<'_>)],
     user_set: &UserSet<'_>,
     rules: &CampaignRules,
-    place: Place<'_>,
+    place: OrderContext<'_>,
 ) -> (Vec<Order>, u64) {
     if rules.triggered.is_empty() {
         return (Vec::new(), 0);
     }
     let mut starts = Starts::default();
-    for (at, deed) in deeds {
-        if let Deed::Purchase(purchase, received_at) = deed
+    for (at, action) in actions {
+        if let UserAction::Purchase(purchase, received_at) = action
             && let Some(campaigns) = rules.triggered.get(purchase.product_id.as_ref())
             && user_set.is_known(*at)
         {
@@ -58,22 +58,23 @@ pub(super) fn orders(
     (starts.orders(place), stale)
 }
 
-/// The starts of campaigns.
+/// Collects the starts of campaigns.
 #[derive(Default)]
 struct Starts<'a> {
-    /// How often, so far.
+    /// Number of starts so far, by campaign and user.
     counts: HashMap<(Uuid, Uuid), usize>,
-    /// By campaign, and by which time it is for the user.
-    users: BTreeMap<(Uuid, usize), Together<'a>>,
-    /// Those that purchases were too old for.
+    /// By campaign and number of the user's start.
+    users: BTreeMap<(Uuid, usize), OrderUsers<'a>>,
+    /// Number of starts that were skipped because the purchases were too old.
     stale: u64,
 }
 
-/// Users of a campaign's start in one order, if there is room.
-type Together<'a> = (Option<&'a Triggered>, Vec<Start<'a>>);
+/// Users who share an order of a campaign, if there is room.
+type OrderUsers<'a> = (Option<&'a Triggered>, Vec<Start<'a>>);
 
 impl<'a> Starts<'a> {
-    /// A purchase of a user, of the product of some campaigns, so old when it was received.
+    /// Adds a purchase of a user, of the product of some campaigns, with its age when it was
+    /// received.
     fn add(
         &mut self,
         campaigns: &'a [Triggered],
@@ -96,7 +97,7 @@ impl<'a> Starts<'a> {
         }
     }
 
-    fn orders(self, place: Place<'_>) -> Vec<Order> {
+    fn orders(self, place: OrderContext<'_>) -> Vec<Order> {
         let mut orders = Vec::new();
         for (campaign, users) in self.users.into_values() {
             let Some(campaign) = campaign else { continue };
@@ -114,14 +115,14 @@ impl<'a> Starts<'a> {
 /// How many of the users, at least one, fit into an order.
 fn fitting(users: &[Start<'_>]) -> usize {
     let mut bytes = 0;
-    let fits = users.iter().take(MOST_USERS).take_while(|(_, properties)| {
+    let fits = users.iter().take(MAX_USERS).take_while(|(_, properties)| {
         bytes += properties.map_or(0, str::len);
-        bytes <= MOST_BYTES
+        bytes <= MAX_BYTES
     });
     fits.count().max(1)
 }
 
-fn order(campaign: &Triggered, users: &[Start<'_>], place: Place<'_>) -> Order {
+fn order(campaign: &Triggered, users: &[Start<'_>], place: OrderContext<'_>) -> Order {
     let named = |(user, properties): &Start<'_>| Named {
         who: Who::ServiceId(*user),
         trigger_properties: None,
@@ -129,7 +130,7 @@ fn order(campaign: &Triggered, users: &[Start<'_>], place: Place<'_>) -> Order {
         event_properties: properties.and_then(object),
     };
     Order {
-        // New each time: nothing of a transaction that is not committed stays.
+        // A new id each time: a transaction that was not committed leaves nothing.
         dispatch_id: Uuid::new_v4(),
         workspace_id: place.workspace_id,
         kind: Kind::Triggered,
@@ -171,7 +172,7 @@ mod tests {
         }
     }
 
-    const PLACE: Place<'_> = Place { workspace_id: 7, now: 5, request_id: "r" };
+    const PLACE: OrderContext<'_> = OrderContext { workspace_id: 7, now: 5, request_id: "r" };
 
     fn users(order: &Order) -> Vec<(Uuid, Option<Value>)> {
         let user = |named: &Named| match named.who {
@@ -225,7 +226,7 @@ mod tests {
         let campaigns = [campaign(json!({}))];
         let wide = json!({ "text": "x".repeat(40 << 10) }).to_string();
         for (count, properties, most) in
-            [(10_000, None, MOST_USERS), (100, Some(wide.as_str()), MOST_BYTES / (40 << 10))]
+            [(10_000, None, MAX_USERS), (100, Some(wide.as_str()), MAX_BYTES / (40 << 10))]
         {
             let mut starts = Starts::default();
             (0..count).for_each(|n| starts.add(&campaigns, Uuid::from_u128(n), properties, 0));

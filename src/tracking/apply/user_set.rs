@@ -1,9 +1,9 @@
 //! Finds the users of objects, and changes their profiles.
 //!
-//! All users that objects could identify are looked up together, and unknown external ids get a new
-//! user immediately; then the objects are applied in order, each with the effects of those before.
-//! Of several profiles with an email, the one with an external id that was written last counts; of
-//! those written in the same millisecond, the newer one.
+//! All users that objects can identify are looked up together, and unknown external ids get a new
+//! user immediately. Then the objects are applied in order, each with the effects of those before.
+//! Of several profiles with an email, the one with an external id that was written last counts; if
+//! two were written in the same millisecond, the newer one.
 //!
 //! Only an external id is unique: two partitions that create profiles with one email at the same
 //! moment create two, and the rule above decides between them from then on.
@@ -16,9 +16,9 @@ use uuid::Uuid;
 use super::super::message::{Attributes, Object};
 use super::ApplyError;
 use super::draft::{Draft, TooLarge};
+use super::identifier_set::{IdentifierSet, compared};
 use super::identity_rows;
 use super::tally::Dropped;
-use super::wanted::{Wanted, compared};
 use crate::users::find::{Name, who};
 use crate::users::identifier::Identifier;
 use crate::users::profile::{Alias, Field, Profile};
@@ -27,18 +27,18 @@ use crate::users::service_id::{self, Generator};
 use crate::users::{activity_rows, keys, large_rows, name_locks};
 use kit::clock::format_time;
 use kit::fail_point;
-use store::{Room, Tx};
+use store::{ByteBudget, Tx};
 
-/// Bytes of a custom attribute or one of its elements, in addition to its text.
+/// Memory of a custom attribute or one of its elements, in addition to its text.
 const PIECE: usize = 64;
 
 /// A user that objects may identify.
 #[derive(Debug)]
-struct Person {
-    /// The current state; only the id is known of a user that was not read, and the document is the
-    /// one found.
+struct UserEntry {
+    /// The current state, except for the document, which is the stored one. For a user that was not
+    /// read, only the id is known.
     user: StoredUser,
-    /// The row as it was found; none for a new user.
+    /// The stored row; none for a new user.
     found: Option<Found>,
     draft: Option<Draft>,
 }
@@ -47,17 +47,17 @@ struct Person {
 struct Found {
     email: Option<String>,
     attributes_at: i64,
-    /// The user's existence is known from more than an object.
+    /// Whether the user is known to exist from more than an object.
     is_sure: bool,
     is_gone: bool,
 }
 
-/// Whose an external id is.
+/// The owner of an external id.
 #[derive(Clone, Copy, Debug)]
-enum External {
-    /// By their place.
+enum ExternalIdOwner {
+    /// A user, by index.
     Of(usize),
-    /// A new user, created by the first object that may.
+    /// A new user, created by the first object that can create it.
     New(Uuid),
     NoUser,
 }
@@ -66,11 +66,11 @@ enum External {
 pub struct UserSet<'a> {
     workspace: i32,
     ids: &'a Generator,
-    /// For documents and activity.
-    room: &'a mut Room,
-    users: Vec<Person>,
+    /// Remaining memory for documents and activity.
+    room: &'a mut ByteBudget,
+    users: Vec<UserEntry>,
     by_id: HashMap<Uuid, usize>,
-    external_ids: HashMap<&'a str, External>,
+    external_ids: HashMap<&'a str, ExternalIdOwner>,
     aliases: HashMap<(&'a str, &'a str), usize>,
     /// The users who have, or had, an email.
     emails: HashMap<String, Vec<usize>>,
@@ -78,7 +78,7 @@ pub struct UserSet<'a> {
     locked_emails: HashSet<String>,
     /// When the user with an identifier was erased.
     erased: HashMap<Vec<u8>, i64>,
-    /// A user got another email since it was looked up.
+    /// Whether a user got another email since it was looked up.
     is_outdated: bool,
 }
 
@@ -88,9 +88,9 @@ impl<'a> UserSet<'a> {
     pub async fn look_up(
         tx: &mut Tx,
         workspace: i32,
-        wanted: &Wanted<'a>,
+        identifier_set: &IdentifierSet<'a>,
         ids: &'a Generator,
-        room: &'a mut Room,
+        room: &'a mut ByteBudget,
     ) -> Result<Self, ApplyError> {
         let mut user_set = Self {
             workspace,
@@ -98,7 +98,7 @@ impl<'a> UserSet<'a> {
             room,
             users: Vec::new(),
             by_id: HashMap::new(),
-            external_ids: HashMap::with_capacity(wanted.external_ids.len()),
+            external_ids: HashMap::with_capacity(identifier_set.external_ids.len()),
             aliases: HashMap::new(),
             emails: HashMap::new(),
             locked_emails: HashSet::new(),
@@ -106,17 +106,17 @@ impl<'a> UserSet<'a> {
             is_outdated: false,
         };
         let mut changed = Vec::new();
-        user_set.look_up_external_ids(tx, wanted, &mut changed).await?;
-        user_set.look_up_aliases(tx, wanted, &mut changed).await?;
-        let ids: Vec<Uuid> = wanted.service_ids.keys().copied().collect();
+        user_set.look_up_external_ids(tx, identifier_set, &mut changed).await?;
+        user_set.look_up_aliases(tx, identifier_set, &mut changed).await?;
+        let ids: Vec<Uuid> = identifier_set.service_ids.keys().copied().collect();
         let merged = identity_rows::find_merged(tx, workspace, &ids).await?;
-        for (id, wish) in &wanted.service_ids {
+        for (id, usage) in &identifier_set.service_ids {
             let present = merged.get(id).copied().unwrap_or(*id);
             let place = user_set.place(present, false);
             user_set.by_id.insert(*id, place);
-            changed.extend(wish.changes.then_some(present));
+            changed.extend(usage.changes.then_some(present));
         }
-        user_set.look_up_emails(tx, wanted, &mut changed).await?;
+        user_set.look_up_emails(tx, identifier_set, &mut changed).await?;
         fail_point!("tracking::named");
         user_set.open(tx, &changed).await?;
         Ok(user_set)
@@ -125,34 +125,34 @@ impl<'a> UserSet<'a> {
     async fn look_up_external_ids(
         &mut self,
         tx: &mut Tx,
-        wanted: &Wanted<'a>,
+        identifier_set: &IdentifierSet<'a>,
         changed: &mut Vec<Uuid>,
     ) -> Result<(), ApplyError> {
-        let values: Vec<&'a str> = wanted.external_ids.keys().copied().collect();
+        let values: Vec<&'a str> = identifier_set.external_ids.keys().copied().collect();
         let mut owners = self.owners(tx, &values).await?;
         let unknown: Vec<&'a str> =
             values.into_iter().filter(|value| !owners.contains_key(*value)).collect();
-        let mut new = self.new_owners(wanted, &unknown);
+        let mut new = self.new_owners(identifier_set, &unknown);
         fail_point!("tracking::looked");
         if rows::add_identifiers(tx, self.workspace, &new).await? != new.len() as u64 {
-            // Another partition created some of them first.
+            // Another partition has created some of them meanwhile.
             let values: Vec<&str> = new.iter().map(|new| new.value.as_str()).collect();
             let now = self.owners(tx, &values).await?;
             new.retain(|new| now.get(&new.value) == Some(&new.service_id));
             let new: HashSet<Uuid> = new.iter().map(|new| new.service_id).collect();
             owners.extend(now.into_iter().filter(|(_, id)| !new.contains(id)));
         }
-        self.leave_out_erased(tx, wanted, &mut new).await?;
+        self.leave_out_erased(tx, identifier_set, &mut new).await?;
         let mut new: HashMap<String, Uuid> =
             new.into_iter().map(|new| (new.value, new.service_id)).collect();
-        for (value, wish) in &wanted.external_ids {
+        for (value, usage) in &identifier_set.external_ids {
             let external = match (owners.remove(*value), new.remove(*value)) {
                 (Some(id), _) => {
-                    changed.extend(wish.changes.then_some(id));
-                    External::Of(self.place(id, true))
+                    changed.extend(usage.changes.then_some(id));
+                    ExternalIdOwner::Of(self.place(id, true))
                 }
-                (None, Some(id)) => External::New(id),
-                (None, None) => External::NoUser,
+                (None, Some(id)) => ExternalIdOwner::New(id),
+                (None, None) => ExternalIdOwner::NoUser,
             };
             self.external_ids.insert(value, external);
         }
@@ -169,36 +169,41 @@ impl<'a> UserSet<'a> {
     }
 
     /// The identifiers to be added, ascending.
-    fn new_owners(&self, wanted: &Wanted<'a>, unknown: &[&'a str]) -> Vec<rows::Identifier> {
-        let mut makes: Vec<(i64, &'a str)> = unknown
+    fn new_owners(
+        &self,
+        identifier_set: &IdentifierSet<'a>,
+        unknown: &[&'a str],
+    ) -> Vec<rows::Identifier> {
+        let mut creates: Vec<(i64, &'a str)> = unknown
             .iter()
-            .filter_map(|value| Some((wanted.external_ids[value].makes?.0, *value)))
+            .filter_map(|value| Some((identifier_set.external_ids[value].creates?.0, *value)))
             .collect();
         // The first one is the older one.
-        makes.sort_unstable();
+        creates.sort_unstable();
         let identifier = |(first, value): (i64, &str)| rows::Identifier {
             kind: Kind::ExternalId,
             value: value.to_owned(),
             service_id: self.ids.next_anywhere(first),
         };
-        let mut new: Vec<rows::Identifier> = makes.into_iter().map(identifier).collect();
+        let mut new: Vec<rows::Identifier> = creates.into_iter().map(identifier).collect();
         new.sort_unstable();
         new
     }
 
     /// Removes added identifiers again if all objects that would create the user were received
-    /// before the user was erased. An erasure that comes later waits for this transaction.
+    /// before the user was erased. A later erasure waits for this transaction.
     async fn leave_out_erased(
         &mut self,
         tx: &mut Tx,
-        wanted: &Wanted<'a>,
+        identifier_set: &IdentifierSet<'a>,
         new: &mut Vec<rows::Identifier>,
     ) -> Result<(), ApplyError> {
         let values = new.iter().map(|new| new.value.as_str());
         self.look_up_erased(tx, Name::ExternalId, values).await?;
         let is_erased = |new: &mut rows::Identifier| {
-            let makes = wanted.external_ids.get(new.value.as_str()).and_then(|wish| wish.makes);
-            makes.is_some_and(|(_, last)| self.is_erased(Name::ExternalId, &new.value, last))
+            let creates =
+                identifier_set.external_ids.get(new.value.as_str()).and_then(|usage| usage.creates);
+            creates.is_some_and(|(_, last)| self.is_erased(Name::ExternalId, &new.value, last))
         };
         let erased: Vec<rows::Identifier> = new.extract_if(.., is_erased).collect();
         for gone in &erased {
@@ -226,10 +231,10 @@ impl<'a> UserSet<'a> {
     async fn look_up_aliases(
         &mut self,
         tx: &mut Tx,
-        wanted: &Wanted<'a>,
+        identifier_set: &IdentifierSet<'a>,
         changed: &mut Vec<Uuid>,
     ) -> Result<(), ApplyError> {
-        let by_key: HashMap<String, (&'a str, &'a str)> = wanted
+        let by_key: HashMap<String, (&'a str, &'a str)> = identifier_set
             .aliases
             .keys()
             .map(|(label, name)| (Alias::key_of(label, name), (*label, *name)))
@@ -237,7 +242,7 @@ impl<'a> UserSet<'a> {
         let keys: Vec<&str> = by_key.keys().map(String::as_str).collect();
         for known in rows::find_identifiers(tx, self.workspace, Kind::Alias, &keys).await? {
             if let Some(alias) = by_key.get(&known.value) {
-                changed.extend(wanted.aliases[alias].changes.then_some(known.service_id));
+                changed.extend(identifier_set.aliases[alias].changes.then_some(known.service_id));
                 let place = self.place(known.service_id, true);
                 self.aliases.insert(*alias, place);
             }
@@ -248,23 +253,26 @@ impl<'a> UserSet<'a> {
     async fn look_up_emails(
         &mut self,
         tx: &mut Tx,
-        wanted: &Wanted<'a>,
+        identifier_set: &IdentifierSet<'a>,
         changed: &mut Vec<Uuid>,
     ) -> Result<(), ApplyError> {
-        let emails: Vec<&str> = wanted.emails.keys().map(Cow::as_ref).collect();
+        let emails: Vec<&str> = identifier_set.emails.keys().map(Cow::as_ref).collect();
         let hinted = rows::find_emails(tx, self.workspace, &emails).await?;
-        for user in rows::find_users(tx, self.workspace, &hinted, For::Telling).await? {
-            let wish = user.email.as_deref().and_then(|email| wanted.emails.get(email));
-            if let Some(wish) = wish {
-                changed.extend(wish.changes.then_some(user.service_id));
+        for user in rows::find_users(tx, self.workspace, &hinted, For::ReadingKeys).await? {
+            let usage = user.email.as_deref().and_then(|email| identifier_set.emails.get(email));
+            if let Some(usage) = usage {
+                changed.extend(usage.changes.then_some(user.service_id));
                 self.place(user.service_id, true);
                 self.take(user);
             }
         }
-        // Also existing ones, because they may have changed by the time of the object.
-        let makes = wanted.emails.iter().filter(|(_, wish)| wish.makes.is_some());
-        let names: Vec<(Name, Cow<'_, str>)> = makes
-            .filter(|(email, _)| wanted.changes_emails || self.addressee(email).is_none())
+        // Including those of existing users, because they may have changed before the object is
+        // applied.
+        let creates = identifier_set.emails.iter().filter(|(_, usage)| usage.creates.is_some());
+        let names: Vec<(Name, Cow<'_, str>)> = creates
+            .filter(|(email, _)| {
+                identifier_set.changes_emails || self.owner_of_email(email).is_none()
+            })
             .map(|(email, _)| (Name::Email, Cow::Borrowed(email.as_ref())))
             .collect();
         fail_point!("tracking::looked_for_emails");
@@ -279,7 +287,7 @@ impl<'a> UserSet<'a> {
         self.look_up_erased(tx, Name::Email, names.iter().map(|(_, email)| email.as_ref())).await
     }
 
-    /// Locks and reads the profiles that are to be changed.
+    /// Locks and reads the profiles that objects can change.
     async fn open(&mut self, tx: &mut Tx, ids: &[Uuid]) -> Result<(), ApplyError> {
         let found = large_rows::lock_users(tx, self.workspace, ids, self.room).await?;
         let mut missing: HashSet<Uuid> = ids.iter().copied().collect();
@@ -287,7 +295,7 @@ impl<'a> UserSet<'a> {
             missing.remove(&user.service_id);
             self.take(user);
         }
-        self.miss(tx, &missing).await
+        self.check_missing(tx, &missing).await
     }
 
     /// The index of a stored user.
@@ -303,7 +311,7 @@ impl<'a> UserSet<'a> {
                 attributes_at: 0,
                 doc: String::new(),
             };
-            self.users.push(Person { user, found: Some(found), draft: None });
+            self.users.push(UserEntry { user, found: Some(found), draft: None });
         }
         if let Some(found) = &mut self.users[place].found {
             found.is_sure |= is_sure;
@@ -311,19 +319,19 @@ impl<'a> UserSet<'a> {
         place
     }
 
-    /// Sets the row of a user with an index.
+    /// Sets the row of a user that has an index.
     fn take(&mut self, user: StoredUser) {
         let Some(place) = self.by_id.get(&user.service_id).copied() else { return };
-        self.has_email(place, user.email.as_deref());
-        let person = &mut self.users[place];
-        if let Some(found) = &mut person.found {
+        self.index_email(place, user.email.as_deref());
+        let entry = &mut self.users[place];
+        if let Some(found) = &mut entry.found {
             found.email.clone_from(&user.email);
             found.attributes_at = user.attributes_at;
         }
-        person.user = user;
+        entry.user = user;
     }
 
-    fn has_email(&mut self, place: usize, email: Option<&str>) {
+    fn index_email(&mut self, place: usize, email: Option<&str>) {
         if let Some(email) = email {
             let places = self.emails.entry(email.to_owned()).or_default();
             if !places.contains(&place) {
@@ -332,9 +340,13 @@ impl<'a> UserSet<'a> {
         }
     }
 
-    /// Some were not found. Those known only from objects do not exist, unless they were merged
-    /// meanwhile; the others were erased or merged.
-    async fn miss(&mut self, tx: &mut Tx, missing: &HashSet<Uuid>) -> Result<(), ApplyError> {
+    /// Handles users that were not found. Users known only from objects do not exist, unless they
+    /// were merged meanwhile; the others were erased or merged.
+    async fn check_missing(
+        &mut self,
+        tx: &mut Tx,
+        missing: &HashSet<Uuid>,
+    ) -> Result<(), ApplyError> {
         let mut sure = HashSet::new();
         for id in missing {
             if let Some(found) = self.by_id.get(id).and_then(|at| self.users[*at].found.as_mut()) {
@@ -349,12 +361,14 @@ impl<'a> UserSet<'a> {
         if sure.is_empty() {
             return Ok(());
         }
-        // A user who is still referenced by an identifier would be missing each time.
+        // If an identifier still refers to the user, the user would be missing each time.
         let is_missing = |place: &usize| sure.contains(&self.users[*place].user.service_id);
         let external_ids: Vec<&str> = self
             .external_ids
             .iter()
-            .filter(|(_, external)| matches!(external, External::Of(place) if is_missing(place)))
+            .filter(
+                |(_, external)| matches!(external, ExternalIdOwner::Of(place) if is_missing(place)),
+            )
             .map(|(value, _)| *value)
             .collect();
         let aliases = self.aliases.iter().filter(|(_, place)| is_missing(place));
@@ -371,18 +385,22 @@ impl<'a> UserSet<'a> {
     }
 
     /// The index of the user that an object identifies; it may create the user.
-    pub fn meant(&mut self, object: &'a Object<'a>, received_at: i64) -> Result<usize, Dropped> {
-        let makes = !object.update_only();
+    pub fn find_or_create(
+        &mut self,
+        object: &'a Object<'a>,
+        received_at: i64,
+    ) -> Result<usize, Dropped> {
+        let creates = !object.update_only();
         let found = match object.user() {
             Identifier::ExternalId(id) => {
                 let (external, id) = (self.external_ids.get(id.as_ref()).copied(), id.as_ref());
                 return match external {
-                    Some(External::Of(place)) => Ok(place),
-                    _ if !makes => Err(Dropped::UnknownUser),
+                    Some(ExternalIdOwner::Of(place)) => Ok(place),
+                    _ if !creates => Err(Dropped::UnknownUser),
                     _ if self.is_erased(Name::ExternalId, id, received_at) => Err(Dropped::Erased),
-                    Some(External::New(service_id)) => {
-                        let place = self.make(service_id, Some(id), None, received_at);
-                        self.external_ids.insert(id, External::Of(place));
+                    Some(ExternalIdOwner::New(service_id)) => {
+                        let place = self.create(service_id, Some(id), None, received_at);
+                        self.external_ids.insert(id, ExternalIdOwner::Of(place));
                         Ok(place)
                     }
                     _ => Err(Dropped::UnknownUser),
@@ -395,28 +413,28 @@ impl<'a> UserSet<'a> {
             }
             Identifier::Email(email) => {
                 let compared = compared(email);
-                match self.addressee(&compared) {
-                    None if !makes => None,
+                match self.owner_of_email(&compared) {
+                    None if !creates => None,
                     None if self.is_erased(Name::Email, &compared, received_at) => {
                         return Err(Dropped::Erased);
                     }
                     None => {
                         self.is_outdated |= !self.locked_emails.contains(compared.as_ref());
                         let id = self.ids.next_anywhere(received_at);
-                        Some(self.make(id, None, Some(email), received_at))
+                        Some(self.create(id, None, Some(email), received_at))
                     }
                     found => found,
                 }
             }
         };
-        found.filter(|place| self.is_there(*place)).ok_or(Dropped::UnknownUser)
+        found.filter(|place| self.exists(*place)).ok_or(Dropped::UnknownUser)
     }
 
-    fn is_there(&self, place: usize) -> bool {
+    fn exists(&self, place: usize) -> bool {
         self.users[place].found.as_ref().is_none_or(|found| !found.is_gone)
     }
 
-    fn addressee(&self, email: &str) -> Option<usize> {
+    fn owner_of_email(&self, email: &str) -> Option<usize> {
         let places = self.emails.get(email).into_iter().flatten().copied();
         let has_it = |place: &usize| self.users[*place].user.email.as_deref() == Some(email);
         places.filter(has_it).max_by_key(|place| {
@@ -425,7 +443,7 @@ impl<'a> UserSet<'a> {
         })
     }
 
-    fn make(
+    fn create(
         &mut self,
         service_id: Uuid,
         external_id: Option<&str>,
@@ -451,19 +469,19 @@ impl<'a> UserSet<'a> {
         };
         let place = self.users.len();
         self.by_id.insert(service_id, place);
-        self.users.push(Person { user, found: None, draft: Some(Draft::new(profile)) });
-        self.has_email(place, email.as_deref());
+        self.users.push(UserEntry { user, found: None, draft: Some(Draft::new(profile)) });
+        self.index_email(place, email.as_deref());
         place
     }
 
-    /// Changes a profile; how many changes did not fit.
+    /// Changes a profile; returns how many changes did not match.
     pub fn change(
         &mut self,
         place: usize,
         attributes: &Attributes<'_>,
         received_at: i64,
     ) -> Result<Result<u64, Dropped>, ApplyError> {
-        let Person { user, draft, .. } = &mut self.users[place];
+        let UserEntry { user, draft, .. } = &mut self.users[place];
         let draft = match draft {
             Some(draft) => draft,
             None => draft.insert(
@@ -473,8 +491,8 @@ impl<'a> UserSet<'a> {
         let pieces = draft.pieces();
         let changed = draft.change(attributes);
         self.room.take((draft.pieces() - pieces) * PIECE)?;
-        let misfits = match changed.map_err(|why| ApplyError::Profile(user.service_id, why))? {
-            Ok(misfits) => misfits,
+        let mismatches = match changed.map_err(|why| ApplyError::Profile(user.service_id, why))? {
+            Ok(mismatches) => mismatches,
             Err(TooLarge) => return Ok(Err(Dropped::TooLarge)),
         };
         user.attributes_at = user.attributes_at.max(received_at);
@@ -482,9 +500,9 @@ impl<'a> UserSet<'a> {
             let email = draft.text(Field::Email);
             user.email = email.map(|email| compared(&email).into_owned());
             let email = user.email.clone();
-            self.has_email(place, email.as_deref());
+            self.index_email(place, email.as_deref());
         }
-        Ok(Ok(misfits))
+        Ok(Ok(mismatches))
     }
 
     /// Locks and reads the activity of some users, all of which must exist: a missing one was
@@ -509,20 +527,20 @@ impl<'a> UserSet<'a> {
                 bodies.extend(stored.body.map(|body| (*place, body)));
             }
         }
-        self.miss(tx, &missing).await?;
+        self.check_missing(tx, &missing).await?;
         Ok(bodies)
     }
 
-    /// Whether a user exists, after the activity was read.
+    /// Whether a user exists; call it after the activity was read.
     pub fn is_known(&self, place: usize) -> bool {
-        self.is_there(place)
+        self.exists(place)
     }
 
     pub fn service_id(&self, place: usize) -> Uuid {
         self.users[place].user.service_id
     }
 
-    /// Writes the changed profiles, and then activity, by index; returns how many users are new.
+    /// Writes the changed profiles, then activity (by index); returns how many users are new.
     pub async fn write(
         mut self,
         tx: &mut Tx,
@@ -544,8 +562,8 @@ impl<'a> UserSet<'a> {
 
         let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
         let mut users: Vec<StoredUser> = Vec::new();
-        for person in self.users {
-            let Some((user, former)) = person.changed() else { continue };
+        for entry in self.users {
+            let Some((user, former)) = entry.changed() else { continue };
             if user.email != former {
                 emails.extend(user.email.clone().map(|email| (email, user.service_id)));
                 former_emails.extend(former.map(|email| (email, user.service_id)));
@@ -567,8 +585,8 @@ impl<'a> UserSet<'a> {
     }
 }
 
-impl Person {
-    /// The row to be written where it is another one now, and the email it had.
+impl UserEntry {
+    /// The row to write, if it has changed, and its former email.
     fn changed(self) -> Option<(StoredUser, Option<String>)> {
         let doc = self.draft?.into_document();
         let (attributes_at, former) = match self.found {
@@ -580,7 +598,7 @@ impl Person {
     }
 }
 
-/// The order in which rows of users are written: of their keys.
+/// The order of the keys, in which rows of users are written.
 fn order(id: &Uuid) -> (i16, Uuid) {
     (service_id::bucket(id).map_or(i16::MAX, service_id::slice_of), *id)
 }

@@ -147,7 +147,7 @@ pub const PLACES: &[Place] = &[
         ["ẹ káàárọ̀"]),
 ];
 
-/// What the letters before the number in an email may be.
+/// Possible letters before the number in an email.
 pub const HANDLES: &[&str] = &[
     "ann.lee",
     "mike",

@@ -1,4 +1,4 @@
-//! Reads lines and checks them, on a thread of its own.
+//! Reads lines and checks them, on a separate thread.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
@@ -6,26 +6,26 @@ use std::sync::Arc;
 use flate2::read::MultiGzDecoder;
 use tokio::sync::mpsc;
 
-use super::{BadLine, foreign};
+use super::{BadLine, file_format};
 use crate::users::profile::MAX_BYTES;
 use crate::users::record::Record;
 use kit::clock::Clock;
 
-/// Bytes that a line may have: a profile of the largest size and what a user did.
+/// Maximum bytes of a line: enough for the largest profile with its activity.
 const MAX_LINE: usize = 4 * MAX_BYTES;
 
-/// Bytes of lines that one batch holds at most, a line more or less.
+/// Maximum bytes of lines in one batch, give or take one line.
 const MAX_BATCH: usize = 16 * MAX_BYTES;
 
 /// One stream of lines.
 pub struct Input {
-    /// What messages call it.
+    /// Its name in messages.
     name: Arc<str>,
     pub(crate) reader: Box<dyn BufRead + Send>,
 }
 
 impl Input {
-    /// Lines of JSON; compressed by gzip where the name ends with `.gz`.
+    /// Lines of JSON; compressed with gzip if the name ends with `.gz`.
     pub fn new(name: &str, reader: impl Read + Send + 'static) -> Self {
         const BUFFER: usize = 256 << 10;
         let reader: Box<dyn BufRead + Send> = if name.ends_with(".gz") {
@@ -37,7 +37,7 @@ impl Input {
     }
 }
 
-/// Where a record comes from.
+/// The file and line of a record.
 pub struct Origin {
     pub file: Arc<str>,
     pub line: u64,
@@ -45,11 +45,11 @@ pub struct Origin {
     pub text: Vec<u8>,
 }
 
-/// What goes into one transaction.
+/// The records of one transaction.
 #[derive(Default)]
 pub struct Batch {
     pub records: Vec<Record>,
-    /// Of each record.
+    /// The origin of each record.
     pub origins: Vec<Origin>,
     pub bad: Vec<BadLine>,
     /// Lines that are not blank.
@@ -58,9 +58,9 @@ pub struct Batch {
     bytes: usize,
 }
 
-/// Reads all inputs into batches of `size` records, until the receiver is gone. Of an input that
-/// is no lines of JSON only the first line is read. `keep` is whether batches have the lines
-/// themselves.
+/// Reads all inputs into batches of `size` records, until the receiver is gone. If an input does
+/// not consist of lines of JSON, only its first line is read. With `keep`, batches include the
+/// lines themselves.
 pub fn read(
     inputs: Vec<Input>,
     size: usize,
@@ -84,8 +84,8 @@ pub fn read(
                 Ok(Line::Read) if line.trim_ascii().is_empty() => continue,
                 Ok(Line::Read) => {
                     let first = std::mem::take(&mut is_first);
-                    let foreign = first.then(|| foreign::problem(&name, &line)).flatten();
-                    match (foreign, record(&line, number, clock, currency)) {
+                    let file_format = first.then(|| file_format::problem(&name, &line)).flatten();
+                    match (file_format, record(&line, number, clock, currency)) {
                         (Some(problem), _) => {
                             ends = true;
                             batch.broken_files += 1;
@@ -138,12 +138,12 @@ fn record(line: &[u8], number: u64, clock: &Clock, currency: &str) -> Result<Rec
 
 pub(crate) enum Line {
     Read,
-    /// Longer than a line may be; it was skipped to its end.
+    /// The line was too long, and was skipped.
     TooLong,
     End,
 }
 
-/// Reads the next line without its end into `line`. Holds no more of it than [`MAX_LINE`].
+/// Reads the next line into `line`, without its line break and at most [`MAX_LINE`] bytes.
 pub(crate) fn next_line(reader: &mut dyn BufRead, line: &mut Vec<u8>) -> std::io::Result<Line> {
     line.clear();
     let mut too_long = false;

@@ -4,11 +4,11 @@
 //! after the other, each with the effects of those before; then the changed users are written, each
 //! once.
 //!
-//! Of a record's identifiers, the first known one decides: service_id, external_id, alias. An email
-//! identifies a user only if the record has none of these: of several users with the address, the
-//! one written last that has an external_id, or else the one written last. A replaced profile keeps
-//! its service_id, its bucket, and the identifiers that the record does not contain: a user's
-//! identity is independent of the profile.
+//! The first known identifier of a record decides, in this order: service_id, external_id, alias.
+//! An email identifies a user only if the record has none of these: of several users with the
+//! address, the one written last that has an external_id, otherwise the one written last. A
+//! replaced profile keeps its service_id, its bucket, and the identifiers that the record does not
+//! contain: a user's identity is independent of the profile.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,15 +26,15 @@ use kit::clock::format_time;
 use store::{StoreError, Tx};
 
 /// A user of the batch: as stored, or new.
-struct Person {
+struct ImportedUser {
     service_id: Uuid,
-    /// The row as it was found.
+    /// The row as it was read.
     stored: Option<StoredUser>,
-    /// The aliases it was found with.
+    /// The aliases of the row as it was read.
     stored_aliases: Vec<Alias>,
     external_id: Option<String>,
     aliases: Vec<Alias>,
-    /// It is found by these as well.
+    /// Former external ids that still identify the user.
     deprecated_ids: Vec<String>,
     email: Option<String>,
     /// The value of the field, as JSON.
@@ -54,17 +54,17 @@ pub enum Applied {
     Replaced,
 }
 
-/// The users that a batch is about.
+/// The users of a batch.
 #[derive(Default)]
-pub struct People {
-    people: Vec<Person>,
+pub struct ImportedUsers {
+    imported: Vec<ImportedUser>,
     by_id: HashMap<Uuid, usize>,
     by_identifier: HashMap<(Kind, String), usize>,
     by_email: HashMap<String, Vec<usize>>,
     applied: usize,
 }
 
-impl People {
+impl ImportedUsers {
     /// All users that one of the records may identify.
     pub async fn look_up(
         tx: &mut Tx,
@@ -89,16 +89,16 @@ impl People {
         ids.extend(known.iter().map(|identifier| identifier.service_id));
         ids.extend(rows::find_emails(tx, workspace, &emails).await?);
 
-        let mut people = Self::default();
+        let mut imported = Self::default();
         for user in rows::find_users(tx, workspace, &ids, For::Writing).await? {
-            people.add_stored(user);
+            imported.add_stored(user);
         }
         for Identifier { kind, value, service_id } in known {
-            // Gone between the two looks: the next try sees it whole.
-            let place = *people.by_id.get(&service_id).ok_or(ImportError::Conflict)?;
-            people.by_identifier.insert((kind, value), place);
+            // Erased between the two reads: the next attempt sees a consistent state.
+            let place = *imported.by_id.get(&service_id).ok_or(ImportError::Conflict)?;
+            imported.by_identifier.insert((kind, value), place);
         }
-        Ok(people)
+        Ok(imported)
     }
 
     fn add_stored(&mut self, user: StoredUser) {
@@ -106,7 +106,7 @@ impl People {
         let profile = Profile::parse(&user.doc).unwrap_or_default();
         let created_at = profile.get(Field::CreatedAt).map(str::to_owned);
         let aliases = profile.aliases();
-        self.add(Person {
+        self.add(ImportedUser {
             service_id: user.service_id,
             external_id: user.external_id.clone(),
             stored_aliases: aliases.clone(),
@@ -121,13 +121,13 @@ impl People {
         });
     }
 
-    fn add(&mut self, person: Person) -> usize {
-        let place = self.people.len();
-        self.by_id.insert(person.service_id, place);
-        if let Some(email) = &person.email {
+    fn add(&mut self, user: ImportedUser) -> usize {
+        let place = self.imported.len();
+        self.by_id.insert(user.service_id, place);
+        if let Some(email) = &user.email {
             self.by_email.entry(email.clone()).or_default().push(place);
         }
-        self.people.push(person);
+        self.imported.push(user);
         place
     }
 
@@ -141,27 +141,27 @@ impl People {
         let found = self.find(record)?;
         self.check_clashes(record, found)?;
         let service_id = match (found, record.service_id, record.random_bucket) {
-            (Some(place), _, _) => self.people[place].service_id,
+            (Some(place), _, _) => self.imported[place].service_id,
             (None, Some(id), _) => id,
             (None, None, Some(bucket)) => ids.next(now_ms, bucket),
             (None, None, None) => ids.next_anywhere(now_ms),
         };
-        let before = found.map(|place| &self.people[place]);
-        let (person, profile) = merge(record, service_id, before);
+        let before = found.map(|place| &self.imported[place]);
+        let (user, profile) = merge(record, service_id, before);
         let doc = profile.to_document();
         if doc.len() > MAX_BYTES {
             return Err(RecordError::TooLarge.to_string());
         }
         self.applied += 1;
         let change = Change { doc, activity: record.activity.clone() };
-        let person = Person { written: (now_ms, self.applied), change: Some(change), ..person };
+        let user = ImportedUser { written: (now_ms, self.applied), change: Some(change), ..user };
         match found {
             Some(place) => {
-                self.replace(place, person);
+                self.replace(place, user);
                 Ok(Applied::Replaced)
             }
             None => {
-                let place = self.add(person);
+                let place = self.add(user);
                 self.own_identifiers(place);
                 Ok(Applied::Created)
             }
@@ -182,7 +182,7 @@ impl People {
             .find_map(|alias| Some((alias, self.owner(Kind::Alias, &alias.key())?)))
         {
             // With another external_id it is another user.
-            if external_id.is_some() && self.people[place].external_id.is_some() {
+            if external_id.is_some() && self.imported[place].external_id.is_some() {
                 return Err(self.clash(alias_text(alias), place));
             }
             return Ok(Some(place));
@@ -191,10 +191,10 @@ impl People {
         let with_address = email.and_then(|email| self.by_email.get(email)).into_iter().flatten();
         Ok(with_address
             .copied()
-            .filter(|place| self.people[*place].email.as_ref() == email)
+            .filter(|place| self.imported[*place].email.as_ref() == email)
             .max_by_key(|place| {
-                let person = &self.people[*place];
-                (person.external_id.is_some(), person.written, person.service_id)
+                let user = &self.imported[*place];
+                (user.external_id.is_some(), user.written, user.service_id)
             }))
     }
 
@@ -202,7 +202,7 @@ impl People {
         self.by_identifier.get(&(kind, value.to_owned())).copied()
     }
 
-    /// No identifier of the record may be another user's.
+    /// Rejects a record with an identifier of another user.
     fn check_clashes(&self, record: &Record, found: Option<usize>) -> Result<(), String> {
         let another = |kind, value: &str| self.owner(kind, value).filter(|&o| Some(o) != found);
         if let Some(place) =
@@ -219,19 +219,19 @@ impl People {
     }
 
     fn clash(&self, what: String, place: usize) -> String {
-        format!("{what}: belongs to another user, {}", self.people[place].service_id)
+        format!("{what}: belongs to another user, {}", self.imported[place].service_id)
     }
 
-    fn replace(&mut self, place: usize, person: Person) {
-        let before = std::mem::replace(&mut self.people[place], person);
+    fn replace(&mut self, place: usize, user: ImportedUser) {
+        let before = std::mem::replace(&mut self.imported[place], user);
         if let Some(old) = before.external_id {
             self.by_identifier.remove(&(Kind::ExternalId, old));
         }
-        let person = &mut self.people[place];
-        person.stored = before.stored;
-        person.stored_aliases = before.stored_aliases;
-        if person.email != before.email
-            && let Some(email) = &person.email
+        let user = &mut self.imported[place];
+        user.stored = before.stored;
+        user.stored_aliases = before.stored_aliases;
+        if user.email != before.email
+            && let Some(email) = &user.email
         {
             self.by_email.entry(email.clone()).or_default().push(place);
         }
@@ -239,7 +239,7 @@ impl People {
     }
 
     fn own_identifiers(&mut self, place: usize) {
-        for (kind, value) in self.people[place].identifiers() {
+        for (kind, value) in self.imported[place].identifiers() {
             self.by_identifier.insert((kind, value), place);
         }
     }
@@ -253,28 +253,28 @@ impl People {
         today: Date,
         now_ms: i64,
     ) -> Result<(), ImportError> {
-        let mut people: Vec<Person> =
-            self.people.into_iter().filter(|person| person.change.is_some()).collect();
-        people.sort_unstable_by_key(|person| {
-            (service_id::slice(&person.service_id).unwrap_or(i16::MAX), person.service_id)
+        let mut imported: Vec<ImportedUser> =
+            self.imported.into_iter().filter(|user| user.change.is_some()).collect();
+        imported.sort_unstable_by_key(|user| {
+            (service_id::slice(&user.service_id).unwrap_or(i16::MAX), user.service_id)
         });
-        write_identifiers(tx, workspace, &people).await?;
-        let keys = keys_of(tx, &people).await?;
-        let mut users = Vec::with_capacity(people.len());
+        write_identifiers(tx, workspace, &imported).await?;
+        let keys = keys_of(tx, &imported).await?;
+        let mut users = Vec::with_capacity(imported.len());
         let mut activity = Vec::new();
-        for (person, key) in people.into_iter().zip(keys) {
-            let Some(change) = person.change else { continue };
+        for (user, key) in imported.into_iter().zip(keys) {
+            let Some(change) = user.change else { continue };
             let mut packed = change.activity;
             packed.prune(today);
             // Empty new activity needs no row; existing activity is replaced with nothing.
-            if person.stored.is_some() || !packed.is_empty() {
-                activity.push((key, person.service_id, packed.encode()));
+            if user.stored.is_some() || !packed.is_empty() {
+                activity.push((key, user.service_id, packed.encode()));
             }
             users.push(StoredUser {
                 key,
-                service_id: person.service_id,
-                external_id: person.external_id,
-                email: person.email,
+                service_id: user.service_id,
+                external_id: user.external_id,
+                email: user.email,
                 attributes_at: now_ms,
                 doc: change.doc,
             });
@@ -285,7 +285,7 @@ impl People {
     }
 }
 
-impl Person {
+impl ImportedUser {
     fn identifiers(&self) -> Vec<(Kind, String)> {
         let external_id = self.external_id.iter().map(|id| (Kind::ExternalId, id.clone()));
         let aliases = self.aliases.iter().map(|alias| (Kind::Alias, alias.key()));
@@ -314,7 +314,11 @@ fn time_json(ms: i64) -> String {
 }
 
 /// The profile of a record, and its user. `before` is the user as it was.
-fn merge(record: &Record, service_id: Uuid, before: Option<&Person>) -> (Person, Profile) {
+fn merge(
+    record: &Record,
+    service_id: Uuid,
+    before: Option<&ImportedUser>,
+) -> (ImportedUser, Profile) {
     let mut profile = record.profile.clone();
     profile.set_text(Field::ServiceId, &service_id.to_string());
     if let Some(bucket) = service_id::bucket(&service_id) {
@@ -337,7 +341,7 @@ fn merge(record: &Record, service_id: Uuid, before: Option<&Person>) -> (Person,
         (None, None) => time_json(service_id::millis(&service_id)),
     };
     profile.set_json(Field::CreatedAt, created_at.clone());
-    let person = Person {
+    let user = ImportedUser {
         service_id,
         stored: None,
         stored_aliases: Vec::new(),
@@ -349,27 +353,27 @@ fn merge(record: &Record, service_id: Uuid, before: Option<&Person>) -> (Person,
         written: (0, 0),
         change: None,
     };
-    (person, profile)
+    (user, profile)
 }
 
-/// Adds and removes the identifiers and email hints of the users that changed.
+/// Adds and removes the identifiers and email hints of the changed users.
 async fn write_identifiers(
     tx: &mut Tx,
     workspace: i32,
-    people: &[Person],
+    imported: &[ImportedUser],
 ) -> Result<(), ImportError> {
     let (mut added, mut removed) = (Vec::new(), Vec::new());
     let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
-    for person in people {
-        let of = |(kind, value)| Identifier { kind, value, service_id: person.service_id };
-        let before: HashSet<_> = person.stored_identifiers().into_iter().collect();
-        let after: HashSet<_> = person.identifiers().into_iter().collect();
+    for user in imported {
+        let of = |(kind, value)| Identifier { kind, value, service_id: user.service_id };
+        let before: HashSet<_> = user.stored_identifiers().into_iter().collect();
+        let after: HashSet<_> = user.identifiers().into_iter().collect();
         removed.extend(before.difference(&after).cloned().map(of));
         added.extend(after.difference(&before).cloned().map(of));
-        let stored_email = person.stored.as_ref().and_then(|stored| stored.email.as_ref());
-        if stored_email != person.email.as_ref() {
-            former_emails.extend(stored_email.cloned().map(|email| (email, person.service_id)));
-            emails.extend(person.email.clone().map(|email| (email, person.service_id)));
+        let stored_email = user.stored.as_ref().and_then(|stored| stored.email.as_ref());
+        if stored_email != user.email.as_ref() {
+            former_emails.extend(stored_email.cloned().map(|email| (email, user.service_id)));
+            emails.extend(user.email.clone().map(|email| (email, user.service_id)));
         }
     }
     removed.sort_unstable();
@@ -386,14 +390,14 @@ async fn write_identifiers(
     Ok(rows::add_emails(tx, workspace, &emails).await?)
 }
 
-/// SQLite's keys of people: those they have, and new ones.
-async fn keys_of(tx: &mut Tx, people: &[Person]) -> Result<Vec<i64>, StoreError> {
+/// SQLite's keys of users: existing and new ones.
+async fn keys_of(tx: &mut Tx, imported: &[ImportedUser]) -> Result<Vec<i64>, StoreError> {
     let new: Vec<Uuid> =
-        people.iter().filter(|p| p.stored.is_none()).map(|p| p.service_id).collect();
+        imported.iter().filter(|p| p.stored.is_none()).map(|p| p.service_id).collect();
     let mut new = keys::allocate_keys(tx, &new).await?.into_iter();
-    let key = |person: &Person| match &person.stored {
+    let key = |user: &ImportedUser| match &user.stored {
         Some(stored) => Some(stored.key),
         None => new.next(),
     };
-    Ok(people.iter().filter_map(key).collect())
+    Ok(imported.iter().filter_map(key).collect())
 }

@@ -1,4 +1,4 @@
-//! What each field may hold (src/gateway/README.md, The user record).
+//! The allowed values of each field (src/gateway/README.md, The user record).
 
 use std::borrow::Cow;
 
@@ -9,15 +9,15 @@ use uuid::Uuid;
 use super::{Alias, Field, FieldError, codes};
 use crate::users::BUCKETS;
 use kit::clock::{format_time, parse_time};
-use kit::json::{self, Members, Text};
-use kit::words::{MAX_LABEL, MAX_LOCAL, check_identifier, check_short};
+use kit::json::{self, JsonFields, Text};
+use kit::words::{MAX_LABEL, MAX_LOCAL, about_field, check_identifier, check_short};
 
 pub const SUBSCRIPTION: &[&str] = &["opted_in", "subscribed", "unsubscribed"];
 pub const GROUP_STATES: &[&str] = &["subscribed", "unsubscribed"];
 pub const TOKEN_KINDS: &[&str] = &["alert", "live_activity"];
 pub const GENDERS: &[&str] = &["M", "F", "O", "N", "P", "nil"];
 
-/// The stored form of a field's value; none without data.
+/// The stored form of a field's value; none if it has no data.
 pub fn value(
     field: Field,
     json: &str,
@@ -94,7 +94,7 @@ fn plain(field: Field, text: &str) -> Result<(), String> {
     }
 }
 
-/// A time in the one form in which times are stored and exported.
+/// A time in the form in which times are stored and exported.
 fn time(text: &str) -> Result<String, String> {
     parse_time(text).map(format_time)
 }
@@ -124,7 +124,7 @@ pub fn email(text: &str) -> Result<(), String> {
     if good { Ok(()) } else { Err("expected an email address".to_owned()) }
 }
 
-/// Dots may be anywhere: some providers gave such addresses out.
+/// Dots may be anywhere, because some providers issued such addresses.
 fn is_local_part(local: &str) -> bool {
     const SIGNS: &str = "!#$%&'*+-/=?^_`{|}~.";
     let serves = |c: char| c.is_ascii_alphanumeric() || SIGNS.contains(c) || is_foreign(c);
@@ -141,7 +141,7 @@ fn is_domain(domain: &str) -> bool {
     domain.split('.').all(is_label)
 }
 
-/// A character outside ASCII that is written, and is no space.
+/// A visible character outside ASCII.
 fn is_foreign(c: char) -> bool {
     !c.is_ascii() && !c.is_whitespace() && !c.is_control()
 }
@@ -190,7 +190,7 @@ fn last_coordinates(json: &str) -> Result<String, String> {
 }
 
 fn current_location(json: &str) -> Result<String, String> {
-    let members = json::unique_members(json, json::MOST_MEMBERS)?;
+    let members = json::unique_fields(json, json::MAX_JSON_FIELDS)?;
     let (Some(longitude), Some(latitude)) = (members.get("longitude"), members.get("latitude"))
     else {
         return Err("expected an object with longitude and latitude".to_owned());
@@ -208,7 +208,7 @@ pub fn aliases(json: &str) -> Result<Vec<Alias>, String> {
     };
     let mut aliases = Vec::with_capacity(items.len());
     for item in items {
-        let alias = alias(&json::unique_members(item.get(), json::MOST_MEMBERS)?)?;
+        let alias = alias(&json::unique_fields(item.get(), json::MAX_JSON_FIELDS)?)?;
         if !aliases.contains(&alias) {
             aliases.push(alias);
         }
@@ -217,10 +217,10 @@ pub fn aliases(json: &str) -> Result<Vec<Alias>, String> {
 }
 
 /// The alias of an alias object.
-pub fn alias(members: &Members<'_>) -> Result<Alias, String> {
+pub fn alias(members: &JsonFields<'_>) -> Result<Alias, String> {
     let part = |name: &str| {
         let text = members.get(name).ok_or("is missing".to_owned()).and_then(identifier);
-        text.map(Cow::into_owned).map_err(|why| format!("{name}: {why}"))
+        text.map(Cow::into_owned).map_err(|why| about_field(&format!(".{name}"), &why))
     };
     Ok(Alias { label: part("alias_label")?, name: part("alias_name")? })
 }
@@ -245,7 +245,7 @@ pub fn aliases_json(aliases: &[Alias]) -> String {
 /// Custom attributes, each value unchanged; null counts as absent.
 fn custom_attributes(json: &str) -> Result<Option<String>, FieldError> {
     let field = Field::CustomAttributes.name();
-    let members: Members<'_> =
+    let members: JsonFields<'_> =
         json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
     let mut out = String::with_capacity(json.len());
     for (name, value) in &members.0 {
@@ -277,20 +277,23 @@ pub fn attribute_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("an attribute has an empty name".to_owned());
     }
+    if name == json::MARK {
+        return Err(format!("an attribute has the reserved name {name}"));
+    }
     check_short(name).map_err(|why| format!("an attribute name {why}"))
 }
 
-/// What a member of an object in an array may be.
+/// The type of a field of an object in an array.
 #[derive(Clone, Copy)]
 enum Kind {
     Text,
-    /// Must be there.
+    /// Required.
     Required,
-    /// A whole number too, which becomes a string.
+    /// Also a whole number, which becomes a string.
     Count,
     Time,
     Boolean,
-    /// One of these.
+    /// One of these values.
     OneOf(&'static [&'static str]),
     RequiredOneOf(&'static [&'static str]),
 }
@@ -330,8 +333,8 @@ const SUBSCRIPTION_GROUP: Shape = &[
     ("subscription_state", Kind::RequiredOneOf(GROUP_STATES)),
 ];
 
-/// An array of objects of one shape, their members in the order of the shape. Members that
-/// the shape does not have are left out and named in `ignored`.
+/// An array of objects of one shape, with their fields in the order of the shape. Fields that the
+/// shape does not have are left out and listed in `ignored`.
 fn objects(
     field: &str,
     json: &str,
@@ -343,7 +346,7 @@ fn objects(
         json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
     let mut out = String::with_capacity(json.len());
     for (index, item) in items.iter().enumerate() {
-        let members = json::unique_members(item.get(), json::MOST_MEMBERS)
+        let members = json::unique_fields(item.get(), json::MAX_JSON_FIELDS)
             .map_err(|reason| FieldError::new(format!("{field}[{index}]"), reason))?;
         out.push(if index == 0 { '[' } else { ',' });
         let start = out.len();

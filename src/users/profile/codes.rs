@@ -20,12 +20,12 @@ const LANGUAGES: &str = "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn b
      st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo \
      za zh zu";
 
-/// Every code of a country.
+/// Every country code.
 pub fn countries() -> impl Iterator<Item = &'static str> {
     COUNTRIES.split(' ')
 }
 
-/// Every code of a language.
+/// Every language code.
 pub fn languages() -> impl Iterator<Item = &'static str> {
     LANGUAGES.split(' ')
 }
@@ -38,7 +38,7 @@ pub(super) fn is_language(text: &str) -> bool {
     has(LANGUAGES, text)
 }
 
-/// Whether a list of codes of two letters, each but the last with a space behind it, has one.
+/// Whether a list of two-letter codes, separated by spaces, contains a code.
 fn has(codes: &str, text: &str) -> bool {
     let text = text.as_bytes();
     text.len() == 2 && codes.as_bytes().chunks(3).any(|code| code[..2] == *text)

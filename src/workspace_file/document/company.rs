@@ -1,4 +1,4 @@
-//! The company's document: what belongs to no one workspace.
+//! The company's document: declarations that belong to no single workspace.
 
 use ipnet::IpNet;
 use schemars::JsonSchema;
@@ -9,11 +9,11 @@ use crate::scim::resource::{self, AppGroup, User, UserAppGroup};
 use crate::workspace_file::values::{KeyName, KeySecret, Network, WorkspaceName};
 use crate::workspaces::rules::{Name, list, one, optional};
 
-/// What belongs to the installation as a whole: at most one document of a file, whose first
-/// field is `company`.
+/// Declarations for the whole installation: at most one document of a file, with `company` as its
+/// first field.
 #[derive(Deserialize, JsonSchema)]
 pub struct Company {
-    /// What the company is called.
+    /// The name of the company.
     #[serde(rename = "company", deserialize_with = "one::<Name, _>")]
     pub name: String,
     /// SCIM tokens, in addition to those created by `longshore scim-token create`.
@@ -22,8 +22,8 @@ pub struct Company {
     /// Users of the dashboard, in addition to those created over SCIM.
     #[serde(default)]
     pub(crate) dashboard_users: Vec<DashboardUser>,
-    /// What the members of groups may do. If there are any, identity providers can only create
-    /// groups with the name of one.
+    /// Permissions of the users in a SCIM group. If the file declares any, identity providers can
+    /// only create groups with one of these names.
     #[serde(default)]
     pub(crate) permission_sets: Vec<PermissionSet>,
     /// The workspaces that the same file declares.
@@ -37,29 +37,29 @@ pub(crate) struct Token {
     /// 1 to 100 characters, unique.
     #[serde(deserialize_with = "one::<KeyName, _>")]
     pub name: String,
-    /// What requests carry as bearer: at least 20 printable characters. Another secret is a
-    /// rotation: the previous one ends.
+    /// The bearer token of requests: at least 20 printable characters. A new value rotates the
+    /// secret: the previous one is revoked.
     #[serde(deserialize_with = "one::<KeySecret, _>")]
     #[schemars(with = "String")]
     pub secret: SecretString,
-    /// Addresses or networks (CIDRs) that the token may be used from; empty: everywhere.
+    /// Addresses or networks (CIDRs) from which the token may be used. Empty: from everywhere.
     #[serde(default, deserialize_with = "list::<Network, _>")]
     #[schemars(with = "Vec<String>")]
     pub allow: Vec<IpNet>,
     /// Whether requests about users and groups need the header `X-Request-Origin`. Okta and
     /// Microsoft Entra do not send it.
-    #[serde(default = "yes")]
+    #[serde(default = "default_true")]
     pub require_origin: bool,
 }
 
-fn yes() -> bool {
+fn default_true() -> bool {
     true
 }
 
 /// A user of the dashboard.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct DashboardUser {
-    /// The email address; no two users have the same, in upper or lower case.
+    /// The email address, unique regardless of upper and lower case.
     #[serde(deserialize_with = "one::<Name, _>")]
     pub user_name: String,
     #[serde(default, deserialize_with = "optional::<Name, _>")]
@@ -68,7 +68,7 @@ pub(crate) struct DashboardUser {
     pub family_name: Option<String>,
     #[serde(default, deserialize_with = "optional::<Name, _>")]
     pub department: Option<String>,
-    /// What the user may do.
+    /// Permissions of the user.
     #[serde(default)]
     pub permissions: Permissions,
 }
@@ -76,26 +76,26 @@ pub(crate) struct DashboardUser {
 /// A permission set, which is a group of SCIM.
 #[derive(Clone, Deserialize, JsonSchema)]
 pub(crate) struct PermissionSet {
-    /// The `displayName` of the group; no two sets have the same, in upper or lower case.
+    /// The `displayName` of the group, unique regardless of upper and lower case.
     #[serde(deserialize_with = "one::<Name, _>")]
     pub name: String,
-    /// What the members of the group may do.
+    /// Permissions of the users in the group.
     #[serde(default)]
     pub permissions: Permissions,
 }
 
-/// What a user may do.
+/// Permissions of a user.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 pub(crate) struct Permissions {
-    /// In all of the company.
+    /// Permissions in the whole company.
     #[serde(default, deserialize_with = "list::<Name, _>")]
     pub company: Vec<String>,
-    /// In workspaces, which are the app groups of SCIM.
+    /// Permissions in workspaces, which are the app groups of SCIM.
     #[serde(default)]
     pub workspaces: Vec<WorkspacePermissions>,
 }
 
-/// What a user may do in a workspace.
+/// Permissions in a workspace.
 #[derive(Clone, Deserialize, JsonSchema)]
 pub(crate) struct WorkspacePermissions {
     /// The name of an existing workspace, or of one in the same file.
@@ -107,7 +107,7 @@ pub(crate) struct WorkspacePermissions {
     pub teams: Vec<Team>,
 }
 
-/// A team: its id, its name or both, and what the user may do in it.
+/// A team, with its id, its name or both, and the permissions in it.
 #[derive(Clone, Deserialize, JsonSchema)]
 pub(crate) struct Team {
     #[serde(default, deserialize_with = "optional::<Name, _>")]
@@ -119,7 +119,7 @@ pub(crate) struct Team {
 }
 
 impl DashboardUser {
-    /// As SCIM has it.
+    /// The user in the form of SCIM.
     pub(crate) fn user(&self) -> User {
         let (given_name, family_name) = (self.given_name.clone(), self.family_name.clone());
         let has_name = given_name.is_some() || family_name.is_some();
@@ -141,7 +141,7 @@ impl DashboardUser {
 }
 
 impl Permissions {
-    /// As SCIM has them.
+    /// The permissions in the form of SCIM.
     pub(crate) fn granted(&self) -> resource::Permissions {
         resource::Permissions {
             company_permissions: self.company.clone(),

@@ -1,4 +1,4 @@
-//! What fields of the file must be together: each by itself was checked as it was read.
+//! Checks the fields of the file together. Each single field was checked when it was read.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -15,7 +15,7 @@ use crate::messages::personalization::NAMES;
 use crate::scim::resource::folded;
 use crate::tracking::is_field;
 use crate::workspace_file::document::company::{Company, Permissions};
-use crate::workspace_file::document::{Declaration, DeclaredCampaign, Place, Storage};
+use crate::workspace_file::document::{Declaration, DeclaredCampaign, SourceLocation, Storage};
 use crate::workspace_file::values::Currency;
 use crate::workspaces::Budget;
 use crate::workspaces::keys::KeyError;
@@ -27,7 +27,7 @@ use template::{Names, Template};
 const SAME: &str = "duplicate of an earlier one";
 
 impl Document<'_> {
-    /// Notes each item of a list that has what an earlier one has.
+    /// Reports each item of a list with the same key as an earlier one.
     fn distinct<K: Eq + Hash>(
         &mut self,
         list: &[String],
@@ -52,17 +52,17 @@ impl Document<'_> {
     fn former_secret(&mut self, path: &[String], pair: Option<(&Option<Secret>, &Option<Secret>)>) {
         if let Some((None, Some(_))) = pair {
             let path = [path, &steps!["secret_old"]].concat();
-            self.refuse(&path, "needs a new secret next to it");
+            self.refuse(&path, "requires secret, the new one");
         }
     }
 
-    /// Where what campaigns and Canvases send is.
-    pub(super) fn places(&self, workspace: &Declaration) -> Vec<Place> {
+    /// The places of the messages of campaigns and Canvases.
+    pub(super) fn places(&self, workspace: &Declaration) -> Vec<SourceLocation> {
         let field = |one: &DeclaredCampaign| one.email.as_ref().map_or("messages", |_| "email");
         let campaigns = workspace.campaigns.iter().map(field).enumerate();
         let campaigns = campaigns.map(|(i, field)| ("campaigns", i, field));
         let canvases = (0..workspace.canvases.len()).map(|i| ("canvases", i, "messages"));
-        let place = |(list, i, field): (&str, usize, &str)| Place {
+        let place = |(list, i, field): (&str, usize, &str)| SourceLocation {
             line: self.root.find(&steps![list, i, field]).line,
             path: self.root.find(&steps![list, i]).path,
         };
@@ -142,15 +142,16 @@ fn for_templates(is: &Declaration, document: &mut Document<'_>) {
             document.refuse(&path, error);
         }
         let Some(body) = body.as_str() else {
-            document.refuse(&path, "expected a text");
+            document.refuse(&path, "expected a string");
             continue;
         };
         bytes += body.len();
         if body.len() > template_data::MAX_BLOCK {
-            let text = format!("a content block has at most {} bytes", template_data::MAX_BLOCK);
+            let text =
+                format!("a content block can have at most {} bytes", template_data::MAX_BLOCK);
             document.refuse(&path, text);
         }
-        // What other blocks and the workspace have is known once it is applied.
+        // References to other blocks and to the workspace are checked when the file is applied.
         let names = Names { is_open: true, ..NAMES };
         let read = Template::parse(body, &names);
         let wrong = read.as_ref().map_or_else(Some, Template::mistake);
@@ -160,7 +161,7 @@ fn for_templates(is: &Declaration, document: &mut Document<'_>) {
     }
     if bytes > template_data::MAX_BLOCKS_BYTES {
         let most = template_data::MAX_BLOCKS_BYTES;
-        document.refuse(&steps!["content_blocks"], format!("at most {most} bytes together"));
+        document.refuse(&steps!["content_blocks"], format!("at most {most} bytes in total"));
     }
     let selections = &is.catalog_selections;
     let keys = selections.iter().map(|one| (&one.catalog, &one.name));
@@ -171,10 +172,11 @@ fn for_templates(is: &Declaration, document: &mut Document<'_>) {
     }
     for (i, selection) in selections.iter().enumerate() {
         if selection.filters.len() > template_data::MAX_FILTERS {
-            let text = format!("a selection has at most {} filters", template_data::MAX_FILTERS);
+            let text =
+                format!("a selection can have at most {} filters", template_data::MAX_FILTERS);
             document.refuse(&steps!["catalog_selections", i, "filters"], text);
         }
-        // Of a catalog that only the store has, the fields are not known here.
+        // The fields of a catalog that only the store has are not known here.
         let Some(catalog) = is.catalogs.iter().find(|one| one.name == selection.catalog) else {
             continue;
         };
@@ -209,7 +211,7 @@ fn for_templates(is: &Declaration, document: &mut Document<'_>) {
             document.refuse(&path(&steps!["credentials", i]), error);
         }
         if credential.hosts.is_empty() {
-            let text = "name the hosts that it is sent to";
+            let text = "list the hosts that it may be sent to";
             document.refuse(&path(&steps!["credentials", i, "hosts"]), text);
         }
     }
@@ -233,7 +235,7 @@ fn campaigns(is: &Declaration, document: &mut Document<'_>) {
         {
             refuse("trigger", &path, &text);
         }
-        // What can be checked without the rest of the workspace: it has a body.
+        // Without the rest of the workspace, only the body can be checked.
         let has_body = |email: &serde_json::Map<String, Value>| {
             email.get("body").and_then(Value::as_str).is_some_and(|body| !body.is_empty())
         };
@@ -258,7 +260,7 @@ fn campaigns(is: &Declaration, document: &mut Document<'_>) {
     }
 }
 
-/// Fields that the type must have, and those that it cannot have.
+/// Checks the fields that the type requires and those that it does not allow.
 fn check_type(campaign: &DeclaredCampaign, refuse: &mut dyn FnMut(&str, &str, &dyn Display)) {
     let DeclaredCampaign { kind, messages, variations, email, trigger, audience, .. } = campaign;
     let sent = &[Kind::Api, Kind::Triggered][..];

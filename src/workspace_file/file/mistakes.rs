@@ -1,4 +1,4 @@
-//! Errors in the form of the file, for its author.
+//! Describes errors in the structure of the file for its author.
 
 use std::collections::BTreeSet;
 
@@ -8,25 +8,25 @@ use serde_saphyr::{Error, UserMessageFormatter};
 use crate::workspace_file::document::json_schema;
 use kit::words::{beginning, nearest};
 
-/// The most characters of a name that are repeated.
+/// Maximum number of characters of a name that an error repeats.
 const SHOWN: usize = 64;
 
-/// What to look at where the file has no structure.
+/// The hint if the file has no valid structure.
 const INDENTATION: &str = "check the indentation: fields of one object begin in the same column, \
                            after spaces, not tabs. A string with `: ` or ` #` needs quotes";
 
-pub(super) fn in_words(error: &Error) -> String {
+pub(super) fn explain(error: &Error) -> String {
     let text = error.render_with_formatter(&UserMessageFormatter);
-    // The position stands before it.
+    // The position is in front of it.
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
-    match is_of_structure(error) {
+    match is_structural(error) {
         true => format!("{text}; {INDENTATION}"),
         false => text.to_owned(),
     }
 }
 
 /// Whether the file is not YAML.
-fn is_of_structure(error: &Error) -> bool {
+fn is_structural(error: &Error) -> bool {
     matches!(error, Error::ContainerEndMismatch { .. } | Error::ExternalMessage { .. })
 }
 
@@ -53,8 +53,8 @@ fn places(field: &str) -> BTreeSet<String> {
 
 fn find(all: &Value, schema: &Value, path: &str, field: &str, places: &mut BTreeSet<String>) {
     // The file has no more levels.
-    const DEEPEST: usize = 5;
-    if path.matches(['.', '[']).count() > DEEPEST {
+    const MAX_DEPTH: usize = 5;
+    if path.matches(['.', '[']).count() > MAX_DEPTH {
         return;
     }
     let target = schema["$ref"].as_str().and_then(|target| all.pointer(target.strip_prefix('#')?));

@@ -18,10 +18,11 @@ use serde_saphyr::Spanned;
 use super::{Environment, mistakes};
 use crate::workspace_file::expand::expand;
 
-/// A value, and where it is.
+/// A value and its place.
 pub(crate) struct Node {
     line: u64,
-    /// Of a number or a boolean, its bytes in the file: money is never read through floats.
+    /// For a number or a boolean, the range of its bytes in the file: money is never read through
+    /// floats.
     written: Option<(usize, usize)>,
     content: Content,
 }
@@ -32,7 +33,7 @@ enum Content {
     Plain(Value),
     List(Vec<Node>),
     Fields(Vec<Field>),
-    /// Something is wrong with it, which was noted: types are read without it.
+    /// An invalid value that was reported: types are read without it.
     Refused,
 }
 
@@ -178,11 +179,11 @@ impl Node {
     }
 }
 
-/// Where something is.
+/// The place of a value.
 #[derive(Default)]
 pub(super) struct Found {
     pub line: u64,
-    /// Of the name of the field.
+    /// The line of the name of the field.
     pub name_line: u64,
     /// Such as `keys[0].permissions[1]`.
     pub path: String,
@@ -190,20 +191,20 @@ pub(super) struct Found {
     pub has_refused: bool,
 }
 
-/// Why a type cannot be read, and where that is.
+/// Why a type cannot be read, and the place of the error.
 #[derive(Debug, Default, thiserror::Error)]
 #[error("{text}")]
-pub(super) struct Wrong {
+pub(super) struct NodeError {
     /// Names of fields and numbers of items, the last step first.
     pub path: Vec<String>,
     pub text: String,
     /// Whether a field is missing.
     pub is_missing: bool,
-    /// Whether it is about a field's name, and not about its value.
+    /// Whether the error is about a field's name, and not about its value.
     pub is_of_name: bool,
 }
 
-impl Wrong {
+impl NodeError {
     fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
@@ -214,7 +215,7 @@ impl Wrong {
     }
 }
 
-impl de::Error for Wrong {
+impl de::Error for NodeError {
     fn custom<T: fmt::Display>(text: T) -> Self {
         Self::new(text.to_string())
     }
@@ -253,37 +254,37 @@ impl<'a> Reader<'a> {
     }
 
     /// The value as its text.
-    fn text(self) -> Result<String, Wrong> {
+    fn text(self) -> Result<String, NodeError> {
         let written = match &self.node.content {
             Content::Text(text) => Cow::Borrowed(text.as_str()),
-            Content::Plain(Value::Null) => return Err(Wrong::new("null is not allowed here")),
+            Content::Plain(Value::Null) => return Err(NodeError::new("null is not allowed here")),
             Content::Plain(value) => {
                 let written = self.node.written.and_then(|(from, to)| self.source.get(from..to));
                 written.map_or_else(|| value.to_string().into(), |written| written.trim().into())
             }
             Content::List(_) => {
-                return Err(Wrong::new("expected a string or a number, not a list"));
+                return Err(NodeError::new("expected a string or a number, not a list"));
             }
             Content::Fields(_) | Content::Refused => {
-                return Err(Wrong::new("expected a string or a number, not fields"));
+                return Err(NodeError::new("expected a string or a number, not fields"));
             }
         };
-        expand(&written, self.environment).map_err(Wrong::new)
+        expand(&written, self.environment).map_err(NodeError::new)
     }
 
-    fn number<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn number<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         let text = self.text()?;
         match (text.parse::<u64>(), text.parse::<i64>()) {
             (Ok(number), _) => visitor.visit_u64(number),
             (_, Ok(number)) => visitor.visit_i64(number),
-            _ => Err(Wrong::new(format!("{text:?}: expected a whole number"))),
+            _ => Err(NodeError::new(format!("{text:?}: expected a whole number"))),
         }
     }
 }
 
 macro_rules! texts {
     ($($name:ident)+) => {$(
-        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
             visitor.visit_string(self.text()?)
         }
     )+};
@@ -291,21 +292,21 @@ macro_rules! texts {
 
 macro_rules! numbers {
     ($($name:ident)+) => {$(
-        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
             self.number(visitor)
         }
     )+};
 }
 
 impl<'de> Deserializer<'de> for Reader<'_> {
-    type Error = Wrong;
+    type Error = NodeError;
 
     texts! { deserialize_str deserialize_string deserialize_bytes deserialize_byte_buf }
 
     numbers! { deserialize_u32 deserialize_u64 deserialize_i32 deserialize_i64 }
 
-    /// As written.
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    /// The value as written.
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         match &self.node.content {
             Content::Text(text) => visitor.visit_str(text),
             Content::Plain(value) => {
@@ -317,14 +318,14 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         }
     }
 
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         match self.node.content {
             Content::Plain(Value::Bool(value)) => visitor.visit_bool(value),
-            _ => Err(Wrong::new("expected true or false")),
+            _ => Err(NodeError::new("expected true or false")),
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         match self.node.content {
             Content::Plain(Value::Null) => visitor.visit_none(),
             _ => visitor.visit_some(self),
@@ -335,26 +336,26 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Wrong> {
+    ) -> Result<V::Value, NodeError> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         let items = match &self.node.content {
             Content::List(items) => items.as_slice(),
             Content::Plain(Value::Null) => &[],
-            _ => return Err(Wrong::new("expected a list, such as [a, b]")),
+            _ => return Err(NodeError::new("expected a list, such as [a, b]")),
         };
         let kept = items.iter().filter(|item| !item.is_refused());
         visitor.visit_seq(Items { reader: self, items: kept.enumerate() })
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         let fields = match &self.node.content {
             Content::Fields(fields) => fields.as_slice(),
             Content::Plain(Value::Null) => &[],
             _ => {
-                return Err(Wrong::new(
+                return Err(NodeError::new(
                     "expected fields, each as `name: value`; check the indentation",
                 ));
             }
@@ -368,14 +369,14 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         _: &'static str,
         known: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Wrong> {
+    ) -> Result<V::Value, NodeError> {
         if let Content::Fields(fields) = &self.node.content {
             let is_unknown =
                 |field: &&Field| !known.contains(&field.name.as_str()) && !field.value.is_refused();
             if let Some(unknown) = fields.iter().find(is_unknown) {
                 let text = mistakes::unknown_field(&unknown.name, known);
-                let wrong = Wrong { is_of_name: true, ..Wrong::new(text) };
-                return Err(wrong.at(&unknown.name));
+                let error = NodeError { is_of_name: true, ..NodeError::new(text) };
+                return Err(error.at(&unknown.name));
             }
         }
         self.deserialize_map(visitor)
@@ -386,11 +387,11 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Wrong> {
+    ) -> Result<V::Value, NodeError> {
         visitor.visit_enum(StringDeserializer::new(self.text()?))
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
         UnitDeserializer::new().deserialize_any(visitor)
     }
 
@@ -401,20 +402,20 @@ impl<'de> Deserializer<'de> for Reader<'_> {
 
 struct Items<'a, I> {
     reader: Reader<'a>,
-    /// With their numbers.
+    /// The items with their numbers.
     items: I,
 }
 
 impl<'de, 'a, I: Iterator<Item = (usize, &'a Node)>> SeqAccess<'de> for Items<'a, I> {
-    type Error = Wrong;
+    type Error = NodeError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
-    ) -> Result<Option<T::Value>, Wrong> {
+    ) -> Result<Option<T::Value>, NodeError> {
         let Some((index, item)) = self.items.next() else { return Ok(None) };
         let value = seed.deserialize(self.reader.within(item));
-        value.map(Some).map_err(|wrong| wrong.at(index))
+        value.map(Some).map_err(|error| error.at(index))
     }
 }
 
@@ -425,21 +426,21 @@ struct Entries<'a, I> {
 }
 
 impl<'de, 'a, I: Iterator<Item = &'a Field>> MapAccess<'de> for Entries<'a, I> {
-    type Error = Wrong;
+    type Error = NodeError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
-    ) -> Result<Option<K::Value>, Wrong> {
+    ) -> Result<Option<K::Value>, NodeError> {
         self.current = self.fields.next();
         let Some(field) = self.current else { return Ok(None) };
-        let name = seed.deserialize(StringDeserializer::<Wrong>::new(field.name.clone()));
-        name.map(Some).map_err(|wrong| Wrong { is_of_name: true, ..wrong }.at(&field.name))
+        let name = seed.deserialize(StringDeserializer::<NodeError>::new(field.name.clone()));
+        name.map(Some).map_err(|error| NodeError { is_of_name: true, ..error }.at(&field.name))
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Wrong> {
-        let field = self.current.take().ok_or_else(|| Wrong::new("a value without a name"))?;
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, NodeError> {
+        let field = self.current.take().ok_or_else(|| NodeError::new("a value without a name"))?;
         let value = seed.deserialize(self.reader.within(&field.value));
-        value.map_err(|wrong| wrong.at(&field.name))
+        value.map_err(|error| error.at(&field.name))
     }
 }

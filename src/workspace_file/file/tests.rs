@@ -267,14 +267,14 @@ fn each_mistake_in_channels_is_named() {
     for (text, expected) in [
         ("email: {}\n".to_owned(), "line 2: email: missing field `smtp`"),
         ("email: {from: a@acme.example}\n".into(), "line 2: email: missing field `smtp`"),
-        ("email: {smtp: relay}\n".into(), "line 2: email.smtp: it is no address"),
+        ("email: {smtp: relay}\n".into(), "line 2: email.smtp: not a valid URL"),
         (
             "email: {smtp: 'http://hidden@r'}\n".into(),
             "line 2: email.smtp: expected smtp://host:port",
         ),
         (
             "email:\n  smtp: smtp://relay\n  from: Acme\n".into(),
-            "line 4: email.from: \"Acme\" is not a sender",
+            "line 4: email.from: \"Acme\" is not a valid sender",
         ),
         (
             format!("email: {{smtp: smtp://r, status_postback: {{url: ftp://x, {SECRET}}}}}\n"),
@@ -289,15 +289,15 @@ fn each_mistake_in_channels_is_named() {
                 "providers:\n  push: {{url: 'https://x', {}}}\n",
                 SECRET.replace("secret:", "secret_old:")
             ),
-            "line 3: providers.push.secret_old: needs a new secret",
+            "line 3: providers.push.secret_old: requires secret",
         ),
         (
             "email:\n  smtp: smtp://r\n  events_secret: hidden\n".into(),
-            "line 4: email.events_secret: a secret that signs is whsec_",
+            "line 4: email.events_secret: a signing secret must be whsec_",
         ),
         (
             "providers:\n  push: {url: 'https://x', secret: hidden}\n".into(),
-            "line 3: providers.push.secret: a secret that signs",
+            "line 3: providers.push.secret: a signing secret",
         ),
         (
             format!("providers:\n  whats_app: {{url: /hidden, {SECRET}}}\n"),
@@ -305,7 +305,7 @@ fn each_mistake_in_channels_is_named() {
         ),
         (
             "providers: {feedback_secret: whsec_hidden}\n".into(),
-            "line 2: providers.feedback_secret: such a secret is whsec_",
+            "line 2: providers.feedback_secret: this secret must be whsec_",
         ),
         (
             format!("providers:\n  fax: {{url: 'https://x', {SECRET}}}\n"),

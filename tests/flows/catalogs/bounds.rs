@@ -30,22 +30,22 @@ fn edit(items: std::ops::Range<usize>) -> Value {
     items.map(|n| json!({ "id": format!("i{n}"), "values": { "field 0": "new" } })).collect()
 }
 
-async fn is_too_much(world: &World, messages: &[Message]) {
+async fn is_too_large(world: &World, messages: &[Message]) {
     let error = world.try_apply(messages).await.unwrap_err();
-    assert!(error.can_retry() && error.is_too_much(), "{error}");
+    assert!(error.can_retry() && error.is_too_large(), "{error}");
 }
 
 async fn batches_beyond_the_transaction_limit_are_split(world: World) {
     let catalog = large(&world, 40).await;
     // By documents.
     let messages = [world.message(catalog, &edit(0..20)), world.message(catalog, &edit(20..40))];
-    is_too_much(&world, &messages).await;
+    is_too_large(&world, &messages).await;
     for message in messages {
         world.apply(&[message]).await;
     }
     // A message by itself is done in parts.
     let whole = world.message(catalog, &edit(0..40));
-    is_too_much(&world, std::slice::from_ref(&whole)).await;
+    is_too_large(&world, std::slice::from_ref(&whole)).await;
     let parts = world.edits.split(&whole);
     assert_eq!(parts.len(), 40);
     assert_eq!(world.edits.join(&parts.iter().collect::<Vec<_>>()), whole);
@@ -57,7 +57,7 @@ async fn batches_beyond_the_transaction_limit_are_split(world: World) {
     assert!(world.items().await.iter().all(|item| item["field 0"] == "new"));
     // By items.
     let many = [world.message(catalog, &edit(0..8_000)), world.message(catalog, &edit(0..8_001))];
-    is_too_much(&world, &many).await;
+    is_too_large(&world, &many).await;
 }
 
 async fn a_record_has_the_first_unknown_ids_and_counts_all(world: World) {

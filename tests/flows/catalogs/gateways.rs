@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
-use crate::support::api::{Answer, Api, answer};
+use crate::support::api::{Api, ApiResponse, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::process::free_port;
 use crate::support::{WorkspaceFile, eventually, servers};
@@ -46,7 +46,7 @@ async fn edits(fleet: &Fleet, catalog: &str) -> Vec<Value> {
     shown.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-fn assert_accepted(answer: &Answer) {
+fn assert_accepted(answer: &ApiResponse) {
     assert_eq!((answer.status.as_u16(), &answer.body), (202, &json!({ "message": "success" })));
 }
 
@@ -212,7 +212,7 @@ async fn a_call_with_a_key_counts_once(backend: Backend) {
     for _ in 0..3 {
         assert_accepted(&send(ITEMS, 1).await);
     }
-    send(ITEMS, 2).await.refuses(422, "another request body");
+    send(ITEMS, 2).await.refuses(422, "different request body");
     assert_accepted(&send("/catalogs/hotels/items", 1).await);
     fleet.applied().await;
     assert_eq!(item(&fleet, "hotels", "r39").await["Rating"], 1, "its key is another");

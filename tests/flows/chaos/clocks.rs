@@ -129,14 +129,14 @@ async fn refused_for_its_clock(place: TestStorage, refuse: ChooseFault, hours: i
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_s3_refuses_for_its_clock_fails_no_export() {
     let refuse: ChooseFault =
-        |_, _| Some(ProxyFault::Answer(403, "<Error><Code>RequestTimeTooSkewed</Code></Error>"));
+        |_, _| Some(ProxyFault::Respond(403, "<Error><Code>RequestTimeTooSkewed</Code></Error>"));
     refused_for_its_clock(TestStorage::s3().await, refuse, 1, "seconds ahead of the store's").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_azure_refuses_for_its_clock_fails_no_export() {
     let refuse: ChooseFault =
-        |_, _| Some(ProxyFault::Answer(403, "<Error><Code>AuthenticationFailed</Code></Error>"));
+        |_, _| Some(ProxyFault::Respond(403, "<Error><Code>AuthenticationFailed</Code></Error>"));
     refused_for_its_clock(TestStorage::azure().await, refuse, -1, "seconds behind the store's")
         .await;
 }

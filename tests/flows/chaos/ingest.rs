@@ -21,7 +21,7 @@ use uuid::Uuid;
 use super::client::{CLIENTS, Client, Progress, Quota, Users, number_of};
 use super::ledger::{EUR_RATE, FIELDS, Ledger};
 use super::{Servers, count, seed};
-use crate::support::checker::{self, Wanted};
+use crate::support::checker::{self, ExpectedExport};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::process::free_port;
 use crate::support::storage::TestStorage;
@@ -138,7 +138,7 @@ impl Scene {
         let status = api.done(&prefix).await;
         let segment = self.fleet.segment_id(&self.workspace.name).await;
         let days = checker::days_of(&status);
-        let wanted = Wanted { fields: &FIELDS, days, prefix: &prefix };
+        let wanted = ExpectedExport { fields: &FIELDS, days, prefix: &prefix };
         let known = self.users.service_ids.len();
         let (mut exported, mut by_id) = (HashSet::new(), HashMap::new());
         checker::each_user(&self.place, &segment, &wanted, |user| {

@@ -23,7 +23,7 @@ use super::load::{
 use super::taken::Taken;
 use crate::support::api::ALL_FIELDS;
 use crate::support::channel_receivers::{ChannelReceivers, external_id, stored_cards};
-use crate::support::checker::{self, Wanted};
+use crate::support::checker::{self, ExpectedExport};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::process::free_port;
 use crate::support::storage::TestStorage;
@@ -153,7 +153,7 @@ impl Stage {
 
     async fn check_own(&self, Ended { status, .. }: &Ended) {
         let (prefix, days) = (text(status, "object_prefix"), days_of(status));
-        let wanted = Wanted { fields: &["external_id", "email"], days, prefix };
+        let wanted = ExpectedExport { fields: &["external_id", "email"], days, prefix };
         let mut seen = HashSet::new();
         let files = checker::each_user(&self.place, &self.segments[OWN], &wanted, |user| {
             let id = text(&user, "external_id").to_owned();
@@ -175,7 +175,7 @@ impl Stage {
         let address = url.as_deref().unwrap_or_else(|| panic!("no url: {status}"));
         let files = checker::downloaded(&self.download(address).await);
         let (prefix, days) = (text(status, "object_prefix"), days_of(status));
-        let wanted = Wanted { fields: &ALL_FIELDS, days, prefix };
+        let wanted = ExpectedExport { fields: &ALL_FIELDS, days, prefix };
         let total = status["files"]["total"].as_u64().expect("a number") as usize;
         checker::check_whole(&files, total, &self.still, &wanted);
     }
@@ -240,7 +240,7 @@ impl Stage {
         let (ends, false_starts) = self.herd.ends();
         let wrong = self.books().wrong();
         assert!(ends.is_empty() && wrong.is_empty(), "{}\n{}", ends.join("\n"), wrong.join("\n"));
-        self.herd.each_printed(|_, text| self.fleet.no_secret_in("a log", &text));
+        self.herd.each_printed(|_, text| self.fleet.assert_no_secret_in("a log", &text));
         for kept in ["scratch", "data"] {
             let path = self.fleet.directory().join(kept);
             assert!(!path.exists(), "a process of the fleet wrote something to {kept}");
@@ -261,7 +261,7 @@ impl Stage {
         let api = self.world.gates.at(0, OWN);
         let prefix = api.export(&json!({ "fields_to_export": FIELDS })).await.prefix;
         let status = api.done(&prefix).await;
-        let wanted = Wanted { fields: &FIELDS, days: days_of(&status), prefix: &prefix };
+        let wanted = ExpectedExport { fields: &FIELDS, days: days_of(&status), prefix: &prefix };
         let (known, mut by_id, mut seen) =
             (users.service_ids.len(), HashMap::new(), BTreeSet::new());
         let (mut alone, mut undone) = (books.all_alone(), 0);

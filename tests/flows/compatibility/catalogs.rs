@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
 
 use super::{World, refuses};
-use crate::support::api::{Answer, answer};
+use crate::support::api::{ApiResponse, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::{WorkspaceFile, eventually};
 
 impl World {
-    async fn call(&self, method: Method, path: &str, body: Value) -> Answer {
+    async fn call(&self, method: Method, path: &str, body: Value) -> ApiResponse {
         answer(self.api.request(method, path).json(&body)).await
     }
 

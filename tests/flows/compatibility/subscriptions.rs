@@ -10,12 +10,12 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use super::{GROUP, World};
 use crate::support::WorkspaceFile;
-use crate::support::api::{Answer, answer};
+use crate::support::api::{ApiResponse, answer};
 use crate::support::eventually;
 use crate::support::tracked::read_all;
 
 impl World {
-    async fn repeatable(&self, path: &str, key: &str, body: &Value) -> Answer {
+    async fn repeatable(&self, path: &str, key: &str, body: &Value) -> ApiResponse {
         let request = self.api.request(Method::POST, path).header("idempotency-key", key);
         answer(request.json(body)).await
     }

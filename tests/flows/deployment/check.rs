@@ -120,7 +120,7 @@ fn mutations() -> Vec<Mutation> {
             "longshore-",
             "/data/LONGSHORE_LISTEN",
             json!("0.0.0.0:8081"),
-            "is no listener",
+            "is not a listener",
         ),
         ("ConfigMap", "longshore-", "/metadata/name", json!("other"), "is not among the manifests"),
         (
@@ -142,7 +142,7 @@ fn mutations() -> Vec<Mutation> {
             gateway,
             "/spec/template/spec/containers/0/readinessProbe/httpGet/port",
             json!("http"),
-            "asks port http",
+            "uses port http",
         ),
         (
             "Deployment",
@@ -225,8 +225,8 @@ fn mutations() -> Vec<Mutation> {
             json!("typo"),
             "selects no pod",
         ),
-        ("HorizontalPodAutoscaler", gateway, "/spec/minReplicas", json!(20), "no range"),
-        ("ScaledObject", exports, "/spec/minReplicaCount", json!(20), "no range"),
+        ("HorizontalPodAutoscaler", gateway, "/spec/minReplicas", json!(20), "above maximum"),
+        ("ScaledObject", exports, "/spec/minReplicaCount", json!(20), "above maximum"),
         ("ScaledObject", exports, "/spec/scaleTargetRef/name", json!("typo"), "Deployment typo"),
     ]
 }

@@ -8,7 +8,7 @@ use secrecy::ExposeSecret as _;
 use store::Store;
 
 use super::*;
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 
 async fn status(gateway: &Gateway, key: &str) -> u16 {
     let call = gateway.call(Method::POST, "/things").bearer_auth(key);
@@ -82,7 +82,7 @@ async fn known_keys_go_on_without_the_database(store: TestStore) {
     for key in [KEY, &mortal] {
         assert_eq!(status(&gateway, key).await, 201);
     }
-    for way in [Way::Stuck, Way::Refused] {
+    for way in [ProxyMode::Stuck, ProxyMode::Refused] {
         proxy.set(way);
         // Longer than a key is believed while the database answers.
         let since = std::time::Instant::now();
@@ -93,7 +93,7 @@ async fn known_keys_go_on_without_the_database(store: TestStore) {
         assert_eq!(status(&gateway, "nobody's").await, 503, "{way:?}: who knows");
     }
     world.revoke_key("mortal").await;
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     eventually("the revoked key has ended", async || status(&gateway, &mortal).await == 401).await;
     assert_eq!(status(&gateway, KEY).await, 201);
     eventually("others are looked up", async || status(&gateway, "nobody's").await == 401).await;
@@ -111,7 +111,7 @@ async fn floods_of_unknown_keys_do_not_affect_known_ones(store: TestStore) {
     assert_eq!(status(&gateway, KEY).await, 201);
     // The gateway reads the list of keys, which then has the new ones.
     assert_eq!(status(&gateway, "guess").await, 401);
-    proxy.set(Way::Slow(Duration::from_millis(20)));
+    proxy.set(ProxyMode::Slow(Duration::from_millis(20)));
     let guesses: Vec<String> = (0..3_000).map(|number| format!("guess-{number}")).collect();
     let flood = futures::stream::iter(&guesses)
         .map(|guess| status(&gateway, guess))
@@ -130,7 +130,7 @@ async fn floods_of_unknown_keys_do_not_affect_known_ones(store: TestStore) {
     // Four for the flood, and as many that go back to the pool; the known key has its look-up,
     // its last use and its limit.
     assert!(pool.size() <= 16, "{} connections", pool.size());
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     let new = world.make_key("new").await;
     assert_eq!(status(&gateway, &new).await, 201);
     gateway.close().await;

@@ -12,10 +12,10 @@ use store::Store;
 
 use super::*;
 use crate::support::WorkspaceFile;
-use crate::support::api::{Answer, Api};
+use crate::support::api::{Api, ApiResponse};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::process::free_port;
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 
 /// A workspace with limits of its own; windows of a day, which no test lives to see the end of.
 fn limited(requests: u32, seconds: u32) -> String {
@@ -73,7 +73,7 @@ async fn four_gateways_share_the_limit(store: TestStore) {
 }
 
 async fn every_request_with_a_key_counts(store: TestStore) {
-    let metrics = telemetry::metrics::recorder::install().unwrap();
+    let metrics = telemetry::metrics::recorder::install(false).unwrap();
     let world = World::with(store, &limited(4, DAY), |_| {}).await;
     let other = world.another(|_| {}).await;
     let large = || "x".repeat(LIMIT + 1);
@@ -203,7 +203,7 @@ async fn a_limit_of_the_workspace_is_applied_within_seconds(store: TestStore) {
 }
 
 async fn each_gateway_counts_locally_without_the_database(store: TestStore) {
-    let metrics = telemetry::metrics::recorder::install().unwrap();
+    let metrics = telemetry::metrics::recorder::install(false).unwrap();
     let url = store.config.database.url.clone().unwrap();
     let proxy = Proxy::to(url.expose_secret()).await;
     let world = World::with(store, &limited(12, DAY), |_| {}).await;
@@ -214,7 +214,7 @@ async fn each_gateway_counts_locally_without_the_database(store: TestStore) {
         (answer.status().as_u16(), rate_limit(answer.headers()).1)
     };
     assert_eq!(call(&away).await, (201, 11));
-    for way in [Way::Stuck, Way::Refused] {
+    for way in [ProxyMode::Stuck, ProxyMode::Refused] {
         proxy.set(way);
         assert_eq!(call(&away).await.0, 201, "{way:?}");
     }
@@ -228,7 +228,7 @@ async fn each_gateway_counts_locally_without_the_database(store: TestStore) {
     assert_eq!(call(&world).await, (201, 10));
     let metrics = metrics.render();
     assert!(metrics.contains("longshore_rate_limit_alone_total{budget=\"users.track\"}"));
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     eventually("the count is one again", async || {
         assert_eq!(call(&away).await.0, 429);
         call(&world).await.0 == 429
@@ -274,7 +274,7 @@ async fn delayed_requests_are_counted_once(store: TestStore) {
         rate_limit(thing(gateway, "/things", KEY).send().await.unwrap().headers()).1
     };
     remaining(&away).await;
-    proxy.set(Way::Stuck);
+    proxy.set(ProxyMode::Stuck);
     let mut calls = 1;
     // For as long as would have it report again and again.
     let began = Instant::now();
@@ -283,7 +283,7 @@ async fn delayed_requests_are_counted_once(store: TestStore) {
         calls += 1;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     let left = loop {
         remaining(&away).await;
         let left = remaining(&world).await;
@@ -335,7 +335,8 @@ async fn four_processes_share_the_limit() {
     let apis: Vec<Api> = bases.iter().map(|base| Api::new(base, &workspace.key)).collect();
     let body = json!({ "events": [{ "external_id": "ann", "name": "e", "time": "2026-11-21" }] });
     let calls = (0..4 * REQUESTS).map(|number| apis[number % 4].post("/users/track", &body));
-    let answers: Vec<Answer> = futures::stream::iter(calls).buffer_unordered(32).collect().await;
+    let answers: Vec<ApiResponse> =
+        futures::stream::iter(calls).buffer_unordered(32).collect().await;
     let accepted = answers.iter().filter(|answer| answer.status == 201).count();
     let refused = answers.iter().filter(|answer| answer.status == 429).count();
     assert_eq!(accepted + refused, 4 * REQUESTS);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use futures::future::join_all;
 use longshore::app::App;
-use longshore::gateway::idempotency::{self, Answer, IdempotencyKey};
+use longshore::gateway::idempotency::{self, IdempotencyKey, StoredResponse};
 use longshore::gateway::{ApiError, COMPANY};
 use longshore::scim;
 use longshore::scim::resource::User;
@@ -35,7 +35,7 @@ async fn make(
     key: Option<IdempotencyKey>,
     body: &str,
     fails: bool,
-) -> Result<Answer, ApiError> {
+) -> Result<StoredResponse, ApiError> {
     static MADE: AtomicUsize = AtomicUsize::new(0);
     let user = user(&format!("u{}", MADE.fetch_add(1, Ordering::SeqCst)));
     idempotency::transact(app, key.as_ref(), body.as_bytes(), |tx| {
@@ -46,7 +46,10 @@ async fn make(
             if fails {
                 return Err(ApiError::Conflict("as the test wants".into()));
             }
-            Ok(Answer { status: StatusCode::CREATED, body: json!({ "id": stored.id }).to_string() })
+            Ok(StoredResponse {
+                status: StatusCode::CREATED,
+                body: json!({ "id": stored.id }).to_string(),
+            })
         })
     })
     .await
@@ -93,7 +96,7 @@ async fn of_many_at_once_one_makes_the_change(world: World) {
         make(if n % 2 == 0 { world.app() } else { &other }, Some(key("k")), "a", n % 3 == 0)
     });
     let answers = join_all(calls).await;
-    let good: Vec<&Answer> = answers.iter().flatten().collect();
+    let good: Vec<&StoredResponse> = answers.iter().flatten().collect();
     assert!(good.len() >= 8 && good.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
     assert_eq!((users(&world).await, world.claims().await), (1, 1));
 }

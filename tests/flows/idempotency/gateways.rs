@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
-use crate::support::api::{Answer, answer};
+use crate::support::api::{ApiResponse, answer};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::tracked::read_all;
 use crate::support::{Api, WorkspaceFile, eventually, killed, servers, stores};
 
@@ -78,7 +78,7 @@ impl Scene {
     }
 
     /// Sends until it gets 201, as a client does.
-    async fn send_again(&self) -> Answer {
+    async fn send_again(&self) -> ApiResponse {
         let since = Instant::now();
         loop {
             let answered = answer(self.request()).await;
@@ -97,7 +97,7 @@ impl Scene {
         let failpoints = format!("{point}=kill");
         let mut scene = Self::with(backend, SHORT, None, Some(&failpoints)).await;
         assert!(scene.request().send().await.is_err(), "an answer");
-        scene.fleet.has_ended(scene.gateway).await;
+        scene.fleet.wait_until_exited(scene.gateway).await;
         scene
     }
 
@@ -232,11 +232,11 @@ async fn without_the_log_embedded() {
 async fn without_the_log_on_kafka() {
     let broker = Proxy::to_kafka(&servers::kafka()).await;
     let scene = Scene::with(Backend::Fleet(1), SHORT, Some(&broker), None).await;
-    for way in [Way::Stuck, Way::Unanswered, Way::Refused] {
+    for way in [ProxyMode::Stuck, ProxyMode::Unanswered, ProxyMode::Refused] {
         broker.set(way);
         answer(scene.request()).await.refuses(503, "temporarily unavailable");
     }
-    broker.set(Way::Open);
+    broker.set(ProxyMode::Open);
     scene.ends_whole().await;
 }
 
@@ -267,10 +267,10 @@ async fn the_client_hangs_up_embedded() {
 async fn the_client_hangs_up_on_kafka() {
     let broker = Proxy::to_kafka(&servers::kafka()).await;
     let scene = Scene::with(Backend::Fleet(1), LONG, Some(&broker), None).await;
-    broker.set(Way::Stuck);
+    broker.set(ProxyMode::Stuck);
     hangs_up(&scene).await;
     answer(scene.request()).await.refuses(409, "still in progress");
-    broker.set(Way::Open);
+    broker.set(ProxyMode::Open);
     assert!(scene.ends_whole().await.iter().all(|times| *times == 1));
 }
 
@@ -295,7 +295,7 @@ async fn invalid_keys_are_rejected_and_requests_are_counted() {
     answer(other).await.refuses(400, "Valid data must be provided");
     let mut other = Scene::body();
     other["other"] = json!(1);
-    answer(scene.request().json(&other)).await.refuses(422, "another request body");
+    answer(scene.request().json(&other)).await.refuses(422, "different request body");
     let metrics = scene.fleet.metrics("standalone").await;
     for line in [
         r#"longshore_idempotency_total{outcome="new"} 1"#,

@@ -32,7 +32,7 @@ use super::*;
 use crate::lost_commit::losing_the_commit_of;
 use crate::support::eventually;
 use crate::support::process::Process;
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::stores::{execute, on_pool};
 use crate::support::tracked::read_all;
 
@@ -50,7 +50,7 @@ const GROUP: &str = "tally";
 #[derive(Debug)]
 enum HandlerError {
     Passing,
-    TooMuch,
+    TooLarge,
     Lasting,
     Store(StoreError),
 }
@@ -59,7 +59,7 @@ impl fmt::Display for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Passing => f.write_str("not now"),
-            Self::TooMuch => f.write_str("too much"),
+            Self::TooLarge => f.write_str("too much"),
             Self::Lasting => f.write_str("never"),
             Self::Store(error) => error.fmt(f),
         }
@@ -69,16 +69,16 @@ impl fmt::Display for HandlerError {
 impl Retry for HandlerError {
     fn can_retry(&self) -> bool {
         match self {
-            Self::Passing | Self::TooMuch => true,
+            Self::Passing | Self::TooLarge => true,
             Self::Lasting => false,
             Self::Store(error) => error.can_retry(),
         }
     }
 
-    fn is_too_much(&self) -> bool {
+    fn is_too_large(&self) -> bool {
         match self {
-            Self::TooMuch => true,
-            Self::Store(error) => error.is_too_much(),
+            Self::TooLarge => true,
+            Self::Store(error) => error.is_too_large(),
             Self::Passing | Self::Lasting => false,
         }
     }
@@ -138,7 +138,7 @@ impl Handler for Tally {
             match asked.split(' ').next().unwrap() {
                 "fail" if !healed => return Err(HandlerError::Passing),
                 "refuse" if !healed => return Err(HandlerError::Lasting),
-                "few" if payloads.len() > 3 => return Err(HandlerError::TooMuch),
+                "few" if payloads.len() > 3 => return Err(HandlerError::TooLarge),
                 "hang" if !healed => pending().await,
                 "panic" => panic!("this one"),
                 "kill" => {
@@ -196,7 +196,7 @@ async fn notes(store: &Store) -> i64 {
 
 async fn next(store: &Store, partition: i32) -> i64 {
     let mut tx = store.snapshot().await.unwrap();
-    let place = offsets::place(&mut tx, GROUP, topics::TRACKING, partition).await.unwrap();
+    let place = offsets::position(&mut tx, GROUP, topics::TRACKING, partition).await.unwrap();
     place.map_or(0, |place| place.next)
 }
 
@@ -316,11 +316,11 @@ async fn stopped_partitions_are_reported_and_resume_after_a_reset(place: Place) 
     on_pool!(&store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
     log.append(tracked(2, 0, 3)).await.unwrap();
 
-    let metrics = telemetry::metrics::recorder::install().unwrap();
+    let metrics = telemetry::metrics::recorder::install(false).unwrap();
     let running = Running::start(&installation.place.config, Tally::default()).await;
     until_applied(&store, 6).await;
     eventually("it is told", async || {
-        let notices = running.app.notices.all().join("\n");
+        let notices = running.app.health_warnings.all().join("\n");
         notices.contains("partition 1 of tracking is stopped at offset 70")
     })
     .await;
@@ -332,7 +332,7 @@ async fn stopped_partitions_are_reported_and_resume_after_a_reset(place: Place) 
     let (ok, printed) = longshore(&installation, &to_3).await;
     assert!(ok, "{printed}");
     until_applied(&store, 9).await;
-    eventually("it is taken back", async || running.app.notices.all().is_empty()).await;
+    eventually("it is taken back", async || running.app.health_warnings.all().is_empty()).await;
     running.stop().await;
     log.close().await;
 }
@@ -342,17 +342,17 @@ async fn waiting_partitions_are_reported() {
     let proxy = Proxy::to_kafka(&servers::kafka()).await;
     let mut installation = prepared(Place::kafka()).await;
     installation.place.config.log.url = format!("kafka://{}", proxy.address());
-    let metrics = telemetry::metrics::recorder::install().unwrap();
-    proxy.set(Way::WithoutOffsetsOf(2));
+    let metrics = telemetry::metrics::recorder::install(false).unwrap();
+    proxy.set(ProxyMode::WithoutOffsetsOf(2));
     let running = Running::start(&installation.place.config, Tally::default()).await;
     eventually("it alone is told", async || {
-        let notices = running.app.notices.all();
+        let notices = running.app.health_warnings.all();
         notices.len() == 1 && notices[0].contains("partition 2 of tracking waits")
     })
     .await;
     assert!(metrics.render().contains("longshore_log_waiting_partitions{topic=\"tracking\""));
-    proxy.set(Way::Open);
-    eventually("it is taken back", async || running.app.notices.all().is_empty()).await;
+    proxy.set(ProxyMode::Open);
+    eventually("it is taken back", async || running.app.health_warnings.all().is_empty()).await;
     running.stop().await;
 }
 
@@ -366,7 +366,7 @@ async fn a_reset_to_the_same_offset_is_one(place: Place) {
     let sql = "UPDATE log_offsets SET next = 5 WHERE partition = 1";
     on_pool!(&store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
     let running = Running::start(&installation.place.config, Tally::default()).await;
-    eventually("it is told", async || !running.app.notices.all().is_empty()).await;
+    eventually("it is told", async || !running.app.health_warnings.all().is_empty()).await;
     // The log has the offset by now, but what lies before it was never applied.
     log.append(tracked(1, 3, 5)).await.unwrap();
     tokio::time::sleep(QUIET).await;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use log::message_ids::{self, Scope};
-use log::offsets::{self, Place as Offset};
-use log::{Batch, Limits, Standing, Standings};
+use log::offsets::{self, GroupOffset as Offset};
+use log::{Batch, ConsumerStatus, Limits, PartitionStatus};
 use longshore::topics;
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::installation::{Installation, longshore};
 use super::*;
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::stores::{TestStore, on_both_stores};
 use crate::support::{eventually, servers};
 
@@ -45,7 +45,7 @@ pub fn tracking(partition: i32, payload: impl Into<Vec<u8>>) -> NewMessage {
     NewMessage { topic: topics::TRACKING, partition: Some(partition), ..message("k", payload) }
 }
 
-fn batches(log: &Log, store: &Store, limits: Limits) -> (Consumer, Standings) {
+fn batches(log: &Log, store: &Store, limits: Limits) -> (Consumer, ConsumerStatus) {
     log.batches(GROUP, topics::TRACKING, store, limits).unwrap()
 }
 
@@ -62,14 +62,14 @@ async fn assert_no_batch(consumer: &mut Consumer) {
 /// Moves the offset as a transaction that applies a batch does; whether it was there.
 async fn advance(store: &Store, batch: &Batch) -> bool {
     let mut tx = store.write().await.unwrap();
-    let moved = offsets::advance(&mut tx, topics::TRACKING, &batch.place, batch.next()).await;
+    let moved = offsets::advance(&mut tx, topics::TRACKING, &batch.position, batch.next()).await;
     tx.commit().await.unwrap();
     moved.unwrap()
 }
 
 async fn place(store: &Store, partition: i32) -> Offset {
     let mut tx = store.snapshot().await.unwrap();
-    offsets::place(&mut tx, GROUP, topics::TRACKING, partition).await.unwrap().expect("a row")
+    offsets::position(&mut tx, GROUP, topics::TRACKING, partition).await.unwrap().expect("a row")
 }
 
 async fn put(store: &Store, place: &Offset) {
@@ -92,31 +92,31 @@ async fn each_partition_has_one_batch_in_progress(place: Place) {
     for partition in 0..3 {
         log.append(tracked(partition, 0, 25)).await.unwrap();
     }
-    let (mut consumer, standings) = batches(&log, &store, LIMITS);
+    let (mut consumer, statuses) = batches(&log, &store, LIMITS);
     let mut under_way = BTreeMap::new();
     for _ in 0..3 {
         let (batch, ack) = next_batch(&mut consumer).await;
         assert!(batch.is_first);
         assert_eq!(texts(&batch), numbers(0..10));
-        assert!(batch.messages.iter().all(|m| m.partition == batch.place.partition));
-        assert!(under_way.insert(batch.place.partition, (batch, ack)).is_none());
+        assert!(batch.messages.iter().all(|m| m.partition == batch.position.partition));
+        assert!(under_way.insert(batch.position.partition, (batch, ack)).is_none());
     }
     assert_no_batch(&mut consumer).await;
-    let behind = |standings: &Standings| {
-        standings.all(0).iter().map(|s| (s.partition, s.behind)).collect::<Vec<_>>()
+    let behind = |statuses: &ConsumerStatus| {
+        statuses.all(0).iter().map(|s| (s.partition, s.behind)).collect::<Vec<_>>()
     };
     eventually("the ends are known", async || {
-        behind(&standings) == [(0, 25), (1, 25), (2, 25), (3, 0)]
+        behind(&statuses) == [(0, 25), (1, 25), (2, 25), (3, 0)]
     })
     .await;
-    assert!(standings.all(0).iter().all(|s| s.since.is_some() == (s.behind > 0)));
+    assert!(statuses.all(0).iter().all(|s| s.since.is_some() == (s.behind > 0)));
 
     for range in [10..20, 20..25] {
         let (batch, ack) = under_way.remove(&1).unwrap();
         assert!(advance(&store, &batch).await);
         ack.done();
         let (batch, ack) = next_batch(&mut consumer).await;
-        assert_eq!((batch.place.partition, texts(&batch)), (1, numbers(range)));
+        assert_eq!((batch.position.partition, texts(&batch)), (1, numbers(range)));
         assert!(!batch.is_first);
         under_way.insert(1, (batch, ack));
     }
@@ -124,10 +124,10 @@ async fn each_partition_has_one_batch_in_progress(place: Place) {
     assert_eq!(batch.next(), 25);
     ack.done();
     assert_no_batch(&mut consumer).await;
-    assert_eq!(behind(&standings)[1], (1, 0));
+    assert_eq!(behind(&statuses)[1], (1, 0));
     // New ones come as they are appended.
     log.append(tracked(3, 0, 1)).await.unwrap();
-    assert_eq!(next_batch(&mut consumer).await.0.place.partition, 3);
+    assert_eq!(next_batch(&mut consumer).await.0.position.partition, 3);
     log.close().await;
 }
 
@@ -243,35 +243,35 @@ async fn revoking_a_partition_waits_for_its_batch(place: Place) {
     let (mut second, _) = batches(&log, &store, LIMITS);
     tokio::time::sleep(QUIET).await;
     for (batch, ack) in under_way {
-        assert!(ack.is_ours(), "it was waited for");
+        assert!(ack.is_assigned(), "it was waited for");
         assert!(advance(&store, &batch).await);
         ack.done();
     }
-    let taken = async { while next_batch(&mut first).await.0.place.partition < 4 {} };
+    let taken = async { while next_batch(&mut first).await.0.position.partition < 4 {} };
     let (batch, ack) = tokio::select! {
         given = next_batch(&mut second) => given,
         () = taken => unreachable!("no partition is so far"),
     };
     assert_eq!(texts(&batch), numbers(10..20));
-    assert!(advance(&store, &batch).await && ack.is_ours());
+    assert!(advance(&store, &batch).await && ack.is_assigned());
     log.close().await;
 }
 
 /// How the partitions stand once `count` of them are stopped.
-async fn once_stopped(standings: &Standings, count: usize) -> Vec<Standing> {
+async fn once_stopped(statuses: &ConsumerStatus, count: usize) -> Vec<PartitionStatus> {
     let stopped = || {
-        let all = standings.all(0).into_iter();
-        all.filter(|standing| standing.stopped.is_some()).collect::<Vec<_>>()
+        let all = statuses.all(0).into_iter();
+        all.filter(|status| status.stopped.is_some()).collect::<Vec<_>>()
     };
     eventually("they are stopped", async || stopped().len() == count).await;
     stopped()
 }
 
 /// The text of a partition that is stopped: it names it, and what to do.
-fn reason(standing: &Standing) -> &str {
-    let (_, reason) = standing.stopped.as_ref().expect("it is stopped");
+fn reason(status: &PartitionStatus) -> &str {
+    let (_, reason) = status.stopped.as_ref().expect("it is stopped");
     let command =
-        format!("`longshore log reset --topic tracking --partition {} --to", standing.partition);
+        format!("`longshore log reset --topic tracking --partition {} --to", status.partition);
     assert!(reason.contains(&command), "{reason}");
     reason
 }
@@ -279,8 +279,8 @@ fn reason(standing: &Standing) -> &str {
 async fn an_offset_out_of_range_stops_only_its_partition(place: Place) {
     let installation = Installation::new(place).await;
     let (store, log) = installation.open().await;
-    let (consumer, standings) = batches(&log, &store, LIMITS);
-    eventually("the partitions are known", async || standings.all(0).len() == 4).await;
+    let (consumer, statuses) = batches(&log, &store, LIMITS);
+    eventually("the partitions are known", async || statuses.all(0).len() == 4).await;
     drop(consumer);
     let own = self::place(&store, 2).await;
     put(&store, &Offset { next: 1000, ..own.clone() }).await;
@@ -288,16 +288,16 @@ async fn an_offset_out_of_range_stops_only_its_partition(place: Place) {
         log.append(tracked(partition, 0, 5)).await.unwrap();
     }
 
-    let (mut consumer, standings) = batches(&log, &store, LIMITS);
+    let (mut consumer, statuses) = batches(&log, &store, LIMITS);
     let mut got = BTreeSet::new();
     for _ in 0..3 {
         let (batch, ack) = next_batch(&mut consumer).await;
-        got.insert(batch.place.partition);
+        got.insert(batch.position.partition);
         ack.done();
     }
     assert_eq!(got, [0, 1, 3].into());
     assert_no_batch(&mut consumer).await;
-    let stopped = once_stopped(&standings, 1).await;
+    let stopped = once_stopped(&statuses, 1).await;
     let text = reason(&stopped[0]);
     assert!(text.contains("partition 2") && text.contains("offset 1000"), "{text}");
     assert!(text.contains("the log ends at 5"), "{text}");
@@ -308,7 +308,7 @@ async fn an_offset_out_of_range_stops_only_its_partition(place: Place) {
     let (mut consumer, _) = batches(&log, &store, LIMITS);
     loop {
         let (batch, ack) = next_batch(&mut consumer).await;
-        if batch.place.partition == 2 {
+        if batch.position.partition == 2 {
             break assert_eq!(texts(&batch), ["3", "4"]);
         }
         ack.done();
@@ -351,7 +351,7 @@ impl Place {
 
     /// Loses the log with all that is in it; returns the one made in its place.
     async fn recreate(&self, log: Log) -> Log {
-        let former = log.extent(topics::TRACKING).await.unwrap().id;
+        let former = log.topic_offsets(topics::TRACKING).await.unwrap().id;
         log.close().await;
         if self.is_kafka() {
             delete_topic(&self.tracking_topic()).await;
@@ -369,7 +369,10 @@ impl Place {
 async fn until_recreated(log: &Log, former: &str) {
     eventually("it is made anew", async || {
         log.create_topics().await.is_ok()
-            && log.extent(topics::TRACKING).await.is_ok_and(|extent| extent.id != former)
+            && log
+                .topic_offsets(topics::TRACKING)
+                .await
+                .is_ok_and(|topic_offsets| topic_offsets.id != former)
     })
     .await;
 }
@@ -389,9 +392,9 @@ async fn messages_that_the_log_lost_stop_their_partition(place: Place) {
     drop((ack, consumer));
     installation.place.lose(1, 5).await;
 
-    let (mut consumer, standings) = batches(&log, &store, LIMITS);
+    let (mut consumer, statuses) = batches(&log, &store, LIMITS);
     assert_no_batch(&mut consumer).await;
-    let stopped = once_stopped(&standings, 1).await;
+    let stopped = once_stopped(&statuses, 1).await;
     let text = reason(&stopped[0]);
     assert!(text.contains("offset 2") && text.contains("in the log is 5"), "{text}");
     log.close().await;
@@ -410,13 +413,10 @@ async fn a_recreated_log_stops_processing_until_a_reset(place: Place) {
     let log = installation.place.recreate(log).await;
     // As far as the previous one, so that the offset alone would not show it.
     log.append(tracked(1, 0, 5)).await.unwrap();
-    let (mut consumer, standings) = batches(&log, &store, LIMITS);
+    let (mut consumer, statuses) = batches(&log, &store, LIMITS);
     assert_no_batch(&mut consumer).await;
-    let stopped = once_stopped(&standings, 4).await;
-    assert!(
-        stopped.iter().all(|standing| reason(standing).contains("was recreated")),
-        "{stopped:?}"
-    );
+    let stopped = once_stopped(&statuses, 4).await;
+    assert!(stopped.iter().all(|status| reason(status).contains("was recreated")), "{stopped:?}");
     drop(consumer);
 
     let (ok, printed) = longshore(&installation, &["migrate"]).await;
@@ -437,7 +437,7 @@ async fn a_recreated_log_stops_processing_until_a_reset(place: Place) {
 
     let (mut consumer, _) = batches(&log, &store, LIMITS);
     let (batch, _ack) = next_batch(&mut consumer).await;
-    assert_eq!((batch.place.partition, texts(&batch)), (1, numbers(1..5)));
+    assert_eq!((batch.position.partition, texts(&batch)), (1, numbers(1..5)));
     log.close().await;
 }
 
@@ -447,18 +447,15 @@ async fn consumers_detect_a_recreated_topic() {
     let installation = Installation::new(Place::kafka()).await;
     let (store, log) = installation.open().await;
     log.append(tracked(0, 0, 2)).await.unwrap();
-    let (mut consumer, standings) = batches(&log, &store, LIMITS);
+    let (mut consumer, statuses) = batches(&log, &store, LIMITS);
     let (batch, ack) = next_batch(&mut consumer).await;
     assert!(advance(&store, &batch).await);
     ack.done();
-    let former = log.extent(topics::TRACKING).await.unwrap().id;
+    let former = log.topic_offsets(topics::TRACKING).await.unwrap().id;
     delete_topic(&installation.place.tracking_topic()).await;
     until_recreated(&log, &former).await;
-    let stopped = once_stopped(&standings, 4).await;
-    assert!(
-        stopped.iter().all(|standing| reason(standing).contains("was recreated")),
-        "{stopped:?}"
-    );
+    let stopped = once_stopped(&statuses, 4).await;
+    assert!(stopped.iter().all(|status| reason(status).contains("was recreated")), "{stopped:?}");
     drop(consumer);
     log.close().await;
 }
@@ -473,34 +470,34 @@ async fn a_partition_that_cannot_be_read_holds_up_no_other() {
     for partition in 0..4 {
         log.append(tracked(partition, 0, 5)).await.unwrap();
     }
-    proxy.set(Way::WithoutOffsetsOf(2));
-    let (mut consumer, standings) = batches(&log, &store, LIMITS);
+    proxy.set(ProxyMode::WithoutOffsetsOf(2));
+    let (mut consumer, statuses) = batches(&log, &store, LIMITS);
     let mut got = BTreeSet::new();
     for _ in 0..3 {
         let (batch, ack) = next_batch(&mut consumer).await;
         assert!(advance(&store, &batch).await);
-        got.insert(batch.place.partition);
+        got.insert(batch.position.partition);
         ack.done();
     }
-    assert_eq!((got, standings.waiting()), ([0, 1, 3].into(), vec![2]));
+    assert_eq!((got, statuses.waiting()), ([0, 1, 3].into(), vec![2]));
     log.append(tracked(0, 5, 1)).await.unwrap();
     let (batch, ack) = next_batch(&mut consumer).await;
-    assert_eq!((batch.place.partition, texts(&batch)), (0, numbers(5..6)));
+    assert_eq!((batch.position.partition, texts(&batch)), (0, numbers(5..6)));
     assert!(advance(&store, &batch).await);
     ack.done();
 
     // Nor does the group wait for it.
     let (mut other, others) = batches(&log, &store, LIMITS);
-    let holds = |standings: &Standings| standings.all(0).len() + standings.waiting().len();
-    eventually("they share the partitions", async || (holds(&standings), holds(&others)) == (2, 2))
+    let holds = |statuses: &ConsumerStatus| statuses.all(0).len() + statuses.waiting().len();
+    eventually("they share the partitions", async || (holds(&statuses), holds(&others)) == (2, 2))
         .await;
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     let (batch, _ack) = tokio::select! {
         batch = next_batch(&mut consumer) => batch,
         batch = next_batch(&mut other) => batch,
     };
-    assert_eq!((batch.place.partition, texts(&batch)), (2, numbers(0..5)));
-    assert!(standings.waiting().is_empty() && others.waiting().is_empty());
+    assert_eq!((batch.position.partition, texts(&batch)), (2, numbers(0..5)));
+    assert!(statuses.waiting().is_empty() && others.waiting().is_empty());
     log.close().await;
 }
 

@@ -38,7 +38,7 @@ async fn the_check_reports_topic_differences() {
     let lines = log.check().await.unwrap();
     assert_eq!(lines.len(), topics::ALL.len(), "{lines:?}");
     for line in &lines {
-        assert!(line.contains("is kept 1 time but log.replication is 3"), "{lines:?}");
+        assert!(line.contains("has 1 replica but log.replication is 3"), "{lines:?}");
         assert!(line.contains("set log.replication to 1"), "{lines:?}");
     }
 

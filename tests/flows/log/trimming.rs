@@ -1,7 +1,7 @@
 //! What was worked on goes from Kafka's topics after a while; what was not stays.
 
 use kit::retry::Retry as _;
-use log::offsets::Place as Offset;
+use log::offsets::GroupOffset as Offset;
 use longshore::topics;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ const LATER: i64 = i64::MAX / 2;
 
 /// The earliest offsets of a topic's partitions.
 async fn earliest(log: &Log, topic: Topic) -> Vec<i64> {
-    log.extent(topic).await.unwrap().ranges.iter().map(|range| range.earliest).collect()
+    log.topic_offsets(topic).await.unwrap().ranges.iter().map(|range| range.earliest).collect()
 }
 
 /// Trims for the group `g`; again where a broker does not lead a new partition yet, as a worker
@@ -42,7 +42,7 @@ async fn old_applied_messages_are_trimmed() {
     let applied = Offset {
         consumer_group: "g".into(),
         partition: 1,
-        log_id: log.extent(topics::TRACKING).await.unwrap().id,
+        log_id: log.topic_offsets(topics::TRACKING).await.unwrap().id,
         next: 10,
         resets: 0,
     };
@@ -75,7 +75,7 @@ async fn unapplied_messages_are_not_trimmed() {
     take(&mut done, 10).await;
     done.close().await;
 
-    let id = log.extent(topics::TRACKING).await.unwrap().id;
+    let id = log.topic_offsets(topics::TRACKING).await.unwrap().id;
     let at = |group: &str, log_id: &str, next| Offset {
         consumer_group: group.to_owned(),
         partition: 1,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::receiver::{Answer, Receiver};
+use crate::support::receiver::{Receiver, ScriptedResponse};
 use crate::support::{Api, WorkspaceFile, eventually, killed};
 
 const CAMPAIGN: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a71";
@@ -110,7 +110,7 @@ fn everybody() -> BTreeSet<String> {
 async fn killed_at(backend: Backend, name: &str, point: &str) {
     let mut scene = Scene::new(backend, Some((name, &format!("{point}=kill")))).await;
     let dispatch = scene.send(json!({ "broadcast": true, "segment_id": SEGMENT })).await;
-    scene.fleet.has_ended(name).await;
+    scene.fleet.wait_until_exited(name).await;
     scene.fleet.launch(name).await;
     scene.is_whole(&dispatch, &everybody()).await;
     scene.fleet.close().await;
@@ -153,7 +153,7 @@ async fn a_stalled_worker_is_ignored() {
     eventually("the worker sleeps", || async { fleet.is_stopped("worker-1") }).await;
     scene.fleet.launch("worker-2").await;
     scene.is_whole(&dispatch, &everybody()).await;
-    scene.fleet.go_on("worker-1");
+    scene.fleet.resume("worker-1");
     scene.fleet.terminate("worker-1").await;
     scene.is_whole(&dispatch, &everybody()).await;
     scene.fleet.close().await;
@@ -163,14 +163,14 @@ async fn a_stalled_worker_is_ignored() {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_messages_survive_a_killed_worker() {
     let mut scene = Scene::new(Backend::Embedded, None).await;
-    scene.receiver.script((0..200).map(|_| Answer::Status(503)));
+    scene.receiver.script((0..200).map(|_| ScriptedResponse::Status(503)));
     let users = ["u1", "u2", "u3"];
     let dispatch = scene.send(json!({ "external_user_ids": users })).await;
     scene.receiver.wait_for(6).await;
     // The log says so once, with why and of which call.
     let said = || {
         let printed = scene.fleet.printed();
-        let about = |line: &&str| line.contains("messages wait") && line.contains(&dispatch);
+        let about = |line: &&str| line.contains("messages deferred") && line.contains(&dispatch);
         printed.lines().filter(about).map(str::to_owned).collect::<Vec<_>>()
     };
     eventually("it is said", || async { !said().is_empty() }).await;

@@ -22,7 +22,7 @@ use self::world::{
     named, segment, to_users,
 };
 use crate::support::eventually;
-use crate::support::receiver::Answer;
+use crate::support::receiver::ScriptedResponse;
 use crate::support::stores::{on_both_stores, on_pool};
 
 on_both_stores!(World =>
@@ -220,14 +220,14 @@ async fn the_control_group_is_left_out_of_campaigns(world: World) {
 
 async fn temporary_failures_are_retried_under_the_same_id(world: World) {
     world.create_users(8).await;
-    world.receiver.script((0..10).map(|_| Answer::Status(503)));
+    world.receiver.script((0..10).map(|_| ScriptedResponse::Status(503)));
     let listed = world.send(&world.campaign()).await;
     assert_eq!((listed.sent, listed.failed), (8, 0), "{listed:?}");
     assert_eq!(world.receiver.received().len(), 18);
     assert_eq!(world.received().len(), 8);
     assert_eq!(world.statistics().await[0]["sent"], 8);
     // What no other attempt can help is not tried again.
-    world.receiver.script((0..8).map(|_| Answer::Status(400)));
+    world.receiver.script((0..8).map(|_| ScriptedResponse::Status(400)));
     let listed = world.send(&world.order()).await;
     assert_eq!((listed.sent, listed.failed), (0, 8), "{listed:?}");
     assert_eq!(world.receiver.received().len(), 26);
@@ -266,7 +266,7 @@ async fn why_is_shown(world: &World, dispatch: &str) {
 
 async fn messages_that_are_never_accepted_fail(world: World) {
     world.create_users(2).await;
-    world.receiver.script((0..10_000).map(|_| Answer::Status(503)));
+    world.receiver.script((0..10_000).map(|_| ScriptedResponse::Status(503)));
     let order = world.campaign();
     world.begin(&order).await;
     world.receiver.wait_for(4).await;
@@ -289,12 +289,12 @@ async fn erased_users_receive_nothing(mut world: World) {
     let app = world.place.app.clone();
     erase::erase(&app.store, &world.workspace, "u0").await.unwrap();
     // Of another send its message waits to be tried again.
-    world.receiver.script((0..3).map(|_| Answer::Status(503)));
+    world.receiver.script((0..3).map(|_| ScriptedResponse::Status(503)));
     world.work();
     let listed = world.ends(&order, State::Done).await;
     assert_eq!(listed.sent, 1, "{listed:?}");
     world.receiver.forget();
-    world.receiver.script((0..2_000).map(|_| Answer::Status(503)));
+    world.receiver.script((0..2_000).map(|_| ScriptedResponse::Status(503)));
     let before = world.receiver.received().len();
     world.begin(&waits).await;
     world.receiver.wait_for(before + 2).await;
@@ -307,7 +307,7 @@ async fn erased_users_receive_nothing(mut world: World) {
 
 async fn a_send_is_cancelled(world: World) {
     world.create_users(30).await;
-    world.receiver.script((0..10_000).map(|_| Answer::Status(503)));
+    world.receiver.script((0..10_000).map(|_| ScriptedResponse::Status(503)));
     let order = world.order();
     world.begin(&order).await;
     world.receiver.wait_for(3).await;
@@ -329,7 +329,7 @@ async fn a_send_is_cancelled(world: World) {
 
 async fn unsent_messages_of_cancelled_sends_do_not_count(world: World) {
     world.create_users(3).await;
-    world.receiver.script([Answer::Hang, Answer::Hang, Answer::Hang]);
+    world.receiver.script([ScriptedResponse::Hang, ScriptedResponse::Hang, ScriptedResponse::Hang]);
     let order = world.campaign();
     world.begin(&order).await;
     world.receiver.wait_for(3).await;
@@ -345,7 +345,7 @@ async fn unsent_messages_of_cancelled_sends_do_not_count(world: World) {
 
 async fn outcomes_are_stored_while_other_messages_are_pending(world: World) {
     world.create_users(3).await;
-    world.receiver.script([Answer::Hang]);
+    world.receiver.script([ScriptedResponse::Hang]);
     let order = world.campaign();
     world.begin(&order).await;
     let noted = "SELECT count(*) FROM messages WHERE state = 'pending'
@@ -365,7 +365,7 @@ async fn users_who_unsubscribe_before_a_retry_receive_nothing(world: World) {
         json!({ "external_id": id, "push_subscribe": state, "push_tokens": token })
     };
     world.import(&[user("ann", "subscribed"), user("bob", "subscribed")]).await;
-    world.receiver.script([Answer::Busy("3".into()), Answer::Busy("3".into())]);
+    world.receiver.script([ScriptedResponse::Busy("3".into()), ScriptedResponse::Busy("3".into())]);
     let push = json!({ "alert": "{{${external_id}}}" });
     let messages = json!({ "apple_push": push }).as_object().unwrap().clone();
     let order = Order { messages, ..world.order() };
@@ -509,7 +509,7 @@ async fn messages_to_unreadable_users_fail_with_a_reason(world: World) {
     assert!(shown.contains("cannot read the user's stored activity"), "{shown}");
 
     // The same of a message that waited.
-    world.receiver.script([Answer::Busy("2".into())]);
+    world.receiver.script([ScriptedResponse::Busy("2".into())]);
     let waits = Order { target: to_users(vec![named(external("ann"), "")]), ..world.order() };
     world.begin(&waits).await;
     eventually("it waits", || async {

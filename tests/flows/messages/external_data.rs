@@ -277,13 +277,13 @@ async fn unknown_sources_are_refused_at_the_request() {
         ("{% catalog_selection_items games dear %}", "no selection `dear`"),
         ("{% connected_content https://other.example/x %}", "other.example"),
         ("{% connected_content https://other.example/{{${user_id}}} %}", "other.example"),
-        ("{% connected_content nonsense %}", "expected an http or https address"),
+        ("{% connected_content nonsense %}", "expected an http or https URL"),
     ] {
         world.refuses(text, part).await;
     }
     let credential =
         format!("{{% connected_content {} :basic_auth nobody %}}", world.server.url("/json"));
-    world.refuses(&credential, "no `nobody`").await;
+    world.refuses(&credential, "`nobody` is not in").await;
     assert!(world.texts().is_empty());
     world.close().await;
 }
@@ -472,7 +472,7 @@ async fn retry_makes_a_message_wait_for_its_server() {
     assert_eq!(world.server.requests("/500").len(), 5);
     assert_eq!(world.states().await, BTreeMap::from([("aborted", 1), ("sent", 1)]));
     let preview = world.preview(&retry("/500")).await;
-    assert!(preview["failed"].as_str().unwrap().contains("tried again"), "{preview}");
+    assert!(preview["failed"].as_str().unwrap().contains("would be retried"), "{preview}");
     world.close().await;
 }
 

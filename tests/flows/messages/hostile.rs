@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
-use crate::support::api::{Answer as Response, answer};
+use crate::support::api::{ApiResponse as Response, answer};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::receiver::{Answer, Receiver};
+use crate::support::receiver::{Receiver, ScriptedResponse};
 use crate::support::{Api, WorkspaceFile, eventually, open_work, stores};
 
 const SEND: &str = "/messages/send";
@@ -216,7 +216,7 @@ async fn users_erased_before_the_dispatch_receive_nothing() {
     world.send(named(&["u1", "u2"]), "named {{${external_id}}}").await;
     world.send(everybody(), "all {{${external_id}}}").await;
     world.fleet.run(&["users", "delete", "u1", "--workspace", "acme"]).await;
-    world.fleet.go_on("worker-1");
+    world.fleet.resume("worker-1");
     world.wait_until_idle().await;
     let texts = world.texts();
     assert_eq!(texts.len(), 1 + 59, "{texts:?}");
@@ -229,8 +229,8 @@ async fn users_erased_before_the_dispatch_receive_nothing() {
 async fn users_erased_while_a_message_waits_receive_nothing() {
     let world = World::start(Backend::Embedded, &users(2)).await;
     // Both are refused for now, so that both wait.
-    world.receiver.script([Answer::Status(503), Answer::Status(503)]);
-    world.receiver.script(vec![Answer::Status(503); 400]);
+    world.receiver.script([ScriptedResponse::Status(503), ScriptedResponse::Status(503)]);
+    world.receiver.script(vec![ScriptedResponse::Status(503); 400]);
     world.send(named(&["u0", "u1"]), "{{${external_id}}}").await;
     let waiting = "SELECT count(*) FROM messages WHERE state = 'waiting'";
     eventually("both wait", || async { world.count(waiting).await == 2 }).await;

@@ -6,9 +6,9 @@ use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::receiver::Receiver;
-use crate::support::scripted_relay::Smtp;
+use crate::support::scripted_relay::ScriptedRelay;
 use crate::support::{Api, WorkspaceFile, callbacks, eventually, servers};
 
 const CAMPAIGN: &str = "cccc0000-0000-4000-8000-000000000001";
@@ -20,7 +20,7 @@ const EVENTS_SECRET: &str = "secret-of-the-events-of-the-relay";
 struct World {
     fleet: Fleet,
     api: Api,
-    relay: Smtp,
+    relay: ScriptedRelay,
     provider: Receiver,
 }
 
@@ -30,7 +30,7 @@ impl World {
     }
 
     async fn with(backend: Backend, settings: &[(&str, String)]) -> Self {
-        let (relay, provider) = (Smtp::start(&[], []).await, Receiver::start([]).await);
+        let (relay, provider) = (ScriptedRelay::start(&[], []).await, Receiver::start([]).await);
         let workspace = WorkspaceFile::new("acme")
             .with_percent(None)
             .permitted(&["messages.send"])
@@ -333,11 +333,11 @@ async fn unsubscribing_works_after_the_log_recovers() {
         [("LONGSHORE_LOG_URL", log), ("LONGSHORE_LOG__APPEND_TIMEOUT_MS", "800".to_owned())];
     let world = World::with(Backend::Fleet(1), &settings).await;
     let link = world.link().await;
-    broker.set(Way::Refused);
+    broker.set(ProxyMode::Refused);
     for _ in 0..7 {
         assert_eq!(unsubscribe(&link).await, 503);
     }
-    broker.set(Way::Open);
+    broker.set(ProxyMode::Open);
     eventually("the user can unsubscribe", async || unsubscribe(&link).await == 200).await;
     world.fleet.applied().await;
     assert_eq!(world.ann().await["email_subscribe"], "unsubscribed");

@@ -117,7 +117,7 @@ async fn invalid_schedules_are_rejected(world: World) {
         ),
         (
             json!({ "external_user_ids": null }),
-            "one of external_user_ids, user_aliases, segment_id",
+            "at least one of external_user_ids, user_aliases, segment_id",
         ),
         (json!({ "external_user_ids": null, "segment_id": SEGMENT }), "Set broadcast to true"),
         (json!({ "broadcast": true }), "broadcast must not be true"),

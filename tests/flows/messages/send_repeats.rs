@@ -8,7 +8,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::send_api::{CAMPAIGN, KEY, NOW, SEGMENT, SEND, World, body, file, routes, to};
-use crate::support::local_api::{Answered, LocalApi};
+use crate::support::local_api::{LocalApi, LocalResponse};
 use crate::support::stores::{on_both_stores, on_pool};
 
 on_both_stores!(World =>
@@ -30,7 +30,8 @@ async fn sends_with_a_key_are_idempotent(world: World) {
     assert_eq!(first.0, 201, "{first:?}");
     world.at(NOW + 60_000);
     assert_eq!(world.api.post_once(SEND, "a", &asked).await, first);
-    let other: Answered = world.api.post_once(SEND, "a", &body(json!({ "send_id": "x" }))).await;
+    let other: LocalResponse =
+        world.api.post_once(SEND, "a", &body(json!({ "send_id": "x" }))).await;
     assert_eq!(other.0, 422, "{other:?}");
     let again = world.api.post_once(SEND, "b", &asked).await;
     let keyless = world.taken(&asked).await;

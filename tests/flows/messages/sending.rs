@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::receiver::{Answer, Receiver};
+use crate::support::receiver::{Receiver, ScriptedResponse};
 use crate::support::{Api, WorkspaceFile, eventually, stores};
 
 pub const CREATE: &str = "/canvas/trigger/schedule/create";
@@ -206,6 +206,6 @@ pub fn ms(time: &Value) -> i64 {
 }
 
 /// Requests that each take a while.
-pub fn slow(ms: u64) -> impl Iterator<Item = Answer> {
-    std::iter::repeat_n(Answer::Slow(std::time::Duration::from_millis(ms)), 1_000)
+pub fn slow(ms: u64) -> impl Iterator<Item = ScriptedResponse> {
+    std::iter::repeat_n(ScriptedResponse::Slow(std::time::Duration::from_millis(ms)), 1_000)
 }

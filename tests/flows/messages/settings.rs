@@ -20,8 +20,8 @@ use store::Store;
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
-use crate::support::receiver::{Answer, Receiver};
-use crate::support::scripted_relay::{Does, Smtp, Step};
+use crate::support::receiver::{Receiver, ScriptedResponse};
+use crate::support::scripted_relay::{Does, ScriptedRelay, Step};
 use crate::support::stores::{TestStore, on_both_stores};
 use crate::support::{eventually, process, servers};
 
@@ -378,14 +378,14 @@ async fn invalid_declared_messages_are_rejected_with_their_path(world: World) {
 }
 
 /// The commands to a relay, by their first words.
-fn commands_to(relay: &Smtp) -> Vec<String> {
+fn commands_to(relay: &ScriptedRelay) -> Vec<String> {
     let word = |line: &String| line.split(' ').next().unwrap_or_default().to_owned();
-    relay.heard().iter().map(word).collect()
+    relay.received_commands().iter().map(word).collect()
 }
 
 async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
     const LOGINS: &str = "AUTH PLAIN LOGIN";
-    let relay = Smtp::start(&[LOGINS], []).await;
+    let relay = ScriptedRelay::start(&[LOGINS], []).await;
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let provider = Receiver::start([]).await;
     let file = |smtp: &str, push: &str| {
@@ -394,10 +394,10 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
         let file = with(json!({ "workspace": "acme" }), "email", email);
         with(file, "providers", json!({ "push": push }))
     };
-    let login = |relay: &Smtp| relay.url(&format!("acme:{PASSWORD}@"), "?tls=none");
+    let login = |relay: &ScriptedRelay| relay.url(&format!("acme:{PASSWORD}@"), "?tls=none");
     let text = |found: &Value| found["text"].as_str().unwrap().to_owned();
 
-    provider.script([Answer::Status(405)]);
+    provider.script([ScriptedResponse::Status(405)]);
     world.apply_here(&file(&login(&relay), &provider.url("/push")), false).await.unwrap();
     let [email, push] = world.doctor(true).await.try_into().unwrap();
     assert!(email["ok"] == true && push["ok"] == true, "{email} {push}");
@@ -409,7 +409,7 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
 
     // Without TLS a password stays here.
     let plain = relay.url(&format!("acme:{PASSWORD}@"), "");
-    provider.script([Answer::Status(503)]);
+    provider.script([ScriptedResponse::Status(503)]);
     world.apply_here(&file(&plain, &provider.url("/push")), false).await.unwrap();
     let [email, push] = world.doctor(true).await.try_into().unwrap();
     assert!(email["ok"] == false && text(&email).contains("STARTTLS"), "{email}");
@@ -418,8 +418,8 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
     assert!(push["ok"] == false && text(&push).contains("503"), "{push}");
 
     let no = (Step::LogIn, Does::Says(535, "5.7.8 not you"));
-    let refusing = Smtp::start(&[LOGINS], [no]).await;
-    let moved = Answer::Redirect("http://127.0.0.1:1/".into());
+    let refusing = ScriptedRelay::start(&[LOGINS], [no]).await;
+    let moved = ScriptedResponse::Redirect("http://127.0.0.1:1/".into());
     provider.script([moved]);
     world.apply_here(&file(&login(&refusing), &provider.url("/push")), false).await.unwrap();
     let [email, push] = world.doctor(true).await.try_into().unwrap();

@@ -14,10 +14,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::support::api::{Answer, answer};
+use crate::support::api::{ApiResponse, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::Receiver;
-use crate::support::scripted_relay::{Does, Smtp, Step, Taken};
+use crate::support::scripted_relay::{Does, ScriptedRelay, Step, Taken};
 use crate::support::{Api, WorkspaceFile, callbacks, eventually};
 
 const RECEIPT: &str = "7d0c41a8-3f5e-4b7a-9c1d-2e6f8a90b1c2";
@@ -33,7 +33,7 @@ const OTHERS: [(&str, &str); 5] = [
 pub struct Scene {
     pub fleet: Fleet,
     pub api: Api,
-    pub relay: Smtp,
+    pub relay: ScriptedRelay,
     pub receiver: Receiver,
     /// What postbacks are signed with.
     pub secret: Vec<u8>,
@@ -54,18 +54,18 @@ impl Scene {
 
     pub async fn on(fleet: Fleet, script: impl IntoIterator<Item = Does>) -> Self {
         let ends = script.into_iter().map(|does| (Step::End, does));
-        let (relay, receiver) = (Smtp::start(&[], ends).await, Receiver::start([]).await);
+        let (relay, receiver) = (ScriptedRelay::start(&[], ends).await, Receiver::start([]).await);
         let secret = Uuid::new_v4().into_bytes().repeat(2);
         let workspace = workspace("acme", &relay, &receiver, &secret);
         let api = fleet.apply(&[workspace]).await.remove(0);
         Self { fleet, api, relay, receiver, secret }
     }
 
-    pub async fn send(&self, body: &Value) -> Answer {
+    pub async fn send(&self, body: &Value) -> ApiResponse {
         self.send_to(RECEIPT, body).await
     }
 
-    pub async fn send_to(&self, campaign: &str, body: &Value) -> Answer {
+    pub async fn send_to(&self, campaign: &str, body: &Value) -> ApiResponse {
         self.api.post(&path(campaign), body).await
     }
 
@@ -111,7 +111,12 @@ fn path(campaign: &str) -> String {
     format!("/transactional/v1/campaigns/{campaign}/send")
 }
 
-fn workspace(name: &str, relay: &Smtp, receiver: &Receiver, secret: &[u8]) -> WorkspaceFile {
+fn workspace(
+    name: &str,
+    relay: &ScriptedRelay,
+    receiver: &Receiver,
+    secret: &[u8],
+) -> WorkspaceFile {
     let email = |body: &str| {
         json!({
             "from": "Acme <hello@acme.example>",
@@ -166,7 +171,7 @@ pub fn to(user: &str, more: Value) -> Value {
 }
 
 #[track_caller]
-pub fn dispatch_id(answer: &Answer, status: u16) -> String {
+pub fn dispatch_id(answer: &ApiResponse, status: u16) -> String {
     assert_eq!(answer.status, status, "{answer:?}");
     answer.body["dispatch_id"].as_str().expect("a dispatch_id").to_owned()
 }
@@ -285,7 +290,7 @@ async fn rejections_use_the_documented_texts() {
                 "external_user_id": "a",
                 "user_alias": { "alias_name": "a", "alias_label": "l" },
             } }),
-            "must have one of",
+            "must have exactly one of",
         ),
         (to("ann", json!({ "external_send_id": "a b" })), "external_send_id must be"),
     ] {
@@ -353,7 +358,7 @@ async fn relay_replies_set_the_email_status() {
     // Taken twice, and under one id.
     let taken = scene.relay.taken();
     assert_eq!((taken.len(), by_id(&taken).len()), (2, 1));
-    assert_eq!(scene.relay.heard().iter().filter(|line| *line == "DATA").count(), 3);
+    assert_eq!(scene.relay.received_commands().iter().filter(|line| *line == "DATA").count(), 3);
     scene.relay.script([(Step::End, Does::Says(550, "5.1.1 no such user"))]);
     let dispatch = scene.sent(&to("bob", json!({}))).await;
     let told = scene.first_postback(&dispatch).await;

@@ -1,6 +1,6 @@
 //! A real Prometheus on this machine, which `scripts/prometheus` installs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -59,6 +59,7 @@ impl Prometheus {
             .arg(format!("--config.file={}", config_file.display()))
             .arg(format!("--storage.tsdb.path={}", directory.path().join("data").display()))
             .arg(format!("--web.listen-address={address}"))
+            .arg("--enable-feature=exemplar-storage")
             .arg("--log.level=warn")
             .stdin(Stdio::null());
         let mut process = Process::start("prometheus", directory.path(), command);
@@ -96,6 +97,17 @@ impl Prometheus {
         let data = self.get("api/v1/series", &[("match[]", selector)]).await;
         let data = data.unwrap_or_else(|error| panic!("{selector}: {error}"));
         data.as_array().map_or(0, Vec::len)
+    }
+
+    /// The ids of the traces that the series of a selector refer to.
+    pub async fn traces(&self, selector: &str) -> BTreeSet<String> {
+        let parameters = [("query", selector), ("start", "0"), ("end", "9999999999")];
+        let found = self.get("api/v1/query_exemplars", &parameters).await;
+        let found = found.unwrap_or_else(|error| panic!("{selector}: {error}"));
+        let series = found.as_array().expect("series");
+        let exemplars =
+            series.iter().flat_map(|one| one["exemplars"].as_array().expect("exemplars"));
+        exemplars.map(|one| one["labels"]["trace_id"].as_str().expect("an id").to_owned()).collect()
     }
 
     /// Each alert as Prometheus has read it.

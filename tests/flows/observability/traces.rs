@@ -1,6 +1,6 @@
 //! Traces, as an OpenTelemetry collector receives them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -8,6 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::prometheus::Prometheus;
 use crate::support::api::EXPORT;
 use crate::support::files::project;
 use crate::support::fleet::{Backend, Fleet};
@@ -146,6 +147,34 @@ async fn a_request_that_its_caller_does_not_trace_has_no_spans() {
     })
     .await;
     assert!(collector.names().is_empty(), "{:?}", collector.names());
+    fleet.close().await;
+}
+
+/// From a slow request or part on a dashboard to its trace.
+#[tokio::test(flavor = "multi_thread")]
+async fn histograms_have_exemplars_of_their_traces() {
+    let collector = Collector::start().await;
+    let settings = [("LONGSHORE_TRACES_URL", collector.url.clone())];
+    let fleet = Fleet::start(Backend::Embedded, &settings).await;
+    let file = WorkspaceFile::new("acme").permitted(&["users.export.global_control_group"]);
+    let api = fleet.apply(&[file]).await.remove(0);
+    fleet.import("acme", &[user_records::simple(1, 1)]).await;
+    let prometheus = Prometheus::start(&BTreeMap::from([("one", fleet.ops_addresses())])).await;
+    let request = api.request(Method::POST, EXPORT).header("traceparent", traceparent(true));
+    let response = request.json(&json!({ "fields_to_export": ["external_id"] })).send().await;
+    assert_eq!(response.expect("a response").status(), 201);
+    for name in ["http_request", "export_stage", "export_duration"] {
+        let selector = format!("longshore_{name}_seconds_bucket");
+        eventually("an exemplar is stored", || async {
+            prometheus.traces(&selector).await.contains(TRACE)
+        })
+        .await;
+    }
+    let families = prometheus.series("{__name__=~\"longshore_.+\"}").await;
+    assert!(families > 100, "{families}");
+    // Clients that accept the text format only get it without exemplars.
+    let text = fleet.metrics("standalone").await;
+    assert!(!text.contains("trace_id") && !text.contains("# EOF"), "{text}");
     fleet.close().await;
 }
 

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::support::api::answer;
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::receiver::{Answer, Receiver};
-use crate::support::scripted_relay::{Does, Smtp, Step};
+use crate::support::receiver::{Receiver, ScriptedResponse};
+use crate::support::scripted_relay::{Does, ScriptedRelay, Step};
 use crate::support::{Api, WorkspaceFile, callbacks, eventually, stores};
 
 const RECEIPT: &str = "eeee0000-0000-4000-8000-000000000001";
@@ -25,7 +25,7 @@ pub struct World {
     acme: Api,
     /// Of a workspace whose exports may have one user.
     small: Api,
-    relay: Smtp,
+    relay: ScriptedRelay,
     /// Of messages.
     hooks: Receiver,
     /// Of callbacks and status postbacks.
@@ -41,7 +41,7 @@ impl World {
         ];
         // The relay does not take the second email the first time.
         let ends = [Does::Slowly(std::time::Duration::ZERO), Does::Says(451, "later")];
-        let relay = Smtp::start(&[], ends.map(|does| (Step::End, does))).await;
+        let relay = ScriptedRelay::start(&[], ends.map(|does| (Step::End, does))).await;
         let (hooks, receiver) = tokio::join!(Receiver::start([]), Receiver::start([]));
         let (fleet, alone) = tokio::join!(
             Fleet::start(Backend::Fleet(1), &settings),
@@ -116,7 +116,7 @@ impl World {
 
     /// Messages to users by webhook, one of them not taken the first time, and a schedule.
     async fn send(&self) {
-        self.hooks.script([Answer::Status(503)]);
+        self.hooks.script([ScriptedResponse::Status(503)]);
         let hook = json!({
             "url": self.hooks.url("/"), "request_method": "POST", "body": "hello",
         });
@@ -181,7 +181,7 @@ impl World {
         let told = || self.receiver.received().iter().any(|it| it.uri.path() == "/ok");
         eventually("the callback is there", || async { told() }).await;
 
-        self.receiver.script(std::iter::repeat_n(Answer::Status(503), 100_000));
+        self.receiver.script(std::iter::repeat_n(ScriptedResponse::Status(503), 100_000));
         let body =
             json!({ "fields_to_export": fields, "callback_endpoint": self.receiver.url("/no") });
         self.acme.done(&self.acme.export(&body).await.prefix).await;
@@ -204,7 +204,7 @@ impl World {
     }
 }
 
-fn acme(relay: &Smtp, receiver: &Receiver) -> WorkspaceFile {
+fn acme(relay: &ScriptedRelay, receiver: &Receiver) -> WorkspaceFile {
     let email =
         json!({ "from": "hello@acme.example", "subject": "Thanks", "body": "<p>Thanks</p>" });
     let receipt = json!({

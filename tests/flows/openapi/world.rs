@@ -5,7 +5,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::support::api::{Answer, answer};
+use crate::support::api::{ApiResponse, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::{Api, WorkspaceFile};
 
@@ -62,7 +62,7 @@ impl World {
     }
 
     /// A call without any.
-    pub async fn keyless(&self, method: Method, path: &str) -> Answer {
+    pub async fn keyless(&self, method: Method, path: &str) -> ApiResponse {
         answer(reqwest::Client::new().request(method, format!("{}{path}", self.fleet.base()))).await
     }
 }

@@ -1,7 +1,7 @@
 //! The broker is down or lies: what is planned continues, what is asked for waits.
 
 use super::{BROKEN_WAYS, Scene, endure};
-use crate::support::proxy::Way;
+use crate::support::proxy::ProxyMode;
 use crate::support::storage::TestStorage;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -9,9 +9,9 @@ use crate::support::storage::TestStorage;
 async fn broken_ways_to_the_broker() {
     let scene = Scene::new(TestStorage::s3().await, 12).await;
     let planned = scene.half_done("/planned").await;
-    scene.broker.set(Way::Refused);
+    scene.broker.set(ProxyMode::Refused);
     scene.more_files(&planned, 3).await;
-    scene.broker.set(Way::Open);
+    scene.broker.set(ProxyMode::Open);
     scene.ends_whole(&planned, "/planned").await;
     let mut waiting = Vec::new();
     for way in BROKEN_WAYS {
@@ -19,11 +19,11 @@ async fn broken_ways_to_the_broker() {
         let path = format!("/{way:?}");
         let accepted = scene.request(&path).await;
         endure(&scene.fleet, &format!("the broker: {way:?}")).await;
-        if !matches!(way, Way::Unanswered) {
+        if !matches!(way, ProxyMode::Unanswered) {
             assert_eq!(scene.api.status(&accepted.prefix).await["state"], "queued", "{way:?}");
         }
         waiting.push((path, accepted));
-        scene.broker.set(Way::Open);
+        scene.broker.set(ProxyMode::Open);
         scene.recovered().await;
     }
     for (path, accepted) in &waiting {

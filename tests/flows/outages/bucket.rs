@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{BROKEN_WAYS, SLOW, Scene, endure};
 use crate::support::http_proxy::{ChooseFault, NO_FAULT, ProxyFault};
-use crate::support::proxy::Way;
+use crate::support::proxy::ProxyMode;
 use crate::support::storage::TestStorage;
 
 /// What stores answer, in the order of its use.
@@ -24,7 +24,7 @@ macro_rules! answer {
                 $code,
                 "</Code><Message>as told</Message></Error>"
             );
-            Some(ProxyFault::Answer($status, body))
+            Some(ProxyFault::Respond($status, body))
         };
         play
     }};
@@ -51,7 +51,7 @@ const AZURE: Answers = Answers {
     told: "access denied",
 };
 
-async fn outages(place: TestStorage, ways: &[Way], answers: Answers) {
+async fn outages(place: TestStorage, ways: &[ProxyMode], answers: Answers) {
     let scene = Scene::new(place, 48).await;
     let accepted = scene.half_done("/waits").await;
     for way in ways {
@@ -79,7 +79,7 @@ async fn outages(place: TestStorage, ways: &[Way], answers: Answers) {
     // Nothing can be removed yet, either.
     endure(&scene.fleet, "the bucket: refuses").await;
     scene.http_proxy.inject(NO_FAULT);
-    scene.bucket.set(Way::Open);
+    scene.bucket.set(ProxyMode::Open);
 
     let mended = scene.api.export_all().await;
     scene.api.done(&mended.prefix).await;
@@ -94,5 +94,5 @@ async fn outages_of_s3() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "scripts/test --all"]
 async fn outages_of_azure() {
-    outages(TestStorage::azure().await, &[Way::Stuck, Way::Garbled], AZURE).await;
+    outages(TestStorage::azure().await, &[ProxyMode::Stuck, ProxyMode::Garbled], AZURE).await;
 }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{BROKEN_WAYS, Scene, endure, outage};
 use crate::support::api::{Accepted, EXPORT};
-use crate::support::proxy::Way;
+use crate::support::proxy::ProxyMode;
 use crate::support::storage::TestStorage;
 use crate::support::temporary::Temporary;
 use crate::support::{servers, stores};
@@ -28,7 +28,7 @@ async fn outages_of_the_database() {
         scene.database.set(way);
         endure(&scene.fleet, &format!("the database: {way:?}")).await;
         outage_is_reported(&scene).await;
-        scene.database.set(Way::Open);
+        scene.database.set(ProxyMode::Open);
         goes_on(&scene, &accepted).await;
     }
     has_no_room(&scene).await;

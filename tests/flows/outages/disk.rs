@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::{PER_FILE, SLOW, endure, settings};
 use crate::support::api::{ALL_FIELDS, EXPORT};
-use crate::support::checker::{self, Wanted};
+use crate::support::checker::{self, ExpectedExport};
 use crate::support::fleet::{Backend, Fleet};
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::storage::TestStorage;
 use crate::support::{WorkspaceFile, stores, user_records};
 
@@ -36,7 +36,7 @@ async fn a_full_disk() {
 
     proxy.set(SLOW);
     let accepted = api.export_all().await;
-    api.has_files(&accepted.prefix, 2).await;
+    api.wait_for_files(&accepted.prefix, 2).await;
     let data = fleet.seen_by("standalone", &fleet.directory().join("data"));
     fill(&data).await;
     let answer = api.post(EXPORT, &json!({ "fields_to_export": ["email"] })).await;
@@ -45,10 +45,10 @@ async fn a_full_disk() {
     assert_eq!(api.status(&accepted.prefix).await["state"], "running");
 
     std::fs::remove_file(data.join(FILLER)).expect("room is made");
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     let status = api.done(&accepted.prefix).await;
     let days = checker::days_of(&status);
-    let wanted = Wanted { fields: &ALL_FIELDS, days, prefix: &accepted.prefix };
+    let wanted = ExpectedExport { fields: &ALL_FIELDS, days, prefix: &accepted.prefix };
     let files = checker::own_files(&place, &segment, "zip", &wanted).await;
     checker::check_whole(&files, PARTS, &records, &wanted);
     let another = api.export_all().await;

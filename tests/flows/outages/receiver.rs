@@ -4,8 +4,8 @@
 use axum::http::StatusCode;
 
 use super::{BROKEN_WAYS, Scene, endure};
-use crate::support::proxy::Way;
-use crate::support::receiver::Answer;
+use crate::support::proxy::ProxyMode;
+use crate::support::receiver::ScriptedResponse;
 use crate::support::storage::TestStorage;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,14 +18,16 @@ async fn broken_ways_to_the_receiver() {
         let accepted = scene.request(&path).await;
         scene.api.done(&accepted.prefix).await;
         endure(&scene.fleet, &format!("the receiver: {way:?}")).await;
-        scene.callbacks.set(Way::Open);
+        scene.callbacks.set(ProxyMode::Open);
         scene.ends_whole(&accepted, &path).await;
         exports += 1;
     }
     // Errors of every kind, for as long as the outage lasts.
     let failing =
         [StatusCode::INTERNAL_SERVER_ERROR, StatusCode::TOO_MANY_REQUESTS, StatusCode::GONE];
-    scene.receiver.script(failing.iter().cycle().take(1_000).map(|s| Answer::Status(s.as_u16())));
+    scene
+        .receiver
+        .script(failing.iter().cycle().take(1_000).map(|s| ScriptedResponse::Status(s.as_u16())));
     let accepted = scene.request("/errors").await;
     scene.api.done(&accepted.prefix).await;
     endure(&scene.fleet, "the receiver: errors").await;

@@ -35,7 +35,7 @@ async fn declare(world: &World, sets: &str, prune: bool) {
     company::apply_company(&world.app, &declared, options).await.expect("it applies");
 }
 
-async fn make(world: &World, name: &str, members: &[&Value]) -> Answer {
+async fn make(world: &World, name: &str, members: &[&Value]) -> ApiResponse {
     let members: Vec<Value> = members.iter().map(|user| json!({ "value": user["id"] })).collect();
     let body = json!({ "schemas": [GROUP], "displayName": name, "members": members });
     Provider(world).post(GROUPS, &body).await

@@ -9,7 +9,7 @@ use secrecy::ExposeSecret as _;
 use store::Store;
 
 use super::*;
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 
 on_postgres!(World =>
     known_tokens_are_accepted_without_the_database,
@@ -39,7 +39,7 @@ async fn known_tokens_are_accepted_without_the_database(world: World) {
     for token in [TOKEN, &mortal] {
         assert_eq!(status(&gateway, token, USERS).await, 200);
     }
-    for way in [Way::Stuck, Way::Refused] {
+    for way in [ProxyMode::Stuck, ProxyMode::Refused] {
         proxy.set(way);
         // Longer than a token is believed while the database answers.
         let since = Instant::now();
@@ -53,7 +53,7 @@ async fn known_tokens_are_accepted_without_the_database(world: World) {
         assert!(away.headers.contains_key("x-ratelimit-limit"), "its token is known: {away:?}");
     }
     world.revoke_token("mortal").await;
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     eventually("the revoked token has ended", async || {
         status(&gateway, &mortal, CONFIG).await == 401
     })
@@ -66,7 +66,7 @@ async fn known_tokens_are_accepted_without_the_database(world: World) {
 async fn floods_of_unknown_tokens_do_not_affect_known_ones(world: World) {
     let (gateway, proxy) = through_proxy(&world).await;
     assert_eq!(status(&gateway, TOKEN, USERS).await, 200);
-    proxy.set(Way::Slow(Duration::from_millis(20)));
+    proxy.set(ProxyMode::Slow(Duration::from_millis(20)));
     let guesses: Vec<String> = (0..600).map(|number| format!("guess-{number}")).collect();
     let flood = futures::stream::iter(&guesses)
         .map(|guess| status(&gateway, guess, USERS))
@@ -83,7 +83,7 @@ async fn floods_of_unknown_tokens_do_not_affect_known_ones(world: World) {
     // Four for the flood, and as many that go back to the pool; the known token has its look-up,
     // its last use, its limit and its users.
     assert!(pool.size() <= 16, "{} connections", pool.size());
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     let new = world.make_token("new", &[]).await.unwrap();
     assert_eq!(status(&gateway, &new, USERS).await, 200);
 }

@@ -5,20 +5,20 @@ use super::*;
 pub struct Provider<'a>(pub &'a World);
 
 impl Provider<'_> {
-    pub async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> ApiResponse {
         answer(self.request(Method::GET, path)).await
     }
 
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub async fn delete(&self, path: &str) -> ApiResponse {
         answer(self.request(Method::DELETE, path)).await
     }
 
-    pub async fn send(&self, method: Method, path: &str, body: &Value) -> Answer {
+    pub async fn send(&self, method: Method, path: &str, body: &Value) -> ApiResponse {
         let request = self.request(method, path).body(body.to_string());
         answer(request.header("content-type", "application/scim+json; charset=utf-8")).await
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub async fn post(&self, path: &str, body: &Value) -> ApiResponse {
         self.send(Method::POST, path, body).await
     }
 

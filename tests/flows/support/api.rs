@@ -47,14 +47,14 @@ pub const ALL_FIELDS: [&str; 27] = [
 
 /// What was answered.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct ApiResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     /// Null where the body is not JSON.
     pub body: Value,
 }
 
-impl Answer {
+impl ApiResponse {
     /// Checks the status and that the message holds `part`.
     pub fn refuses(&self, status: u16, part: &str) {
         assert_eq!(self.status, status, "{self:?}");
@@ -112,24 +112,24 @@ impl Api {
         self.client.request(method, format!("{}{path}", self.base)).bearer_auth(&self.key)
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> ApiResponse {
         answer(self.request(Method::GET, path)).await
     }
 
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub async fn delete(&self, path: &str) -> ApiResponse {
         answer(self.request(Method::DELETE, path)).await
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub async fn post(&self, path: &str, body: &Value) -> ApiResponse {
         answer(self.request(Method::POST, path).json(body)).await
     }
 
-    pub async fn patch(&self, path: &str, body: &Value) -> Answer {
+    pub async fn patch(&self, path: &str, body: &Value) -> ApiResponse {
         answer(self.request(Method::PATCH, path).json(body)).await
     }
 
     /// GET of an address, without a key, following nothing.
-    pub async fn open(&self, address: &str) -> Answer {
+    pub async fn open(&self, address: &str) -> ApiResponse {
         answer(self.client.get(address)).await
     }
 
@@ -175,7 +175,7 @@ impl Api {
 
     /// Waits until an export, which is still in the middle of it then, has at least so many
     /// files.
-    pub async fn has_files(&self, prefix: &str, count: u64) {
+    pub async fn wait_for_files(&self, prefix: &str, count: u64) {
         let has = |status: &Value| files_done(status) >= count || status["finished_at"].is_string();
         let status = self.status_when(prefix, "that far", has).await;
         assert_eq!(status["state"], "running", "{status}");
@@ -232,7 +232,7 @@ pub fn files_done(status: &Value) -> u64 {
 }
 
 /// Sends a request and reads what is answered, which must be as the API's document has it.
-pub async fn answer(request: reqwest::RequestBuilder) -> Answer {
+pub async fn answer(request: reqwest::RequestBuilder) -> ApiResponse {
     let (client, request) = request.build_split();
     let request = request.expect("a request");
     let (method, path) = (request.method().clone(), request.url().path().to_owned());
@@ -240,5 +240,5 @@ pub async fn answer(request: reqwest::RequestBuilder) -> Answer {
     let (status, headers) = (response.status(), response.headers().clone());
     let bytes = response.bytes().await.expect("a body");
     CONTRACT.check(&method, &path, status.as_u16(), &headers, &bytes);
-    Answer { status, headers, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null) }
+    ApiResponse { status, headers, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null) }
 }

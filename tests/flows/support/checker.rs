@@ -25,7 +25,7 @@ const PER_FILE: usize = 5_000;
 const WINDOW: i64 = 90;
 
 /// What an export should be.
-pub struct Wanted<'a> {
+pub struct ExpectedExport<'a> {
     pub fields: &'a [&'a str],
     /// The UTC days on which it may have been done: two around midnight.
     pub days: Vec<Date>,
@@ -91,7 +91,7 @@ pub async fn own_files(
     place: &TestStorage,
     segment: &str,
     extension: &str,
-    wanted: &Wanted<'_>,
+    wanted: &ExpectedExport<'_>,
 ) -> Vec<Unpacked> {
     let mut files = Vec::new();
     for key in own_keys(place, segment, extension, wanted).await {
@@ -106,7 +106,7 @@ pub async fn own_keys(
     place: &TestStorage,
     segment: &str,
     extension: &str,
-    wanted: &Wanted<'_>,
+    wanted: &ExpectedExport<'_>,
 ) -> Vec<String> {
     let mut keys = Vec::new();
     let mut names = BTreeSet::new();
@@ -151,7 +151,7 @@ pub fn downloaded(archive: &[u8]) -> Vec<Unpacked> {
 }
 
 /// The users of an export, in its order. Checks the files' names and sizes.
-pub fn lines(files: &[Unpacked], wanted: &Wanted<'_>) -> Vec<Value> {
+pub fn lines(files: &[Unpacked], wanted: &ExpectedExport<'_>) -> Vec<Value> {
     let mut numbers = BTreeSet::new();
     files.iter().flat_map(|file| lines_of(file, &mut numbers, wanted)).collect()
 }
@@ -160,7 +160,7 @@ pub fn lines(files: &[Unpacked], wanted: &Wanted<'_>) -> Vec<Value> {
 fn lines_of(
     Unpacked { name, bytes }: &Unpacked,
     numbers: &mut BTreeSet<u32>,
-    wanted: &Wanted<'_>,
+    wanted: &ExpectedExport<'_>,
 ) -> Vec<Value> {
     let number = name
         .strip_prefix(&format!("{}_", wanted.prefix))
@@ -183,7 +183,11 @@ fn lines_of(
 }
 
 /// Holds each line against what may be, and looks for what is missing.
-pub fn check(users: &[Value], mut outcomes: BTreeMap<String, Outcome>, wanted: &Wanted<'_>) {
+pub fn check(
+    users: &[Value],
+    mut outcomes: BTreeMap<String, Outcome>,
+    wanted: &ExpectedExport<'_>,
+) {
     let mut service_ids = HashSet::new();
     for user in users {
         let identity = identity(user);
@@ -202,7 +206,7 @@ fn check_line(
     user: &Value,
     versions: &[Value],
     service_ids: &mut HashSet<Uuid>,
-    wanted: &Wanted<'_>,
+    wanted: &ExpectedExport<'_>,
 ) {
     if let Some(id) = user["service_id"].as_str() {
         let id = id.parse().unwrap_or_else(|error| panic!("{id}: {error}"));
@@ -221,7 +225,12 @@ fn check_line(
 }
 
 /// An export of so many files, in which each of `records` is exactly once.
-pub fn check_whole(files: &[Unpacked], count: usize, records: &[String], wanted: &Wanted<'_>) {
+pub fn check_whole(
+    files: &[Unpacked],
+    count: usize,
+    records: &[String],
+    wanted: &ExpectedExport<'_>,
+) {
     assert_eq!(files.len(), count);
     check(&lines(files, wanted), exactly(records), wanted);
 }
@@ -231,7 +240,7 @@ pub fn check_whole(files: &[Unpacked], count: usize, records: &[String], wanted:
 pub async fn each_user(
     place: &TestStorage,
     segment: &str,
-    wanted: &Wanted<'_>,
+    wanted: &ExpectedExport<'_>,
     mut each: impl FnMut(Value),
 ) -> usize {
     let (keys, mut numbers) = (own_keys(place, segment, "zip", wanted).await, BTreeSet::new());
@@ -282,7 +291,7 @@ impl Records {
         place: &TestStorage,
         segment: &str,
         files: usize,
-        wanted: &Wanted<'_>,
+        wanted: &ExpectedExport<'_>,
     ) {
         let mut missing: HashSet<u64> = self.places.keys().copied().collect();
         let mut service_ids = HashSet::new();

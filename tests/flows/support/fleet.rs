@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use kit::secrets::SecretKey;
-use log::{Log, obstacle, offsets};
+use log::{Log, offsets, stop_reason};
 use longshore::app::App;
 use longshore::config::{Config, Mode};
 use longshore::setup;
@@ -66,7 +66,7 @@ impl Operator {
 
 /// What a process has done.
 #[derive(Clone, Copy, Debug)]
-pub struct Effort {
+pub struct ProcessUsage {
     /// Processor time.
     pub cpu: Duration,
     /// Lines printed.
@@ -94,12 +94,12 @@ impl Fleet {
     /// Migrates a new installation and starts its processes. `settings` are environment
     /// variables, over those of every test.
     pub async fn start(backend: Backend, settings: &[(&str, String)]) -> Self {
-        Self::start_by(backend, settings, |_| {}).await
+        Self::start_with(backend, settings, |_| {}).await
     }
 
     /// The same, with the environment changed by `lead`, such as to lead the way to a server
     /// through a proxy.
-    pub async fn start_by(
+    pub async fn start_with(
         backend: Backend,
         settings: &[(&str, String)],
         lead: impl FnOnce(&mut BTreeMap<String, String>),
@@ -147,7 +147,7 @@ impl Fleet {
     }
 
     /// A new place for an installation: nothing is in it, and nothing runs.
-    pub async fn made(backend: Backend, settings: &[(&str, String)]) -> Self {
+    pub async fn new_empty(backend: Backend, settings: &[(&str, String)]) -> Self {
         let database = match backend {
             Backend::Embedded => None,
             Backend::Fleet(_) => Some(Database::create().await),
@@ -431,7 +431,7 @@ impl Fleet {
     }
 
     /// Lets a stopped process continue (SIGCONT).
-    pub fn go_on(&mut self, name: &str) {
+    pub fn resume(&mut self, name: &str) {
         self.process(name).signal("CONT");
     }
 
@@ -445,7 +445,7 @@ impl Fleet {
     }
 
     /// Waits until a process has ended by itself, as at a fail point.
-    pub async fn has_ended(&mut self, name: &str) {
+    pub async fn wait_until_exited(&mut self, name: &str) {
         let since = Instant::now();
         while self.is_running(name) {
             assert!(since.elapsed() < TIMEOUT, "{name} goes on\n{}", self.printed());
@@ -477,10 +477,10 @@ impl Fleet {
     }
 
     /// What each process has done so far.
-    pub fn efforts(&self) -> BTreeMap<String, Effort> {
+    pub fn process_usage(&self) -> BTreeMap<String, ProcessUsage> {
         let effort = |(name, process): (&String, &Process)| {
             let lines = process.printed().lines().count();
-            (name.clone(), Effort { cpu: self.cpu(name), lines })
+            (name.clone(), ProcessUsage { cpu: self.cpu(name), lines })
         };
         self.processes.iter().map(effort).collect()
     }
@@ -522,15 +522,18 @@ impl Fleet {
         let names: Vec<String> = self.processes.keys().cloned().collect();
         for name in names {
             if self.process(&name).is_running() {
-                self.no_secret_in(&format!("the metrics of {name}"), &self.metrics(&name).await);
+                self.assert_no_secret_in(
+                    &format!("the metrics of {name}"),
+                    &self.metrics(&name).await,
+                );
                 self.terminate(&name).await;
             }
         }
-        self.no_secret_in("a log", &self.printed());
+        self.assert_no_secret_in("a log", &self.printed());
     }
 
     /// Panics where one of the secrets is in a text.
-    pub fn no_secret_in(&self, place: &str, text: &str) {
+    pub fn assert_no_secret_in(&self, place: &str, text: &str) {
         let secrets = self.secrets.lock().expect("no test panics here");
         for (number, secret) in secrets.iter().enumerate() {
             if let Some(line) = text.lines().find(|line| line.contains(secret.as_str())) {
@@ -547,15 +550,16 @@ async fn behind(config: &Config, store: &Store, log: &Log) -> Option<i64> {
     let mut behind = 0;
     for topic in [topics::TRACKING, topics::CATALOGS, topics::MESSAGES] {
         let mut tx = store.snapshot().await.ok()?;
-        let places = offsets::places(&mut tx, topic).await.ok()?;
+        let places = offsets::positions(&mut tx, topic).await.ok()?;
         drop(tx);
         if places.len() != config.log.partitions as usize {
             return None;
         }
-        let extent = log.extent(topic).await.ok()?;
+        let topic_offsets = log.topic_offsets(topic).await.ok()?;
         for place in places {
-            let range = extent.ranges.iter().find(|range| range.partition == place.partition)?;
-            let can_go_on = obstacle(&place, &extent).is_none();
+            let range =
+                topic_offsets.ranges.iter().find(|range| range.partition == place.partition)?;
+            let can_go_on = stop_reason(&place, &topic_offsets).is_none();
             behind += can_go_on.then_some(range.end - place.next)?;
         }
     }

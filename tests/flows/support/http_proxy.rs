@@ -16,13 +16,13 @@ use super::servers;
 #[derive(Clone, Copy, Debug)]
 pub enum ProxyFault {
     /// It is led on, and the first such answered with an error all the same.
-    LoseAnswer,
+    LoseResponse,
     /// The same, and later ones are answered so.
-    LoseAnswerThen(u16, &'static str),
+    LoseResponseThen(u16, &'static str),
     /// It is not led on, and answered so.
-    Answer(u16, &'static str),
+    Respond(u16, &'static str),
     /// The same where it is to write only if nothing is there.
-    AnswerConditional(u16, &'static str),
+    RespondIfConditional(u16, &'static str),
 }
 
 /// Chooses by a request's method and query.
@@ -40,7 +40,7 @@ pub struct HttpProxy {
 }
 
 #[derive(Clone)]
-struct Way {
+struct ProxyState {
     client: reqwest::Client,
     /// `http://host:port`.
     server: String,
@@ -54,13 +54,13 @@ impl HttpProxy {
         servers::install_tls();
         let server = url::Url::parse(server).expect("an address");
         let (fault, caught) = (Arc::new(Mutex::new(fault)), Arc::new(AtomicUsize::new(0)));
-        let way = Way {
+        let way = ProxyState {
             client: reqwest::Client::new(),
             server: server.origin().ascii_serialization(),
             fault: fault.clone(),
             caught: caught.clone(),
         };
-        let router = axum::Router::new().fallback(lead).with_state(way);
+        let router = axum::Router::new().fallback(forward).with_state(way);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address: SocketAddr = listener.local_addr().expect("an address");
         let serving = tokio::spawn(async move {
@@ -92,24 +92,26 @@ impl Drop for HttpProxy {
     }
 }
 
-async fn lead(State(way): State<Way>, request: Request) -> Response {
+async fn forward(State(way): State<ProxyState>, request: Request) -> Response {
     let choose = *way.fault.lock().expect("no test panics here");
     let fault = choose(request.method(), request.uri().query().unwrap_or_default());
-    let Some(fault) = fault else { return lead_on(&way, request).await };
+    let Some(fault) = fault else { return forward_unchanged(&way, request).await };
     let is_first = way.caught.fetch_add(1, Ordering::Relaxed) == 0;
     match fault {
-        ProxyFault::LoseAnswer | ProxyFault::LoseAnswerThen(..) if is_first => {
-            let answer = lead_on(&way, request).await;
+        ProxyFault::LoseResponse | ProxyFault::LoseResponseThen(..) if is_first => {
+            let answer = forward_unchanged(&way, request).await;
             assert!(answer.status().is_success(), "{answer:?}");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
-        ProxyFault::LoseAnswer => lead_on(&way, request).await,
-        ProxyFault::AnswerConditional(..) if !request.headers().contains_key("if-none-match") => {
-            lead_on(&way, request).await
+        ProxyFault::LoseResponse => forward_unchanged(&way, request).await,
+        ProxyFault::RespondIfConditional(..)
+            if !request.headers().contains_key("if-none-match") =>
+        {
+            forward_unchanged(&way, request).await
         }
-        ProxyFault::LoseAnswerThen(status, text)
-        | ProxyFault::Answer(status, text)
-        | ProxyFault::AnswerConditional(status, text) => {
+        ProxyFault::LoseResponseThen(status, text)
+        | ProxyFault::Respond(status, text)
+        | ProxyFault::RespondIfConditional(status, text) => {
             // Read to its end, so that the connection can be used again.
             to_bytes(request.into_body(), usize::MAX).await.expect("a body");
             let status = StatusCode::from_u16(status).expect("a status");
@@ -119,7 +121,7 @@ async fn lead(State(way): State<Way>, request: Request) -> Response {
 }
 
 /// With the headers as they are, since they are signed.
-async fn lead_on(way: &Way, request: Request) -> Response {
+async fn forward_unchanged(way: &ProxyState, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let address = format!("{}{}", way.server, head.uri);
     let body = to_bytes(body, usize::MAX).await.expect("a body");

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tower::ServiceExt as _;
 
 /// What was answered: the status, and the body, null where that is not JSON.
-pub type Answered = (u16, Value);
+pub type LocalResponse = (u16, Value);
 
 /// Sends requests with a key of a workspace.
 #[derive(Clone)]
@@ -28,21 +28,21 @@ impl LocalApi {
         Self { router: self.router.clone(), key }
     }
 
-    pub async fn get(&self, path: &str) -> Answered {
+    pub async fn get(&self, path: &str) -> LocalResponse {
         self.send(Method::GET, path, None, String::new()).await
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Answered {
+    pub async fn post(&self, path: &str, body: &Value) -> LocalResponse {
         self.send(Method::POST, path, None, body.to_string()).await
     }
 
     /// A POST with an `Idempotency-Key`.
-    pub async fn post_once(&self, path: &str, key: &str, body: &Value) -> Answered {
+    pub async fn post_once(&self, path: &str, key: &str, body: &Value) -> LocalResponse {
         self.send(Method::POST, path, Some(key), body.to_string()).await
     }
 
     /// A POST of any text.
-    pub async fn post_text(&self, path: &str, body: String) -> Answered {
+    pub async fn post_text(&self, path: &str, body: String) -> LocalResponse {
         self.send(Method::POST, path, None, body).await
     }
 
@@ -53,7 +53,13 @@ impl LocalApi {
         answered.1["message"].as_str().unwrap_or_else(|| panic!("{answered:?}")).to_owned()
     }
 
-    async fn send(&self, method: Method, path: &str, once: Option<&str>, body: String) -> Answered {
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        once: Option<&str>,
+        body: String,
+    ) -> LocalResponse {
         let mut request = Request::builder()
             .method(method)
             .uri(path)

@@ -12,7 +12,7 @@ use url::Url;
 
 /// How the way is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ProxyMode {
     Open,
     /// What goes to the server waits so long, piece by piece.
     Slow(Duration),
@@ -31,7 +31,7 @@ pub enum Way {
     WithoutOffsetsOf(i32),
 }
 
-impl Way {
+impl ProxyMode {
     fn is_passable(self) -> bool {
         !matches!(self, Self::Stuck | Self::Closed | Self::Refused)
     }
@@ -45,7 +45,7 @@ impl Way {
 /// Listens until it is dropped.
 pub struct Proxy {
     address: SocketAddr,
-    way: watch::Sender<Way>,
+    way: watch::Sender<ProxyMode>,
     server: Arc<Server>,
 }
 
@@ -89,7 +89,7 @@ impl Proxy {
     async fn listen(server: impl FnOnce(u16) -> Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("it is bound");
-        let (way, watched) = watch::channel(Way::Open);
+        let (way, watched) = watch::channel(ProxyMode::Open);
         let server = Arc::new(server(address.port()));
         tokio::spawn(accept(listener, server.clone(), watched));
         Self { address, way, server }
@@ -120,25 +120,29 @@ impl Proxy {
 
     /// Changes the way. Connections that it closes are cut at once, and those that were stuck
     /// or garbled when that is over.
-    pub fn set(&self, way: Way) {
+    pub fn set(&self, way: ProxyMode) {
         self.way.send_replace(way);
     }
 }
 
 /// Takes connections until the proxy, and with it the sender, is gone.
-async fn accept(mut listener: TcpListener, server: Arc<Server>, mut way: watch::Receiver<Way>) {
+async fn accept(
+    mut listener: TcpListener,
+    server: Arc<Server>,
+    mut way: watch::Receiver<ProxyMode>,
+) {
     let address = listener.local_addr().expect("an address");
     loop {
         tokio::select! {
             accepted = listener.accept() => {
                 let (client, _) = accepted.expect("a connection");
-                tokio::spawn(lead(client, server.clone(), way.clone()));
+                tokio::spawn(forward(client, server.clone(), way.clone()));
             }
             changed = way.changed() => if changed.is_err() { return },
         }
-        if *way.borrow_and_update() == Way::Refused {
+        if *way.borrow_and_update() == ProxyMode::Refused {
             drop(listener);
-            if way.wait_for(|way| *way != Way::Refused).await.is_err() {
+            if way.wait_for(|way| *way != ProxyMode::Refused).await.is_err() {
                 return;
             }
             listener = TcpListener::bind(address).await.expect("the same port");
@@ -147,7 +151,7 @@ async fn accept(mut listener: TcpListener, server: Arc<Server>, mut way: watch::
 }
 
 /// Leads one connection until an end hangs up or the way is not passable any more.
-async fn lead(client: TcpStream, server: Arc<Server>, mut way: watch::Receiver<Way>) {
+async fn forward(client: TcpStream, server: Arc<Server>, mut way: watch::Receiver<ProxyMode>) {
     let now = *way.borrow_and_update();
     if now.is_passable() {
         let Ok(stream) = TcpStream::connect(&server.address).await else { return };
@@ -166,12 +170,12 @@ async fn lead(client: TcpStream, server: Arc<Server>, mut way: watch::Receiver<W
     }
 }
 
-async fn hold_while_stuck(way: &mut watch::Receiver<Way>) {
-    let _ = way.wait_for(|way| *way != Way::Stuck).await;
+async fn hold_while_stuck(way: &mut watch::Receiver<ProxyMode>) {
+    let _ = way.wait_for(|way| *way != ProxyMode::Stuck).await;
 }
 
 /// Waits until the way cuts a connection that it led when it was `was`.
-async fn until_cut(mut was: Way, way: &mut watch::Receiver<Way>) {
+async fn until_cut(mut was: ProxyMode, way: &mut watch::Receiver<ProxyMode>) {
     while way.changed().await.is_ok() {
         let now = *way.borrow_and_update();
         if !now.is_passable() || was.spoils() && now != was {
@@ -185,13 +189,15 @@ async fn copy_requests(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     server: &Server,
-    way: watch::Receiver<Way>,
+    way: watch::Receiver<ProxyMode>,
 ) {
     while let Some(piece) = next_piece(&mut from, server).await {
         let now = *way.borrow();
         match now {
-            Way::Slow(wait) => tokio::time::sleep(wait).await,
-            Way::WithoutOffsetsOf(partition) if asks_for_offsets(&piece, partition) => continue,
+            ProxyMode::Slow(wait) => tokio::time::sleep(wait).await,
+            ProxyMode::WithoutOffsetsOf(partition) if asks_for_offsets(&piece, partition) => {
+                continue;
+            }
             _ => {}
         }
         if to.write_all(&piece).await.is_err() {
@@ -217,13 +223,13 @@ async fn copy_answers(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     server: &Server,
-    way: watch::Receiver<Way>,
+    way: watch::Receiver<ProxyMode>,
 ) {
     while let Some(mut piece) = next_answer(&mut from, server).await {
         server.answered.fetch_add(piece.len() as u64, Ordering::Relaxed);
         match *way.borrow() {
-            Way::Unanswered => continue,
-            Way::Garbled => piece.iter_mut().for_each(|byte| *byte = !*byte),
+            ProxyMode::Unanswered => continue,
+            ProxyMode::Garbled => piece.iter_mut().for_each(|byte| *byte = !*byte),
             _ => {}
         }
         if to.write_all(&piece).await.is_err() {

@@ -40,8 +40,8 @@ impl Reader {
 /// The messages that a topic has now.
 pub async fn read_topic(log: &Log, topic: Topic) -> Vec<Message> {
     let mut reader = Reader::new(log, &format!("looks-on-{}", Uuid::new_v4()), topic).await;
-    let extent = log.extent(topic).await.expect("the log answers");
-    let all: i64 = extent.ranges.iter().map(|range| range.end).sum();
+    let topic_offsets = log.topic_offsets(topic).await.expect("the log answers");
+    let all: i64 = topic_offsets.ranges.iter().map(|range| range.end).sum();
     let mut messages = Vec::new();
     while (messages.len() as i64) < all {
         messages.push(reader.next(Duration::from_secs(60)).await.expect("a message comes"));

@@ -19,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// How one request is answered.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum ScriptedResponse {
     Status(u16),
     /// A status, with a body.
     Says(u16, String),
@@ -62,19 +62,22 @@ pub struct Receiver {
 
 #[derive(Default)]
 struct Shared {
-    script: Mutex<VecDeque<Answer>>,
+    script: Mutex<VecDeque<ScriptedResponse>>,
     received: Mutex<Vec<Received>>,
 }
 
 impl Receiver {
     /// Answers the first requests as `script` says, one after the other, and all others
     /// with 200.
-    pub async fn start(script: impl IntoIterator<Item = Answer>) -> Self {
+    pub async fn start(script: impl IntoIterator<Item = ScriptedResponse>) -> Self {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), script).await
     }
 
     /// The same at an address.
-    pub async fn start_at(address: SocketAddr, script: impl IntoIterator<Item = Answer>) -> Self {
+    pub async fn start_at(
+        address: SocketAddr,
+        script: impl IntoIterator<Item = ScriptedResponse>,
+    ) -> Self {
         let shared = Arc::new(Shared {
             script: Mutex::new(script.into_iter().collect()),
             received: Mutex::default(),
@@ -104,7 +107,7 @@ impl Receiver {
     }
 
     /// Answers further requests as `script` says.
-    pub fn script(&self, script: impl IntoIterator<Item = Answer>) {
+    pub fn script(&self, script: impl IntoIterator<Item = ScriptedResponse>) {
         self.shared.script.lock().unwrap().extend(script);
     }
 
@@ -158,20 +161,24 @@ async fn receive(
     let answer = shared.script.lock().unwrap().pop_front();
     match answer {
         None => StatusCode::OK.into_response(),
-        Some(Answer::Status(status)) => StatusCode::from_u16(status).unwrap().into_response(),
-        Some(Answer::Says(status, text)) => {
+        Some(ScriptedResponse::Status(status)) => {
+            StatusCode::from_u16(status).unwrap().into_response()
+        }
+        Some(ScriptedResponse::Says(status, text)) => {
             (StatusCode::from_u16(status).unwrap(), text).into_response()
         }
-        Some(Answer::Busy(wait)) => {
+        Some(ScriptedResponse::Busy(wait)) => {
             (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, wait)]).into_response()
         }
-        Some(Answer::Slow(time)) => {
+        Some(ScriptedResponse::Slow(time)) => {
             tokio::time::sleep(time).await;
             StatusCode::OK.into_response()
         }
-        Some(Answer::Hang) => std::future::pending().await,
-        Some(Answer::Redirect(to)) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
+        Some(ScriptedResponse::Hang) => std::future::pending().await,
+        Some(ScriptedResponse::Redirect(to)) => {
+            (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
+        }
         // hyper closes a connection whose handler panics, without a response.
-        Some(Answer::Close) => panic!("the receiver closes the connection, as scripted"),
+        Some(ScriptedResponse::Close) => panic!("the receiver closes the connection, as scripted"),
     }
 }

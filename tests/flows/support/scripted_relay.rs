@@ -58,7 +58,7 @@ impl Taken {
 }
 
 /// Listens until it is dropped.
-pub struct Smtp {
+pub struct ScriptedRelay {
     address: SocketAddr,
     shared: Arc<Shared>,
     stop: CancellationToken,
@@ -70,13 +70,13 @@ struct Shared {
     offers: Vec<&'static str>,
     script: Mutex<HashMap<Step, VecDeque<Does>>>,
     taken: Mutex<Vec<Taken>>,
-    heard: Mutex<Vec<String>>,
+    received_commands: Mutex<Vec<String>>,
     opened: AtomicUsize,
     open: AtomicUsize,
     most_open: AtomicUsize,
 }
 
-impl Smtp {
+impl ScriptedRelay {
     /// Does at each step what `script` says for it, one after the other, and else what is right.
     pub async fn start(
         offers: &[&'static str],
@@ -139,8 +139,8 @@ impl Smtp {
     }
 
     /// Every line but those of emails.
-    pub fn heard(&self) -> Vec<String> {
-        self.shared.heard.lock().unwrap().clone()
+    pub fn received_commands(&self) -> Vec<String> {
+        self.shared.received_commands.lock().unwrap().clone()
     }
 
     /// Connections there have been.
@@ -159,7 +159,7 @@ impl Smtp {
     }
 }
 
-impl Drop for Smtp {
+impl Drop for ScriptedRelay {
     fn drop(&mut self) {
         self.stop.cancel();
     }
@@ -187,7 +187,7 @@ async fn converse(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
             return Ok(());
         }
         let said = line.trim_end().to_owned();
-        shared.heard.lock().unwrap().push(said.clone());
+        shared.received_commands.lock().unwrap().push(said.clone());
         let word = said.split([' ', ':']).next().unwrap_or_default().to_ascii_uppercase();
         let address = || said.split(['<', '>']).nth(1).unwrap_or_default().to_owned();
         let (step, right) = match word.as_str() {

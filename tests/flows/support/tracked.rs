@@ -32,9 +32,9 @@ pub async fn read_all(log: &Log, is_whole: impl Fn(&[Message]) -> bool) -> Vec<M
 }
 
 /// A consumer that remembers ids.
-pub struct Remembering(TestStore);
+pub struct DeduplicatingConsumer(TestStore);
 
-impl Remembering {
+impl DeduplicatingConsumer {
     pub async fn new() -> Self {
         Self(TestStore::sqlite().await)
     }

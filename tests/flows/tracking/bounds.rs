@@ -40,7 +40,7 @@ async fn batches_beyond_the_transaction_limit_are_split(world: World) {
         let (one, other) = objects.split_at(objects.len() / 2);
         let messages = [world.message(now, one), world.message(now, other)];
         let error = try_apply(&world.ingest, &world.app, &messages).await.unwrap_err();
-        assert!(error.can_retry() && error.is_too_much(), "{error}");
+        assert!(error.can_retry() && error.is_too_large(), "{error}");
         // A message by itself is as large as it is.
         for message in messages {
             world.apply(&[message]).await;

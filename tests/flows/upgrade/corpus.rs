@@ -17,7 +17,7 @@ use crate::support::callbacks;
 use crate::support::files::{project, read};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::{Received, Receiver};
-use crate::support::scripted_relay::Smtp;
+use crate::support::scripted_relay::ScriptedRelay;
 use crate::support::{Api, eventually, stores};
 
 /// Where the corpora are.
@@ -68,13 +68,16 @@ pub fn made_at(release: &Path) -> i64 {
 }
 
 /// Those who receive what is sent, where the rows say. Another run may be there still.
-pub async fn receivers(place: Place) -> (Receiver, Smtp) {
+pub async fn receivers(place: Place) -> (Receiver, ScriptedRelay) {
     let free = async || {
         let bound = std::net::TcpListener::bind(place.http()).is_ok();
         bound && std::net::TcpListener::bind(place.mail()).is_ok()
     };
     eventually("the receivers' addresses are free", free).await;
-    (Receiver::start_at(place.http(), []).await, Smtp::start_at(place.mail(), &[], []).await)
+    (
+        Receiver::start_at(place.http(), []).await,
+        ScriptedRelay::start_at(place.mail(), &[], []).await,
+    )
 }
 
 fn put_objects(release: &Path, backend: &str, to: &Path) {
@@ -94,7 +97,7 @@ async fn restored(backend: Backend, release: &Path) -> Fleet {
         ("LONGSHORE_EXPORTS__REQUEUE_SECONDS", "1".to_owned()),
         ("LONGSHORE_WORKER__LEASE_MS", "2000".to_owned()),
     ];
-    let fleet = Fleet::made(backend, &settings).await;
+    let fleet = Fleet::new_empty(backend, &settings).await;
     let directory = fleet.directory().to_owned();
     let database = fleet.database_url();
     let on = match backend {
@@ -208,7 +211,7 @@ async fn is_finished(backend: Backend) {
 }
 
 /// What was in progress, and what was called for, was sent: all, and once.
-fn check_sent(receiver: &Receiver, relay: &Smtp) {
+fn check_sent(receiver: &Receiver, relay: &ScriptedRelay) {
     let received = receiver.received();
     // Everybody is in the control group, which Canvases and triggered campaigns leave out.
     let gold = (0..24).step_by(2).map(|n| format!("all u{n}"));

@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 use self::declared::{APP, CANVAS, RECEIPT, SEGMENT, SMS_GROUP, TOKEN, WELCOME};
 use crate::support::api::answer;
 use crate::support::installation::Installation;
-use crate::support::receiver::{Answer, Receiver};
-use crate::support::scripted_relay::Smtp;
+use crate::support::receiver::{Receiver, ScriptedResponse};
+use crate::support::scripted_relay::ScriptedRelay;
 use crate::support::stores::TestStore;
 use crate::support::{Api, eventually, process, stores};
 
@@ -161,11 +161,18 @@ impl Installed {
     async fn applied(&self) {
         let app = self.app();
         for topic in [topics::TRACKING, topics::CATALOGS, topics::MESSAGES] {
-            let end: i64 =
-                app.log.extent(topic).await.unwrap().ranges.iter().map(|range| range.end).sum();
+            let end: i64 = app
+                .log
+                .topic_offsets(topic)
+                .await
+                .unwrap()
+                .ranges
+                .iter()
+                .map(|range| range.end)
+                .sum();
             eventually("all is applied", || async {
                 let mut tx = app.store.snapshot().await.unwrap();
-                let places = offsets::places(&mut tx, topic).await.unwrap();
+                let places = offsets::positions(&mut tx, topic).await.unwrap();
                 places.iter().map(|place| place.next).sum::<i64>() == end
             })
             .await;
@@ -176,7 +183,7 @@ impl Installed {
     /// nothing more.
     pub async fn past(&self) -> Receiver {
         let receiver = Receiver::start_at(self.place.http(), []).await;
-        let relay = Smtp::start_at(self.place.mail(), &[], []).await;
+        let relay = ScriptedRelay::start_at(self.place.mail(), &[], []).await;
         self.work(&Role::ALL, async {
             self.post("/users/track", &json!({
                 "attributes": (0..6).map(|n| json!({ "external_id": id(n), "visits": { "inc": 1 } }))
@@ -231,7 +238,7 @@ impl Installed {
         .await;
         self.run(&["users", "delete", &id(USERS - 1), "--workspace", "acme"]).await;
         drop(relay);
-        receiver.script(std::iter::repeat_n(Answer::Status(503), 10_000));
+        receiver.script(std::iter::repeat_n(ScriptedResponse::Status(503), 10_000));
         receiver
     }
 

@@ -57,7 +57,7 @@ async fn runs_on_a_newer_schema(backend: Backend) {
         assert!(status == 503 && text.contains(&told), "{status} {text}");
         fleet.terminate(name).await;
         fleet.launch_with(name, &[]).await;
-        fleet.has_ended(name).await;
+        fleet.wait_until_exited(name).await;
     }
     for command in [&["migrate"][..], &["doctor"], &["key", "list"]] {
         let output = fleet.command(command).await;
@@ -105,7 +105,7 @@ async fn an_older_schema_is_refused() {
         assert!(text.contains("run `longshore migrate` of this version"), "{text}");
         fleet.terminate(name).await;
         fleet.launch_with(name, &[]).await;
-        fleet.has_ended(name).await;
+        fleet.wait_until_exited(name).await;
     }
     let said = fleet.printed();
     assert!(said.contains("run `longshore migrate` of this version"), "{said}");

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 
 use longshore::users::Position;
-use longshore::users::moment::Moment;
-use longshore::users::scan::{Stretch, read};
+use longshore::users::moment::TransactionSnapshot;
+use longshore::users::scan::{UserRange, read};
 use serde_json::json;
 
 use super::{ALL, World};
@@ -38,11 +38,11 @@ async fn unneeded_large_bodies_are_not_sent(mut world: World) {
     world.test.store = longshore::app::connect(&config).await.unwrap();
     let (workspace, youngest) = (world.workspace.id, cuts.youngest);
     let (after, up_to) = (Position::START, cuts.ends[0]);
-    let stretch = Stretch { workspace, slices: &ALL, after, up_to, youngest, activity: true };
+    let stretch = UserRange { workspace, slices: &ALL, after, up_to, youngest, activity: true };
     let before = proxy.answered();
     let (mut users, mut bytes) = (0, 0);
     let mut tx = world.store().snapshot().await.unwrap();
-    let moment = Moment::of(&mut tx).await.unwrap();
+    let moment = TransactionSnapshot::of(&mut tx).await.unwrap();
     let done = read(&mut tx, &stretch, &moment, |user| {
         users += 1;
         bytes += user.activity.map_or(0, |body| body.len() as u64);

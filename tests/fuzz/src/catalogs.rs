@@ -11,7 +11,7 @@ use longshore::catalogs::coerce::coerce;
 use longshore::catalogs::message::{Action, Edit, Item, Values};
 use longshore::catalogs::{Catalog, Field, Type, is_plain_name};
 use longshore::gateway::ApiError;
-use longshore::gateway::idempotency::{Received, Work as _};
+use longshore::gateway::idempotency::{AppendRequest as _, Received};
 
 /// A catalog with a field of each type, and those of the example in the API document.
 pub(super) static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {

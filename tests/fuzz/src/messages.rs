@@ -10,10 +10,10 @@ use longshore::audience::Audience;
 use longshore::campaigns::{ApiCampaign, ApiCampaigns};
 use longshore::gateway::ApiError;
 use longshore::gateway::idempotency::Received;
-use longshore::messages::content::{Content, Place};
+use longshore::messages::content::{Content, MessageSource};
 use longshore::messages::order::{Kind, Order, in_log};
-use longshore::messages::recipient::MOST_USERS;
-use longshore::messages::request::{ScheduleMessagesRequest, SendRequest, Wanted, budget};
+use longshore::messages::recipient::MAX_USERS;
+use longshore::messages::request::{CheckedSend, ScheduleMessagesRequest, SendRequest, budget};
 use longshore::workspaces::Budget;
 use longshore::workspaces::settings::Settings;
 
@@ -32,7 +32,7 @@ pub fn send(bytes: &[u8]) -> Option<Accepted> {
     let members = members(bytes)?;
     let is_limited = budget(&members) == Budget::MessagesSendAudience;
     let read = SendRequest::read(&members, &SETTINGS, &CAMPAIGNS);
-    let order = order(read, Kind::Send, Place::Send)?;
+    let order = order(read, Kind::Send, MessageSource::Send)?;
     assert_eq!(order.target.users.is_empty(), is_limited, "{:?}", order.target);
     Some(Accepted)
 }
@@ -45,7 +45,7 @@ pub fn schedule(bytes: &[u8]) -> Option<Accepted> {
         let _ = when.is_past(NOW);
         wanted
     });
-    order(read, Kind::Schedule, Place::Schedule).map(|_| Accepted)
+    order(read, Kind::Schedule, MessageSource::Schedule).map(|_| Accepted)
 }
 
 fn declared() -> Map<String, Value> {
@@ -54,7 +54,7 @@ fn declared() -> Map<String, Value> {
 }
 
 /// The order of a request, which is complete and passes through the log unchanged.
-fn order(read: Result<Wanted, ApiError>, kind: Kind, place: Place) -> Option<Order> {
+fn order(read: Result<CheckedSend, ApiError>, kind: Kind, place: MessageSource) -> Option<Order> {
     let wanted = match read {
         Ok(wanted) => wanted,
         Err(error) => {
@@ -65,7 +65,7 @@ fn order(read: Result<Wanted, ApiError>, kind: Kind, place: Place) -> Option<Ord
     wanted.problems.iter().for_each(|problem| check_reason(&problem.text));
     let received = Received { id: Uuid::from_u128(3), at: NOW };
     let order = wanted.order(kind, received, 7, "r");
-    assert!(order.target.users.len() <= MOST_USERS, "{:?}", order.target);
+    assert!(order.target.users.len() <= MAX_USERS, "{:?}", order.target);
     let is_limited = order.target.segment_id.is_some() || order.target.audience.is_some();
     assert!(is_limited || !order.target.users.is_empty(), "{:?}", order.target);
     if let Some(audience) = &order.target.audience {

@@ -11,12 +11,12 @@ use longshore::audience::Audience;
 use longshore::campaigns;
 use longshore::config::Config;
 use longshore::exports::fields::FieldSet;
-use longshore::exports::request::Wanted;
+use longshore::exports::request::ExportOptions;
 use longshore::gateway::idempotency::header::{IDEMPOTENCY_KEY, read as read_key};
 use longshore::gateway::{address, bearer, fields};
 use longshore::messages::live_activity::request::StartRequest;
 use longshore::messages::order::Target;
-use longshore::outbound::{check_address, check_kept};
+use longshore::outbound::{check_address, check_stored_address};
 use longshore::schedules::change::Named;
 use longshore::schedules::request::CanvasRequest;
 use longshore::sms::PhoneNumber;
@@ -43,13 +43,13 @@ static SETTINGS: LazyLock<Settings> = LazyLock::new(|| Settings {
 pub fn export(bytes: &[u8]) -> Option<Accepted> {
     let members = members(bytes)?;
     let check = |address: &str| check_address(address, &CONFIG).map(String::from);
-    let wanted = match Wanted::read(&members, check) {
+    let wanted = match ExportOptions::read(&members, check) {
         Ok(wanted) => wanted,
         Err(error) => return refused(&error),
     };
     FieldSet::parse(&wanted.fields).expect("the fields are known");
     if let Some(address) = wanted.callback_endpoint {
-        assert_eq!(check_kept(&address, &CONFIG).map(String::from), Ok(address));
+        assert_eq!(check_stored_address(&address, &CONFIG).map(String::from), Ok(address));
     }
     Some(Accepted)
 }

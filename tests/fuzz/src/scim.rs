@@ -37,7 +37,7 @@ static ANN: LazyLock<Attributes> = LazyLock::new(|| {
 pub fn user(bytes: &[u8]) -> Option<Accepted> {
     let body = body(bytes)?;
     let read = api::attributes(&body)
-        .and_then(|body| Written::of_body(body, &USERS))
+        .and_then(|body| Written::from_body(body, &USERS))
         .and_then(|written| User::of(written.attributes, &*GROUPS));
     check_user(read)
 }
@@ -59,9 +59,9 @@ pub fn query(bytes: &[u8]) -> Option<Accepted> {
     let text = text(bytes)?;
     let read = match body(bytes) {
         Some(body) if text.starts_with('{') => {
-            api::attributes(&body).and_then(|members| Query::of_body(&members, &USERS))
+            api::attributes(&body).and_then(|members| Query::from_body(&members, &USERS))
         }
-        _ => Query::of_address(text, &USERS),
+        _ => Query::from_query_string(text, &USERS),
     };
     let query = read.map_err(check_error).ok()?;
     assert!(query.start_index >= 1 && (0..=PAGE).contains(&query.count), "{query:?}");

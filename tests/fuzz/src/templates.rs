@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::{Accepted, NOW, body, refused, seeds, text};
 use longshore::messages::content;
-use longshore::messages::content::{Content, Place, Problem, Rendered};
+use longshore::messages::content::{Content, MessageSource, Problem, Rendered};
 use longshore::messages::personalization::{NAMES, Scope};
 use longshore::workspaces::Channel;
 use longshore::workspaces::settings::{Email, Secret, Settings, SignedAddress, SubscriptionGroup};
-use template::{Data, MAX_OUTPUT, Stop, Template, View, Work};
+use template::{Data, MAX_OUTPUT, RenderBudget, Stop, Template, View};
 
 /// A workspace with every channel.
 static SETTINGS: LazyLock<Settings> = LazyLock::new(|| {
@@ -93,13 +93,17 @@ pub fn template(bytes: &[u8]) -> Option<Accepted> {
         }
     };
     // Without the guard, so that a panic is seen.
-    let rendered = template.render_within(&Profile, &mut Work::new(NOW));
+    let rendered = template.render_within(&Profile, &mut RenderBudget::new(NOW));
     match &rendered {
         Ok(text) => assert!(text.len() <= MAX_OUTPUT),
         Err(Stop::Aborted(reason) | Stop::Failed(reason)) => super::check_reason(reason),
         Err(Stop::Needs(request)) => panic!("all requests are answered: {request:?}"),
     }
-    assert_eq!(rendered, template.render_within(&Profile, &mut Work::new(NOW)), "twice the same");
+    assert_eq!(
+        rendered,
+        template.render_within(&Profile, &mut RenderBudget::new(NOW)),
+        "twice the same"
+    );
     if let Some(mistake) = template.mistake() {
         super::check_reason(&mistake.text);
     }
@@ -115,13 +119,13 @@ pub fn message_objects(bytes: &[u8]) -> Option<Accepted> {
         Ok(members) => members,
         Err(error) => return refused(&error),
     };
-    match Content::live_activity(&members, Place::Stored) {
+    match Content::live_activity(&members, MessageSource::Stored) {
         Ok(content) => content.messages().iter().for_each(check_rendered),
         Err(problem) => check_problem(&problem),
     }
-    let (content, kept, problems) = Content::read(&members, Place::Send, &SETTINGS);
+    let (content, kept, problems) = Content::read(&members, MessageSource::Send, &SETTINGS);
     problems.iter().for_each(check_problem);
-    let (again, same, none) = Content::read(&kept, Place::Stored, &SETTINGS);
+    let (again, same, none) = Content::read(&kept, MessageSource::Stored, &SETTINGS);
     assert_eq!((&same, &none[..]), (&kept, &[][..]), "what is taken is taken again");
     assert_eq!(content.messages().len(), again.messages().len());
     for (message, again) in content.messages().iter().zip(again.messages()) {

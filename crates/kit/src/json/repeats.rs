@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::{FEW, Members, Text, parse, push_string, walk};
+use super::{FEW, JsonFields, Text, parse, push_string, walk};
 
 /// The names of one object that were seen.
 #[derive(Default)]
@@ -30,7 +30,7 @@ impl<'a> Names<'a> {
 }
 
 /// A duplicate name in an object at any depth of valid JSON.
-pub fn repeated_name(json: &str) -> Option<Cow<'_, str>> {
+pub fn duplicate_name(json: &str) -> Option<Cow<'_, str>> {
     if !json.contains('{') {
         return None;
     }
@@ -56,27 +56,27 @@ fn unescaped(json: &str) -> Cow<'_, str> {
     parse::<Text<'_>>(json).map_or(Cow::Borrowed(json), |Text(text)| text)
 }
 
-/// Levels of objects that [`last_wins`] inspects: more than any stored value has.
-const MOST_LEVELS: usize = 256;
+/// Levels of objects that [`keep_last_duplicates`] inspects: more than any stored value has.
+const MAX_LEVELS: usize = 256;
 
 /// Removes duplicate fields from valid JSON: of several values, the last one stays.
-pub fn last_wins(json: &str) -> Cow<'_, str> {
-    if repeated_name(json).is_none() {
+pub fn keep_last_duplicates(json: &str) -> Cow<'_, str> {
+    if duplicate_name(json).is_none() {
         return Cow::Borrowed(json);
     }
     let mut out = String::with_capacity(json.len());
-    push_last(&mut out, json, MOST_LEVELS);
+    push_last(&mut out, json, MAX_LEVELS);
     Cow::Owned(out)
 }
 
 fn push_last(out: &mut String, json: &str, levels: usize) {
     if levels > 0
         && json.starts_with('{')
-        && let Ok(Members(members)) = parse(json)
+        && let Ok(JsonFields(fields)) = parse(json)
     {
-        let mut last: HashSet<&str> = HashSet::with_capacity(members.len());
+        let mut last: HashSet<&str> = HashSet::with_capacity(fields.len());
         let mut kept: Vec<_> =
-            members.iter().rev().filter(|(name, _)| last.insert(name.as_ref())).collect();
+            fields.iter().rev().filter(|(name, _)| last.insert(name.as_ref())).collect();
         kept.reverse();
         out.push('{');
         for (at, (name, value)) in kept.into_iter().enumerate() {
@@ -116,7 +116,7 @@ mod tests {
             (r#"{"":0,"x":{},"":1}"#, ""),
             (r#"{"\"":0,"\u0022":1}"#, "\""),
         ] {
-            assert_eq!(repeated_name(json).as_deref(), Some(name), "{json}");
+            assert_eq!(duplicate_name(json).as_deref(), Some(name), "{json}");
         }
         for json in [
             "1",
@@ -124,18 +124,18 @@ mod tests {
             r#"{"a":{"a":[{"a":1},{"a":1}]},"b":"a","c":"a"}"#,
             r#"[{"a":1},{"a":1}]"#,
         ] {
-            assert_eq!(repeated_name(json), None, "{json}");
-            assert_eq!(last_wins(json), json);
+            assert_eq!(duplicate_name(json), None, "{json}");
+            assert_eq!(keep_last_duplicates(json), json);
         }
     }
 
     #[test]
     fn finds_duplicates_among_many_names() {
         let names: Vec<String> = (0..1_000).map(|n| format!("\"n{n}\":{n}")).collect();
-        assert_eq!(repeated_name(&format!("{{{}}}", names.join(","))), None);
+        assert_eq!(duplicate_name(&format!("{{{}}}", names.join(","))), None);
         for at in [0, FEW - 1, FEW, 999] {
             let json = format!("{{{},\"n{at}\":0}}", names.join(","));
-            assert_eq!(repeated_name(&json), Some(format!("n{at}").into()));
+            assert_eq!(duplicate_name(&json), Some(format!("n{at}").into()));
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
             (r#"[1,{"x":[{"a":1,"a":null}]}]"#, r#"[1,{"x":[{"a":null}]}]"#),
             (r#"{"a":{"b":1,"b":2},"a":{"c":1,"c":"{"}}"#, r#"{"a":{"c":"{"}}"#),
         ] {
-            assert_eq!(last_wins(json), kept, "{json}");
+            assert_eq!(keep_last_duplicates(json), kept, "{json}");
         }
     }
 
@@ -154,13 +154,13 @@ mod tests {
     fn any_json() -> impl Strategy<Value = String> {
         let leaf = prop_oneof![Just("1.10".to_owned()), Just(r#""a\":{""#.to_owned())];
         leaf.prop_recursive(4, 32, 4, |inner| {
-            let members = prop::collection::vec(("[ab]", inner.clone()), 0..4);
+            let fields = prop::collection::vec(("[ab]", inner.clone()), 0..4);
             prop_oneof![
                 prop::collection::vec(inner, 0..4).prop_map(|of| format!("[{}]", of.join(","))),
-                members.prop_map(|members| {
-                    let members: Vec<String> =
-                        members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
-                    format!("{{{}}}", members.join(","))
+                fields.prop_map(|fields| {
+                    let fields: Vec<String> =
+                        fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+                    format!("{{{}}}", fields.join(","))
                 }),
             ]
         })
@@ -169,8 +169,8 @@ mod tests {
     proptest! {
         #[test]
         fn deduplicated_json_reads_the_same_without_duplicates(json in any_json()) {
-            let kept = last_wins(&json);
-            prop_assert_eq!(repeated_name(&kept), None);
+            let kept = keep_last_duplicates(&json);
+            prop_assert_eq!(duplicate_name(&kept), None);
             let read = |json: &str| serde_json::from_str::<Value>(json).unwrap();
             prop_assert_eq!(read(&kept), read(&json));
         }

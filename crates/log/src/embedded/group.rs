@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::writer::{Command, Write};
 use super::{Embedded, write};
 use crate::consumer::Source;
-use crate::message::{COMMIT_EVERY, LogError, REVOKE_WAIT, Topic};
+use crate::message::{COMMIT_INTERVAL, LogError, REVOKE_WAIT, Topic};
 use crate::partitions::Partitions;
 
 pub struct Group {
@@ -106,7 +106,7 @@ impl Group {
     }
 
     /// Whether a partition waits to move to another member, which may happen without a notification
-    /// when its time is over.
+    /// once the wait is over.
     pub fn is_moving(&self) -> bool {
         self.lock().is_moving()
     }
@@ -281,7 +281,7 @@ pub async fn commit_regularly(group: Arc<Group>, closing: CancellationToken) {
             _ = changed.changed() => {}
             () = closing.cancelled() => return,
         }
-        sleep(COMMIT_EVERY).await;
+        sleep(COMMIT_INTERVAL).await;
         changed.borrow_and_update();
         if let Err(error) = group.commit().await
             && !closing.is_cancelled()

@@ -13,7 +13,7 @@ use super::writer::Ends;
 use super::{Embedded, rows};
 use crate::batch::Fetched;
 use crate::consumer::Consumer;
-use crate::cursors::{Cursors, Limits, Standings};
+use crate::cursors::{ConsumerStatus, Cursors, Limits};
 use crate::message::{LogError, REVOKE_WAIT};
 use kit::retry;
 use store::Store;
@@ -24,7 +24,7 @@ pub fn batches(
     group: &Arc<Group>,
     store: &Store,
     limits: Limits,
-) -> (Consumer, Standings) {
+) -> (Consumer, ConsumerStatus) {
     let (membership, partitions) = group.join(log);
     let cursors =
         Arc::new(Cursors::new(&group.name, group.topic, store.clone(), partitions.clone()));
@@ -42,7 +42,7 @@ pub fn batches(
     let source = Box::new(membership);
     let consumer =
         Consumer::new(&group.name, group.topic, limits.in_flight, fetched, partitions, source);
-    (consumer, Standings(cursors))
+    (consumer, ConsumerStatus(cursors))
 }
 
 struct Reader {
@@ -92,7 +92,7 @@ async fn run(
                 failures += 1;
                 room.send(Err(error));
                 let (base, cap) = (Duration::from_millis(100), Duration::from_secs(10));
-                retry::wait(retry::pause(failures, base, cap), &closing).await;
+                retry::wait(retry::backoff(failures, base, cap), &closing).await;
             }
         }
     }
@@ -105,23 +105,23 @@ impl Reader {
         group.share().await?;
         let assigned = self.cursors.assigned();
         if !assigned.is_empty() {
-            let extent = rows::extent(pool, group.topic, ends.partitions()).await?;
-            self.cursors.begin(&assigned, &extent).await?;
+            let topic_offsets = rows::topic_offsets(pool, group.topic, ends.partitions()).await?;
+            self.cursors.begin(&assigned, &topic_offsets).await?;
         }
-        for wanting in self.cursors.wanting(self.last) {
-            let end = ends.end(group.topic, wanting.partition);
-            self.cursors.set_end(wanting.partition, end);
-            if wanting.from >= end {
+        for ready in self.cursors.ready(self.last) {
+            let end = ends.end(group.topic, ready.partition);
+            self.cursors.set_end(ready.partition, end);
+            if ready.from >= end {
                 continue;
             }
             let Limits { messages, bytes, .. } = self.limits;
-            let (topic, partition) = (group.topic, wanting.partition);
-            let read = rows::read(pool, topic, partition, wanting.from, messages, bytes).await?;
-            if read.first().is_none_or(|message| message.offset != wanting.from) {
+            let (topic, partition) = (group.topic, ready.partition);
+            let read = rows::read(pool, topic, partition, ready.from, messages, bytes).await?;
+            if read.first().is_none_or(|message| message.offset != ready.from) {
                 self.cursors.stop(partition, "the message was deleted from the log");
                 continue;
             }
-            if let Some(batch) = self.cursors.give_out(wanting, read) {
+            if let Some(batch) = self.cursors.build_batch(ready, read) {
                 self.last = partition;
                 return Ok(Some(batch));
             }

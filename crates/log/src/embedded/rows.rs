@@ -6,7 +6,7 @@ use futures::TryStreamExt as _;
 use sqlx::{QueryBuilder, Sqlite, SqliteConnection, SqlitePool};
 use uuid::Uuid;
 
-use crate::cursors::{Extent, Range};
+use crate::cursors::{OffsetRange, TopicOffsets};
 use crate::message::{Message, Topic};
 
 /// Rows of one statement: the cost is per statement, not per row.
@@ -107,11 +107,11 @@ pub async fn ends(c: &mut SqliteConnection, topics: &[Topic]) -> Result<Position
 }
 
 /// A topic's content in the log.
-pub async fn extent(
+pub async fn topic_offsets(
     pool: &SqlitePool,
     topic: Topic,
     partitions: u32,
-) -> Result<Extent, sqlx::Error> {
+) -> Result<TopicOffsets, sqlx::Error> {
     let mut tx = pool.begin().await?;
     let id = sqlx::query_scalar("SELECT value FROM settings WHERE name = 'id'")
         .fetch_one(&mut *tx)
@@ -132,8 +132,8 @@ pub async fn extent(
     .fetch_all(&mut *tx)
     .await?;
     tx.commit().await?;
-    let range = |(partition, earliest, end)| Range { partition, earliest, end };
-    Ok(Extent { id, ranges: ranges.into_iter().map(range).collect() })
+    let range = |(partition, earliest, end)| OffsetRange { partition, earliest, end };
+    Ok(TopicOffsets { id, ranges: ranges.into_iter().map(range).collect() })
 }
 
 pub async fn set_ends(c: &mut SqliteConnection, ends: &Positions) -> Result<(), sqlx::Error> {
@@ -256,8 +256,8 @@ pub async fn commit(
     Ok(())
 }
 
-/// Of some messages after the id `after`, deletes those appended before `before` that every known
-/// group has processed. Returns the id to continue after; none at the end.
+/// Checks some messages after the id `after`, and deletes those appended before `before` that every
+/// known group has processed. Returns the id to continue after; none at the end.
 pub async fn trim(pool: &SqlitePool, after: i64, before: i64) -> Result<Option<i64>, sqlx::Error> {
     let last: Option<i64> = sqlx::query_scalar(
         "SELECT max(id) FROM (SELECT id, appended_at FROM messages WHERE id > $1

@@ -23,9 +23,9 @@ use super::producer::Producer;
 use super::{Settings, describe};
 use crate::batch::Fetched;
 use crate::consumer::Consumer;
-use crate::cursors::{Cursors, Extent, Limits, Standings};
+use crate::cursors::{ConsumerStatus, Cursors, Limits, TopicOffsets};
 use crate::message::{LogError, Message, Topic};
-use crate::offsets::Place;
+use crate::offsets::GroupOffset;
 use store::Store;
 
 /// Payload bytes that librdkafka may hold for all partitions of a topic, if one consumer has them
@@ -33,10 +33,10 @@ use store::Store;
 const PREFETCHED_KBYTES: u32 = 12 << 10;
 
 /// Interval between checks of the topic: fetches from a recreated topic do not fail.
-const LOOK_EVERY: Duration = Duration::from_secs(15);
+const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Interval between updates of the partitions' ends.
-const ENDS_EVERY: Duration = Duration::from_secs(1);
+const ENDS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pause before the cluster or the store is queried again for positions.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ pub(super) fn open(
     topic: Topic,
     store: &Store,
     limits: Limits,
-) -> Result<(Consumer, Standings), LogError> {
+) -> Result<(Consumer, ConsumerStatus), LogError> {
     let kbytes = (PREFETCHED_KBYTES / settings.partitions.unsigned_abs().max(1)).max(64);
     let (queue, fetch) = (kbytes.to_string(), (kbytes << 10).to_string());
     let properties = [
@@ -60,7 +60,7 @@ pub(super) fn open(
     let cursors = Arc::new(Cursors::new(group, topic, store.clone(), partitions.clone()));
     // One batch is read ahead of the consumer.
     let (sender, fetched) = mpsc::channel(1);
-    let (runtime, standings) = (Handle::current(), Standings(cursors.clone()));
+    let (runtime, statuses) = (Handle::current(), ConsumerStatus(cursors.clone()));
     let producer = producer.clone();
     let membership = member.spawn(move |member| {
         let poller = Poller {
@@ -73,15 +73,15 @@ pub(super) fn open(
             sender,
             runtime,
             last: -1,
-            answer: None,
-            ask_at: Instant::now(),
-            look_at: Instant::now() + LOOK_EVERY,
+            pending: None,
+            query_at: Instant::now(),
+            look_at: Instant::now() + CHECK_INTERVAL,
             ends_at: Instant::now(),
         };
         poller.run();
     })?;
     let source = Box::new(membership);
-    Ok((Consumer::new(group, topic, limits.in_flight, fetched, partitions, source), standings))
+    Ok((Consumer::new(group, topic, limits.in_flight, fetched, partitions, source), statuses))
 }
 
 struct Poller {
@@ -97,14 +97,14 @@ struct Poller {
     /// The partition read last.
     last: i32,
     /// A query in progress, and the positions before it.
-    answer: Option<(BTreeMap<i32, Place>, Answer)>,
-    ask_at: Instant,
+    pending: Option<(BTreeMap<i32, GroupOffset>, PendingOffsets)>,
+    query_at: Instant,
     look_at: Instant,
     ends_at: Instant,
 }
 
 /// The topic's content; closed without a value if it could not be read.
-type Answer = blocking::Receiver<Extent>;
+type PendingOffsets = blocking::Receiver<TopicOffsets>;
 
 /// A partition assigned to this member.
 struct Held {
@@ -120,7 +120,7 @@ impl Poller {
                 self.hold(assigned);
             }
             self.held.retain(|partition, _| self.member.partitions.epoch(*partition).is_some());
-            self.ask();
+            self.query_offsets();
             if !self.fetch() {
                 break;
             }
@@ -141,7 +141,9 @@ impl Poller {
         while let Some(event) = self.member.client.poll(Duration::ZERO) {
             let Err(error) = event else {
                 // Each partition gets its queue before it is fetched.
-                tracing::error!("a message arrived outside its partition's queue; consuming again");
+                tracing::error!(
+                    "message arrived outside its partition's queue; restarting the consumer"
+                );
                 return false;
             };
             let (error, fatal) = explain(error);
@@ -168,64 +170,66 @@ impl Poller {
             }
         }
         self.member.hold(&assigned);
-        self.ask_at = Instant::now();
+        self.query_at = Instant::now();
     }
 
     /// Queries the cluster and the store for the positions of the partitions that have not started;
     /// regularly also of all, to check that they can continue. One query at a time, in its own
     /// task: a response can take long, and database work must not be dropped when this thread
     /// stops.
-    fn ask(&mut self) {
+    fn query_offsets(&mut self) {
         let now = Instant::now();
-        if let Some((before, answer)) = &self.answer {
-            match answer.try_recv() {
+        if let Some((before, pending)) = &self.pending {
+            match pending.try_recv() {
                 Err(blocking::TryRecvError::Empty) => return,
-                Ok(extent) => self.cursors.compare(before, &extent),
+                Ok(topic_offsets) => self.cursors.compare(before, &topic_offsets),
                 Err(blocking::TryRecvError::Disconnected) => {}
             }
-            self.answer = None;
-            self.ask_at = now + PAUSE;
+            self.pending = None;
+            self.query_at = now + PAUSE;
         }
         let waiting = self.cursors.assigned();
         let asked: Vec<i32> = if now >= self.look_at {
-            self.look_at = now + LOOK_EVERY;
+            self.look_at = now + CHECK_INTERVAL;
             self.held.keys().copied().collect()
-        } else if now >= self.ask_at {
+        } else if now >= self.query_at {
             waiting.iter().map(|(partition, _)| *partition).collect()
         } else {
             return;
         };
         if !asked.is_empty() {
-            self.answer = Some((self.cursors.places(), self.begin(asked, waiting)));
+            self.pending = Some((self.cursors.positions(), self.begin(asked, waiting)));
         }
     }
 
-    fn begin(&self, asked: Vec<i32>, waiting: Vec<(i32, u64)>) -> Answer {
+    fn begin(&self, asked: Vec<i32>, waiting: Vec<(i32, u64)>) -> PendingOffsets {
         let (producer, topic) = (self.producer.clone(), self.member.topic.clone());
         let (cursors, polling) = (self.cursors.clone(), thread::current());
         let partitions = self.member.partitions.clone();
-        let (sender, answer) = blocking::channel();
+        let (sender, pending) = blocking::channel();
         self.runtime.spawn(async move {
             // A revoked partition is not waited for.
-            let is_asked = move |partition| {
+            let is_requested = move |partition| {
                 asked.contains(&partition) && partitions.epoch(partition).is_some()
             };
-            let extent =
-                tokio::task::spawn_blocking(move || producer.known_extent(&topic, is_asked));
+            let topic_offsets = tokio::task::spawn_blocking(move || {
+                producer.known_topic_offsets(&topic, is_requested)
+            });
             let begun = async {
-                let extent = extent.await.unwrap_or_else(|_| Err(LogError::closed()))?;
-                cursors.begin(&waiting, &extent).await.map(|()| extent)
+                let topic_offsets =
+                    topic_offsets.await.unwrap_or_else(|_| Err(LogError::closed()))?;
+                cursors.begin(&waiting, &topic_offsets).await.map(|()| topic_offsets)
             };
             match begun.await {
-                Ok(extent) => _ = sender.send(extent),
+                Ok(topic_offsets) => _ = sender.send(topic_offsets),
                 Err(error) => {
-                    tracing::warn!(%error, "waiting for the partitions' positions");
+                    tracing::warn!(%error, "cannot read the partitions' positions; retrying");
                     drop(sender);
                 }
             }
             polling.unpark();
         });
-        answer
+        pending
     }
 
     /// Starts fetching the partitions whose position is known by now; `false` once this client is
@@ -240,30 +244,32 @@ impl Poller {
             }
         }
         let fetched = if from.is_empty() { Ok(()) } else { self.member.fetch(&from) };
-        fetched.inspect_err(|error| tracing::error!(%error, "restarting the consumer")).is_ok()
+        fetched
+            .inspect_err(|error| tracing::error!(%error, "cannot fetch; restarting the consumer"))
+            .is_ok()
     }
 
     /// Reads a batch of each ready partition while there is room; returns whether there was any.
     fn read(&mut self) -> bool {
         let mut any = false;
-        for wanting in self.cursors.wanting(self.last) {
+        for ready in self.cursors.ready(self.last) {
             let Ok(room) = self.sender.try_reserve() else { break };
-            let (messages, error) = match self.held.get(&wanting.partition) {
-                Some(held) if held.fetched == Some(wanting.epoch) => {
+            let (messages, error) = match self.held.get(&ready.partition) {
+                Some(held) if held.fetched == Some(ready.epoch) => {
                     take(&held.queue, self.topic, self.limits)
                 }
                 _ => continue,
             };
-            match self.cursors.give_out(wanting, messages) {
+            match self.cursors.build_batch(ready, messages) {
                 Some(batch) => {
-                    self.last = wanting.partition;
+                    self.last = ready.partition;
                     room.send(Ok(batch));
                     any = true;
                 }
                 None => drop(room),
             }
             if let Some(error) = error {
-                self.failed(wanting.partition, &error);
+                self.failed(ready.partition, &error);
             }
         }
         any
@@ -273,7 +279,7 @@ impl Poller {
     fn failed(&mut self, partition: i32, error: &KafkaError) {
         tracing::warn!(partition, %error, "cannot read a partition");
         if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AutoOffsetReset) {
-            self.cursors.stop(partition, "the log returned no message from the position on");
+            self.cursors.stop(partition, "the log returned no message at this offset or after it");
             // The topic may have changed, so check it now.
             self.look_at = Instant::now();
         }
@@ -284,7 +290,7 @@ impl Poller {
         if Instant::now() < self.ends_at {
             return;
         }
-        self.ends_at = Instant::now() + ENDS_EVERY;
+        self.ends_at = Instant::now() + ENDS_INTERVAL;
         for partition in self.held.keys() {
             let client = self.member.client.client();
             if let Some(end) = describe::known_end(client, &self.member.topic, *partition) {

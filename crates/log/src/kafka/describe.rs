@@ -12,45 +12,45 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::types::RDKafkaRespErr;
 
 use super::unavailable;
-use crate::cursors::{Extent, Range};
+use crate::cursors::{OffsetRange, TopicOffsets};
 use crate::message::LogError;
 
 /// Time limit of a response.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The same when others wait and the query is repeated soon.
+/// Time limit of a response if others wait for it and the query is repeated soon.
 const LITTLE: Duration = Duration::from_millis(500);
 
 /// Queries the cluster; blocks. Fails if a partition's offsets cannot be read.
-pub(super) fn extent<C: ClientContext>(
+pub(super) fn topic_offsets<C: ClientContext>(
     client: &Client<C>,
     topic: &str,
     partitions: impl IntoIterator<Item = i32>,
-) -> Result<Extent, LogError> {
+) -> Result<TopicOffsets, LogError> {
     let id = topic_id(client, topic)?;
     let ranges = partitions.into_iter().map(|partition| range(client, topic, partition, TIMEOUT));
-    Ok(Extent { id, ranges: ranges.collect::<Result<_, LogError>>()? })
+    Ok(TopicOffsets { id, ranges: ranges.collect::<Result<_, LogError>>()? })
 }
 
-/// The same, for only the partitions whose offsets can be read; each is requested right before its
-/// wait. Partitions without a leader are skipped. If a leader does not respond, its other
-/// partitions are given up soon after the first.
-pub(super) fn known_extent<C: ClientContext>(
+/// Like [`topic_offsets`], but only for the partitions whose offsets can be read. Each is requested right
+/// before the wait for its response. Partitions without a leader are skipped. If a leader does not
+/// respond, its other partitions are given up soon after the first.
+pub(super) fn known_topic_offsets<C: ClientContext>(
     client: &Client<C>,
     topic: &str,
-    is_asked: impl Fn(i32) -> bool,
-) -> Result<Extent, LogError> {
+    is_requested: impl Fn(i32) -> bool,
+) -> Result<TopicOffsets, LogError> {
     let id = topic_id(client, topic)?;
     let metadata = client.fetch_metadata(Some(topic), TIMEOUT).map_err(unavailable)?;
     let all = metadata.topics().iter().flat_map(|topic| topic.partitions());
     let led = all.filter(|partition| partition.leader() >= 0).map(|partition| partition.id());
     let began = Instant::now();
-    let ranges = led.filter(|partition| is_asked(*partition)).filter_map(|partition| {
+    let ranges = led.filter(|partition| is_requested(*partition)).filter_map(|partition| {
         let timeout = TIMEOUT.saturating_sub(began.elapsed()).max(LITTLE);
         let range = range(client, topic, partition, timeout);
-        range.inspect_err(|error| tracing::warn!(partition, %error, "its offsets are unknown")).ok()
+        range.inspect_err(|error| tracing::warn!(partition, %error, "cannot read offsets")).ok()
     });
-    Ok(Extent { id, ranges: ranges.collect() })
+    Ok(TopicOffsets { id, ranges: ranges.collect() })
 }
 
 fn range<C: ClientContext>(
@@ -58,9 +58,9 @@ fn range<C: ClientContext>(
     topic: &str,
     partition: i32,
     timeout: Duration,
-) -> Result<Range, LogError> {
+) -> Result<OffsetRange, LogError> {
     let offsets = client.fetch_watermarks(topic, partition, timeout).map_err(unavailable);
-    offsets.map(|(earliest, end)| Range { partition, earliest, end })
+    offsets.map(|(earliest, end)| OffsetRange { partition, earliest, end })
 }
 
 /// The end of a partition according to the latest fetch.
@@ -129,7 +129,7 @@ fn topic_id<C: ClientContext>(client: &Client<C>, topic: &str) -> Result<String,
             native::rd_kafka_queue_poll(queue.0, 2 * millis),
             native::rd_kafka_event_destroy,
         )?;
-        answered(native::rd_kafka_event_error(event.0))?;
+        check_response(native::rd_kafka_event_error(event.0))?;
         let result = native::rd_kafka_event_DescribeTopics_result(event.0);
         let mut count = 0;
         let described = match result.is_null() {
@@ -142,14 +142,14 @@ fn topic_id<C: ClientContext>(client: &Client<C>, topic: &str) -> Result<String,
         let described = *described;
         let error = native::rd_kafka_TopicDescription_error(described);
         if !error.is_null() {
-            answered(native::rd_kafka_error_code(error))?;
+            check_response(native::rd_kafka_error_code(error))?;
         }
         let id = native::rd_kafka_TopicDescription_topic_id(described);
         Ok(CStr::from_ptr(native::rd_kafka_Uuid_base64str(id)).to_string_lossy().into_owned())
     }
 }
 
-fn answered(error: RDKafkaRespErr) -> Result<(), LogError> {
+fn check_response(error: RDKafkaRespErr) -> Result<(), LogError> {
     match error {
         RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(()),
         RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART => {

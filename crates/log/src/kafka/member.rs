@@ -21,13 +21,13 @@ use tokio::sync::oneshot;
 
 use super::{MAX_BATCH_BYTES, REQUEST_ID, Settings, Tracing, create, unavailable};
 use crate::consumer::Source;
-use crate::message::{COMMIT_EVERY, LogError, Message, REVOKE_WAIT, Topic};
+use crate::message::{COMMIT_INTERVAL, LogError, Message, REVOKE_WAIT, Topic};
 use crate::partitions::Partitions;
 
 /// The maximum time that the thread waits without checking for other work.
 pub(super) const TICK: Duration = Duration::from_millis(100);
 
-/// The consumer's handle of the polling thread; when dropped, the thread stops immediately.
+/// The consumer's handle to the polling thread; when dropped, the thread stops immediately.
 pub struct Membership {
     stop_by: Arc<Mutex<Option<Instant>>>,
     thread: Thread,
@@ -168,7 +168,7 @@ impl Member {
         if Instant::now() < self.commit_at || committing.load(Ordering::Acquire) {
             return;
         }
-        self.commit_at = Instant::now() + COMMIT_EVERY;
+        self.commit_at = Instant::now() + COMMIT_INTERVAL;
         let positions = self.partitions.to_commit();
         if positions.is_empty() {
             return;

@@ -20,12 +20,12 @@ use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProd
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use self::partition::{Alone, Partitions};
+use self::partition::{ExclusiveSend, Partitions};
 use super::{
     BackgroundDrop, MAX_BATCH_BYTES, QUEUE_KBYTES, REQUEST_ID, Settings, Tracing, create, describe,
     unavailable,
 };
-use crate::Extent;
+use crate::TopicOffsets;
 use crate::message::{LogError, NewMessage, Topic};
 use kit::fail_point;
 
@@ -91,21 +91,21 @@ pub(super) struct Append {
     left: AtomicUsize,
     /// None once the result was sent.
     answer: Mutex<Option<oneshot::Sender<KafkaResult<()>>>>,
-    /// Its client's.
+    /// The time of the client's last confirmation.
     confirmed: Confirmed,
     partitions: Arc<Partitions>,
     /// The partitions of its messages.
     places: Vec<(Topic, i32)>,
     /// Held until its only message is confirmed or has failed, even if the caller has stopped
     /// waiting.
-    _alone: Option<Alone>,
+    _alone: Option<ExclusiveSend>,
 }
 
 impl Append {
     fn of(
         messages: &[&NewMessage],
         client: &Client,
-        alone: Option<Alone>,
+        alone: Option<ExclusiveSend>,
     ) -> (Arc<Self>, oneshot::Receiver<KafkaResult<()>>) {
         let (sender, answer) = oneshot::channel();
         let place = |message: &&NewMessage| (message.topic, client.partitions.of(message));
@@ -164,7 +164,7 @@ impl Producer {
         let result =
             timeout_at(deadline, self.send_all(&client, messages)).await.unwrap_or_else(|_| {
                 Err(LogError::Unavailable(format!(
-                    "Kafka did not confirm within {:?}",
+                    "Kafka did not confirm the messages within {:?}",
                     self.settings.timeout
                 )))
             });
@@ -175,13 +175,13 @@ impl Producer {
         result
     }
 
-    /// The offsets of some partitions of a topic; see [`describe::known_extent`].
-    pub fn known_extent(
+    /// The offsets of some partitions of a topic; see [`describe::known_topic_offsets`].
+    pub fn known_topic_offsets(
         &self,
         topic: &str,
-        is_asked: impl Fn(i32) -> bool,
-    ) -> Result<Extent, LogError> {
-        describe::known_extent(self.current()?.producer.client(), topic, is_asked)
+        is_requested: impl Fn(i32) -> bool,
+    ) -> Result<TopicOffsets, LogError> {
+        describe::known_topic_offsets(self.current()?.producer.client(), topic, is_requested)
     }
 
     fn current(&self) -> Result<Arc<Client>, LogError> {
@@ -222,7 +222,7 @@ impl Producer {
         &self,
         client: &Client,
         messages: &[&NewMessage],
-        alone: Option<Alone>,
+        alone: Option<ExclusiveSend>,
     ) -> Result<(), LogError> {
         let (append, answer) = Append::of(messages, client, alone);
         for message in messages {

@@ -14,7 +14,7 @@ use super::{
     BackgroundDrop, MAX_BATCH_BYTES, Settings, Tracing, create as create_client, describe,
     unavailable,
 };
-use crate::cursors::Extent;
+use crate::cursors::TopicOffsets;
 use crate::message::{LogError, Topic};
 use kit::words::count;
 
@@ -24,7 +24,7 @@ type Admin = Arc<BackgroundDrop<AdminClient<Tracing>>>;
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Interval between checks for created topics.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The cluster's description.
 struct Cluster {
@@ -79,20 +79,20 @@ pub(super) async fn create(settings: &Settings) -> Result<Option<String>, LogErr
             }
         }
     }
-    until_known(&admin, &names).await?;
+    wait_for_topics(&admin, &names).await?;
     Ok(note)
 }
 
 /// Waits until a broker knows the topics: their creation is confirmed before that, and consumers
 /// would get an error in between. They recover by themselves, so a time-out is not an error.
-async fn until_known(admin: &Admin, names: &[String]) -> Result<(), LogError> {
+async fn wait_for_topics(admin: &Admin, names: &[String]) -> Result<(), LogError> {
     let known = async {
         loop {
             let cluster = describe_cluster(admin).await?;
             if names.iter().all(|name| cluster.topics.contains_key(name)) {
                 return Ok(());
             }
-            sleep(LOOK_EVERY).await;
+            sleep(CHECK_INTERVAL).await;
         }
     };
     timeout(TIMEOUT, known).await.unwrap_or_else(|_| {
@@ -134,11 +134,16 @@ pub(super) async fn check(settings: &Settings) -> Result<Vec<String>, LogError> 
 }
 
 /// A topic's content in the cluster.
-pub(super) async fn extent(settings: &Settings, topic: Topic) -> Result<Extent, LogError> {
+pub(super) async fn topic_offsets(
+    settings: &Settings,
+    topic: Topic,
+) -> Result<TopicOffsets, LogError> {
     let (admin, name, partitions) = (admin(settings)?, settings.topic(topic), settings.partitions);
-    tokio::task::spawn_blocking(move || describe::extent(admin.inner(), &name, 0..partitions))
-        .await
-        .map_err(|error| LogError::Unavailable(error.to_string()))?
+    tokio::task::spawn_blocking(move || {
+        describe::topic_offsets(admin.inner(), &name, 0..partitions)
+    })
+    .await
+    .map_err(|error| LogError::Unavailable(error.to_string()))?
 }
 
 fn wrong_shape(settings: &Settings, name: &str, state: &TopicState, brokers: usize) -> Vec<String> {
@@ -152,10 +157,10 @@ fn wrong_shape(settings: &Settings, name: &str, state: &TopicState, brokers: usi
     }
     if state.replication < settings.replication as usize {
         lines.push(format!(
-            "topic {name} is kept {} but log.replication is {} (the cluster has {}): losing a \
-             broker can lose messages. Add replicas with kafka-reassign-partitions, or set \
+            "topic {name} has {} but log.replication is {} (the cluster has {}): losing a broker \
+             can lose messages. Add replicas with kafka-reassign-partitions, or set \
              log.replication to {} if this is intended",
-            count(state.replication as u64, "time"),
+            count(state.replication as u64, "replica"),
             settings.replication,
             count(brokers as u64, "broker"),
             state.replication

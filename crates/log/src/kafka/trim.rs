@@ -9,9 +9,9 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use super::topics::{TIMEOUT, admin};
 use super::{Settings, Tracing, create, describe, unavailable};
-use crate::cursors::{Range, obstacle};
+use crate::cursors::{OffsetRange, stop_reason};
 use crate::message::{LogError, Topic};
-use crate::offsets::Place;
+use crate::offsets::GroupOffset;
 
 impl ConsumerContext for Tracing {}
 
@@ -20,7 +20,7 @@ pub(super) async fn trim(
     settings: &Settings,
     group: &str,
     topic: Topic,
-    places: &[Place],
+    positions: &[GroupOffset],
     before: i64,
 ) -> Result<u64, LogError> {
     let (name, partitions) = (settings.topic(topic), settings.partitions);
@@ -29,10 +29,10 @@ pub(super) async fn trim(
     let look = move || -> Result<_, LogError> {
         // It only queries, and is no part of the group.
         let consumer: BaseConsumer<Tracing> = create(&client, Tracing)?;
-        let extent = describe::extent(consumer.client(), &asked, 0..partitions)?;
+        let topic_offsets = describe::topic_offsets(consumer.client(), &asked, 0..partitions)?;
         let at = |offset| -> Result<_, KafkaError> {
             let mut list = TopicPartitionList::new();
-            let mut partitions = extent.ranges.iter().map(|range| range.partition);
+            let mut partitions = topic_offsets.ranges.iter().map(|range| range.partition);
             partitions.try_for_each(|p| list.add_partition_offset(&asked, p, offset))?;
             Ok(list)
         };
@@ -42,17 +42,18 @@ pub(super) async fn trim(
         let recent = at(Offset::Offset(before))
             .and_then(|list| consumer.offsets_for_times(list, TIMEOUT))
             .map_err(unavailable)?;
-        Ok((extent, committed, recent))
+        Ok((topic_offsets, committed, recent))
     };
-    let (extent, committed, recent) = tokio::task::spawn_blocking(look)
+    let (topic_offsets, committed, recent) = tokio::task::spawn_blocking(look)
         .await
         .map_err(|error| LogError::Unavailable(error.to_string()))??;
     let (committed, recent) = (offsets(&committed), offsets(&recent));
     // The store does not know the applied position of a stopped partition.
-    let own = places.iter().filter(|place| place.consumer_group == group);
-    let known = own.filter(|place| obstacle(place, &extent).is_none());
-    let applied: BTreeMap<i32, i64> = known.map(|place| (place.partition, place.next)).collect();
-    let old = |range: &Range| {
+    let own = positions.iter().filter(|position| position.consumer_group == group);
+    let known = own.filter(|position| stop_reason(position, &topic_offsets).is_none());
+    let applied: BTreeMap<i32, i64> =
+        known.map(|position| (position.partition, position.next)).collect();
+    let old = |range: &OffsetRange| {
         let partition = range.partition;
         let Some(Offset::Offset(mut until)) = committed.get(&partition).copied() else {
             return None;
@@ -67,7 +68,7 @@ pub(super) async fn trim(
         (until > range.earliest).then_some(until)
     };
     let (mut list, mut messages) = (TopicPartitionList::new(), 0);
-    for range in &extent.ranges {
+    for range in &topic_offsets.ranges {
         if let Some(until) = old(range) {
             list.add_partition_offset(&name, range.partition, Offset::Offset(until))
                 .map_err(unavailable)?;

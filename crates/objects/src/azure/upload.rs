@@ -9,7 +9,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use md5::{Digest as _, Md5};
 
 use super::{Azure, to_metadata};
-use crate::stream::{PARTS_IN_FLIGHT, UnderWay, digest};
+use crate::stream::{PARTS_IN_FLIGHT, PendingParts, digest};
 use crate::{ObjectError, PutOptions, content_type};
 
 type Parts = BoxStream<'static, Result<(i32, Bytes), ObjectError>>;
@@ -22,7 +22,7 @@ impl Azure {
         parts: Parts,
         options: &PutOptions,
     ) -> Result<(), ObjectError> {
-        let blocks = UnderWay::default();
+        let blocks = PendingParts::default();
         let staged = Staged {
             azure: self.clone(),
             path: path.to_owned(),
@@ -37,7 +37,7 @@ impl Azure {
         &self,
         path: &str,
         parts: Parts,
-        blocks: &UnderWay,
+        blocks: &PendingParts,
         options: &PutOptions,
     ) -> Result<(), ObjectError> {
         // The digest of the whole needs the parts in order, so they pass through it.
@@ -104,7 +104,7 @@ impl Azure {
     }
 
     /// The service discards the rest within a week.
-    async fn discard_with_word(&self, path: &str, blocks: &UnderWay) {
+    async fn discard_with_word(&self, path: &str, blocks: &PendingParts) {
         blocks.ended().await;
         if let Err(error) = self.discard_staged(path).await {
             tracing::warn!(%error, path, "cannot discard an unfinished upload");
@@ -122,7 +122,7 @@ enum Staging {
 struct Staged {
     azure: Azure,
     path: String,
-    blocks: UnderWay,
+    blocks: PendingParts,
     open: bool,
 }
 

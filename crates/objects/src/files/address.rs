@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 
-use super::{Files, safe};
+use super::{Files, checked_path};
 use crate::ObjectError;
 
 /// The purpose of the signatures.
@@ -39,7 +39,7 @@ impl Files {
         valid: Duration,
         file_name: &str,
     ) -> Result<String, ObjectError> {
-        safe(path)?;
+        checked_path(path)?;
         let valid = i64::try_from(valid.as_secs()).unwrap_or(i64::MAX);
         let expires = Timestamp::now().as_second().saturating_add(valid);
         let parts = [path.as_bytes(), &expires.to_be_bytes(), file_name.as_bytes()];
@@ -61,7 +61,7 @@ impl Files {
         query: &str,
         now: Timestamp,
     ) -> Result<Download, SignatureError> {
-        let file = self.root.join(safe(path).map_err(|_| SignatureError::Malformed)?);
+        let file = self.root.join(checked_path(path).map_err(|_| SignatureError::Malformed)?);
         let [expires, name, signature] = ["expires", "name", "signature"]
             .map(|wanted| value_of(query, wanted).ok_or(SignatureError::Malformed));
         let expires: i64 = expires?.parse().map_err(|_| SignatureError::Malformed)?;

@@ -6,7 +6,9 @@ use jiff::Timestamp;
 
 use super::{Response, S3};
 use crate::ObjectError;
-use crate::failure::{Failure, SKEW_ALLOWED, clock_is_off, clock_skew, innermost, may_pass};
+use crate::failure::{
+    Failure, SKEW_ALLOWED, clock_skew, clock_skew_error, innermost, is_transient,
+};
 
 /// Requests that need no existing object.
 const NEEDS_BUCKET_ONLY: [&str; 3] = ["PutObject", "ListBucket", "ListBucketMultipartUploads"];
@@ -32,19 +34,19 @@ impl S3 {
                     error: self.refusal(action, path, "", context.raw()),
                 }
             }
-            SdkError::TimeoutError(_) => {
-                Failure::unanswered(ObjectError::Unavailable(format!("{self}: {action} timed out")))
-            }
+            SdkError::TimeoutError(_) => Failure::without_response(ObjectError::Unavailable(
+                format!("{self}: {action} timed out"),
+            )),
             SdkError::DispatchFailure(failure) => {
                 let error = failure.as_connector_error();
                 let reason = error.map(|error| innermost(&error)).unwrap_or_default();
-                Failure::unanswered(if error.is_some_and(|error| lacks_credentials(error)) {
+                Failure::without_response(if error.is_some_and(|error| lacks_credentials(error)) {
                     credentials_missing(self, reason)
                 } else {
                     ObjectError::Unavailable(format!("cannot reach {self}: {reason}"))
                 })
             }
-            _ => Failure::unanswered(ObjectError::Refused(format!(
+            _ => Failure::without_response(ObjectError::Refused(format!(
                 "{self}: cannot send {action}: a setting or the key {path:?} is not valid"
             ))),
         }
@@ -73,7 +75,7 @@ impl S3 {
                 refused("the session_token has expired or is not valid: set a new one".into())
             }
             // The SDK adjusts to the store's clock after the first such response, so this is rare.
-            "RequestTimeTooSkewed" => clock_is_off(skew),
+            "RequestTimeTooSkewed" => clock_skew_error(skew),
             "PermanentRedirect"
             | "TemporaryRedirect"
             | "AuthorizationHeaderMalformed"
@@ -96,7 +98,7 @@ impl S3 {
                     "{self}: storage is full ({code}): free some space, or raise the quota"
                 ))
             }
-            _ if may_pass(status) => ObjectError::Unavailable(format!(
+            _ if is_transient(status) => ObjectError::Unavailable(format!(
                 "{self}: {action} failed in the store ({status} {code})"
             )),
             _ => match status {
@@ -111,7 +113,7 @@ impl S3 {
                 412 if action == "CopyObject" => ObjectError::NotFound(path.to_owned()),
                 // The response to a HEAD has no code.
                 403 if code.is_empty() && skew.is_some_and(|skew| skew.abs() > SKEW_ALLOWED) => {
-                    clock_is_off(skew)
+                    clock_skew_error(skew)
                 }
                 401 | 403 => refused(format!(
                     "access denied: the key may not {action} in the bucket {bucket}"
@@ -198,10 +200,10 @@ mod tests {
             s3.refusal("HeadObject", "a key", code, &answer)
         };
         for (code, seconds) in [("", 3_600), ("", -3_600), ("RequestTimeTooSkewed", 0)] {
-            assert!(of(code, seconds).blames_clock(), "{code} {seconds}");
+            assert!(of(code, seconds).is_clock_error(), "{code} {seconds}");
         }
         for (code, seconds) in [("", 0), ("", 600), ("AccessDenied", 3_600)] {
-            assert!(!of(code, seconds).blames_clock(), "{code} {seconds}");
+            assert!(!of(code, seconds).is_clock_error(), "{code} {seconds}");
         }
     }
 }

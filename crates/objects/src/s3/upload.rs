@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::S3;
 use crate::ObjectError;
-use crate::stream::{UnderWay, md5};
+use crate::stream::{PendingParts, md5};
 
 impl S3 {
     pub(super) async fn begin(
@@ -33,7 +33,7 @@ impl S3 {
             ))
         })?;
         let (s3, path) = (self.clone(), path.to_owned());
-        let target = Target { s3, path, size, id, parts: UnderWay::default() };
+        let target = Target { s3, path, size, id, parts: PendingParts::default() };
         Ok(Upload { target, open: true })
     }
 }
@@ -52,7 +52,7 @@ pub(super) struct Target {
     /// Size of the whole object.
     size: u64,
     id: String,
-    pub parts: UnderWay,
+    pub parts: PendingParts,
 }
 
 impl Target {

@@ -1,4 +1,4 @@
-//! Filters that write a text for HTML, addresses or JSON.
+//! Filters that encode text for HTML, URLs or JSON.
 
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
@@ -9,10 +9,10 @@ use url::form_urlencoded;
 
 use super::super::Stop;
 use super::super::value::Value;
-use super::super::work::Work;
+use super::super::work::RenderBudget;
 use super::changed;
 
-type Made<'a> = Result<Value<'a>, Stop>;
+type FilterResult<'a> = Result<Value<'a>, Stop>;
 
 fn entity(c: char) -> Option<&'static str> {
     Some(match c {
@@ -25,16 +25,24 @@ fn entity(c: char) -> Option<&'static str> {
     })
 }
 
-pub fn escape<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn escape<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     escaped(work, &input, |_| false)
 }
 
 /// Existing entities stay unchanged.
-pub fn escape_once<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn escape_once<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     escaped(work, &input, is_entity)
 }
 
-fn escaped<'a>(work: &mut Work, input: &Value<'a>, stays: fn(&str) -> bool) -> Made<'a> {
+fn escaped<'a>(
+    work: &mut RenderBudget,
+    input: &Value<'a>,
+    stays: fn(&str) -> bool,
+) -> FilterResult<'a> {
     changed(work, input, 6, |text| {
         let mut out = String::with_capacity(text.len());
         for (at, c) in text.char_indices() {
@@ -48,7 +56,7 @@ fn escaped<'a>(work: &mut Work, input: &Value<'a>, stays: fn(&str) -> bool) -> M
     })
 }
 
-/// Whether a text begins with one, such as `&amp;` or `&#39;`.
+/// Whether a text begins with an entity, such as `&amp;` or `&#39;`.
 fn is_entity(text: &str) -> bool {
     const LONGEST: usize = 32;
     let (name, is_part): (&str, fn(&u8) -> bool) = match text[1..].strip_prefix('#') {
@@ -59,14 +67,18 @@ fn is_entity(text: &str) -> bool {
     length > 0 && name[length..].starts_with(';')
 }
 
-/// Without tags, comments, scripts and styles.
-pub fn strip_html<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+/// Removes tags, comments, scripts and styles.
+pub fn strip_html<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     const WHOLE: [(&str, &str); 3] =
         [("<script", "</script>"), ("<style", "</style>"), ("<!--", "-->")];
     changed(work, &input, 2, |text| {
         let lower = text.to_ascii_lowercase();
         let mut out = String::with_capacity(text.len());
-        // A tag that was not found once is not searched again.
+        // If an end tag was not found once, it is not searched for again.
         let mut may_close = [true; WHOLE.len()];
         let mut at = 0;
         while let Some(open) = lower[at..].find('<').map(|open| at + open) {
@@ -91,18 +103,30 @@ pub fn strip_html<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Mad
     })
 }
 
-/// As in a form: a space is a plus.
-pub fn url_encode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+/// Encodes as in a form: a space becomes a plus.
+pub fn url_encode<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     changed(work, &input, 3, |text| form_urlencoded::byte_serialize(text.as_bytes()).collect())
 }
 
-/// As in a path or a query: all but letters, digits and `-._~`.
-pub fn url_param_escape<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+/// Encodes for a path or a query: everything except letters, digits and `-._~`.
+pub fn url_param_escape<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     changed(work, &input, 3, |text| percent_encoded(text, b"-._~"))
 }
 
-/// Like a whole URL: reserved characters stay.
-pub fn url_escape<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+/// Encodes a whole URL: reserved characters stay unchanged.
+pub fn url_escape<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     changed(work, &input, 3, |text| percent_encoded(text, b"-._~:/?#[]@!$&'()*+,;=%"))
 }
 
@@ -121,8 +145,12 @@ fn percent_encoded(text: &str, stays: &[u8]) -> String {
     out
 }
 
-pub fn url_decode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
-    // Bytes that are not UTF-8 become a character of three bytes.
+pub fn url_decode<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
+    // Each byte that is not UTF-8 becomes a character of three bytes.
     changed(work, &input, 3, |text| {
         let mut bytes = Vec::with_capacity(text.len());
         let mut rest = text.bytes();
@@ -142,26 +170,46 @@ pub fn url_decode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Mad
     })
 }
 
-pub fn base64_encode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn base64_encode<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     changed(work, &input, 2, |text| BASE64_STANDARD.encode(text))
 }
 
-pub fn base64_decode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn base64_decode<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     decoded(work, &input, &BASE64_STANDARD)
 }
 
-pub fn base64_url_safe_encode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn base64_url_safe_encode<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     changed(work, &input, 2, |text| BASE64_URL_SAFE.encode(text))
 }
 
-pub fn base64_url_safe_decode<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn base64_url_safe_decode<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     let config =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     decoded(work, &input, &GeneralPurpose::new(&URL_SAFE, config))
 }
 
-/// None for a text that is not base64.
-fn decoded<'a>(work: &mut Work, input: &Value<'a>, engine: &GeneralPurpose) -> Made<'a> {
+/// Decodes base64; none if the text is not base64.
+fn decoded<'a>(
+    work: &mut RenderBudget,
+    input: &Value<'a>,
+    engine: &GeneralPurpose,
+) -> FilterResult<'a> {
     changed(work, input, 3, |text| {
         let bytes = engine.decode(text.trim()).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -169,20 +217,34 @@ fn decoded<'a>(work: &mut Work, input: &Value<'a>, engine: &GeneralPurpose) -> M
 }
 
 /// The JSON value of a text; nil if it is not JSON.
-pub fn json_parse<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn json_parse<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     let text = input.to_text(work)?;
     // Each value takes at least two bytes of text.
     work.hold(text.len())?;
-    Ok(serde_json::from_str(&text).map_or(Value::Nil, Value::owned))
+    let is_readable = kit::json::check_readable(&text).is_ok();
+    let parsed = is_readable.then(|| serde_json::from_str(&text)).and_then(Result::ok);
+    Ok(parsed.map_or(Value::Nil, Value::owned))
 }
 
-/// As JSON: a text with its quotes.
-pub fn as_json_string<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+/// Writes the value as JSON: a string with its quotes.
+pub fn as_json_string<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     input.to_json(work).map(Value::made)
 }
 
-/// As it is written between the quotes of a text in JSON.
-pub fn json_escape<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+/// Escapes a text as inside the quotes of a JSON string.
+pub fn json_escape<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     changed(work, &input, 6, |text| {
         let json = serde_json::Value::from(text).to_string();
         json[1..json.len() - 1].to_owned()

@@ -10,11 +10,11 @@ use sha2::Sha256;
 
 use super::super::Stop;
 use super::super::value::Value;
-use super::super::work::Work;
+use super::super::work::RenderBudget;
 
-type Made<'a> = Result<Value<'a>, Stop>;
+type FilterResult<'a> = Result<Value<'a>, Stop>;
 
-/// A block of hashing takes longer than reading as many bytes.
+/// Cost of hashing a byte, relative to reading it.
 const COST: usize = 8;
 
 fn hex(bytes: &[u8]) -> String {
@@ -27,21 +27,21 @@ fn base64(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
 }
 
-fn hashed<'a, D: Digest>(work: &mut Work, input: &Value<'a>) -> Made<'a> {
+fn hashed<'a, D: Digest>(work: &mut RenderBudget, input: &Value<'a>) -> FilterResult<'a> {
     let text = input.to_text(work)?;
     work.read(text.len().saturating_mul(COST))?;
     Ok(Value::made(hex(&D::digest(text.as_bytes()))))
 }
 
 fn signed<'a, M: Mac + KeyInit>(
-    work: &mut Work,
+    work: &mut RenderBudget,
     input: &Value<'a>,
     key: &Value<'a>,
     written: fn(&[u8]) -> String,
-) -> Made<'a> {
+) -> FilterResult<'a> {
     let (text, key) = (input.to_text(work)?, key.to_text(work)?);
     work.read(text.len().saturating_add(key.len()).saturating_mul(COST))?;
-    // A key of any length will do.
+    // Never fails: HMAC accepts a key of any length.
     let Ok(mut mac) = <M as KeyInit>::new_from_slice(key.as_bytes()) else {
         return Ok(Value::Nil);
     };
@@ -49,30 +49,46 @@ fn signed<'a, M: Mac + KeyInit>(
     Ok(Value::made(written(&mac.finalize().into_bytes())))
 }
 
-pub fn md5<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn md5<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     hashed::<Md5>(work, &input)
 }
 
-pub fn sha1<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn sha1<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     hashed::<Sha1>(work, &input)
 }
 
-pub fn sha2<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn sha2<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     hashed::<Sha256>(work, &input)
 }
 
-pub fn hmac_sha1_hex<'a>(work: &mut Work, input: Value<'a>, keys: &[Value<'a>]) -> Made<'a> {
+pub fn hmac_sha1_hex<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    keys: &[Value<'a>],
+) -> FilterResult<'a> {
     signed::<Hmac<Sha1>>(work, &input, &keys[0], hex)
 }
 
-pub fn hmac_sha1_base64<'a>(work: &mut Work, input: Value<'a>, keys: &[Value<'a>]) -> Made<'a> {
+pub fn hmac_sha1_base64<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    keys: &[Value<'a>],
+) -> FilterResult<'a> {
     signed::<Hmac<Sha1>>(work, &input, &keys[0], base64)
 }
 
-pub fn hmac_sha256_hex<'a>(work: &mut Work, input: Value<'a>, keys: &[Value<'a>]) -> Made<'a> {
+pub fn hmac_sha256_hex<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    keys: &[Value<'a>],
+) -> FilterResult<'a> {
     signed::<Hmac<Sha256>>(work, &input, &keys[0], hex)
 }
 
-pub fn hmac_sha256_base64<'a>(work: &mut Work, input: Value<'a>, keys: &[Value<'a>]) -> Made<'a> {
+pub fn hmac_sha256_base64<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    keys: &[Value<'a>],
+) -> FilterResult<'a> {
     signed::<Hmac<Sha256>>(work, &input, &keys[0], base64)
 }

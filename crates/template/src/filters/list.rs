@@ -1,18 +1,18 @@
-//! Filters of arrays, and of any value. A single value is an array of itself, nil one of nothing;
-//! arrays within an array count as their elements.
+//! Filters of arrays, and of any value. A single value counts as an array with one element, and nil
+//! as an empty array. Nested arrays are flattened.
 
 use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::super::Stop;
 use super::super::value::{Number, Value};
-use super::super::work::Work;
+use super::super::work::RenderBudget;
 use super::{number, part};
 
-type Made<'a> = Result<Value<'a>, Stop>;
+type FilterResult<'a> = Result<Value<'a>, Stop>;
 
 /// The elements; an object counts as one.
-fn elements<'a>(work: &mut Work, input: &Value<'a>) -> Result<Rc<[Value<'a>]>, Stop> {
+fn elements<'a>(work: &mut RenderBudget, input: &Value<'a>) -> Result<Rc<[Value<'a>]>, Stop> {
     let elements = match input {
         Value::Object(_) | Value::Members(_) => return Ok([input.clone()].into()),
         other => other.elements(work)?,
@@ -35,7 +35,7 @@ fn elements<'a>(work: &mut Work, input: &Value<'a>) -> Result<Rc<[Value<'a>]>, S
 /// The property of an element: a field of an object, or, for a string, the name itself if it
 /// contains it. Other values have no properties.
 fn property<'a>(
-    work: &mut Work,
+    work: &mut RenderBudget,
     element: &Value<'a>,
     name: &Value<'a>,
 ) -> Result<Option<Value<'a>>, Stop> {
@@ -46,13 +46,13 @@ fn property<'a>(
         },
         (Value::Nil | Value::Bool(_), _) => None,
         (text, None) if text.as_text().is_some() => None,
-        // Like the reference: a bit of the number.
+        // As in the reference implementation: one bit of the number.
         (Value::Int(int), None) => Some(match name {
             Value::Int(bit @ 0..=63) => Value::Int((int >> bit) & 1),
             _ => Value::Nil,
         }),
         (text, Some(name)) if text.as_text().is_some() => {
-            Some(if text.contains(&Value::Made(name.into()), work)? {
+            Some(if text.contains(&Value::OwnedText(name.into()), work)? {
                 Value::made(name)
             } else {
                 Value::Nil
@@ -65,7 +65,7 @@ fn property<'a>(
 /// Each element's property with that name, or the element itself without a name; none if an element
 /// has no properties.
 fn keys<'a>(
-    work: &mut Work,
+    work: &mut RenderBudget,
     elements: &[Value<'a>],
     name: Option<&Value<'a>>,
 ) -> Result<Option<Vec<Value<'a>>>, Stop> {
@@ -74,7 +74,11 @@ fn keys<'a>(
     elements.iter().map(|element| property(work, element, name)).collect()
 }
 
-pub fn map<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn map<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let elements = elements(work, &input)?;
     work.hold(elements.len())?;
     let property = |element| Ok(property(work, element, &arguments[0])?.unwrap_or(Value::Nil));
@@ -82,7 +86,11 @@ pub fn map<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Ma
     keys.map(Value::Array)
 }
 
-pub fn compact<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn compact<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let elements = elements(work, &input)?;
     let Some(keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
     Ok(kept(&elements, keys.iter().map(|key| !key.is_nil())))
@@ -93,7 +101,8 @@ fn kept<'a>(elements: &[Value<'a>], keeps: impl Iterator<Item = bool>) -> Value<
     Value::Array(kept.map(|(element, _)| element.clone()).collect())
 }
 
-/// Elements, and whether each has a property with that value, or a true one if no value is given.
+/// Elements, and whether each one matches: its property has the given value, or is true if no value
+/// is given.
 struct Matches<'a> {
     elements: Rc<[Value<'a>]>,
     /// None if an element has no properties.
@@ -101,9 +110,9 @@ struct Matches<'a> {
 }
 
 impl<'a> Matches<'a> {
-    /// `ends` at the first match.
+    /// Stops at the first match if `ends` is set.
     fn of(
-        work: &mut Work,
+        work: &mut RenderBudget,
         input: &Value<'a>,
         arguments: &[Value<'a>],
         ends: bool,
@@ -134,54 +143,86 @@ impl<'a> Matches<'a> {
 }
 
 /// `where`
-pub fn select<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn select<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let found = Matches::of(work, &input, arguments, false)?;
     let hits = found.hits.map(Vec::into_iter);
     Ok(hits.map_or(Value::Nil, |hits| kept(&found.elements, hits)))
 }
 
-pub fn reject<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn reject<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let found = Matches::of(work, &input, arguments, false)?;
     let hits = found.hits.map(Vec::into_iter);
     Ok(hits.map_or(Value::Nil, |hits| kept(&found.elements, hits.map(|hit| !hit))))
 }
 
-pub fn has<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn has<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let (first, is_known) = Matches::of(work, &input, arguments, true)?.first();
     Ok(if is_known { Value::Bool(first.is_some()) } else { Value::Nil })
 }
 
-pub fn find<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn find<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let found = Matches::of(work, &input, arguments, true)?;
     Ok(found.first().0.map_or(Value::Nil, |at| found.elements[at].clone()))
 }
 
-pub fn find_index<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn find_index<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let (first, _) = Matches::of(work, &input, arguments, true)?.first();
     Ok(first.map_or(Value::Nil, Value::count))
 }
 
-pub fn concat<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn concat<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let (one, two) = (elements(work, &input)?, elements(work, &arguments[0])?);
     work.hold(one.len() + two.len())?;
     Ok(Value::Array([&one[..], &two[..]].concat().into()))
 }
 
-pub fn reverse<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn reverse<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     let elements = elements(work, &input)?;
     work.hold(elements.len())?;
     Ok(Value::Array(elements.iter().rev().cloned().collect()))
 }
 
-/// Numbers, then strings, then the rest, then nil; the sort is stable.
-pub fn sort<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+/// Sorts numbers first, then strings, then the rest, then nil; the sort is stable.
+pub fn sort<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let elements = elements(work, &input)?;
     let Some(keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
     sorted(work, &elements, keys)
 }
 
-/// As strings, ignoring case.
-pub fn sort_natural<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+/// Sorts as strings, ignoring case.
+pub fn sort_natural<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let elements = elements(work, &input)?;
     let Some(mut keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
     for key in keys.iter_mut().filter(|key| !key.is_nil()) {
@@ -192,8 +233,13 @@ pub fn sort_natural<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a
     sorted(work, &elements, keys)
 }
 
-/// By the whole numbers in them: `v2` comes before `v10`, and elements without a number come last.
-pub fn sort_numeric<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+/// Sorts by the whole numbers in the elements: `v2` comes before `v10`, and elements without a
+/// number come last.
+pub fn sort_numeric<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let elements = elements(work, &input)?;
     let Some(keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
     let mut pairs = Vec::with_capacity(keys.len());
@@ -210,7 +256,7 @@ pub fn sort_numeric<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a
     Ok(Value::Array(pairs.into_iter().map(|(_, element)| element.clone()).collect()))
 }
 
-fn numbers_in(work: &mut Work, value: &Value<'_>) -> Result<Vec<f64>, Stop> {
+fn numbers_in(work: &mut RenderBudget, value: &Value<'_>) -> Result<Vec<f64>, Stop> {
     if let Value::Int(_) | Value::Float(_) = value {
         return Ok(value.as_number().map(Number::as_float).into_iter().collect());
     }
@@ -229,7 +275,11 @@ fn numbers_in(work: &mut Work, value: &Value<'_>) -> Result<Vec<f64>, Stop> {
     Ok(numbers)
 }
 
-fn sorted<'a>(work: &mut Work, elements: &[Value<'a>], keys: Vec<Value<'a>>) -> Made<'a> {
+fn sorted<'a>(
+    work: &mut RenderBudget,
+    elements: &[Value<'a>],
+    keys: Vec<Value<'a>>,
+) -> FilterResult<'a> {
     pay_for_sorting(work, keys.iter().map(|key| key.as_text().map_or(0, str::len)))?;
     let mut pairs: Vec<(Value<'a>, &Value<'a>)> = keys.into_iter().zip(elements).collect();
     pairs.sort_by(|one, two| one.0.sort(&two.0));
@@ -238,7 +288,7 @@ fn sorted<'a>(work: &mut Work, elements: &[Value<'a>], keys: Vec<Value<'a>>) -> 
 
 /// Each of so many bytes is compared with as many others as the count has bits.
 fn pay_for_sorting(
-    work: &mut Work,
+    work: &mut RenderBudget,
     keys: impl ExactSizeIterator<Item = usize>,
 ) -> Result<(), Stop> {
     let comparisons = usize::BITS - keys.len().leading_zeros();
@@ -246,7 +296,11 @@ fn pay_for_sorting(
     work.read(bytes.saturating_mul(comparisons as usize))
 }
 
-pub fn uniq<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn uniq<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let elements = elements(work, &input)?;
     let Some(keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
     let mut seen = HashSet::new();
@@ -257,7 +311,11 @@ pub fn uniq<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> M
     Ok(kept(&elements, keeps.into_iter()))
 }
 
-pub fn sum<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn sum<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let elements = elements(work, &input)?;
     let name = arguments.first().filter(|name| !name.is_nil());
     let mut sum = Value::from(Number::Int(0));
@@ -271,7 +329,11 @@ pub fn sum<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Ma
     Ok(sum)
 }
 
-pub fn join<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn join<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let between = match arguments.first() {
         Some(between) => between.to_text(work)?,
         None => " ".into(),
@@ -286,21 +348,25 @@ pub fn join<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> M
     Ok(Value::made(out))
 }
 
-pub fn first<'a>(_: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn first<'a>(_: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     Ok(input.end(true))
 }
 
-pub fn last<'a>(_: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn last<'a>(_: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     Ok(input.end(false))
 }
 
-pub fn size<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn size<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     Ok(Value::count(input.size(work)?.unwrap_or(0)))
 }
 
 /// Returns a number of characters or elements, one by default, from a position that counts from the
 /// end if it is negative.
-pub fn slice<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn slice<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let from = arguments[0].as_int().unwrap_or(0);
     let count = arguments.get(1).filter(|count| !count.is_nil());
     let count = count.map_or(Some(1), Value::as_int).unwrap_or(0).max(0);
@@ -328,7 +394,11 @@ pub fn slice<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> 
 }
 
 /// Returns the argument for nil, false and empty values.
-pub fn default<'a>(_: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn default<'a>(
+    _: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let allows_false = arguments.get(1).is_some_and(Value::is_true);
     let is_absent = match &input {
         Value::Nil => true,
@@ -338,12 +408,12 @@ pub fn default<'a>(_: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> M
     Ok(if is_absent { arguments.first().cloned().unwrap_or(Value::Nil) } else { input })
 }
 
-/// The member of an object.
+/// The field of an object with that name.
 pub fn property_accessor<'a>(
-    work: &mut Work,
+    work: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
-) -> Made<'a> {
+) -> FilterResult<'a> {
     let name = arguments[0].to_text(work)?;
     Ok(input.own_member(&name, work)?.unwrap_or(Value::Nil))
 }

@@ -14,9 +14,9 @@ use std::ops::RangeInclusive;
 
 use super::Stop;
 use super::value::Value;
-use super::work::Work;
+use super::work::RenderBudget;
 
-type Apply = for<'a> fn(&mut Work, Value<'a>, &[Value<'a>]) -> Result<Value<'a>, Stop>;
+type Apply = for<'a> fn(&mut RenderBudget, Value<'a>, &[Value<'a>]) -> Result<Value<'a>, Stop>;
 
 /// A filter by its name.
 pub(super) struct Filter {
@@ -38,7 +38,7 @@ const fn filter(name: &'static str, arguments: RangeInclusive<usize>, apply: App
     Filter { name, arguments, option: None, apply }
 }
 
-/// All of them, by name.
+/// All filters, sorted by name.
 pub(super) const FILTERS: &[Filter] = &[
     filter("abs", 0..=0, number::abs),
     filter("append", 1..=1, text::append),
@@ -125,7 +125,7 @@ pub(super) fn named(name: &str) -> Option<&'static Filter> {
 
 /// Applies a function to the text; the output has at most `growth` times its bytes.
 fn changed<'a>(
-    work: &mut Work,
+    work: &mut RenderBudget,
     input: &Value<'a>,
     growth: usize,
     change: impl FnOnce(&str) -> String,
@@ -135,9 +135,9 @@ fn changed<'a>(
     Ok(Value::made(change(&text)))
 }
 
-/// A part of the text: of one in the profile a view.
+/// A part of the text. If the text is in the profile, the part is a view of it.
 fn part<'a>(
-    work: &mut Work,
+    work: &mut RenderBudget,
     input: &Value<'a>,
     cut: impl Fn(&str) -> &str,
 ) -> Result<Value<'a>, Stop> {

@@ -4,15 +4,15 @@
 
 use super::super::Stop;
 use super::super::value::{Number, Value};
-use super::super::work::Work;
+use super::super::work::RenderBudget;
 
-type Made<'a> = Result<Value<'a>, Stop>;
+type FilterResult<'a> = Result<Value<'a>, Stop>;
 
 fn number(value: &Value<'_>) -> Number {
     value.as_number().unwrap_or(Number::Int(0))
 }
 
-/// `digits` / 10^`scale`, as a number is written.
+/// A decimal number: `digits` / 10^`scale`.
 #[derive(Clone, Copy)]
 struct Decimal {
     digits: i128,
@@ -26,7 +26,7 @@ impl Decimal {
             Number::Int(int) => return Some(Self { digits: int.into(), scale: 0 }),
             Number::Float(float) => float,
         };
-        // A few places are found without writing the number: so many digits have one float each.
+        // Numbers with few decimal places need no conversion to text: each has its own float.
         const PLACES: u32 = 6;
         const UNIT: f64 = 1e6;
         const MAX: f64 = 1e15;
@@ -44,7 +44,7 @@ impl Decimal {
         Some(Self { digits, scale: u32::try_from(fraction.len()).ok()? })
     }
 
-    /// Both with the same number of places.
+    /// Both numbers with the same number of decimal places.
     fn aligned(self, other: Self) -> Option<(i128, i128, u32)> {
         let scale = self.scale.max(other.scale);
         let at = |one: Self| one.digits.checked_mul(10_i128.checked_pow(scale - one.scale)?);
@@ -61,7 +61,7 @@ impl Decimal {
         Some(Self { digits, scale: self.scale.checked_add(other.scale)? })
     }
 
-    /// To more places than a floating point number has.
+    /// The quotient, with more decimal places than a floating-point number has.
     fn divided_by(self, other: Self) -> Option<Self> {
         const PLACES: u32 = 20;
         let (one, two, _) = self.aligned(other)?;
@@ -70,7 +70,7 @@ impl Decimal {
         is_exact.then_some(Self { digits, scale: PLACES })
     }
 
-    /// With the sign of the divisor.
+    /// The remainder, with the sign of the divisor.
     fn modulo(self, other: Self) -> Option<Self> {
         let (one, two, scale) = self.aligned(other)?;
         let rest = one.checked_rem(two)?;
@@ -78,7 +78,7 @@ impl Decimal {
         Some(Self { digits, scale })
     }
 
-    /// To so many places, halves away from 0.
+    /// Rounds to this number of decimal places, halves away from 0.
     fn rounded(self, places: u32) -> Option<Self> {
         let Some(excess) = self.scale.checked_sub(places) else { return Some(self) };
         let unit = 10_i128.checked_pow(excess)?;
@@ -90,9 +90,9 @@ impl Decimal {
     fn as_float(self) -> f64 {
         // Both are exact as floats, so that their quotient is the nearest one.
         const MOST_DIGITS: u128 = 1 << 53;
-        const MOST_PLACES: u32 = 22;
+        const MAX_PLACES: u32 = 22;
         let Self { digits, scale } = self;
-        if digits.unsigned_abs() <= MOST_DIGITS && scale <= MOST_PLACES {
+        if digits.unsigned_abs() <= MOST_DIGITS && scale <= MAX_PLACES {
             return digits as f64 / 10_f64.powi(scale as i32);
         }
         format!("{digits}e-{scale}").parse().unwrap_or_default()
@@ -100,13 +100,13 @@ impl Decimal {
 }
 
 fn calculate<'a>(
-    work: &mut Work,
+    work: &mut RenderBudget,
     one: &Value<'a>,
     two: &Value<'a>,
     ints: impl Fn(i64, i64) -> Option<i64>,
     decimals: impl Fn(Decimal, Decimal) -> Option<Decimal>,
     floats: impl Fn(f64, f64) -> f64,
-) -> Made<'a> {
+) -> FilterResult<'a> {
     work.step(1)?;
     let (one, two) = (number(one), number(two));
     if let (Number::Int(one), Number::Int(two)) = (one, two)
@@ -119,24 +119,40 @@ fn calculate<'a>(
     Ok(Value::float(exact.map_or_else(float, Decimal::as_float)))
 }
 
-pub fn plus<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn plus<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let floats = |one, two| one + two;
     calculate(work, &input, &arguments[0], i64::checked_add, Decimal::plus, floats)
 }
 
-pub fn minus<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn minus<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let decimals = |one: Decimal, two: Decimal| one.plus(Decimal { digits: -two.digits, ..two });
     let floats = |one, two| one - two;
     calculate(work, &input, &arguments[0], i64::checked_sub, decimals, floats)
 }
 
-pub fn times<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn times<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let floats = |one, two| one * two;
     calculate(work, &input, &arguments[0], i64::checked_mul, Decimal::times, floats)
 }
 
-/// Of whole numbers a whole number, rounded down; by zero it is nil.
-pub fn divided_by<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+/// The quotient of two whole numbers is a whole number, rounded down. Division by zero is nil.
+pub fn divided_by<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     if number(&arguments[0]).is_zero() {
         return Ok(Value::Nil);
     }
@@ -149,8 +165,12 @@ pub fn divided_by<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]
     calculate(work, &input, &arguments[0], floor, Decimal::divided_by, floats)
 }
 
-/// With the sign of the divisor; by zero it is nil.
-pub fn modulo<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+/// The remainder has the sign of the divisor. Division by zero is nil.
+pub fn modulo<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     if number(&arguments[0]).is_zero() {
         return Ok(Value::Nil);
     }
@@ -162,7 +182,7 @@ pub fn modulo<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) ->
     calculate(work, &input, &arguments[0], ints, Decimal::modulo, floats)
 }
 
-pub fn abs<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn abs<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     work.step(1)?;
     Ok(match number(&input) {
         Number::Int(int) => int.checked_abs().map_or(Value::float((int as f64).abs()), Value::Int),
@@ -170,30 +190,43 @@ pub fn abs<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
     })
 }
 
-pub fn at_least<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn at_least<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     work.step(1)?;
     let (one, least) = (number(&input), number(&arguments[0]));
     Ok(if least.as_float() > one.as_float() { least } else { one }.into())
 }
 
-pub fn at_most<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn at_most<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     work.step(1)?;
     let (one, most) = (number(&input), number(&arguments[0]));
     Ok(if most.as_float() < one.as_float() { most } else { one }.into())
 }
 
-pub fn ceil<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn ceil<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     work.step(1)?;
     Ok(whole(number(&input), f64::ceil))
 }
 
-pub fn floor<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn floor<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     work.step(1)?;
     Ok(whole(number(&input), f64::floor))
 }
 
-/// To so many places, halves away from 0; to tens, hundreds, … where it is negative.
-pub fn round<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+/// Rounds to this number of decimal places, halves away from 0. A negative number rounds to tens,
+/// hundreds and so on.
+pub fn round<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     work.step(1)?;
     let places = arguments.first().and_then(Value::as_int).unwrap_or(0).clamp(-20, 15);
     let number = number(&input);
@@ -226,15 +259,20 @@ fn whole<'a>(number: Number, round: impl Fn(f64) -> f64) -> Value<'a> {
     }
 }
 
-/// With a comma between thousands: `1,234,567.8`; other values stay unchanged.
-pub fn with_delimiter<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+/// Writes a number with a comma between thousands: `1,234,567.8`. Other values stay unchanged.
+pub fn with_delimiter<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     let text = input.to_text(work)?;
     let delimited = delimited(work, &text)?;
     Ok(delimited.map_or_else(|| input.clone(), Value::made))
 }
 
-/// With two places, and a comma between thousands: `1,234.50`; other values stay unchanged.
-pub fn money<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+/// Writes a number with two decimal places and a comma between thousands: `1,234.50`. Other values
+/// stay unchanged.
+pub fn money<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     let text = input.to_text(work)?;
     if parts(text.trim()).is_none() {
         return Ok(input.clone());
@@ -255,7 +293,7 @@ pub fn money<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a>
     Ok(delimited.map_or_else(|| input.clone(), Value::made))
 }
 
-/// The sign, the digits and the rest of a number as it is written.
+/// The sign, the digits and the rest of a number in its text form.
 fn parts(text: &str) -> Option<(&str, &str, &str)> {
     let (sign, rest) = text.split_at(usize::from(text.starts_with('-')));
     let whole = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -267,7 +305,7 @@ fn parts(text: &str) -> Option<(&str, &str, &str)> {
     (is_fraction && !whole.is_empty()).then_some((sign, whole, fraction))
 }
 
-fn delimited(work: &mut Work, text: &str) -> Result<Option<String>, Stop> {
+fn delimited(work: &mut RenderBudget, text: &str) -> Result<Option<String>, Stop> {
     let Some((sign, whole, fraction)) = parts(text.trim()) else { return Ok(None) };
     work.make(text.len().saturating_mul(2))?;
     let mut out = String::from(sign);

@@ -1,27 +1,39 @@
-//! Filters of texts.
+//! Filters of strings.
 
 use super::super::Stop;
 use super::super::value::Value;
-use super::super::work::Work;
+use super::super::work::RenderBudget;
 use super::{changed, part};
 
-type Made<'a> = Result<Value<'a>, Stop>;
+type FilterResult<'a> = Result<Value<'a>, Stop>;
 
-pub fn append<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn append<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     joined(work, &input, &arguments[0])
 }
 
-pub fn prepend<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn prepend<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     joined(work, &arguments[0], &input)
 }
 
-fn joined<'a>(work: &mut Work, head: &Value<'a>, tail: &Value<'a>) -> Made<'a> {
+fn joined<'a>(work: &mut RenderBudget, head: &Value<'a>, tail: &Value<'a>) -> FilterResult<'a> {
     let (head, tail) = (head.to_text(work)?, tail.to_text(work)?);
     work.make(head.len() + tail.len())?;
     Ok(Value::made([head, tail].concat()))
 }
 
-pub fn capitalize<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn capitalize<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     changed(work, &input, 3, |text| {
         let mut chars = text.chars();
         let first = chars.next().into_iter().flat_map(char::to_uppercase);
@@ -29,40 +41,52 @@ pub fn capitalize<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Mad
     })
 }
 
-pub fn downcase<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn downcase<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     changed(work, &input, 3, str::to_lowercase)
 }
 
-pub fn upcase<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn upcase<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     changed(work, &input, 3, str::to_uppercase)
 }
 
-pub fn strip<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn strip<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     part(work, &input, str::trim)
 }
 
-pub fn lstrip<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn lstrip<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     part(work, &input, str::trim_start)
 }
 
-pub fn rstrip<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn rstrip<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     part(work, &input, str::trim_end)
 }
 
-pub fn strip_newlines<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn strip_newlines<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     changed(work, &input, 1, |text| text.replace("\r\n", "").replace('\n', ""))
 }
 
-/// Without white space around it, and a space for each run of it within.
-pub fn squish<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+/// Removes white space at both ends, and replaces each inner run of white space by one space.
+pub fn squish<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     changed(work, &input, 1, |text| text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-pub fn newline_to_br<'a>(work: &mut Work, input: Value<'a>, _: &[Value<'a>]) -> Made<'a> {
+pub fn newline_to_br<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
     changed(work, &input, 7, |text| text.replace("\r\n", "\n").replace('\n', "<br />\n"))
 }
 
-/// Which occurrences are changed.
+/// The occurrences that a filter changes.
 #[derive(Clone, Copy)]
 enum Places {
     All,
@@ -70,27 +94,51 @@ enum Places {
     Last,
 }
 
-pub fn replace<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn replace<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     replaced(work, &input, &arguments[0], second(arguments), Places::All)
 }
 
-pub fn replace_first<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn replace_first<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     replaced(work, &input, &arguments[0], second(arguments), Places::First)
 }
 
-pub fn replace_last<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn replace_last<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     replaced(work, &input, &arguments[0], &arguments[1], Places::Last)
 }
 
-pub fn remove<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn remove<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     replaced(work, &input, &arguments[0], &Value::Nil, Places::All)
 }
 
-pub fn remove_first<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn remove_first<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     replaced(work, &input, &arguments[0], &Value::Nil, Places::First)
 }
 
-pub fn remove_last<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn remove_last<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     replaced(work, &input, &arguments[0], &Value::Nil, Places::Last)
 }
 
@@ -99,7 +147,7 @@ fn second<'v, 'a>(arguments: &'v [Value<'a>]) -> &'v Value<'a> {
 }
 
 /// The text of a value; nil stays nil.
-fn unchanged<'a>(work: &mut Work, input: &Value<'a>) -> Made<'a> {
+fn unchanged<'a>(work: &mut RenderBudget, input: &Value<'a>) -> FilterResult<'a> {
     match input {
         Value::Nil => Ok(Value::Nil),
         input if input.as_text().is_some() => Ok(input.clone()),
@@ -109,12 +157,12 @@ fn unchanged<'a>(work: &mut Work, input: &Value<'a>) -> Made<'a> {
 
 /// An empty string occurs between all characters.
 fn replaced<'a>(
-    work: &mut Work,
+    work: &mut RenderBudget,
     input: &Value<'a>,
     from: &Value<'a>,
     to: &Value<'a>,
     places: Places,
-) -> Made<'a> {
+) -> FilterResult<'a> {
     let (text, from, to) = (input.to_text(work)?, from.to_text(work)?, to.to_text(work)?);
     work.read(text.len())?;
     let count = match places {
@@ -135,8 +183,13 @@ fn replaced<'a>(
     }))
 }
 
-/// By an empty text: into characters; by a space: into words. Empty texts at the end are dropped.
-pub fn split<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+/// An empty separator splits into characters, and a space into words. Empty strings at the end are
+/// dropped.
+pub fn split<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let by = arguments[0].to_text(work)?;
     if let Value::Text(text) = input {
         work.hold(pieces(text, &by).count())?;
@@ -174,8 +227,12 @@ fn array<'a>(values: impl Iterator<Item = Value<'a>>) -> Value<'a> {
     Value::Array(values.collect())
 }
 
-/// Truncates to a number of characters, and marks the cut.
-pub fn truncate<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+/// Truncates to a number of characters, including the ellipsis.
+pub fn truncate<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let length = at_most(arguments.first(), 50);
     let end = ellipsis(work, arguments)?;
     let text = input.to_text(work)?;
@@ -190,7 +247,11 @@ pub fn truncate<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) 
 }
 
 /// Truncates to a number of words.
-pub fn truncatewords<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn truncatewords<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let length = at_most(arguments.first(), 15).max(1);
     let end = ellipsis(work, arguments)?;
     let text = input.to_text(work)?;
@@ -213,7 +274,7 @@ fn at_most(argument: Option<&Value<'_>>, default: usize) -> usize {
     length.map_or(default, |length| usize::try_from(length).unwrap_or(usize::MAX))
 }
 
-fn ellipsis(work: &mut Work, arguments: &[Value<'_>]) -> Result<String, Stop> {
+fn ellipsis(work: &mut RenderBudget, arguments: &[Value<'_>]) -> Result<String, Stop> {
     match arguments.get(1) {
         Some(end) => {
             let end = end.to_text(work)?;

@@ -8,27 +8,31 @@ use jiff::{Timestamp, Zoned, civil};
 
 use super::super::Stop;
 use super::super::value::Value;
-use super::super::work::Work;
+use super::super::work::RenderBudget;
 use super::time_words::in_words;
 use kit::clock::from_ms;
 
-type Made<'a> = Result<Value<'a>, Stop>;
+type FilterResult<'a> = Result<Value<'a>, Stop>;
 
-/// Bytes of a format.
+/// Maximum bytes of a format.
 const MAX_FORMAT: usize = 256;
 
-/// The most digits of a directive's width: `%10Y` is ten characters wide.
+/// Maximum width of a directive: `%10Y` is ten characters wide.
 const MAX_WIDTH: u8 = 64;
 
-/// Bytes of a text that may be a time.
+/// Maximum bytes of a text that is parsed as a time.
 const MAX_TIME: usize = 64;
 
-/// How times are printed that have a zone of their own.
+/// The format of times that have their own time zone.
 const ZONED: &str = "%Y-%m-%d %H:%M:%S %z";
 
 /// Formats a time like `strftime`. A value that is not a time, and an empty format, leave it
 /// unchanged.
-pub fn date<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn date<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let format = arguments[0].to_text(work)?;
     if format.is_empty() {
         return Ok(input.clone());
@@ -43,7 +47,11 @@ pub fn date<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> M
 }
 
 /// The same time in another zone; an unknown zone leaves it unchanged.
-pub fn time_zone<'a>(work: &mut Work, input: Value<'a>, arguments: &[Value<'a>]) -> Made<'a> {
+pub fn time_zone<'a>(
+    work: &mut RenderBudget,
+    input: Value<'a>,
+    arguments: &[Value<'a>],
+) -> FilterResult<'a> {
     let zone = arguments[0].as_text().and_then(|name| TimeZone::get(name.trim()).ok());
     let (Some(time), Some(zone)) = (read(&input, work.now), zone) else { return Ok(input) };
     work.make(ZONED.len())?;
@@ -75,7 +83,7 @@ fn read(value: &Value<'_>, now: i64) -> Option<Zoned> {
 
 fn written(text: &str) -> Option<Zoned> {
     static PARSER: temporal::DateTimeParser = temporal::DateTimeParser::new();
-    // With a space before its offset, as the filters here and Ruby write it.
+    // The offset has a space before it, as these filters and Ruby write it.
     let joined = match text.rsplit_once(' ') {
         Some((time, "UTC")) => format!("{time}Z"),
         Some((time, offset)) if offset.starts_with(['+', '-']) => format!("{time}{offset}"),
@@ -134,7 +142,7 @@ fn checked(format: &str, time: &Zoned) -> String {
     out
 }
 
-/// The directive of a zone's name: an offset alone has none.
+/// The directive for the name of the time zone; an offset has no name.
 fn zone(time: &Zoned) -> &'static str {
     let zone = time.time_zone();
     if *zone == TimeZone::UTC || zone.iana_name().is_some() { "%Z" } else { "" }

@@ -1,4 +1,4 @@
-//! Times as text: `March 14, 2016`, `14 Mar 2016 10:30 pm`, and those of RFC 2822.
+//! Parses times in words: `March 14, 2016`, `14 Mar 2016 10:30 pm`, and the format of RFC 2822.
 
 use jiff::Zoned;
 use jiff::civil::{Date, Time};
@@ -37,7 +37,7 @@ const ZONES: [(&str, i8); 11] = [
     ("pdt", -7),
 ];
 
-/// What was found so far.
+/// The parts of a time that were found so far.
 #[derive(Default)]
 struct Found {
     year: Option<i16>,
@@ -47,14 +47,14 @@ struct Found {
     offset: Option<Offset>,
 }
 
-/// Parses a time; missing parts are those of the start of `today`.
+/// Parses a time; missing parts come from the start of `today`.
 pub(super) fn in_words(text: &str, today: Date) -> Option<Zoned> {
     let mut found = Found::default();
     let is_between = |c: char| c.is_whitespace() || c == ',';
     for word in text.split(is_between).filter(|word| !word.is_empty()) {
         found.word(&word.to_ascii_lowercase())?;
     }
-    // Without a day or a month it is only a time.
+    // Without a month, the text must have a time.
     if found.month.is_none() && found.time.is_none() {
         return None;
     }
@@ -72,7 +72,7 @@ pub(super) fn in_words(text: &str, today: Date) -> Option<Zoned> {
     date.to_datetime(found.time.unwrap_or(Time::midnight())).to_zoned(zone).ok()
 }
 
-/// Where a word, or its beginning of three letters or more, is in a list.
+/// The position in a list of a word, or of a word that begins with it (three letters or more).
 fn position(word: &str, list: &[&str]) -> Option<usize> {
     let word = word.trim_end_matches('.');
     list.iter().position(|name| word.len() >= 3 && name.starts_with(word))
@@ -134,7 +134,7 @@ impl Found {
         set(&mut self.time, time)
     }
 
-    /// A day, with or without its ending, or a year.
+    /// A day, with or without its suffix (such as `th`), or a year.
     fn number(&mut self, word: &str) -> Option<()> {
         let digits = word.bytes().take_while(u8::is_ascii_digit).count();
         let (number, end) = word.split_at(digits);
@@ -159,7 +159,7 @@ fn set<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }
 
-/// A time of the first or the second half of a day.
+/// A time with `am` or `pm`.
 fn half(time: Time, half: &str) -> Option<Time> {
     let hour = match (half, time.hour()) {
         (_, 0 | 13..) => return None,

@@ -7,7 +7,7 @@ use super::*;
 /// Far more than needed here, and far less than an unlimited run would take.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Threads that render have far more.
+/// Threads that render have a much larger stack.
 const SMALL_STACK: usize = 512 << 10;
 
 fn on_a_small_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
@@ -144,7 +144,7 @@ fn loops_are_paid_for_in_steps() {
     }
     assert!(failure("{{ (1..500000000) | join }}").contains("creates more than 16777216 bytes"));
     assert!(failure("{{ (1..500000000) | reverse | size }}").contains("creates more"));
-    // Lists whose size alone is used are never built.
+    // Lists of which only the size is used are never built.
     check(&[("{% assign r = (1..500000000) %}{{ r.size }} {{ r.last }}", "500000000 500000000")]);
     check(&[("{% for i in (1..500000000) offset: 499999999 %}{{ i }}{% endfor %}", "500000000")]);
 }
@@ -235,7 +235,7 @@ fn json_that_is_read_is_bounded() {
         );
         assert!(failure(&source).contains("creates more"), "{piece}");
     }
-    // As deep as JSON may be.
+    // The maximum depth of JSON.
     let deep = format!("{{{{ '{}1{}' | json_parse | size }}}}", "[".repeat(100), "]".repeat(100));
     assert_eq!(render(&deep), "1");
     let deep = format!("{{{{ '{}' | json_parse | size }}}}", "[".repeat(100_000));
@@ -267,7 +267,7 @@ fn rendering_time_is_bounded() {
 #[test]
 fn the_bounds_of_a_message_are_those_of_its_texts_together() {
     let template = parse("{% for i in (1..100000) %}{% endfor %}").unwrap();
-    let (data, mut work) = (Sample::default(), Work::new(NOW));
+    let (data, mut work) = (Sample::default(), RenderBudget::new(NOW));
     let rendered = (0..10).take_while(|_| template.render_within(&data, &mut work).is_ok());
     assert_eq!(rendered.count(), 4);
 }

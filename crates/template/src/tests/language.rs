@@ -201,7 +201,7 @@ fn loops_behave_as_in_liquid() {
         "<tr class=\"row1\">\n<td class=\"col1\">11false</td><td class=\"col2\">22true</td></tr>\n\
          <tr class=\"row2\"><td class=\"col1\">31false</td></tr>\n"
     );
-    // No columns are those of one row.
+    // Without `cols`, all columns are in one row.
     for cols in ["", "cols:0", "cols:-1", "cols:nothing"] {
         let source = format!("{{% tablerow i in (1..2) {cols} %}}{{{{ i }}}}{{% endtablerow %}}");
         let row = "<td class=\"col1\">1</td><td class=\"col2\">2</td>";
@@ -227,7 +227,10 @@ fn a_liquid_tag_has_a_tag_on_each_line() {
         error("{% liquid\nif true\n%}{% endif %}"),
         "line 2, column 1: `if` is not closed by `endif`"
     );
-    assert_eq!(error("{% liquid\nendif %}"), "line 2, column 1: `endif` closes nothing here");
+    assert_eq!(
+        error("{% liquid\nendif %}"),
+        "line 2, column 1: `endif` does not match an open tag"
+    );
 }
 
 #[test]
@@ -266,7 +269,7 @@ fn other_tags_behave_as_in_liquid() {
 #[test]
 fn extras_go_with_the_message() {
     let extras = |source: &str| {
-        let mut work = Work::new(NOW);
+        let mut work = RenderBudget::new(NOW);
         let rendered = parse(source).unwrap().render_within(&sample(), &mut work);
         rendered.map(|text| (text, work.into_extras().into_iter().collect::<Vec<_>>()))
     };
@@ -280,7 +283,10 @@ fn extras_go_with_the_message() {
     let long =
         "{% for i in (1..200) %}{% message_extras :key {{ i }} :value 'a long one' %}{% endfor %}";
     let stop = extras(long).unwrap_err();
-    assert_eq!(stop, Stop::Failed("the template adds more than 1000 bytes of extras".into()));
+    assert_eq!(
+        stop,
+        Stop::Failed("the template adds more than 1000 bytes of message extras".into())
+    );
     assert!(error("{% message_extras :key a %}").contains("expected `:`"));
 }
 
@@ -309,23 +315,23 @@ fn unknown_names_are_reported_with_their_position() {
             "{% assign total = 1 %}{{ totl }}",
             "line 1, column 26: unknown name `totl`; did you mean `total`?",
         ),
-        ("{{ 1 | divided_by: 0 }}", "line 1, column 20: `divided_by` by zero"),
-        ("{{ 'a' | slice: 'b' }}", "line 1, column 17: must be a whole number"),
+        ("{{ 1 | divided_by: 0 }}", "line 1, column 20: `divided_by`: division by zero"),
+        ("{{ 'a' | slice: 'b' }}", "line 1, column 17: expected a whole number"),
         (
             "{% for i in (1..2) limit: 'x' %}{% endfor %}",
-            "line 1, column 20: must be a whole number",
+            "line 1, column 20: expected a whole number",
         ),
         (
             "{% if '2' > 1 %}{% endif %}",
             "line 1, column 7: a string cannot be compared with a number",
         ),
         ("{% assign a? = 1 %}", "line 1, column 11: `a?`: a name cannot end with `?`"),
-        // The first counts.
+        // Only the first mistake is reported.
         ("{{ b }}{{${zzz}}}", "line 1, column 4: unknown name `b`"),
     ];
     for (source, expected) in cases {
         assert_eq!(mistake(source).as_deref(), Some(expected), "{source}");
-        // It renders anyway, without the missing names.
+        // The template renders anyway, without the missing names.
         assert!(try_render(source).is_ok(), "{source}");
     }
     for source in [
@@ -372,15 +378,15 @@ fn parse_errors_name_their_position() {
         ("{{${}}}", "line 1, column 3: `${}` has no name"),
         ("{{${a", "line 1, column 3: `${` is not closed"),
         ("a\n\n  {% if x %}", "line 3, column 3: `if` is not closed by `endif`"),
-        ("{% for i in x %}{% endif %}", "line 1, column 20: `endif` closes nothing here"),
-        ("{% endif %}", "line 1, column 4: `endif` closes nothing here"),
-        ("{% else %}", "line 1, column 4: `else` closes nothing here"),
+        ("{% for i in x %}{% endif %}", "line 1, column 20: `endif` does not match an open tag"),
+        ("{% endif %}", "line 1, column 4: `endif` does not match an open tag"),
+        ("{% else %}", "line 1, column 4: `else` does not match an open tag"),
         ("{% nope %}", "line 1, column 4: unknown tag `nope`"),
         ("{% 5 %}", "line 1, column 4: a tag must begin with its name"),
         ("{{ a | nope }}", "line 1, column 8: unknown filter `nope`"),
         ("{{ a | append }}", "line 1, column 8: `append` takes 1 arguments, not 0"),
-        ("{{ a | append: 1, 2 }}", "line 1, column 19: `append` takes no more arguments"),
-        ("{{ a | default: 1, nope: 2 }}", "line 1, column 20: `default` does not have this option"),
+        ("{{ a | append: 1, 2 }}", "line 1, column 19: too many arguments for `append`: at most 1"),
+        ("{{ a | default: 1, nope: 2 }}", "line 1, column 20: `default` has no option `nope`"),
         ("{{ a b }}", "line 1, column 6: `b` is not expected here"),
         ("{{ a. }}", "line 1, column 7: expected a name, found the end"),
         ("{{ a[ }}", "line 1, column 7: a value is missing"),
@@ -399,17 +405,15 @@ fn parse_errors_name_their_position() {
         ("{% for a of b %}{% endfor %}", "line 1, column 10: expected `in`, found `of`"),
         (
             "{% for a in b cols: 2 %}{% endfor %}",
-            "line 1, column 15: `cols` is only for `tablerow`",
+            "line 1, column 15: `cols` is only allowed in `tablerow`",
         ),
         (
             "{% include 'a' %}",
-            "line 1, column 4: `include`: a template cannot include other \
-                               templates",
+            "line 1, column 4: `include`: a template cannot include other templates",
         ),
         (
             "{% render 'a' %}",
-            "line 1, column 4: `render`: a template cannot include other \
-                              templates",
+            "line 1, column 4: `render`: a template cannot include other templates",
         ),
         ("{% raw %} x", "line 1, column 1: `raw` is not closed by `endraw`"),
         (
@@ -421,7 +425,7 @@ fn parse_errors_name_their_position() {
         ("{% abort_message('a' %}", "line 1, column 22: expected `)`, found the end"),
         (
             &format!("{{% end{} %}}", "x".repeat(99)),
-            &format!("line 1, column 4: `end{}…` closes nothing here", "x".repeat(37)),
+            &format!("line 1, column 4: `end{}…` does not match an open tag", "x".repeat(37)),
         ),
         ("{% # never closed", "line 1, column 1: `{%` is not closed"),
     ];

@@ -24,7 +24,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Markup of pieces that belong together more or less.
+/// Markup of pieces that roughly fit together.
 fn source() -> impl Strategy<Value = String> {
     let words: Vec<&str> = concat!(
         "{{ }} {% %} {{- -}} {%- -%} if elsif else endif unless endunless case when endcase for ",
@@ -111,7 +111,7 @@ proptest! {
         let rendered = with(&template, &value).unwrap();
         let again: Value = serde_json::from_str(&rendered).unwrap();
         match value {
-            // A number is the same to its last digit.
+            // Numbers are equal to the last digit.
             Value::Number(number) => prop_assert_eq!(rendered.parse().ok(), number.as_f64()),
             Value::String(_) | Value::Bool(_) | Value::Null => prop_assert_eq!(again, value),
             Value::Array(_) => prop_assert!(again.is_array()),

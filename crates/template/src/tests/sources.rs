@@ -1,10 +1,10 @@
-//! Content blocks, and what tags ask for.
+//! Content blocks, and requests of tags.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
-/// A workspace's own.
+/// The content blocks of a workspace.
 #[derive(Debug)]
 struct Known;
 
@@ -33,7 +33,7 @@ fn parse_with(source: &str, blocks: &BTreeMap<String, String>) -> Result<Templat
     }
 }
 
-/// Data with fixed answers.
+/// Data with fixed responses.
 struct Answers(Vec<(Request, Answer)>);
 
 impl Data for Answers {
@@ -50,7 +50,7 @@ impl Data for Answers {
     }
 }
 
-/// What a template asks for first.
+/// The first request of a template.
 fn request(source: &str) -> Request {
     let names = Names { is_open: true, ..NAMES };
     let template = Template::parse(source, &names).unwrap_or_else(|e| panic!("{source}: {e}"));
@@ -135,7 +135,7 @@ fn errors_in_blocks_name_their_position() {
     let chain = chain.into_iter().chain([("b9".to_owned(), "end".to_owned())]).collect();
     assert!(parse_with("{{content_blocks.${b5}}}", &chain).is_ok());
     let error = parse_with("{{content_blocks.${b4}}}", &chain).unwrap_err().to_string();
-    assert!(error.ends_with("content blocks nest 5 levels at most"), "{error}");
+    assert!(error.ends_with("content blocks can nest at most 5 levels"), "{error}");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn blocks_that_multiply_are_refused() {
     let (a, b, c) = (row("b"), row("c"), "x".repeat(50_000));
     let blocks = blocks(&[("a", &a), ("b", &b), ("c", &c)]);
     let error = parse_with("{{content_blocks.${a}}}", &blocks).unwrap_err().to_string();
-    assert!(error.ends_with("content blocks have 1048576 bytes together at most"), "{error}");
+    assert!(error.ends_with("content blocks can have at most 1048576 bytes in total"), "{error}");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn items_are_asked_for_by_their_ids() {
     assert_eq!(with_answer(source, Answer::Json(items)).as_deref(), Ok("Tales 1"));
     assert_eq!(with_answer(source, Answer::Nothing).as_deref(), Ok(" 0"));
     let many = format!("{{% catalog_items games {} %}}", "1 ".repeat(51));
-    assert!(parse(&many).unwrap_err().text.contains("50 items at most"));
+    assert!(parse(&many).unwrap_err().text.contains("at most 50 items"));
     let many = "{% assign l = 'a' | split: '' %}{% for i in (1..6) %}{% assign l = l | concat: l \
                 %}{% endfor %}{% catalog_items games {{ l }} %}";
     let failed = Template::parse(many, &NAMES).unwrap().render(&Answers(Vec::new()), NOW);
@@ -281,7 +281,7 @@ fn unusable_sources_are_rejected() {
             "{% catalog_selection_items games %}",
             "line 1, column 34: expected the name of a selection",
         ),
-        ("{% connected_content %}", "line 1, column 22: the address is missing"),
+        ("{% connected_content %}", "line 1, column 22: the URL is missing"),
         (
             "{% connected_content https://a.example/x y %}",
             "line 1, column 42: expected `:`, found `y`",
@@ -292,11 +292,11 @@ fn unusable_sources_are_rejected() {
         ),
         (
             "{% connected_content https://a.example/x :method put %}",
-            "line 1, column 50: `method` is `get` or `post`",
+            "line 1, column 50: `method` must be `get` or `post`",
         ),
         (
             "{% connected_content https://a.example/x :cache_max_age 5 %}",
-            "line 1, column 57: `cache_max_age` is 300 to 14400 seconds",
+            "line 1, column 57: `cache_max_age` must be 300 to 14400 seconds",
         ),
         (
             "{% connected_content https://a.example/x :headers x %}",
@@ -304,7 +304,7 @@ fn unusable_sources_are_rejected() {
         ),
         (
             "{% connected_content https://a.example/x :headers {\"a\": b} %}",
-            "line 1, column 57: expected a text in quotes",
+            "line 1, column 57: expected a string in quotes",
         ),
         ("{% connected_content https://a.example/{{ x %}", "line 1, column 45: expected `}}`"),
         ("{% connected_content https://a.example/x", "line 1, column 1: `{%` is not closed"),

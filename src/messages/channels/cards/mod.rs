@@ -7,24 +7,24 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-pub(crate) use rows::forget_user;
-pub use rows::{Card, of_user, sweep};
+pub(crate) use rows::erase_user;
+pub use rows::{Card, list_for_user, sweep};
 
-use super::together::Together;
+use super::write_batcher::WriteBatcher;
 use crate::app::App;
 use crate::messages::{MessageId, Outcome, Outgoing};
 use kit::clock::parse_time;
 
-/// The longest that a card is kept, in seconds: ten years.
-const LONGEST_LIFE: u64 = 10 * 365 * 86_400;
+/// How long a card is kept at most, in seconds: ten years.
+const MAX_LIFETIME_SECONDS: u64 = 10 * 365 * 86_400;
 
-/// Bytes of a card.
-const MOST_BYTES: usize = 256 << 10;
+/// Maximum bytes of a card.
+const MAX_BYTES: usize = 256 << 10;
 
 /// Cards that wait to be stored.
-pub type Waiting = Together<rows::NewCard>;
+pub type CardWriter = WriteBatcher<rows::NewCard>;
 
-/// Stores a card; an existing one stays as it is.
+/// Stores a card; an existing one stays unchanged.
 pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     let now = app.clock.now_ms();
     let object = &message.rendered.object;
@@ -33,8 +33,8 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         Err(why) => return Outcome::Failed(why),
     };
     let card = Value::Object(object.clone()).to_string();
-    if card.len() > MOST_BYTES {
-        return Outcome::Failed(format!("the card has more than {MOST_BYTES} bytes"));
+    if card.len() > MAX_BYTES {
+        return Outcome::Failed(format!("the card has more than {MAX_BYTES} bytes"));
     }
     let card = rows::NewCard {
         workspace_id: message.workspace_id,
@@ -48,7 +48,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         expires_at,
     };
     let store = app.store.clone();
-    let waiting = app.kept::<Waiting>();
+    let waiting = app.singleton::<CardWriter>();
     let stored = waiting.write(card, move |cards| {
         let store = store.clone();
         async move {
@@ -67,7 +67,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
 /// When a card expires; the error says what is wrong.
 fn expiry(object: &Map<String, Value>, now: i64) -> Result<i64, String> {
     let expires_at = match object.get("time_to_live").and_then(Value::as_u64) {
-        Some(seconds) => now + seconds.min(LONGEST_LIFE).cast_signed() * 1_000,
+        Some(seconds) => now + seconds.min(MAX_LIFETIME_SECONDS).cast_signed() * 1_000,
         None => {
             let time = object.get("expire_at").and_then(Value::as_str);
             let time = time.ok_or("exactly one of time_to_live and expire_at is required")?;
@@ -77,10 +77,10 @@ fn expiry(object: &Map<String, Value>, now: i64) -> Result<i64, String> {
     if expires_at <= now {
         return Err("expire_at is in the past".into());
     }
-    Ok(expires_at.min(now + LONGEST_LIFE.cast_signed() * 1_000))
+    Ok(expires_at.min(now + MAX_LIFETIME_SECONDS.cast_signed() * 1_000))
 }
 
-/// The same for a message however often it is sent.
+/// The id of a card: the same each time the message is sent.
 fn card_id(id: &MessageId) -> Uuid {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&Sha256::digest(id.to_string())[..16]);
@@ -99,7 +99,7 @@ mod tests {
         let read = |object: Value| expiry(object.as_object().unwrap(), now);
         assert_eq!(read(json!({ "time_to_live": 60 })), Ok(now + 60_000));
         assert_eq!(read(json!({ "expire_at": "2023-11-14T22:13:21Z" })), Ok(now + 1_000));
-        let latest = now + LONGEST_LIFE.cast_signed() * 1_000;
+        let latest = now + MAX_LIFETIME_SECONDS.cast_signed() * 1_000;
         assert_eq!(read(json!({ "time_to_live": u64::MAX })), Ok(latest));
         assert_eq!(read(json!({ "expire_at": "9999-01-01" })), Ok(latest));
         for wrong in [

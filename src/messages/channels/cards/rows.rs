@@ -43,7 +43,7 @@ pub struct Card {
     pub card: Box<RawValue>,
 }
 
-/// Stores cards; existing ones stay as they are, and those of erased users are not stored.
+/// Stores cards. Existing ones stay unchanged; cards of erased users are not stored.
 pub async fn insert(tx: &mut Tx, cards: &[NewCard]) -> Result<(), StoreError> {
     let mut by_workspace: BTreeMap<i32, Vec<&NewCard>> = BTreeMap::new();
     for card in cards {
@@ -51,10 +51,10 @@ pub async fn insert(tx: &mut Tx, cards: &[NewCard]) -> Result<(), StoreError> {
     }
     for (workspace, mut cards) in by_workspace {
         let ids: Vec<Uuid> = cards.iter().map(|card| card.service_id).collect();
-        let there = find_users(tx, workspace, &ids, For::Keeping).await?;
+        let there = find_users(tx, workspace, &ids, For::PreventingErasure).await?;
         let there: HashSet<Uuid> = there.into_iter().map(|user| user.service_id).collect();
         cards.retain(|card| there.contains(&card.service_id));
-        // Two writers that share some do not wait for each other.
+        // Sorted, so that two writers of the same cards do not deadlock.
         cards.sort_unstable_by_key(|card| (card.service_id, card.id));
         insert_of(tx, workspace, &cards).await?;
     }
@@ -79,7 +79,7 @@ async fn insert_of(tx: &mut Tx, workspace: i32, cards: &[&NewCard]) -> Result<()
 type CardColumns = (Uuid, Uuid, Option<Uuid>, Option<String>, i64, i64, String);
 
 /// A user's cards that have not expired, the latest first.
-pub async fn of_user(
+pub async fn list_for_user(
     tx: &mut Tx,
     workspace: i32,
     service_id: Uuid,
@@ -109,7 +109,7 @@ pub async fn of_user(
 }
 
 /// Deletes the cards of an erased user.
-pub async fn forget_user(tx: &mut Tx, workspace: i32, user: Uuid) -> Result<(), StoreError> {
+pub async fn erase_user(tx: &mut Tx, workspace: i32, user: Uuid) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query("DELETE FROM content_cards WHERE workspace_id = $1 AND service_id = $2")

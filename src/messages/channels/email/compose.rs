@@ -1,5 +1,6 @@
-//! From a rendered message object to an email (src/gateway/README.md, Message objects).
+//! Converts a rendered message object to an email (src/gateway/README.md, Message objects).
 
+use kit::words::about_field;
 use std::time::{Duration, SystemTime};
 
 use lettre::Address;
@@ -9,10 +10,10 @@ use lettre::message::{Mailbox, Mailboxes, Message, MultiPart};
 use serde_json::{Map, Value};
 use url::Host;
 
-use super::conversation::{Content, Letter};
+use super::conversation::{Content, OutgoingEmail};
 use super::{message_id, plain};
 use crate::app::App;
-use crate::messages::channels::MOST_HEADERS;
+use crate::messages::channels::MAX_HEADERS;
 use crate::messages::unsubscribe_token;
 use crate::messages::{Outcome, Outgoing};
 use crate::workspaces::settings::Email;
@@ -36,18 +37,18 @@ const RESERVED: [&str; 13] = [
 const RESERVED_BEGINNINGS: [&str; 6] =
     ["arc-", "content-", "dkim-", "list-unsubscribe", "received-", "resent-"];
 
-/// Characters of a header and of its name.
-const LONGEST_HEADER: usize = 900;
-const LONGEST_NAME: usize = 76;
+/// Maximum characters of a header and of its name.
+const MAX_HEADER_LENGTH: usize = 900;
+const MAX_HEADER_NAME_LENGTH: usize = 76;
 
 /// Maximum number of recipients of copies.
-const MOST_COPIES: usize = 10;
+const MAX_COPIES: usize = 10;
 
-/// Bodies of more bytes are written on a thread that may compute.
+/// Larger bodies are written on a compute thread.
 const INLINE_BYTES: usize = 64 << 10;
 
 /// The email, or the outcome of a message without one.
-pub fn compose(app: &App, message: &Outgoing<'_>, email: &Email) -> Result<Letter, Outcome> {
+pub fn compose(app: &App, message: &Outgoing<'_>, email: &Email) -> Result<OutgoingEmail, Outcome> {
     let object = &message.rendered.object;
     let bytes = |name: &str| object.get(name).and_then(Value::as_str).map_or(0, str::len);
     match bytes("body") + bytes("plaintext_body") > INLINE_BYTES {
@@ -61,15 +62,15 @@ fn write(
     message: &Outgoing<'_>,
     email: &Email,
     object: &Map<String, Value>,
-) -> Result<Letter, Outcome> {
+) -> Result<OutgoingEmail, Outcome> {
     let no_address = || Outcome::Unreachable("the user has no usable email address".into());
     let to = message.recipient.email().ok_or_else(no_address)?;
     let to = mailbox(to).map_err(|_| no_address())?;
     let from = text(object, "from")?.or(email.from.as_deref());
-    let from = from.ok_or_else(|| Outcome::Failed("from: the sender is missing".into()))?;
-    let from = mailbox(from).map_err(|why| Outcome::Failed(format!("from: {why}")))?;
+    let from = from.ok_or_else(|| Outcome::Failed("the sender is empty: set from".into()))?;
+    let from = mailbox(from).map_err(|why| Outcome::Failed(about_field("from", why)))?;
     let body = text(object, "body")?;
-    let body = body.ok_or_else(|| Outcome::Failed("body: is empty".into()))?;
+    let body = body.ok_or_else(|| Outcome::Failed("the body is empty".into()))?;
 
     let copies = addresses(object, "bcc")?;
     let recipients = [&to].into_iter().chain(&copies).map(|copy| copy.email.clone()).collect();
@@ -84,7 +85,7 @@ fn write(
         .to(to.clone());
     if let Some(reply_to) = text(object, "reply_to")? {
         let reply_to =
-            mailbox(reply_to).map_err(|why| Outcome::Failed(format!("reply_to: {why}")))?;
+            mailbox(reply_to).map_err(|why| Outcome::Failed(about_field("reply_to", why)))?;
         builder = builder.reply_to(reply_to);
     }
     if let Some(subject) = text(object, "subject")? {
@@ -110,7 +111,7 @@ fn write(
     }
     let text = match text(object, "plaintext_body")? {
         Some(text) => text.to_owned(),
-        None => plain::text_of(body),
+        None => plain::html_to_text(body),
     };
     let html = with_preheader(body, self::text(object, "preheader")?);
     let written = builder
@@ -118,7 +119,7 @@ fn write(
         .map_err(|error| Outcome::Failed(format!("cannot write the email: {error}")))?;
     let written = String::from_utf8(written.formatted())
         .map_err(|error| Outcome::Failed(format!("cannot write the email: {error}")))?;
-    Ok(Letter {
+    Ok(OutgoingEmail {
         from: from.email,
         to: to.email,
         copies: copies.into_iter().map(|copy| copy.email).collect(),
@@ -126,7 +127,7 @@ fn write(
     })
 }
 
-/// A field that is text; none if it is absent, null or blank.
+/// A string field; none if it is absent, null or blank.
 fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, Outcome> {
     match object.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -135,17 +136,17 @@ fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str
     }
 }
 
-/// Whether a text is an email address, perhaps with a name before it; the error says what is wrong.
+/// Checks that a text is an email address, optionally with a name before it.
 pub fn check_mailbox(text: &str) -> Result<(), String> {
     mailbox(text).map(drop).map_err(str::to_owned)
 }
 
-/// Whether a text has the email addresses that may get copies; the error says what is wrong.
+/// Checks that a text is a list of email addresses that can get copies.
 pub fn check_mailboxes(text: &str) -> Result<(), String> {
     mailboxes(text).map(drop)
 }
 
-/// An address, perhaps with a name before it.
+/// Parses an address, optionally with a name before it.
 fn mailbox(text: &str) -> Result<Mailbox, &'static str> {
     const WRONG: &str = "expected an email address";
     let text = text.trim();
@@ -157,7 +158,7 @@ fn mailbox(text: &str) -> Result<Mailbox, &'static str> {
     Ok(mailbox)
 }
 
-/// The address with its domain as DNS has it.
+/// The address with its domain in the ASCII form of DNS.
 fn in_ascii(address: Address) -> Address {
     if address.domain().is_ascii() {
         return address;
@@ -167,33 +168,33 @@ fn in_ascii(address: Address) -> Address {
     ascii.unwrap_or(address)
 }
 
-/// The addresses of a member, with commas between them.
+/// The addresses in a field, separated by commas.
 fn addresses(object: &Map<String, Value>, name: &str) -> Result<Vec<Mailbox>, Outcome> {
     let Some(text) = text(object, name)? else { return Ok(Vec::new()) };
-    mailboxes(text).map_err(|why| Outcome::Failed(format!("{name}: {why}")))
+    mailboxes(text).map_err(|why| Outcome::Failed(about_field(name, &why)))
 }
 
 fn mailboxes(text: &str) -> Result<Vec<Mailbox>, String> {
-    let wrong = || "expected email addresses".to_owned();
+    let wrong = || "expected email addresses, separated by commas".to_owned();
     let text = text.trim();
     if text.chars().any(char::is_control) {
         return Err(wrong());
     }
     let found: Vec<Mailbox> = text.parse::<Mailboxes>().map_err(|_| wrong())?.into_iter().collect();
-    if found.len() > MOST_COPIES {
-        return Err(format!("at most {MOST_COPIES} addresses"));
+    if found.len() > MAX_COPIES {
+        return Err(format!("at most {MAX_COPIES} addresses"));
     }
     let ascii = |Mailbox { name, email }| Mailbox { name, email: in_ascii(email) };
     Ok(found.into_iter().map(ascii).collect())
 }
 
-/// The customer's own headers: an object of texts.
+/// The customer's own headers: an object of strings.
 fn headers(object: &Map<String, Value>) -> Result<Vec<HeaderValue>, Outcome> {
     let given = match object.get("headers") {
         None => return Ok(Vec::new()),
-        Some(Value::Object(headers)) if headers.len() <= MOST_HEADERS => headers,
+        Some(Value::Object(headers)) if headers.len() <= MAX_HEADERS => headers,
         Some(_) => {
-            let meant = format!("headers: expected an object of at most {MOST_HEADERS} strings");
+            let meant = format!("headers: expected an object of at most {MAX_HEADERS} strings");
             return Err(Outcome::Failed(meant));
         }
     };
@@ -212,7 +213,7 @@ fn headers(object: &Map<String, Value>) -> Result<Vec<HeaderValue>, Outcome> {
 
 /// Checks that customers may set a header with that name.
 pub(in crate::messages::channels) fn check_header(name: &str) -> Result<(), String> {
-    let is_name = (1..=LONGEST_NAME).contains(&name.len())
+    let is_name = (1..=MAX_HEADER_NAME_LENGTH).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
     if !is_name {
         return Err("invalid header name".into());
@@ -226,10 +227,10 @@ pub(in crate::messages::channels) fn check_header(name: &str) -> Result<(), Stri
     Ok(())
 }
 
-/// Whether an email may have a header of that value; the error says why not.
+/// Checks that an email can have a header with that value.
 pub(in crate::messages::channels) fn check_header_value(value: &str) -> Result<(), String> {
-    match value.chars().any(char::is_control) || value.chars().count() > LONGEST_HEADER {
-        true => Err(format!("expected one line of at most {LONGEST_HEADER} characters")),
+    match value.chars().any(char::is_control) || value.chars().count() > MAX_HEADER_LENGTH {
+        true => Err(format!("expected one line of at most {MAX_HEADER_LENGTH} characters")),
         false => Ok(()),
     }
 }
@@ -239,7 +240,7 @@ fn in_one_line(text: &str) -> String {
     text.trim().chars().map(plain).collect()
 }
 
-/// Adds the text that mailboxes show next to the subject, and that the body itself hides.
+/// Adds the text that mailboxes show next to the subject; the body itself hides it.
 fn with_preheader(body: &str, preheader: Option<&str>) -> String {
     let Some(preheader) = preheader else { return body.to_owned() };
     let hidden = format!(

@@ -1,6 +1,6 @@
 //! Connects to a relay as its URL says.
 //!
-//! Certificates are always checked, by the system's roots (`SSL_CERT_FILE` overrides them).
+//! Certificates are always checked, against the system's roots (`SSL_CERT_FILE` overrides them).
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub struct Connector {
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     pub connect: Duration,
-    pub answer: Duration,
+    pub reply: Duration,
     pub accept: Duration,
 }
 
@@ -37,7 +37,7 @@ impl Connector {
         Self { relay, hello, timeouts, tls: OnceCell::new() }
     }
 
-    /// Connects, up to the point where an email can be sent.
+    /// Connects and logs in, so that an email can be sent next.
     pub async fn connect(&self) -> Result<AsyncSmtpConnection, SmtpError> {
         let (most, tls) = (self.timeouts.connect, self.relay.tls);
         let connecting = async {
@@ -51,8 +51,7 @@ impl Connector {
         if tls == Tls::Required && !offered {
             let text = match self.relay.login {
                 Some(_) => {
-                    "the relay does not offer STARTTLS, which is required to send a \
-                            password"
+                    "the relay does not offer STARTTLS, which is required to send a password"
                 }
                 None => "the relay does not offer STARTTLS",
             };
@@ -85,7 +84,7 @@ impl Connector {
             .map_err(|error| SmtpError::of(Step::Connect, &error))
     }
 
-    /// A connection whose small writes do not wait for each other.
+    /// A connection with TCP_NODELAY.
     async fn stream(&self) -> std::io::Result<TcpStream> {
         let stream = TcpStream::connect((self.relay.host.as_str(), self.relay.port)).await?;
         stream.set_nodelay(true)?;
@@ -107,7 +106,7 @@ impl Connector {
         let Some(Login { user, password }) = &self.relay.login else { return Ok(()) };
         let password = password.expose_secret().to_owned();
         let credentials = Credentials::new(user.clone(), password);
-        within(self.timeouts.answer, Step::LogIn, async {
+        within(self.timeouts.reply, Step::LogIn, async {
             let said = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
             said.map(drop).map_err(|error| SmtpError::of(Step::LogIn, &error))
         })

@@ -1,8 +1,8 @@
 //! Connections to relays, reused for several emails.
 //!
-//! A relay gets a limited number for sends, and as many again for transactional emails, which
-//! therefore never wait for the others (`smtp.connections`). Idle connections are closed after a
-//! while.
+//! A relay gets a limited number of connections for sends, and as many again for transactional
+//! emails, which therefore never wait for other emails (`smtp.connections`). Idle connections are
+//! closed after a while.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,78 +17,78 @@ use tokio::time::{sleep, timeout};
 use url::Host;
 
 use super::connect::{Connector, Timeouts};
-use super::conversation::{Letter, SmtpError, hand_over, start_over};
+use super::conversation::{OutgoingEmail, SmtpError, reset_connection, send_email};
 use crate::config::{Config, Smtp};
 use crate::messages::Outcome;
 use crate::workspaces::relay::Relay;
 
-/// Between looks for connections that are not used.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Interval between checks for idle connections.
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a relay may take to say goodbye.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// Time limit of QUIT.
+const QUIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The relays of this process. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Relays(Arc<Mutex<State>>);
+pub struct RelayPools(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// By address, and whether for transactional emails.
-    lanes: HashMap<(String, bool), Arc<Lane>>,
-    is_looked_after: bool,
+    /// By address, and whether the connections are for transactional emails.
+    pools: HashMap<(String, bool), Arc<RelayPool>>,
+    has_cleanup_task: bool,
 }
 
 /// The connections to a relay.
-struct Lane {
+struct RelayPool {
     connector: Result<Connector, String>,
     settings: Smtp,
     timeouts: Timeouts,
-    places: Semaphore,
-    /// The one used last is at the end, and is used next.
-    unused: Mutex<Vec<Kept>>,
+    permits: Semaphore,
+    /// The connection used last is at the end, and is reused first.
+    idle: Mutex<Vec<PooledConnection>>,
 }
 
-struct Kept {
+struct PooledConnection {
     connection: AsyncSmtpConnection,
     opened: Instant,
     used: Instant,
 }
 
-impl Relays {
+impl RelayPools {
     /// Sends an email to the relay at an address.
-    pub async fn hand_over(
+    pub async fn send_email(
         &self,
         address: &SecretString,
         is_transactional: bool,
         config: &Config,
-        letter: &Letter,
+        letter: &OutgoingEmail,
     ) -> Outcome {
-        let lane = self.lane(address.expose_secret(), is_transactional, config);
-        match lane.hand_over(letter).await {
+        let pool = self.pool(address.expose_secret(), is_transactional, config);
+        match pool.send_email(letter).await {
             Ok(()) => Outcome::Sent,
             Err(outcome) => outcome,
         }
     }
 
-    fn lane(&self, address: &str, is_transactional: bool, config: &Config) -> Arc<Lane> {
+    fn pool(&self, address: &str, is_transactional: bool, config: &Config) -> Arc<RelayPool> {
         let mut state = self.0.lock();
-        let lane = state.lanes.entry((address.to_owned(), is_transactional));
-        let lane = lane.or_insert_with(|| Arc::new(Lane::new(address, config))).clone();
-        if !std::mem::replace(&mut state.is_looked_after, true) {
+        let pool = state.pools.entry((address.to_owned(), is_transactional));
+        let pool = pool.or_insert_with(|| Arc::new(RelayPool::new(address, config))).clone();
+        if !std::mem::replace(&mut state.has_cleanup_task, true) {
             let relays = self.clone();
-            tokio::spawn(async move { relays.look_after().await });
+            tokio::spawn(async move { relays.close_idle_connections().await });
         }
-        lane
+        pool
     }
 
     /// Closes idle connections, until none is left.
-    async fn look_after(self) {
+    async fn close_idle_connections(self) {
         loop {
-            sleep(LOOK_EVERY).await;
-            let (old, is_all) = self.old(Instant::now());
-            for kept in old {
-                tokio::spawn(kept.close());
+            sleep(CLEANUP_INTERVAL).await;
+            let (expired, is_all) = self.expired(Instant::now());
+            for pooled in expired {
+                tokio::spawn(pooled.close());
             }
             if is_all {
                 return;
@@ -97,110 +97,110 @@ impl Relays {
     }
 
     /// Removes the connections to close; returns whether none is left.
-    fn old(&self, now: Instant) -> (Vec<Kept>, bool) {
-        let (mut old, mut state) = (Vec::new(), self.0.lock());
-        state.lanes.retain(|_, lane| {
-            let mut unused = lane.unused.lock();
-            old.extend(unused.extract_if(.., |kept| kept.is_old(&lane.settings, now)));
-            // A lane is only obtained with the lock that is held here.
-            !unused.is_empty() || Arc::strong_count(lane) > 1
+    fn expired(&self, now: Instant) -> (Vec<PooledConnection>, bool) {
+        let (mut expired, mut state) = (Vec::new(), self.0.lock());
+        state.pools.retain(|_, pool| {
+            let mut idle = pool.idle.lock();
+            expired.extend(idle.extract_if(.., |pooled| pooled.is_expired(&pool.settings, now)));
+            // Lanes are only given out under the lock that is held here.
+            !idle.is_empty() || Arc::strong_count(pool) > 1
         });
-        state.is_looked_after = !state.lanes.is_empty();
-        (old, state.lanes.is_empty())
+        state.has_cleanup_task = !state.pools.is_empty();
+        (expired, state.pools.is_empty())
     }
 }
 
-impl Kept {
-    fn is_old(&self, settings: &Smtp, now: Instant) -> bool {
+impl PooledConnection {
+    fn is_expired(&self, settings: &Smtp, now: Instant) -> bool {
         let since = |then: Instant| now.saturating_duration_since(then).as_secs();
         since(self.used) >= settings.idle_seconds || since(self.opened) >= settings.age_seconds
     }
 
     async fn close(mut self) {
-        // The connection ends, whatever the response is.
-        let _ = timeout(GOODBYE, self.connection.quit()).await;
+        // The connection is closed in any case.
+        let _ = timeout(QUIT_TIMEOUT, self.connection.quit()).await;
     }
 }
 
-impl Lane {
+impl RelayPool {
     fn new(address: &str, config: &Config) -> Self {
         let settings = config.smtp.clone();
         let timeouts = Timeouts {
             connect: Duration::from_secs(settings.connect_seconds),
-            answer: Duration::from_secs(settings.timeout_seconds),
+            reply: Duration::from_secs(settings.timeout_seconds),
             accept: Duration::from_secs(settings.accept_seconds),
         };
         Self {
             connector: Relay::parse(address)
                 .map(|relay| Connector::new(relay, hello(config), timeouts)),
             timeouts,
-            places: Semaphore::new(settings.connections),
-            unused: Mutex::default(),
+            permits: Semaphore::new(settings.connections),
+            idle: Mutex::default(),
             settings,
         }
     }
 
-    async fn hand_over(&self, letter: &Letter) -> Result<(), Outcome> {
+    async fn send_email(&self, letter: &OutgoingEmail) -> Result<(), Outcome> {
         let later = |reason: String| Outcome::Later { reason, after: None };
         let connector = self.connector.as_ref().map_err(|error| later(error.clone()))?;
         // The semaphore is never closed.
-        let place = timeout(self.timeouts.answer, self.places.acquire()).await;
-        let Ok(Ok(_place)) = place else {
+        let permit = timeout(self.timeouts.reply, self.permits.acquire()).await;
+        let Ok(Ok(_place)) = permit else {
             return Err(later("all connections to the relay are in use".into()));
         };
         loop {
-            let unused = self.take_unused();
-            let is_used = unused.is_some();
-            let mut kept = match unused {
-                Some(kept) => kept,
+            let idle = self.take_idle();
+            let is_used = idle.is_some();
+            let mut pooled = match idle {
+                Some(pooled) => pooled,
                 None => open(connector).await?,
             };
-            let handed = hand_over(&mut kept.connection, letter, self.timeouts).await;
+            let handed = send_email(&mut pooled.connection, letter, self.timeouts).await;
             match handed {
-                Err(trouble) if is_used && trouble.is_of_a_kept_connection() => {}
+                Err(error) if is_used && error.may_be_expired_connection() => {}
                 Ok(()) => {
-                    self.keep(kept);
+                    self.put_back(pooled);
                     return Ok(());
                 }
-                Err(trouble) => {
-                    let goes_on = trouble.leaves_connection()
-                        && start_over(&mut kept.connection, self.timeouts).await;
+                Err(error) => {
+                    let goes_on = error.allows_reuse()
+                        && reset_connection(&mut pooled.connection, self.timeouts).await;
                     if goes_on {
-                        self.keep(kept);
+                        self.put_back(pooled);
                     }
-                    return Err(trouble.into());
+                    return Err(error.into());
                 }
             }
         }
     }
 
-    fn take_unused(&self) -> Option<Kept> {
+    fn take_idle(&self) -> Option<PooledConnection> {
         let now = Instant::now();
-        let mut unused = self.unused.lock();
-        while let Some(kept) = unused.pop() {
-            if !kept.is_old(&self.settings, now) {
-                return Some(kept);
+        let mut idle = self.idle.lock();
+        while let Some(pooled) = idle.pop() {
+            if !pooled.is_expired(&self.settings, now) {
+                return Some(pooled);
             }
-            tokio::spawn(kept.close());
+            tokio::spawn(pooled.close());
         }
         None
     }
 
-    fn keep(&self, mut kept: Kept) {
-        kept.used = Instant::now();
-        self.unused.lock().push(kept);
+    fn put_back(&self, mut pooled: PooledConnection) {
+        pooled.used = Instant::now();
+        self.idle.lock().push(pooled);
     }
 }
 
-async fn open(connector: &Connector) -> Result<Kept, SmtpError> {
+async fn open(connector: &Connector) -> Result<PooledConnection, SmtpError> {
     let opened = connector.connect().await;
     let outcome = if opened.is_ok() { "opened" } else { "failed" };
     metrics::counter!("longshore_smtp_connections_total", "outcome" => outcome).increment(1);
     let now = Instant::now();
-    opened.map(|connection| Kept { connection, opened: now, used: now })
+    opened.map(|connection| PooledConnection { connection, opened: now, used: now })
 }
 
-/// The name for EHLO: the API's host name, else that of the machine.
+/// The name for EHLO: the API's host name, else the machine's.
 fn hello(config: &Config) -> ClientId {
     let url = config.public_url.as_ref();
     match url.and_then(|url| url.host()) {

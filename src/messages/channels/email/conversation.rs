@@ -14,20 +14,20 @@ use crate::outbound::kept;
 
 /// An email to send.
 #[derive(Clone, Debug)]
-pub struct Letter {
+pub struct OutgoingEmail {
     pub from: Address,
     pub to: Address,
-    /// Who gets a copy that the recipient does not see.
+    /// Addresses that get a blind copy.
     pub copies: Vec<Address>,
     pub content: Content,
 }
 
-/// What follows DATA, to its last dot.
+/// The content after DATA, including the last dot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content(String);
 
 impl Content {
-    /// Of a message: lines end with CR LF, and none is a dot alone (RFC 5321, 4.5.2).
+    /// Encodes a message: lines end with CR LF, and no line is a single dot (RFC 5321, 4.5.2).
     pub fn new(message: &str) -> Self {
         let mut content = String::with_capacity(message.len() + message.len() / 64 + 5);
         let message = message.replace("\r\n", "\n");
@@ -57,7 +57,7 @@ impl fmt::Display for Content {
 /// The step of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Step {
-    /// To the response to EHLO.
+    /// Connecting, up to the response to EHLO.
     Connect,
     Tls,
     LogIn,
@@ -69,7 +69,7 @@ pub enum Step {
 }
 
 impl Step {
-    fn in_words(self) -> &'static str {
+    fn label(self) -> &'static str {
         match self {
             Self::Connect => "connecting",
             Self::Tls => "STARTTLS",
@@ -77,21 +77,21 @@ impl Step {
             Self::From => "MAIL FROM",
             Self::To => "RCPT TO",
             Self::Data => "DATA",
-            Self::Accept => "the email's end",
+            Self::Accept => "end of data",
         }
     }
 }
 
-/// Why an email was not taken.
+/// Why the relay did not accept an email.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SmtpError {
     /// The relay replied with an error.
-    Answered { step: Step, code: u16, text: String },
+    Rejected { step: Step, code: u16, text: String },
     /// There was no reply, or an unreadable one.
     Lost { step: Step, text: String, in_time: bool },
     /// The relay does not support the recipient's address.
-    Unfit(&'static str),
-    /// It does not support the message or the workspace's setting, whoever the recipient is.
+    UnsupportedAddress(&'static str),
+    /// The relay does not support the message or the workspace's setting, for any recipient.
     Unsupported(&'static str),
 }
 
@@ -104,27 +104,27 @@ impl SmtpError {
         let said = std::error::Error::source(error).map(ToString::to_string);
         match error.status() {
             Some(code) => {
-                Self::Answered { step, code: code.into(), text: said.unwrap_or_default() }
+                Self::Rejected { step, code: code.into(), text: said.unwrap_or_default() }
             }
             None => Self::lost(step, said.unwrap_or_else(|| error.to_string())),
         }
     }
 
-    /// Whether the cause may only be an expired connection: no email was started on it yet, and a
-    /// new connection may work.
-    pub fn is_of_a_kept_connection(&self) -> bool {
+    /// Whether the cause may be only an expired connection: no email was started on it, and a new
+    /// connection may work.
+    pub fn may_be_expired_connection(&self) -> bool {
         match self {
-            Self::Answered { step, code, .. } => *step == Step::From && *code == CLOSING,
+            Self::Rejected { step, code, .. } => *step == Step::From && *code == CLOSING,
             Self::Lost { step, in_time, .. } => *step == Step::From && *in_time,
-            Self::Unfit(_) | Self::Unsupported(_) => false,
+            Self::UnsupportedAddress(_) | Self::Unsupported(_) => false,
         }
     }
 
-    /// Whether another email can be named on the connection, after a RSET.
-    pub fn leaves_connection(&self) -> bool {
+    /// Whether the connection can be used for another email, after a RSET.
+    pub fn allows_reuse(&self) -> bool {
         match self {
-            Self::Answered { step, code, .. } => *step >= Step::From && *code != CLOSING,
-            Self::Unfit(_) | Self::Unsupported(_) => true,
+            Self::Rejected { step, code, .. } => *step >= Step::From && *code != CLOSING,
+            Self::UnsupportedAddress(_) | Self::Unsupported(_) => true,
             Self::Lost { .. } => false,
         }
     }
@@ -133,28 +133,28 @@ impl SmtpError {
 /// The relay closes the connection.
 const CLOSING: u16 = 421;
 
-/// It requires a login, or rejects it: not about one email.
-const ABOUT_LOGGING_IN: [u16; 4] = [530, 534, 535, 538];
+/// The relay requires a login, or rejects it; this does not concern a single email.
+const LOGIN_ERROR_CODES: [u16; 4] = [530, 534, 535, 538];
 
 impl From<SmtpError> for Outcome {
-    /// A permanent rejection after the recipient was named is a bounce; a rejection of the sender
-    /// is the message's fault. Everything about the relay itself (that it is down, its certificate,
-    /// a rejected password) must be fixed by its operator while the message waits. If the
-    /// connection is lost after the last dot, it is unknown whether the email was accepted: it is
-    /// sent again, with the same Message-ID.
-    fn from(trouble: SmtpError) -> Self {
-        let reason = kept(&trouble.to_string());
-        match trouble {
-            SmtpError::Unfit(_) => Self::Unreachable(reason),
+    /// A permanent rejection after RCPT TO is a bounce; a rejection of the sender fails the
+    /// message. Problems of the relay itself (it is down, its certificate, a rejected password)
+    /// must be fixed by its operator while the message waits. If the connection is lost after the
+    /// last dot, it is unknown whether the email was accepted. It is sent again, with the same
+    /// Message-ID.
+    fn from(error: SmtpError) -> Self {
+        let reason = kept(&error.to_string());
+        match error {
+            SmtpError::UnsupportedAddress(_) => Self::Unreachable(reason),
             SmtpError::Unsupported(_) => Self::Failed(reason),
-            SmtpError::Answered { code, .. } if ABOUT_LOGGING_IN.contains(&code) => {
+            SmtpError::Rejected { code, .. } if LOGIN_ERROR_CODES.contains(&code) => {
                 Self::Later { reason, after: None }
             }
-            SmtpError::Answered { step, code: 500..=599, .. } if step >= Step::To => {
+            SmtpError::Rejected { step, code: 500..=599, .. } if step >= Step::To => {
                 Self::Bounced(reason)
             }
-            SmtpError::Answered { step: Step::From, code: 500..=599, .. } => Self::Failed(reason),
-            SmtpError::Answered { .. } | SmtpError::Lost { .. } => {
+            SmtpError::Rejected { step: Step::From, code: 500..=599, .. } => Self::Failed(reason),
+            SmtpError::Rejected { .. } | SmtpError::Lost { .. } => {
                 Self::Later { reason, after: None }
             }
         }
@@ -164,11 +164,11 @@ impl From<SmtpError> for Outcome {
 impl fmt::Display for SmtpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Answered { step, code, text } => {
-                write!(f, "{code} {text} ({})", step.in_words())
+            Self::Rejected { step, code, text } => {
+                write!(f, "{code} {text} ({})", step.label())
             }
-            Self::Lost { step, text, .. } => write!(f, "{}: {text}", step.in_words()),
-            Self::Unfit(text) | Self::Unsupported(text) => f.write_str(text),
+            Self::Lost { step, text, .. } => write!(f, "{}: {text}", step.label()),
+            Self::UnsupportedAddress(text) | Self::Unsupported(text) => f.write_str(text),
         }
     }
 }
@@ -186,37 +186,38 @@ pub async fn within<T>(
 }
 
 /// Sends an email; the relay has accepted it when this returns.
-pub async fn hand_over(
+pub async fn send_email(
     connection: &mut AsyncSmtpConnection,
-    letter: &Letter,
+    letter: &OutgoingEmail,
     timeouts: Timeouts,
 ) -> Result<(), SmtpError> {
     let parameters = parameters(connection, letter)?;
-    let mut said = Said { connection, timeouts };
-    said.say(Step::From, Mail::new(Some(letter.from.clone()), parameters)).await?;
-    said.say(Step::To, Rcpt::new(letter.to.clone(), Vec::new())).await?;
+    let mut said = SmtpSession { connection, timeouts };
+    said.send_command(Step::From, Mail::new(Some(letter.from.clone()), parameters)).await?;
+    said.send_command(Step::To, Rcpt::new(letter.to.clone(), Vec::new())).await?;
     for copy in &letter.copies {
-        let named = said.say(Step::To, Rcpt::new(copy.clone(), Vec::new())).await;
+        let named = said.send_command(Step::To, Rcpt::new(copy.clone(), Vec::new())).await;
         match named {
             // The recipient's email does not depend on a copy.
-            Err(SmtpError::Answered { code, .. }) if code != CLOSING => {
-                tracing::warn!(code, "a copy of an email was rejected");
+            Err(SmtpError::Rejected { code, .. }) if code != CLOSING => {
+                tracing::warn!(code, "copy of an email rejected");
             }
             named => named?,
         }
     }
-    said.say(Step::Data, Data).await?;
-    said.say(Step::Accept, &letter.content).await
+    said.send_command(Step::Data, Data).await?;
+    said.send_command(Step::Accept, &letter.content).await
 }
 
-/// The parameters that must be sent before an email.
+/// The parameters of MAIL FROM.
 fn parameters(
     connection: &AsyncSmtpConnection,
-    letter: &Letter,
+    letter: &OutgoingEmail,
 ) -> Result<Vec<MailParameter>, SmtpError> {
     let has = |extension| connection.server_info().supports_feature(extension);
-    let info = Offered { utf8: has(Extension::SmtpUtfEight), mime: has(Extension::EightBitMime) };
-    let (needs_utf8, needs_mime) = needed(letter, info)?;
+    let info =
+        RelayExtensions { utf8: has(Extension::SmtpUtfEight), mime: has(Extension::EightBitMime) };
+    let (needs_utf8, needs_mime) = required_extensions(letter, info)?;
     let utf8 = needs_utf8.then_some(MailParameter::SmtpUtfEight);
     let mime = needs_mime.then_some(MailParameter::Body(MailBodyParameter::EightBitMime));
     Ok(utf8.into_iter().chain(mime).collect())
@@ -224,20 +225,23 @@ fn parameters(
 
 /// The extensions that a relay offers.
 #[derive(Clone, Copy)]
-struct Offered {
+struct RelayExtensions {
     utf8: bool,
     mime: bool,
 }
 
-/// Whether an email needs SMTPUTF8, and 8BITMIME. If the relay does not support them, the recipient
-/// is at fault only for the recipient's address.
-fn needed(letter: &Letter, offered: Offered) -> Result<(bool, bool), SmtpError> {
+/// Whether an email needs SMTPUTF8, and whether it needs 8BITMIME. If the relay does not support
+/// them, only a recipient's address makes the recipient unreachable; anything else fails the
+/// message.
+fn required_extensions(
+    letter: &OutgoingEmail,
+    offered: RelayExtensions,
+) -> Result<(bool, bool), SmtpError> {
     let is_ascii = |address: &Address| AsRef::<str>::as_ref(address).is_ascii();
     let own = [
         (
             is_ascii(&letter.from),
-            "from has characters outside ASCII, but the relay does not \
-                                  support SMTPUTF8",
+            "from has characters outside ASCII, but the relay does not support SMTPUTF8",
         ),
         (
             letter.copies.iter().all(is_ascii),
@@ -249,7 +253,7 @@ fn needed(letter: &Letter, offered: Offered) -> Result<(bool, bool), SmtpError> 
     match is_own {
         Some((_, why)) if !offered.utf8 => return Err(SmtpError::Unsupported(why)),
         None if needs_utf8 && !offered.utf8 => {
-            return Err(SmtpError::Unfit(
+            return Err(SmtpError::UnsupportedAddress(
                 "the user's email address has characters outside ASCII, but the relay does not \
                  support SMTPUTF8",
             ));
@@ -267,21 +271,21 @@ fn needed(letter: &Letter, offered: Offered) -> Result<(bool, bool), SmtpError> 
 }
 
 /// Makes the relay drop an email that it did not accept; returns whether the connection is usable.
-pub async fn start_over(connection: &mut AsyncSmtpConnection, timeouts: Timeouts) -> bool {
-    Said { connection, timeouts }.say(Step::From, Rset).await.is_ok()
+pub async fn reset_connection(connection: &mut AsyncSmtpConnection, timeouts: Timeouts) -> bool {
+    SmtpSession { connection, timeouts }.send_command(Step::From, Rset).await.is_ok()
 }
 
-struct Said<'c> {
+struct SmtpSession<'c> {
     connection: &'c mut AsyncSmtpConnection,
     timeouts: Timeouts,
 }
 
-impl Said<'_> {
-    async fn say(&mut self, step: Step, what: impl fmt::Display) -> Result<(), SmtpError> {
-        let most = if step == Step::Accept { self.timeouts.accept } else { self.timeouts.answer };
+impl SmtpSession<'_> {
+    async fn send_command(&mut self, step: Step, what: impl fmt::Display) -> Result<(), SmtpError> {
+        let most = if step == Step::Accept { self.timeouts.accept } else { self.timeouts.reply };
         within(most, step, async {
-            let answer = self.connection.command(what).await;
-            answer.map(drop).map_err(|error| SmtpError::of(step, &error))
+            let reply = self.connection.command(what).await;
+            reply.map(drop).map_err(|error| SmtpError::of(step, &error))
         })
         .await
     }
@@ -294,13 +298,13 @@ mod tests {
     use super::*;
 
     fn outcome(step: Step, code: u16) -> Outcome {
-        SmtpError::Answered { step, code, text: "no".into() }.into()
+        SmtpError::Rejected { step, code, text: "no".into() }.into()
     }
 
     #[test]
     fn the_step_and_code_determine_the_outcome() {
         for step in [Step::To, Step::Data, Step::Accept] {
-            let reason = format!("550 no ({})", step.in_words());
+            let reason = format!("550 no ({})", step.label());
             assert_eq!(outcome(step, 550), Outcome::Bounced(reason));
             assert!(matches!(outcome(step, 451), Outcome::Later { .. }));
         }
@@ -316,26 +320,27 @@ mod tests {
             assert!(matches!(outcome(step, code), Outcome::Later { .. }), "{step:?} {code}");
         }
         let lost = SmtpError::lost(Step::Accept, "gone".into());
-        assert!(!lost.leaves_connection() && !lost.is_of_a_kept_connection());
+        assert!(!lost.allows_reuse() && !lost.may_be_expired_connection());
         assert!(matches!(Outcome::from(lost), Outcome::Later { .. }));
-        assert!(SmtpError::lost(Step::From, "gone".into()).is_of_a_kept_connection());
-        assert!(!SmtpError::lost(Step::To, "gone".into()).is_of_a_kept_connection());
+        assert!(SmtpError::lost(Step::From, "gone".into()).may_be_expired_connection());
+        assert!(!SmtpError::lost(Step::To, "gone".into()).may_be_expired_connection());
     }
 
     #[test]
     fn only_the_recipients_own_address_bounces() {
         let (plain, foreign) = ("ann@acme.example", "änn@acme.example");
-        let letter = |from: &str, to: &str, copy: &str, content: &str| Letter {
+        let letter = |from: &str, to: &str, copy: &str, content: &str| OutgoingEmail {
             from: from.parse().unwrap(),
             to: to.parse().unwrap(),
             copies: vec![copy.parse().unwrap()],
             content: Content::new(content),
         };
-        let none = Offered { utf8: false, mime: false };
-        let (utf8, all) = (Offered { utf8: true, ..none }, Offered { utf8: true, mime: true });
-        let needs = |letter: Letter, offered| match needed(&letter, offered) {
+        let none = RelayExtensions { utf8: false, mime: false };
+        let (utf8, all) =
+            (RelayExtensions { utf8: true, ..none }, RelayExtensions { utf8: true, mime: true });
+        let needs = |letter: OutgoingEmail, offered| match required_extensions(&letter, offered) {
             Ok(needs) => Ok(needs),
-            Err(trouble) => Err(Outcome::from(trouble)),
+            Err(error) => Err(Outcome::from(error)),
         };
         let reason = |outcome: Result<_, Outcome>| match outcome {
             Err(Outcome::Failed(why)) => format!("failed: {why}"),

@@ -9,7 +9,7 @@ mod plain;
 pub(super) use compose::{check_header, check_header_value};
 pub use compose::{check_mailbox, check_mailboxes};
 pub use connect::{Connector, Timeouts};
-pub use connections::Relays;
+pub use connections::RelayPools;
 pub use conversation::{SmtpError, Step};
 pub use plain::escaped;
 
@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::messages::{MessageId, Outcome, Outgoing};
 use crate::workspaces::Channel;
 
-/// Hands an email to the relay.
+/// Sends an email to the relay.
 pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     let Some(email) = &message.settings.email else {
         return Outcome::Failed("the workspace declares no email".into());
@@ -26,8 +26,8 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         Ok(letter) => letter,
         Err(outcome) => return outcome,
     };
-    app.kept::<Relays>()
-        .hand_over(&email.smtp, message.is_transactional, &app.config, &letter)
+    app.singleton::<RelayPools>()
+        .send_email(&email.smtp, message.is_transactional, &app.config, &letter)
         .await
 }
 
@@ -36,7 +36,7 @@ fn message_id(id: &MessageId, host: &str) -> String {
     format!("{}.{}@{host}", id.dispatch_id.simple(), id.service_id.simple())
 }
 
-/// The message that is called so: by its id, or by the Message-ID of its email.
+/// Parses a message's id, or the Message-ID of its email.
 pub fn named(text: &str) -> Option<MessageId> {
     let text = text.trim();
     let text = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).unwrap_or(text);

@@ -1,10 +1,10 @@
-//! The text of an HTML body, for readers that show no HTML.
+//! Converts an HTML body to plain text, for mail programs that show no HTML.
 
-/// Elements whose content is no text.
-const UNSEEN: [&str; 5] = ["head", "script", "style", "template", "title"];
+/// Elements whose content is not shown.
+const HIDDEN_ELEMENTS: [&str; 5] = ["head", "script", "style", "template", "title"];
 
-/// Elements that begin on a line of their own.
-const BLOCKS: [&str; 19] = [
+/// Elements that begin on a new line.
+const BLOCK_ELEMENTS: [&str; 19] = [
     "address",
     "article",
     "blockquote",
@@ -26,18 +26,18 @@ const BLOCKS: [&str; 19] = [
     "ul",
 ];
 
-/// The text, each line trimmed, and never two empty lines together. A link's address follows
-/// what it is of, in parentheses.
-pub fn text_of(html: &str) -> String {
+/// The text, with trimmed lines and without consecutive empty lines. The URL of a link follows the
+/// link's text, in parentheses.
+pub fn html_to_text(html: &str) -> String {
     let mut text = Text::default();
     let mut rest = html;
-    // Behind it there is no tag: nothing is looked through again and again for an end.
+    // No tag follows: the rest is not searched for an end again.
     let behind_last = html.rfind('>').map_or(html.len(), |at| html.len() - at);
     while let Some(at) = rest.find('<').filter(|at| rest.len() - at >= behind_last) {
         text.push(&rest[..at]);
         rest = &rest[at..];
         let Some((tag, behind)) = tag(rest) else {
-            // A lone character.
+            // A `<` that begins no tag.
             text.push("<");
             rest = &rest[1..];
             continue;
@@ -45,12 +45,14 @@ pub fn text_of(html: &str) -> String {
         rest = behind;
         let (is_end, name) = name(tag);
         match name.as_str() {
-            unseen if UNSEEN.contains(&unseen) && !is_end => rest = behind_end(rest, unseen),
+            unseen if HIDDEN_ELEMENTS.contains(&unseen) && !is_end => {
+                rest = after_end_tag(rest, unseen)
+            }
             "br" => text.end_line(),
             "td" | "th" => text.push(" "),
             "a" if is_end => text.end_link(),
             "a" => text.link = attribute(tag, "href"),
-            block if BLOCKS.contains(&block) => text.end_paragraph(),
+            block if BLOCK_ELEMENTS.contains(&block) => text.end_paragraph(),
             _ => {}
         }
     }
@@ -105,7 +107,8 @@ impl Text {
     }
 }
 
-/// What is between `<` and `>` at the beginning, and what follows; comments are tags.
+/// Splits off the tag at the beginning: the text between `<` and `>`, and the rest. Comments count
+/// as tags.
 fn tag(html: &str) -> Option<(&str, &str)> {
     if let Some(comment) = html.strip_prefix("<!--") {
         return Some(("", comment.split_once("-->").map_or("", |(_, behind)| behind)));
@@ -123,8 +126,8 @@ fn name(tag: &str) -> (bool, String) {
     (is_end, name[..end].to_ascii_lowercase())
 }
 
-/// What follows the end tag of an element whose content is not looked at.
-fn behind_end<'a>(html: &'a str, element: &str) -> &'a str {
+/// The text after the end tag of an element whose content is skipped.
+fn after_end_tag<'a>(html: &'a str, element: &str) -> &'a str {
     let mut rest = html;
     while let Some((_, behind)) = rest.split_once("</") {
         let is_it =
@@ -147,15 +150,15 @@ fn attribute(tag: &str, wanted: &str) -> Option<String> {
     Some(unescaped(value).trim().to_owned())
 }
 
-/// Character references as the characters they stand for, those that are common.
+/// Replaces common character references by their characters.
 pub fn unescaped(text: &str) -> String {
-    const LONGEST: usize = 10;
+    const MAX_REFERENCE_LENGTH: usize = 10;
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
-        let end = rest.bytes().take(LONGEST).position(|byte| byte == b';');
-        match end.and_then(|end| Some((meant(&rest[..end])?, end))) {
+        let end = rest.bytes().take(MAX_REFERENCE_LENGTH).position(|byte| byte == b';');
+        match end.and_then(|end| Some((decode_reference(&rest[..end])?, end))) {
             Some((c, end)) => {
                 out.push(c);
                 rest = &rest[end + 1..];
@@ -167,7 +170,7 @@ pub fn unescaped(text: &str) -> String {
     out
 }
 
-fn meant(reference: &str) -> Option<char> {
+fn decode_reference(reference: &str) -> Option<char> {
     if let Some(number) = reference.strip_prefix('#') {
         let number = match number.strip_prefix(['x', 'X']) {
             Some(hex) => u32::from_str_radix(hex, 16).ok()?,
@@ -193,7 +196,7 @@ fn meant(reference: &str) -> Option<char> {
     })
 }
 
-/// A text as it stands in HTML.
+/// Escapes a text for HTML.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -239,20 +242,20 @@ mod tests {
             ("<p", "<p"),
             ("<style>", ""),
         ] {
-            assert_eq!(text_of(html), text, "{html}");
+            assert_eq!(html_to_text(html), text, "{html}");
         }
     }
 
     #[test]
     fn escaped_text_is_unescaped() {
         let text = "a & b < c > \"d\" &amp;";
-        assert_eq!(text_of(&escaped(text)), text);
+        assert_eq!(html_to_text(&escaped(text)), text);
     }
 
     proptest! {
         #[test]
         fn never_panics(html in "([<>/&;#!a-z\"'= é\n-]|<a href=|<style>|</style>|&#x|<!--){0,40}") {
-            let text = text_of(&html);
+            let text = html_to_text(&html);
             prop_assert!(text.len() <= 2 * html.len() + 8);
         }
     }

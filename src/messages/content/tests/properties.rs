@@ -1,4 +1,4 @@
-//! What holds of all message objects.
+//! Properties of all message objects.
 
 use proptest::prelude::*;
 
@@ -48,9 +48,9 @@ fn messages() -> impl Strategy<Value = Map<String, Value>> {
 proptest! {
     #[test]
     fn accepted_content_is_accepted_again(messages in messages()) {
-        let (content, kept, problems) = Content::read(&messages, Place::Send, &settings());
+        let (content, kept, problems) = Content::read(&messages, MessageSource::Send, &settings());
         prop_assert!(problems.iter().all(|problem| problem.path.starts_with("messages.")));
-        let (again, same, none) = Content::read(&kept, Place::File, &settings());
+        let (again, same, none) = Content::read(&kept, MessageSource::File, &settings());
         prop_assert_eq!(none, []);
         prop_assert_eq!(&same, &kept);
         prop_assert_eq!(again.messages().len(), content.messages().len());

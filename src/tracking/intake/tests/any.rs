@@ -85,7 +85,7 @@ fn any_json() -> impl Strategy<Value = String> {
     })
 }
 
-/// A purchase that may lack something, and may have it wrong.
+/// A purchase in which fields may be missing or invalid.
 fn near_purchase() -> impl Strategy<Value = String> {
     (
         prop::sample::select(vec![
@@ -155,7 +155,7 @@ proptest! {
         }
         let object = with("properties", &format!(r#"{{"a":{value}}}"#));
         if !date_only && wraps.contains(&true) {
-            prop_assert_eq!(refused(Kind::Purchases, &object), ["properties.a: has a datetime inside an array"]);
+            prop_assert_eq!(refused(Kind::Purchases, &object), ["properties.a has a datetime inside an array"]);
         } else {
             prop_assert!(taken(Kind::Purchases, &object).contains(&value));
         }

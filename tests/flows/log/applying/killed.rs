@@ -36,7 +36,7 @@ fn start_process(installation: &Installation, failpoints: &str) -> Process {
     Process::start("applies", directory, command)
 }
 
-async fn has_ended(process: &mut Process) {
+async fn wait_until_exited(process: &mut Process) {
     for _ in 0..6_000 {
         if !process.is_running() {
             return;
@@ -136,7 +136,8 @@ mod killed_around_the_commit {
         }
         // At the very first batch, and in the middle.
         for at in [1, 7] {
-            has_ended(&mut start_process(&installation, &format!("{point}@{at}=kill"))).await;
+            wait_until_exited(&mut start_process(&installation, &format!("{point}@{at}=kill")))
+                .await;
         }
         let _process = start_process(&installation, "");
         until_applied(&store, 400).await;

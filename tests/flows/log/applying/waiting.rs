@@ -35,14 +35,14 @@ async fn database_errors_are_reported_and_retried(place: Place) {
     log.append(tracked(0, 0, 10)).await.unwrap();
     let running = Running::start(&installation.place.config, Tally::default()).await;
     eventually("it is told", async || {
-        let notices = running.app.notices.all().join("\n");
+        let notices = running.app.health_warnings.all().join("\n");
         notices.contains("partition 0 of tracking waits at offset 0: the database: ")
     })
     .await;
     assert_eq!((buried(&store).await.len(), next(&store, 0).await), (0, 0));
     do_both(mend_it).await;
     until_applied(&store, 10).await;
-    eventually("it is taken back", async || running.app.notices.all().is_empty()).await;
+    eventually("it is taken back", async || running.app.health_warnings.all().is_empty()).await;
     running.stop().await;
     log.close().await;
 }
@@ -104,19 +104,19 @@ async fn database_outages_are_waited_out() {
     let way = proxy.instead_of(address.expose_secret());
     installation.place.config.database.url = Some(way.into());
 
-    proxy.set(Way::Closed);
+    proxy.set(ProxyMode::Closed);
     for partition in 0..4 {
         log.append(tracked(partition, 0, 300)).await.unwrap();
     }
     let running = Running::start(&installation.place.config, Tally::default()).await;
     tokio::time::sleep(QUIET).await;
     for _ in 0..5 {
-        proxy.set(Way::Open);
+        proxy.set(ProxyMode::Open);
         tokio::time::sleep(Duration::from_millis(300)).await;
-        proxy.set(Way::Closed);
+        proxy.set(ProxyMode::Closed);
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    proxy.set(Way::Open);
+    proxy.set(ProxyMode::Open);
     until_applied(&store, 1_200).await;
     running.stop().await;
     assert!(buried(&store).await.is_empty());

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Message, World, reason};
 use crate::support::eventually;
-use crate::support::scripted_relay::{Does, Smtp, Step};
+use crate::support::scripted_relay::{Does, ScriptedRelay, Step};
 use crate::support::stores::{TestStore, on_sqlite};
 
 on_sqlite!(
@@ -24,7 +24,7 @@ on_sqlite!(
 
 async fn an_email_is_whole(store: TestStore) {
     let mut world = World::new(store).await;
-    let relay = Smtp::start(&[], []).await;
+    let relay = ScriptedRelay::start(&[], []).await;
     world.by_relay(relay.url("", ""));
     let mut message = Message::email("Grüße\r\nBcc: x@y.example");
     message.rendered.object.extend(
@@ -102,9 +102,9 @@ async fn relay_replies_determine_the_outcome(store: TestStore) {
         (Step::End, says(552, "too large"), Comes::Bounced, "552 too large"),
         (Step::End, says(452, "disk full"), Comes::Later, "452 disk full"),
         (Step::End, Does::Stalls, Comes::Later, "no response within 1s"),
-        (Step::End, Does::Closes, Comes::Later, "the email's end"),
+        (Step::End, Does::Closes, Comes::Later, "end of data"),
     ] {
-        let relay = Smtp::start(&[], [(step, does.clone())]).await;
+        let relay = ScriptedRelay::start(&[], [(step, does.clone())]).await;
         world.by_relay(relay.url("", ""));
         let outcome = world.send(&Message::email("Hello")).await;
         let came = match &outcome {
@@ -120,7 +120,7 @@ async fn relay_replies_determine_the_outcome(store: TestStore) {
         assert_eq!(relay.taken().len(), 1);
     }
     // What is refused about one email is no reason for another connection.
-    let relay = Smtp::start(&[], []).await;
+    let relay = ScriptedRelay::start(&[], []).await;
     world.by_relay(relay.url("", ""));
     assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
     let opened = relay.opened();
@@ -142,7 +142,7 @@ async fn relay_replies_determine_the_outcome(store: TestStore) {
 
 async fn retried_emails_keep_their_message_id(store: TestStore) {
     let mut world = World::new(store).await;
-    let relay = Smtp::start(&[], [(Step::End, Does::TakesAndCloses)]).await;
+    let relay = ScriptedRelay::start(&[], [(Step::End, Does::TakesAndCloses)]).await;
     world.by_relay(relay.url("", ""));
     let message = Message::email("Hello");
     assert!(matches!(world.send(&message).await, Outcome::Later { .. }));
@@ -153,7 +153,7 @@ async fn retried_emails_keep_their_message_id(store: TestStore) {
 
 async fn a_password_is_not_sent_without_tls(store: TestStore) {
     let mut world = World::new(store).await;
-    let relay = Smtp::start(&["AUTH PLAIN LOGIN"], []).await;
+    let relay = ScriptedRelay::start(&["AUTH PLAIN LOGIN"], []).await;
     world.by_relay(relay.url("ann:pass-word@", ""));
     let outcome = world.send(&Message::email("Hello")).await;
     let Outcome::Later { reason, .. } = &outcome else { panic!("{outcome:?}") };
@@ -161,7 +161,11 @@ async fn a_password_is_not_sent_without_tls(store: TestStore) {
         reason.contains("required to send a password") && !reason.contains("pass-word"),
         "{reason}"
     );
-    assert!(!relay.heard().iter().any(|line| line.starts_with("AUTH")), "{:?}", relay.heard());
+    assert!(
+        !relay.received_commands().iter().any(|line| line.starts_with("AUTH")),
+        "{:?}",
+        relay.received_commands()
+    );
     // An operator may say that it may.
     world.by_relay(relay.url("ann:pass-word@", "?tls=none"));
     relay.script([(Step::LogIn, Does::Says(535, "who are you?"))]);
@@ -170,7 +174,7 @@ async fn a_password_is_not_sent_without_tls(store: TestStore) {
     assert!(self::reason(&outcome).contains("535 who are you? (AUTH)"), "{outcome:?}");
     assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
     // "\0ann\0pass-word".
-    assert!(relay.heard().contains(&"AUTH PLAIN AGFubgBwYXNzLXdvcmQ=".to_owned()));
+    assert!(relay.received_commands().contains(&"AUTH PLAIN AGFubgBwYXNzLXdvcmQ=".to_owned()));
     world.by_relay(relay.url("", "?tls=required"));
     let outcome = world.send(&Message::email("Hello")).await;
     assert!(self::reason(&outcome).contains("does not offer STARTTLS"), "{outcome:?}");
@@ -184,7 +188,7 @@ async fn connections_are_kept_bounded_and_let_go(store: TestStore) {
     })
     .await;
     let slow = (Step::End, Does::Slowly(Duration::from_millis(10)));
-    let relay = Smtp::start(&[], std::iter::repeat_n(slow, 50)).await;
+    let relay = ScriptedRelay::start(&[], std::iter::repeat_n(slow, 50)).await;
     world.by_relay(relay.url("", ""));
     let messages: Vec<Message> = (0..50).map(|n| Message::email(&n.to_string())).collect();
     let sent = futures::future::join_all(messages.iter().map(|one| world.send(one))).await;
@@ -192,12 +196,12 @@ async fn connections_are_kept_bounded_and_let_go(store: TestStore) {
     assert_eq!((relay.taken().len(), relay.opened(), relay.most_open()), (50, 2, 2));
     // Without a next email.
     eventually("unused connections are closed", || async { relay.open() == 0 }).await;
-    assert_eq!(relay.heard().iter().filter(|line| *line == "QUIT").count(), 2);
+    assert_eq!(relay.received_commands().iter().filter(|line| *line == "QUIT").count(), 2);
 }
 
 async fn a_connection_that_is_gone_costs_no_attempt(store: TestStore) {
     let mut world = World::new(store).await;
-    let relay = Smtp::start(&[], []).await;
+    let relay = ScriptedRelay::start(&[], []).await;
     world.by_relay(relay.url("", ""));
     for gone in [Does::Closes, Does::Says(421, "you were silent for too long")] {
         assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
@@ -216,7 +220,7 @@ async fn transactional_emails_do_not_wait_for_bulk_emails(store: TestStore) {
         config.smtp.accept_seconds = 60;
     })
     .await;
-    let relay = Smtp::start(&[], [(Step::End, Does::Stalls)]).await;
+    let relay = ScriptedRelay::start(&[], [(Step::End, Does::Stalls)]).await;
     world.by_relay(relay.url("", ""));
     let bulk = Message::email("bulk");
     let mut urgent = Message::email("urgent");
@@ -225,8 +229,10 @@ async fn transactional_emails_do_not_wait_for_bulk_emails(store: TestStore) {
         tokio::join!(world.send(&bulk), world.send(&bulk));
     };
     let sent = async {
-        eventually("the one stalls", || async { relay.heard().iter().any(|line| line == "DATA") })
-            .await;
+        eventually("the one stalls", || async {
+            relay.received_commands().iter().any(|line| line == "DATA")
+        })
+        .await;
         world.send(&urgent).await
     };
     tokio::select! {
@@ -237,7 +243,7 @@ async fn transactional_emails_do_not_wait_for_bulk_emails(store: TestStore) {
 
 async fn invalid_emails_are_not_sent(store: TestStore) {
     let mut world = World::new(store).await;
-    let relay = Smtp::start(&[], []).await;
+    let relay = ScriptedRelay::start(&[], []).await;
     world.by_relay(relay.url("", ""));
     for profile in [json!({}), json!({ "email": "" }), json!({ "email": "ann" })] {
         let object = json!({ "body": "x" });
@@ -245,7 +251,7 @@ async fn invalid_emails_are_not_sent(store: TestStore) {
         assert!(matches!(&outcome, Outcome::Unreachable(_)), "{outcome:?}");
     }
     for (object, text) in [
-        (json!({ "body": " " }), "body"),
+        (json!({ "body": " " }), "the body"),
         (json!({ "body": "x", "from": "nobody" }), "from"),
         (json!({ "body": "x", "from": "A <a@b.example>\r\nBcc: c@d.example" }), "from"),
         (json!({ "body": "x", "reply_to": "nobody" }), "reply_to"),
@@ -273,7 +279,7 @@ async fn invalid_emails_are_not_sent(store: TestStore) {
     let message = Message::new(Channel::Email, json!({ "body": "x" }), profile);
     assert!(matches!(world.send(&message).await, Outcome::Unreachable(_)));
     assert!(relay.taken().is_empty());
-    let relay = Smtp::start(&["SMTPUTF8", "8BITMIME"], []).await;
+    let relay = ScriptedRelay::start(&["SMTPUTF8", "8BITMIME"], []).await;
     world.by_relay(relay.url("", ""));
     assert_eq!(world.send(&message).await, Outcome::Sent);
     assert_eq!(relay.taken()[0].to, ["änn@people.example"]);

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{Message, SECRET, World};
 use crate::support::callbacks::verified;
-use crate::support::receiver::{Answer, Receiver};
+use crate::support::receiver::{Receiver, ScriptedResponse};
 use crate::support::stores::{TestStore, on_both_stores};
 
 on_both_stores!(
@@ -135,16 +135,16 @@ async fn answers_decide(store: TestStore) {
     let world = world(store, &receiver).await;
     let message = text(subscribed("+15550101"));
     for (answer, is_later) in [
-        (Answer::Status(408), true),
-        (Answer::Status(429), true),
-        (Answer::Status(502), true),
-        (Answer::Hang, true),
-        (Answer::Close, true),
-        (Answer::Status(400), false),
-        (Answer::Status(403), false),
-        (Answer::Status(404), false),
-        (Answer::Says(410, "gone".into()), false),
-        (Answer::Redirect("http://127.0.0.1:1/".into()), false),
+        (ScriptedResponse::Status(408), true),
+        (ScriptedResponse::Status(429), true),
+        (ScriptedResponse::Status(502), true),
+        (ScriptedResponse::Hang, true),
+        (ScriptedResponse::Close, true),
+        (ScriptedResponse::Status(400), false),
+        (ScriptedResponse::Status(403), false),
+        (ScriptedResponse::Status(404), false),
+        (ScriptedResponse::Says(410, "gone".into()), false),
+        (ScriptedResponse::Redirect("http://127.0.0.1:1/".into()), false),
     ] {
         receiver.script([answer.clone()]);
         let outcome = world.send(&message).await;
@@ -195,7 +195,7 @@ async fn invalid_tokens_from_a_provider_are_removed(store: TestStore) {
         Message::to(service_id, Channel::ApplePush, json!({ "alert": "Hello" }), profile)
     };
     let says = |status, tokens: &[&str]| {
-        Answer::Says(status, json!({ "invalid_tokens": tokens }).to_string())
+        ScriptedResponse::Says(status, json!({ "invalid_tokens": tokens }).to_string())
     };
     // One of them is gone: the other one has it.
     receiver.script([says(200, &["old", "never-ours"])]);
@@ -217,7 +217,7 @@ async fn invalid_numbers_receive_no_further_messages(store: TestStore) {
     let receiver = Receiver::start([]).await;
     let world = world(store, &receiver).await;
     let message = text(subscribed("+15550101"));
-    receiver.script([Answer::Says(200, r#"{"invalid_number":true}"#.into())]);
+    receiver.script([ScriptedResponse::Says(200, r#"{"invalid_number":true}"#.into())]);
     assert!(matches!(world.send(&message).await, Outcome::Bounced(_)));
     let outcome = world.send(&message).await;
     assert!(

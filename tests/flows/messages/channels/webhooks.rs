@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Message, World, webhook_secret};
 use crate::support::callbacks::verified;
-use crate::support::receiver::{Answer, Receiver};
+use crate::support::receiver::{Receiver, ScriptedResponse};
 use crate::support::stores::{TestStore, on_sqlite};
 
 on_sqlite!(
@@ -61,26 +61,26 @@ async fn answers_decide(store: TestStore) {
     let receiver = Receiver::start([]).await;
     let message = webhook(&receiver.url("/hook?token=hidden-token"), json!({}));
     for status in [200, 201, 204, 299] {
-        receiver.script([Answer::Status(status)]);
+        receiver.script([ScriptedResponse::Status(status)]);
         assert_eq!(world.send(&message).await, Outcome::Sent, "{status}");
     }
     for answer in [
-        Answer::Status(408),
-        Answer::Status(429),
-        Answer::Status(500),
-        Answer::Status(503),
-        Answer::Hang,
-        Answer::Close,
+        ScriptedResponse::Status(408),
+        ScriptedResponse::Status(429),
+        ScriptedResponse::Status(500),
+        ScriptedResponse::Status(503),
+        ScriptedResponse::Hang,
+        ScriptedResponse::Close,
     ] {
         receiver.script([answer.clone()]);
         let outcome = world.send(&message).await;
         assert!(matches!(&outcome, Outcome::Later { after: None, .. }), "{answer:?}: {outcome:?}");
     }
     for answer in [
-        Answer::Says(400, "no hidden-token".into()),
-        Answer::Status(404),
-        Answer::Status(410),
-        Answer::Redirect(receiver.url("/elsewhere")),
+        ScriptedResponse::Says(400, "no hidden-token".into()),
+        ScriptedResponse::Status(404),
+        ScriptedResponse::Status(410),
+        ScriptedResponse::Redirect(receiver.url("/elsewhere")),
     ] {
         receiver.script([answer.clone()]);
         let outcome = world.send(&message).await;
@@ -89,7 +89,7 @@ async fn answers_decide(store: TestStore) {
     }
     assert!(receiver.received().iter().all(|one| one.uri.path() == "/hook"));
     for (asked, waits) in [("7", 7), ("99999999", 3_600), ("Sun, 06 Nov 1994 08:49:37 GMT", 0)] {
-        receiver.script([Answer::Busy(asked.into())]);
+        receiver.script([ScriptedResponse::Busy(asked.into())]);
         let outcome = world.send(&message).await;
         let after = Some(Duration::from_secs(waits));
         assert!(matches!(&outcome, Outcome::Later { after: a, .. } if *a == after), "{outcome:?}");

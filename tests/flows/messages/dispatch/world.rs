@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use longshore::messages::dispatch::state::State;
-use longshore::messages::dispatch::{self, Listed};
+use longshore::messages::dispatch::{self, DispatchSummary};
 use longshore::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
 use longshore::users::import::{Importer, Input};
 use longshore::worker::{self, Role};
@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::support::eventually;
 use crate::support::installation::Installation;
 use crate::support::receiver::Receiver;
-use crate::support::scripted_relay::Smtp;
+use crate::support::scripted_relay::ScriptedRelay;
 use crate::support::stores::TestStore;
 
 pub const CAMPAIGN: &str = "4f0e6b1a-9c3d-4e7f-8a2b-1c0d9e8f7a61";
@@ -34,12 +34,12 @@ pub struct World {
     pub place: Installation,
     pub workspace: Workspace,
     pub receiver: Receiver,
-    pub relay: Smtp,
+    pub relay: ScriptedRelay,
     stop: CancellationToken,
     worker: Option<JoinHandle<()>>,
 }
 
-fn file(receiver: &Receiver, relay: &Smtp) -> Value {
+fn file(receiver: &Receiver, relay: &ScriptedRelay) -> Value {
     let even = json!({ "custom_attribute": {
         "custom_attribute_name": "is_even", "comparison": "equals", "value": true,
     } });
@@ -71,7 +71,7 @@ fn file(receiver: &Receiver, relay: &Smtp) -> Value {
 
 impl World {
     pub async fn new(store: TestStore) -> Self {
-        let (receiver, relay) = (Receiver::start([]).await, Smtp::start(&[], []).await);
+        let (receiver, relay) = (Receiver::start([]).await, ScriptedRelay::start(&[], []).await);
         let place = Installation::open(store, &file(&receiver, &relay).to_string(), |config| {
             config.allow_private = vec!["127.0.0.0/8".parse().unwrap()];
             config.worker.poll_ms = 20;
@@ -169,18 +169,18 @@ impl World {
         tx.commit().await.unwrap();
     }
 
-    pub async fn shown(&self, order: &Order) -> Listed {
+    pub async fn shown(&self, order: &Order) -> DispatchSummary {
         let mut tx = self.place.app.store.snapshot().await.unwrap();
         dispatch::one(&mut tx, order.dispatch_id).await.unwrap().expect("a dispatch")
     }
 
     /// Begins an order and waits until it is done.
-    pub async fn send(&self, order: &Order) -> Listed {
+    pub async fn send(&self, order: &Order) -> DispatchSummary {
         self.begin(order).await;
         self.ends(order, State::Done).await
     }
 
-    pub async fn ends(&self, order: &Order, state: State) -> Listed {
+    pub async fn ends(&self, order: &Order, state: State) -> DispatchSummary {
         eventually(&format!("it is {state:?}"), || async {
             let shown = self.shown(order).await;
             assert!(!shown.state.is_final() || shown.state == state, "{shown:?}");

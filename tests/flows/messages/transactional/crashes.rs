@@ -5,10 +5,10 @@
 use serde_json::json;
 
 use super::{Scene, by_id, dispatch_id, path, to};
-use crate::support::api::{Answer, answer};
+use crate::support::api::{ApiResponse, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::process::free_port;
-use crate::support::proxy::{Proxy, Way};
+use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::stores::{count, execute};
 use crate::support::{Api, eventually, killed, servers};
 
@@ -40,7 +40,7 @@ async fn killed_at(backend: Backend, point: &str, most: usize) {
     let request = scene.api.request(reqwest::Method::POST, &path(super::RECEIPT)).json(&body);
     // The call may end with its process.
     let _ = request.send().await;
-    scene.fleet.has_ended(name).await;
+    scene.fleet.wait_until_exited(name).await;
     scene.fleet.launch(name).await;
     // A client that was not answered asks again, and is notified of what was taken.
     let dispatch = dispatch_id(&scene.send(&body).await, 200);
@@ -82,7 +82,7 @@ async fn attributes_are_applied_once() {
     body["recipient"]["attributes"]["visits"] = json!({ "inc": 1 });
     let request = scene.api.request(reqwest::Method::POST, &path(super::RECEIPT)).json(&body);
     let _ = request.send().await;
-    scene.fleet.has_ended("standalone").await;
+    scene.fleet.wait_until_exited("standalone").await;
     scene.fleet.launch("standalone").await;
     let email = scene.taken(1).await.remove(0);
     assert!(email.text.contains("<p>gold</p>"), "{}", email.text);
@@ -108,7 +108,7 @@ async fn concurrent_duplicates_are_accepted_by_one_gateway() {
             answer(request.json(&body)).await
         };
         let (one, two) = tokio::join!(call(&scene.api), call(&other));
-        let mut all: Vec<&Answer> = vec![&one, &two];
+        let mut all: Vec<&ApiResponse> = vec![&one, &two];
         all.sort_by_key(|answer| std::cmp::Reverse(answer.status));
         assert_eq!(all[1].status, 200, "{all:?}");
         let dispatch = dispatch_id(all[0], 201);
@@ -128,15 +128,15 @@ async fn concurrent_duplicates_are_accepted_by_one_gateway() {
 async fn a_log_that_is_unavailable_delays_no_email() {
     let broker = Proxy::to_kafka(&servers::kafka()).await;
     let settings = short_leases();
-    let fleet = Fleet::start_by(Backend::Fleet(1), &settings, |environment| {
+    let fleet = Fleet::start_with(Backend::Fleet(1), &settings, |environment| {
         environment.insert("LONGSHORE_LOG_URL".into(), format!("kafka://{}", broker.address()));
     });
     let scene = Scene::on(fleet.await, []).await;
-    broker.set(Way::Closed);
+    broker.set(ProxyMode::Closed);
     let dispatch = scene.sent(&to("ann", json!({}))).await;
     assert_eq!(scene.first_postback(&dispatch).await["status"], "sent");
     assert_eq!(scene.relay.taken().len(), 1);
-    broker.set(Way::Open);
+    broker.set(ProxyMode::Open);
     scene.fleet.close().await;
 }
 
@@ -195,7 +195,7 @@ async fn emails_are_not_resent_when_the_commit_fails() {
     let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
                  WHERE datname = current_database() AND state = 'idle in transaction'";
     assert_eq!(count(&scene.fleet.database_url(), ended).await, 1);
-    scene.fleet.go_on("worker-1");
+    scene.fleet.resume("worker-1");
     assert_eq!(scene.first_postback(&dispatch).await["status"], "sent");
     assert_eq!(scene.relay.taken().len(), 1);
     scene.fleet.close().await;

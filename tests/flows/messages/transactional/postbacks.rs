@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::support::callbacks::verified;
 use crate::support::eventually;
 use crate::support::installation::Installation;
-use crate::support::receiver::{Answer, Receiver};
+use crate::support::receiver::{Receiver, ScriptedResponse};
 use crate::support::stores::{TestStore, on_both_stores};
 
 const SECRET: &[u8] = &[9; 24];
@@ -141,7 +141,9 @@ fn statuses(told: &[Value]) -> Vec<&str> {
 
 async fn states_are_posted_in_order_despite_failures(world: World) {
     // Each is tried three times before it is taken.
-    world.receiver.script((0..9).map(|n| Answer::Status(if n % 3 == 2 { 200 } else { 500 })));
+    world
+        .receiver
+        .script((0..9).map(|n| ScriptedResponse::Status(if n % 3 == 2 { 200 } else { 500 })));
     let id = world.email().await;
     assert!(world.report(&id, PROCESSED, NOW + 5).await);
     assert!(world.report(&id, DELIVERED, NOW + 9).await);
@@ -174,7 +176,7 @@ async fn late_and_repeated_reports_change_nothing(world: World) {
 async fn a_report_is_of_its_workspace_and_user(world: World) {
     let id = world.email().await;
     let mut tx = world.app().store.write().await.unwrap();
-    rows::begun(&mut tx, id.dispatch_id, 0, Some(id.service_id)).await.unwrap();
+    rows::started(&mut tx, id.dispatch_id, 0, Some(id.service_id)).await.unwrap();
     let (app, change) = (world.app(), Change { state: State::Delivered, at: NOW, reason: None });
     let other = world.installation.workspace + 1;
     assert!(!reported(&mut tx, app, other, &id, &change).await.unwrap());
@@ -191,7 +193,7 @@ async fn erasing_a_user_deletes_their_emails_and_callbacks(world: World) {
     let (ann, bob) = (world.email().await, world.email().await);
     for id in [ann, bob] {
         let mut tx = world.app().store.write().await.unwrap();
-        rows::begun(&mut tx, id.dispatch_id, 0, Some(id.service_id)).await.unwrap();
+        rows::started(&mut tx, id.dispatch_id, 0, Some(id.service_id)).await.unwrap();
         tx.commit().await.unwrap();
         world.report(&id, PROCESSED, NOW).await;
         world.report(&id, (State::Bounced, Some("to ann@acme.example")), NOW).await;

@@ -14,7 +14,7 @@ use crate::message::{NewMessage, Topic};
 const KNOWN: Duration = Duration::from_secs(60);
 
 /// The right to send the only message to a partition.
-pub(super) type Alone = OwnedMutexGuard<()>;
+pub(super) type ExclusiveSend = OwnedMutexGuard<()>;
 
 /// The partitions of all topics, for one producer.
 pub(super) struct Partitions {
@@ -66,7 +66,7 @@ impl Partitions {
 
     /// Waits for the right to send the only message to a partition; none if the partition is known
     /// by then.
-    pub async fn alone(&self, place: (Topic, i32)) -> Option<Alone> {
+    pub async fn alone(&self, place: (Topic, i32)) -> Option<ExclusiveSend> {
         let alone = self.get(place)?.alone.clone().lock_owned().await;
         (!self.is_known(place)).then_some(alone)
     }

@@ -1,8 +1,8 @@
-//! Calls of the API, and what refuses them.
+//! Requests to the API, and the limits that reject them.
 
 use super::{Group, Metric, counter, gauge, histogram};
 
-pub const GROUP: Group = Group { title: "Calls", metrics: METRICS };
+pub const GROUP: Group = Group { title: "Requests", metrics: METRICS };
 
 const METRICS: &[Metric] = &[
     counter(
@@ -17,8 +17,12 @@ const METRICS: &[Metric] = &[
         "Time from receiving an HTTP request to its response in seconds, by method and path; path \
          is the route, empty if no route matched",
     ),
-    gauge("longshore_http_requests_in_flight", &[], "Number of HTTP requests in progress in this \
-           gateway"),
+    gauge(
+        "longshore_http_requests_in_flight",
+        &[],
+        "Number of HTTP requests in progress in this \
+           gateway",
+    ),
     gauge(
         "longshore_http_requests_in_flight_max",
         &[],
@@ -46,7 +50,8 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_http_connections_closed_total",
         &[],
-        "Total number of connections without a key, or idle, that were closed to make room for others",
+        "Total number of connections that were closed to make room for others, because they were \
+         idle or had not shown a valid key",
     )
     .begins_at_0(&[&[]]),
     counter(
@@ -57,7 +62,7 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_rate_limit_alone_total",
         &["budget"],
-        "Total number of requests that this gateway counted alone because the database did not \
+        "Total number of requests that only this gateway counted because the database did not \
          respond, by rate limit",
     ),
     counter(

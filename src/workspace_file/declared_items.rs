@@ -1,4 +1,4 @@
-//! What a workspace declares, thing by thing: how each is compared, written and deleted.
+//! Compares, writes and deletes each kind of thing that a workspace declares.
 
 use secrecy::ExposeSecret as _;
 
@@ -7,7 +7,7 @@ use crate::config::network::networks;
 use crate::workspace_file::document::Key;
 use crate::workspace_file::error::ApplyError;
 use crate::workspace_file::plan::{Declared, Entry, Item, Plan, Target};
-use crate::workspaces::channels::{self, Channels, Created, DeclaredPart, Part};
+use crate::workspaces::channels::{self, Channels, CreatedSecrets, DeclaredPart, Part};
 use crate::workspaces::keys::{self, KeyInfo, NewKey};
 use crate::workspaces::settings::SubscriptionGroup;
 use crate::workspaces::storage::{self, Settings};
@@ -33,7 +33,7 @@ impl Item for KeyInfo {
 impl Declared for Key {
     type Stored = KeyInfo;
 
-    const GONE: &str = "is no longer in the file: --prune revokes it";
+    const REMOVED_NOTE: &str = "is no longer in the file: --prune revokes it";
 
     fn difference(&self, is: &KeyInfo, _: &mut Plan) -> Result<Option<String>> {
         if !is.has_secret(self.secret.expose_secret()) {
@@ -127,7 +127,7 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    pub fn all(channels: &Channels, created: &Created) -> Vec<Self> {
+    pub fn all(channels: &Channels, created: &CreatedSecrets) -> Vec<Self> {
         let channel = |(part, is): (&Part, &DeclaredPart)| Self {
             part: *part,
             is: is.clone(),

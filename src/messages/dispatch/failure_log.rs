@@ -1,5 +1,5 @@
-//! Log lines with the reason why messages are not accepted: at most one per minute for each
-//! dispatch and channel, however many messages have the reason.
+//! Logs why messages are not accepted: at most one line a minute for each dispatch, channel and
+//! state, however many messages are affected.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -11,18 +11,18 @@ use super::message_rows::Settled;
 use super::state::{Counts, RowState};
 use crate::workspaces::Channel;
 
-/// Between two lines about the same.
-const EVERY: Duration = Duration::from_secs(60);
+/// Minimum interval between two lines about the same.
+const MIN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What is remembered before what is older than that is dropped.
-const REMEMBERED: usize = 1_000;
+/// Number of entries above which those older than the interval are dropped.
+const MAX_ENTRIES: usize = 1_000;
 
-type About = (Uuid, Channel, RowState);
+type FailureKey = (Uuid, Channel, RowState);
 
-/// A reason for each channel and state that an operator should know of.
+/// A reason for each channel and state, for the operator.
 pub(super) type Reasons = BTreeMap<(Channel, RowState), String>;
 
-/// The reasons of messages that wait or failed, the last of each.
+/// The last reason of messages that wait, and of messages that failed.
 pub(super) fn reasons(settled: &[Settled]) -> Reasons {
     let mut reasons = Reasons::new();
     for one in settled.iter().rev() {
@@ -35,21 +35,21 @@ pub(super) fn reasons(settled: &[Settled]) -> Reasons {
 
 /// The logged reasons, and the counts since then.
 #[derive(Default)]
-pub(super) struct Complaints {
-    said: Mutex<HashMap<About, (Option<Instant>, i64)>>,
+pub(super) struct FailureLog {
+    logged: Mutex<HashMap<FailureKey, (Option<Instant>, i64)>>,
 }
 
-impl Complaints {
-    /// Logs the errors of stored messages, unless it just did: then the next line counts them.
-    pub fn say(&self, dispatch: Uuid, counts: &Counts, reasons: &Reasons) {
+impl FailureLog {
+    /// Logs the reasons. If the last line is too recent, the next line counts these messages.
+    pub fn log(&self, dispatch: Uuid, counts: &Counts, reasons: &Reasons) {
         for ((channel, state), reason) in reasons {
             let count = counts.by_channel.get(&(*channel, *state)).copied().unwrap_or(0);
             let about = (dispatch, *channel, *state);
-            let Some(count) = self.due(about, count, Instant::now()) else { continue };
+            let Some(count) = self.count_to_log(about, count, Instant::now()) else { continue };
             let (dispatch, channel) = (dispatch.simple(), channel.name());
             match state {
                 RowState::Waiting => {
-                    tracing::warn!(%dispatch, channel, count, reason, "messages wait");
+                    tracing::warn!(%dispatch, channel, count, reason, "messages deferred");
                 }
                 _ => tracing::warn!(%dispatch, channel, count, reason, "messages failed"),
             }
@@ -57,22 +57,22 @@ impl Complaints {
     }
 
     /// Number of messages that the next log line covers; none if the last line is too recent.
-    fn due(&self, about: About, count: i64, now: Instant) -> Option<i64> {
+    fn count_to_log(&self, about: FailureKey, count: i64, now: Instant) -> Option<i64> {
         if count == 0 {
             return None;
         }
-        let mut said = self.said.lock();
-        if said.len() >= REMEMBERED {
-            let is_new = |at: Instant| now.saturating_duration_since(at) < EVERY;
-            said.retain(|_, (at, _)| at.is_some_and(is_new));
+        let mut logged = self.logged.lock();
+        if logged.len() >= MAX_ENTRIES {
+            let is_new = |at: Instant| now.saturating_duration_since(at) < MIN_INTERVAL;
+            logged.retain(|_, (at, _)| at.is_some_and(is_new));
         }
-        let (at, unsaid) = said.entry(about).or_default();
-        *unsaid += count;
-        if at.is_some_and(|at| now.saturating_duration_since(at) < EVERY) {
+        let (at, unlogged) = logged.entry(about).or_default();
+        *unlogged += count;
+        if at.is_some_and(|at| now.saturating_duration_since(at) < MIN_INTERVAL) {
             return None;
         }
         *at = Some(now);
-        Some(std::mem::take(unsaid))
+        Some(std::mem::take(unlogged))
     }
 }
 
@@ -82,21 +82,21 @@ mod tests {
 
     #[test]
     fn equal_complaints_are_logged_once_a_minute() {
-        let (complaints, now) = (Complaints::default(), Instant::now());
+        let (failure_log, now) = (FailureLog::default(), Instant::now());
         let later = |seconds| now + Duration::from_secs(seconds);
         let about = (Uuid::nil(), Channel::Email, RowState::Waiting);
-        assert_eq!(complaints.due(about, 0, now), None);
-        assert_eq!(complaints.due(about, 3, now), Some(3));
-        assert_eq!(complaints.due(about, 2, later(1)), None);
-        assert_eq!(complaints.due(about, 4, later(59)), None);
-        assert_eq!(complaints.due(about, 1, later(60)), Some(7));
-        assert_eq!(complaints.due(about, 1, later(120)), Some(1));
+        assert_eq!(failure_log.count_to_log(about, 0, now), None);
+        assert_eq!(failure_log.count_to_log(about, 3, now), Some(3));
+        assert_eq!(failure_log.count_to_log(about, 2, later(1)), None);
+        assert_eq!(failure_log.count_to_log(about, 4, later(59)), None);
+        assert_eq!(failure_log.count_to_log(about, 1, later(60)), Some(7));
+        assert_eq!(failure_log.count_to_log(about, 1, later(120)), Some(1));
         for other in [
             (Uuid::nil(), Channel::Sms, RowState::Waiting),
             (Uuid::nil(), Channel::Email, RowState::Failed),
             (Uuid::max(), Channel::Email, RowState::Waiting),
         ] {
-            assert_eq!(complaints.due(other, 1, later(120)), Some(1));
+            assert_eq!(failure_log.count_to_log(other, 1, later(120)), Some(1));
         }
     }
 
@@ -120,12 +120,12 @@ mod tests {
 
     #[test]
     fn old_complaints_are_evicted() {
-        let (complaints, now) = (Complaints::default(), Instant::now());
-        for number in 0..3 * REMEMBERED as u128 {
+        let (failure_log, now) = (FailureLog::default(), Instant::now());
+        for number in 0..3 * MAX_ENTRIES as u128 {
             let about = (Uuid::from_u128(number), Channel::Email, RowState::Waiting);
             let at = now + Duration::from_secs(number as u64);
-            assert_eq!(complaints.due(about, 1, at), Some(1));
+            assert_eq!(failure_log.count_to_log(about, 1, at), Some(1));
         }
-        assert!(complaints.said.lock().len() <= REMEMBERED + 1);
+        assert!(failure_log.logged.lock().len() <= MAX_ENTRIES + 1);
     }
 }

@@ -1,10 +1,10 @@
-//! Files that are no newline-delimited JSON, recognized by their first line.
+//! Recognizes files that are not newline-delimited JSON by their first line.
 
 use std::path::Path;
 
 use kit::words::beginning;
 
-/// Columns of a CSV that are shown, and the most characters of each.
+/// Maximum number of columns of a CSV that are shown, and of characters of each.
 const COLUMNS: usize = 8;
 const SHOWN: usize = 32;
 
@@ -30,7 +30,7 @@ pub fn problem(name: &str, line: &[u8]) -> Option<String> {
         return None;
     }
     let columns = columns(text);
-    (columns.is_some() || is_named_so(name)).then(|| {
+    (columns.is_some() || has_csv_name(name)).then(|| {
         let columns = columns.map(|columns| format!(" with the columns {columns}"));
         format!(
             "this is CSV{}, not newline-delimited JSON: write one JSON object per line, with the \
@@ -40,7 +40,7 @@ pub fn problem(name: &str, line: &[u8]) -> Option<String> {
     })
 }
 
-/// The names in the first line of a CSV, as far as they are shown.
+/// The names in the first line of a CSV, as an error shows them.
 fn columns(text: &str) -> Option<String> {
     let separator = [',', ';', '\t'].into_iter().find(|separator| text.contains(*separator))?;
     let columns: Vec<&str> =
@@ -58,7 +58,7 @@ fn columns(text: &str) -> Option<String> {
     Some(shown.join(", "))
 }
 
-fn is_named_so(name: &str) -> bool {
+fn has_csv_name(name: &str) -> bool {
     let name = name.strip_suffix(".gz").unwrap_or(name);
     let extension = Path::new(name).extension();
     extension.is_some_and(|extension| {

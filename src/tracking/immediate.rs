@@ -1,4 +1,4 @@
-//! Attributes in another request, for one user: parsed and applied like those of `POST
+//! Attributes in another request, for one user. They are parsed and applied like those of `POST
 //! /users/track`, but immediately, in the transaction that uses them.
 
 use serde_json::value::RawValue;
@@ -8,7 +8,7 @@ use super::Kind;
 use super::apply::{ApplyError, Dropped, Ingest, Tally};
 use super::limits::IDENTIFIERS;
 use super::message::{Batch, Object};
-use super::object::{self, Taken};
+use super::object::{self, AcceptedObject};
 use crate::users::identifier::{Identifier, UserAlias};
 use store::Tx;
 
@@ -27,7 +27,7 @@ pub fn check(
     let mut members = attributes.clone();
     for name in RESERVED {
         if members.remove(name).is_some_and(|value| !value.is_null()) {
-            return Err(format!("{name}: cannot be set"));
+            return Err(format!("{name} cannot be set"));
         }
     }
     let (name, value) = match user {
@@ -41,20 +41,20 @@ pub fn check(
     members.insert(name.to_owned(), value);
     let text = RawValue::from_string(Value::Object(members).to_string())
         .map_err(|error| error.to_string())?;
-    let Taken { object, .. } =
-        object::read(Kind::Attributes, &text, received_at, None).map_err(|problems| {
+    let AcceptedObject { object, .. } = object::read(Kind::Attributes, &text, received_at, None)
+        .map_err(|problems| {
             problems.into_iter().next().map_or_else(String::new, |problem| problem.text)
         })?;
     let batch = Batch::new(workspace, received_at, vec![object]);
     serde_json::to_string(&batch).map_err(|error| error.to_string())
 }
 
-/// The outcome of attributes, to be [reported](Self::committed) once it is committed.
+/// The outcome of attributes, [reported](Self::committed) after the commit.
 #[derive(Debug)]
 pub struct Applied(Tally);
 
 impl Applied {
-    /// Whether nothing was changed since the profile would be too large.
+    /// Whether nothing was changed because the profile would be too large.
     pub fn is_too_large(&self) -> bool {
         self.0.dropped_for(Dropped::TooLarge)
     }
@@ -107,10 +107,10 @@ mod tests {
     #[test]
     fn errors_name_the_invalid_field() {
         for (attributes, text) in [
-            (json!({ "external_id": "bob" }), "external_id: cannot be set"),
-            (json!({ "user_alias": {} }), "user_alias: cannot be set"),
-            (json!({ "_update_existing_only": true }), "_update_existing_only: cannot be set"),
-            (json!({ "purchases": [] }), "purchases: cannot be set"),
+            (json!({ "external_id": "bob" }), "external_id cannot be set"),
+            (json!({ "user_alias": {} }), "user_alias cannot be set"),
+            (json!({ "_update_existing_only": true }), "_update_existing_only cannot be set"),
+            (json!({ "purchases": [] }), "purchases cannot be set"),
             (json!({ "email": "nowhere" }), "email: "),
             (json!({ "first_name": 5 }), "first_name: "),
             (json!({ "tier": { "inc": "x" } }), "custom_attributes.tier: "),

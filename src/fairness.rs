@@ -1,0 +1,312 @@
+//! Limits that workspaces and other senders share: memory, and places for work in progress.
+//!
+//! A holder may use at most a part of what is free, so that none ever uses it all. A holder that
+//! holds nothing else may use all that is free, up to the limit of one holder.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+/// Bytes are counted in units of this size.
+const UNIT: usize = 1 << 10;
+
+/// The size of a place, where places are shared instead of memory.
+pub const SLOT_BYTES: usize = UNIT;
+
+/// Who holds a part of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// A workspace, or the company (0).
+    Workspace(i32),
+    /// A network of an unauthenticated sender.
+    Source(IpAddr),
+    /// All unauthenticated networks together.
+    Unauthenticated,
+}
+
+/// A limit on the bytes held in memory. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct SharedMemory(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    units: usize,
+    share: Share,
+    state: Mutex<State>,
+}
+
+/// The limit of one holder.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    /// A holder may use the free units divided by this, unless it holds nothing else.
+    times: usize,
+    /// The maximum number of units of one holder.
+    most: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    held: HashMap<Holder, usize>,
+    waiting: VecDeque<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    holder: Holder,
+    units: usize,
+    given: oneshot::Sender<Reservation>,
+}
+
+impl State {
+    /// Reserves `more` units for a holder that has `own` units for the same body, if allowed.
+    fn take(&mut self, holder: Holder, own: usize, more: usize, share: Share) -> bool {
+        if more == 0 {
+            return true;
+        }
+        let held = self.held.get(&holder).copied().unwrap_or(0);
+        let would_hold = held + more;
+        let fits = would_hold <= share.most
+            && self
+                .free
+                .checked_sub(more)
+                .is_some_and(|left| held == own || would_hold.saturating_mul(share.times) <= left);
+        if fits {
+            self.free -= more;
+            *self.held.entry(holder).or_default() += more;
+        }
+        fits
+    }
+
+    fn give_back(&mut self, holder: Holder, units: usize) {
+        self.free += units;
+        if let Some(held) = self.held.get_mut(&holder) {
+            *held -= units;
+            if *held == 0 {
+                self.held.remove(&holder);
+            }
+        }
+    }
+}
+
+impl SharedMemory {
+    /// A limit of this many bytes. One holder may use as many as it leaves free.
+    pub fn halves(bytes: usize) -> Self {
+        let units = units(bytes).max(1);
+        Self::new(units, Share { times: 1, most: units })
+    }
+
+    /// A limit of this many bytes. One holder may use at most an eighth.
+    pub fn eighths(bytes: usize) -> Self {
+        let units = units(bytes).max(1);
+        Self::new(units, Share { times: 7, most: units.div_ceil(8) })
+    }
+
+    fn new(units: usize, share: Share) -> Self {
+        let state = State { free: units, held: HashMap::new(), waiting: VecDeque::new() };
+        Self(Arc::new(Shared { units, share, state: Mutex::new(state) }))
+    }
+
+    /// How many bytes are held, and the limit.
+    pub fn used_and_limit(&self) -> (usize, usize) {
+        let most = self.0.units;
+        ((most - self.0.state.lock().free) * UNIT, most * UNIT)
+    }
+
+    /// Reserves `bytes` if they are free now; more than the limit of one holder counts as that
+    /// limit.
+    pub fn try_reserve(&self, holder: Holder, bytes: usize) -> Option<Reservation> {
+        let units = units(bytes).min(self.0.share.most);
+        let taken = self.0.state.lock().take(holder, 0, units, self.0.share);
+        taken.then(|| Reservation { memory: self.clone(), holder, units })
+    }
+
+    /// The same, but waits. First come, first served, except that no request waits behind a holder
+    /// at its limit.
+    pub async fn reserve(&self, holder: Holder, bytes: usize) -> Reservation {
+        loop {
+            let waiting = {
+                let mut state = self.0.state.lock();
+                let units = units(bytes).min(self.0.share.most);
+                if state.take(holder, 0, units, self.0.share) {
+                    return Reservation { memory: self.clone(), holder, units };
+                }
+                let (given, waiting) = oneshot::channel();
+                state.waiting.push_back(Waiting { holder, units, given });
+                waiting
+            };
+            if let Ok(room) = waiting.await {
+                return room;
+            }
+        }
+    }
+
+    /// Grants waiting requests the memory that is free for them.
+    fn give(&self) {
+        loop {
+            let (waiting, room) = {
+                let mut state = self.0.state.lock();
+                // A request that no longer waits blocks no other.
+                state.waiting.retain(|waiting| !waiting.given.is_closed());
+                let share = self.0.share;
+                let next = (0..state.waiting.len()).find(|&at| {
+                    let Waiting { holder, units, .. } = state.waiting[at];
+                    state.take(holder, 0, units, share)
+                });
+                let Some(waiting) = next.and_then(|at| state.waiting.remove(at)) else { return };
+                let (holder, units) = (waiting.holder, waiting.units);
+                (waiting, Reservation { memory: self.clone(), holder, units })
+            };
+            // If the request no longer waits, the memory is released, outside of the lock.
+            drop(waiting.given.send(room));
+        }
+    }
+}
+
+/// Reserved bytes, released when dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    memory: SharedMemory,
+    holder: Holder,
+    units: usize,
+}
+
+impl Reservation {
+    /// Grows to at least `bytes` if that much is free now. Nothing waits while it holds memory, so
+    /// that deadlocks cannot occur.
+    pub fn try_grow(&mut self, bytes: usize) -> bool {
+        let more = units(bytes).saturating_sub(self.units);
+        let grown =
+            self.memory.0.state.lock().take(self.holder, self.units, more, self.memory.0.share);
+        self.units += if grown { more } else { 0 };
+        grown
+    }
+
+    /// Releases everything above `bytes`.
+    pub fn shrink(&mut self, bytes: usize) {
+        let beyond = self.units.saturating_sub(units(bytes));
+        self.units -= beyond;
+        self.give_back(beyond);
+    }
+
+    fn give_back(&self, units: usize) {
+        if units == 0 {
+            return;
+        }
+        let mut state = self.memory.0.state.lock();
+        state.give_back(self.holder, units);
+        let has_waiters = !state.waiting.is_empty();
+        drop(state);
+        if has_waiters {
+            self.memory.give();
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.give_back(self.units);
+    }
+}
+
+fn units(bytes: usize) -> usize {
+    bytes.div_ceil(UNIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Holder = Holder::Workspace(1);
+    const OTHER: Holder = Holder::Workspace(2);
+
+    #[test]
+    fn one_holder_leaves_as_much_as_it_has() {
+        let memory = SharedMemory::halves(8 * UNIT);
+        let mut held: Vec<Reservation> =
+            (0..8).map_while(|_| memory.try_reserve(ONE, UNIT)).collect();
+        assert_eq!((held.len(), memory.used_and_limit()), (4, (4 * UNIT, 8 * UNIT)));
+        let others: Vec<Reservation> =
+            (0..8).map_while(|_| memory.try_reserve(OTHER, UNIT)).collect();
+        assert_eq!(others.len(), 2);
+        assert!(!held[0].try_grow(2 * UNIT) && held[0].try_grow(UNIT));
+        drop(held);
+        assert_eq!(memory.used_and_limit().0, 2 * UNIT);
+        drop(others);
+        // A holder that holds nothing else may use all.
+        let mut all = memory.try_reserve(ONE, UNIT).unwrap();
+        assert!(all.try_grow(8 * UNIT) && !all.try_grow(8 * UNIT + 1));
+        assert!(memory.try_reserve(OTHER, 1).is_none());
+        all.shrink(UNIT);
+        assert_eq!(memory.used_and_limit().0, UNIT);
+        drop(all);
+        assert!(memory.try_reserve(ONE, usize::MAX).is_some());
+        assert_eq!(memory.used_and_limit().0, 0);
+    }
+
+    #[test]
+    fn a_source_has_an_eighth() {
+        let memory = SharedMemory::eighths(64 * UNIT);
+        let source = Holder::Source([127, 0, 0, 1].into());
+        let held: Vec<Reservation> =
+            (0..64).map_while(|_| memory.try_reserve(source, UNIT)).collect();
+        assert_eq!(held.len(), 8);
+        drop(held);
+        // One body gets no more than many bodies do, if nothing else is held.
+        let mut one = memory.try_reserve(source, UNIT).unwrap();
+        assert!(one.try_grow(8 * UNIT) && !one.try_grow(8 * UNIT + 1));
+        one.shrink(UNIT);
+        assert!(one.try_grow(8 * UNIT));
+        // So many networks leave room for others.
+        let networks = (2..8).map(|last| Holder::Source([127, 0, 0, last].into()));
+        let others: Vec<Reservation> = networks
+            .map(|network| {
+                let mut room = memory.try_reserve(network, UNIT).expect("room for another");
+                assert!(room.try_grow(8 * UNIT) && !room.try_grow(9 * UNIT));
+                room
+            })
+            .collect();
+        assert_eq!(memory.used_and_limit().0, 56 * UNIT);
+        assert!(memory.try_reserve(Holder::Source([127, 0, 0, 9].into()), UNIT).is_some());
+        drop(others);
+    }
+
+    #[test]
+    fn few_places_are_shared_too() {
+        for count in 1..4 {
+            let places = SharedMemory::halves(count * SLOT_BYTES);
+            let of_one: Vec<Reservation> =
+                (0..4).map_while(|_| places.try_reserve(ONE, SLOT_BYTES)).collect();
+            assert_eq!(of_one.len(), 1, "{count}");
+            let of_other = places.try_reserve(OTHER, SLOT_BYTES);
+            assert_eq!(of_other.is_some(), count > 1, "{count}");
+            let of_stranger = SharedMemory::eighths(count * SLOT_BYTES / 2);
+            assert!(of_stranger.try_reserve(Holder::Unauthenticated, SLOT_BYTES).is_some());
+        }
+    }
+
+    #[tokio::test]
+    async fn waiting_is_fair_between_holders() {
+        let memory = SharedMemory::halves(4 * UNIT);
+        let held = [(); 2].map(|()| memory.try_reserve(ONE, UNIT).unwrap());
+        let wait = |holder| {
+            let memory = memory.clone();
+            tokio::spawn(async move { memory.reserve(holder, UNIT).await })
+        };
+        let (greedy, given_up) = (wait(ONE), wait(ONE));
+        tokio::task::yield_now().await;
+        given_up.abort();
+        assert!(given_up.await.is_err());
+        let other = memory.reserve(OTHER, UNIT).await;
+        tokio::task::yield_now().await;
+        assert!(!greedy.is_finished());
+        drop(held);
+        let greedy = greedy.await.unwrap();
+        assert_eq!(memory.used_and_limit().0, 2 * UNIT);
+        drop((greedy, other));
+        assert_eq!(memory.used_and_limit().0, 0);
+    }
+}
