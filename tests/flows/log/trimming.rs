@@ -1,6 +1,7 @@
 //! What was worked on goes from Kafka's topics after a while; what was not stays.
 
 use kit::retry::Retry as _;
+use log::LogError;
 use log::offsets::GroupOffset as Offset;
 use longshore::topics;
 use serde_json::{Value, json};
@@ -13,17 +14,12 @@ use crate::support::{WorkspaceFile, eventually};
 /// No message is as new.
 const LATER: i64 = i64::MAX / 2;
 
-/// The earliest offsets of a topic's partitions.
-async fn earliest(log: &Log, topic: Topic) -> Vec<i64> {
-    log.topic_offsets(topic).await.unwrap().ranges.iter().map(|range| range.earliest).collect()
-}
-
-/// Trims for the group `g`; again where a broker does not lead a new partition yet, as a worker
-/// does an hour later.
-async fn trimmed(log: &Log, topic: Topic, places: &[Offset], before: i64) -> u64 {
-    let trimmed = async {
+/// The result of a request, which is made again while a broker does not lead a new partition yet,
+/// as a worker does an hour later.
+async fn led<T>(request: impl AsyncFn() -> Result<T, LogError>) -> T {
+    let answered = async {
         loop {
-            match log.trim("g", topic, places, before).await {
+            match request().await {
                 Err(error) if error.can_retry() => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -31,7 +27,18 @@ async fn trimmed(log: &Log, topic: Topic, places: &[Offset], before: i64) -> u64
             }
         }
     };
-    tokio::time::timeout(TIMEOUT, trimmed).await.expect("the broker leads its partitions")
+    tokio::time::timeout(TIMEOUT, answered).await.expect("the broker leads its partitions")
+}
+
+/// The earliest offsets of a topic's partitions.
+async fn earliest(log: &Log, topic: Topic) -> Vec<i64> {
+    let offsets = led(async || log.topic_offsets(topic).await).await;
+    offsets.ranges.iter().map(|range| range.earliest).collect()
+}
+
+/// Trims for the group `g`.
+async fn trimmed(log: &Log, topic: Topic, places: &[Offset], before: i64) -> u64 {
+    led(async || log.trim("g", topic, places, before).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,7 +49,7 @@ async fn old_applied_messages_are_trimmed() {
     let applied = Offset {
         consumer_group: "g".into(),
         partition: 1,
-        log_id: log.topic_offsets(topics::TRACKING).await.unwrap().id,
+        log_id: led(async || log.topic_offsets(topics::TRACKING).await).await.id,
         next: 10,
         resets: 0,
     };
@@ -75,7 +82,7 @@ async fn unapplied_messages_are_not_trimmed() {
     take(&mut done, 10).await;
     done.close().await;
 
-    let id = log.topic_offsets(topics::TRACKING).await.unwrap().id;
+    let id = led(async || log.topic_offsets(topics::TRACKING).await).await.id;
     let at = |group: &str, log_id: &str, next| Offset {
         consumer_group: group.to_owned(),
         partition: 1,
