@@ -119,7 +119,7 @@ pub(super) struct CatalogFault<'a> {
     /// from 0 (`items`), or item ids (`id`).
     #[schemars(extend("items" = { "enum": ["catalog_name", "items", ID] }))]
     parameters: [&'static str; 1],
-    /// A value that is longer than the longest item id is cut.
+    /// Values longer than the maximum length of an item id are truncated.
     #[schemars(length(max = MAX_ITEMS))]
     parameter_values: &'a [String],
 }

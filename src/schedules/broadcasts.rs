@@ -69,7 +69,7 @@ struct Broadcast {
     #[schemars(extend("enum" = ["Campaign", "Canvas"]))]
     kind: &'static str,
     tags: Vec<String>,
-    /// When it is sent next. A local time is shown as if it were in UTC.
+    /// When the campaign or Canvas is sent next. A local time is shown as if it were in UTC.
     #[serde(serialize_with = "serialize_time")]
     #[schemars(with = "String", extend("format" = "date-time"))]
     next_send_time: i64,

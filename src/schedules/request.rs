@@ -65,7 +65,7 @@ struct Recipient {
     canvas_entry_properties: Option<Properties>,
 }
 
-/// A Canvas to send now, with users as for a scheduled one.
+/// A request to send a Canvas now. It selects users like a request to schedule a Canvas.
 #[derive(Debug, JsonSchema)]
 pub struct CanvasSendRequest {
     #[serde(flatten)]

@@ -72,7 +72,7 @@ pub enum ApplyError {
     #[error("an identifier belongs to {0}, which has no profile")]
     NoProfile(Uuid),
     /// The next attempt reads the new state.
-    #[error("a user was erased or got another email at the same time")]
+    #[error("a user was erased or their email address changed at the same time")]
     Changed,
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -26,7 +26,7 @@ const METRICS: &[Metric] = &[
     histogram(
         "longshore_export_duration_seconds",
         &["state"],
-        "Time from the request of an export to its end in seconds, by state (done, failed, \
+        "Time in seconds from the request of an export to its end, by state (done, failed, \
          cancelled)",
     ),
     counter("longshore_export_files_total", &[], "Total number of files in completed exports"),
@@ -77,6 +77,6 @@ const METRICS: &[Metric] = &[
     histogram(
         "longshore_delivery_attempt_seconds",
         &[],
-        "Time from sending a callback to the response or failure in seconds",
+        "Time in seconds from sending a callback to the response or failure",
     ),
 ];

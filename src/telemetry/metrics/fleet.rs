@@ -15,7 +15,7 @@ const METRICS: &[Metric] = &[
     gauge(
         "longshore_job_oldest_seconds",
         &["kind", "state"],
-        "Age of the oldest job in longshore_jobs in seconds, by kind and state; 0 if there is \
+        "Age in seconds of the oldest job in longshore_jobs, by kind and state; 0 if there is \
          none. The age of a dispatch counts from its acceptance, of a running export from its \
          planning, and of a schedule from its time",
     ),

@@ -8,7 +8,7 @@ const METRICS: &[Metric] = &[
     histogram(
         "longshore_log_append_seconds",
         &["outcome"],
-        "Time until an append was durable or failed in seconds, by outcome (ok, error)",
+        "Time in seconds until an append was durable or failed, by outcome (ok, error)",
     ),
     counter(
         "longshore_log_appended_total",
@@ -31,7 +31,7 @@ const METRICS: &[Metric] = &[
     gauge(
         "longshore_log_lag_seconds",
         &["topic", "group", "partition"],
-        "Age of the oldest message that is not applied yet in seconds, or, before it is read, the \
+        "Age in seconds of the oldest message that is not applied yet, or, before it is read, the \
          time since it was first noticed; 0 if all are applied, and from a worker that had the \
          partition before",
     ),
@@ -68,6 +68,6 @@ const METRICS: &[Metric] = &[
     histogram(
         "longshore_batch_seconds",
         &["topic"],
-        "Time from reading a batch until it was applied or released in seconds, by topic",
+        "Time in seconds from reading a batch until it was applied or released, by topic",
     ),
 ];

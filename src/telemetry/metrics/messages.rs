@@ -20,7 +20,7 @@ pub const SENDS: Group = Group {
         histogram(
             "longshore_dispatch_duration_seconds",
             &["state"],
-            "Time from accepting a send to its end in seconds, by state (done, failed, cancelled)",
+            "Time in seconds from accepting a send to its end, by state (done, failed, cancelled)",
         ),
         counter(
             "longshore_dispatch_users_total",
@@ -49,7 +49,7 @@ pub const SENDS: Group = Group {
         histogram(
             "longshore_dispatch_render_seconds",
             &[],
-            "Time to render the messages of a batch of users in seconds",
+            "Time in seconds to render the messages of a batch of users",
         ),
         counter(
             "longshore_connected_content_requests_total",
@@ -68,7 +68,7 @@ pub const SENDS: Group = Group {
         histogram(
             "longshore_schedule_delay_seconds",
             &[],
-            "Time from the scheduled time of a send until it started in seconds",
+            "Time in seconds from the scheduled time of a send until it started",
         ),
         counter(
             "longshore_message_attempts_total",
@@ -79,7 +79,7 @@ pub const SENDS: Group = Group {
         histogram(
             "longshore_message_attempt_seconds",
             &["channel"],
-            "Time from passing a message to its channel until the response or failure in seconds, \
+            "Time in seconds from passing a message to its channel until the response or failure, \
              by channel",
         ),
         counter(

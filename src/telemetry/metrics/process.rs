@@ -66,7 +66,7 @@ const METRICS: &[Metric] = &[
     histogram(
         "longshore_pool_wait_seconds",
         &["pool"],
-        "Time until a transaction was started in seconds, mostly waiting for a connection of the \
+        "Time in seconds until a transaction was started, mostly waiting for a connection of the \
          pool",
     ),
     gauge(

@@ -14,7 +14,7 @@ const METRICS: &[Metric] = &[
     histogram(
         "longshore_http_request_seconds",
         &["method", "path"],
-        "Time from receiving an HTTP request to its response in seconds, by method and path; path \
+        "Time in seconds from receiving an HTTP request to its response, by method and path; path \
          is the route, empty if no route matched",
     ),
     gauge(
