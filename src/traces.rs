@@ -16,7 +16,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-pub use export::{TracesError, flush, layer};
+pub use export::{TracesError, flush, is_on, layer};
 
 const TRACEPARENT: &str = "traceparent";
 
@@ -31,7 +31,7 @@ pub fn without_trace(request_id: &str) -> &str {
 /// Continues the caller's trace in a request's span. Returns the request id with the trace that the
 /// request's work continues.
 pub fn begin(span: &Span, headers: &HeaderMap, request_id: &str) -> String {
-    if !export::is_on() {
+    if !is_on() {
         return request_id.to_owned();
     }
     let caller = TraceContextPropagator::new().extract(&HeaderExtractor(headers));
@@ -54,7 +54,7 @@ pub fn continue_trace(request_id: &str) {
 
 /// Links a batch's span to the traces of its messages. The batch is part of the first one's.
 pub fn link<'a>(span: &Span, request_ids: impl Iterator<Item = &'a str>) {
-    if !export::is_on() {
+    if !is_on() {
         return;
     }
     let mut parents = request_ids.filter_map(parent).take(LINKS);
@@ -66,7 +66,7 @@ pub fn link<'a>(span: &Span, request_ids: impl Iterator<Item = &'a str>) {
 
 /// Adds the current span's `traceparent` to the headers of an outgoing request.
 pub fn inject(headers: &mut HeaderMap) {
-    if export::is_on() {
+    if is_on() {
         let context = Span::current().context();
         TraceContextPropagator::new().inject_context(&context, &mut HeaderInjector(headers));
     }
@@ -74,13 +74,13 @@ pub fn inject(headers: &mut HeaderMap) {
 
 /// The id of the current span's trace, if it is sampled.
 pub fn current_trace() -> Option<String> {
-    let span = export::is_on().then(|| span_context(&Span::current().context()))?;
+    let span = is_on().then(|| span_context(&Span::current().context()))?;
     span.is_sampled().then(|| span.trace_id().to_string())
 }
 
 /// Adds a response's status to the current span.
 pub fn record_status(status: u16) {
-    if export::is_on() {
+    if is_on() {
         let span = Span::current();
         span.set_attribute("http.response.status_code", i64::from(status));
         if status >= 500 {
@@ -90,7 +90,7 @@ pub fn record_status(status: u16) {
 }
 
 fn parent(request_id: &str) -> Option<Context> {
-    let (_, traceparent) = request_id.split_once(';').filter(|_| export::is_on())?;
+    let (_, traceparent) = request_id.split_once(';').filter(|_| is_on())?;
     let context = TraceContextPropagator::new().extract(&TraceparentExtractor(traceparent));
     span_context(&context).is_valid().then_some(context)
 }

@@ -58,7 +58,7 @@ impl Service {
     /// Opens all connections; checks nothing yet.
     pub async fn start(config: Config, process: Process) -> CommandResult<Self> {
         telemetry::init_tracing(&config)?;
-        let metrics = telemetry::metrics::recorder::install(config.traces.url.is_some())?;
+        let metrics = telemetry::metrics::recorder::install()?;
         let drain = Duration::from_secs(config.worker.drain_seconds);
         let shutdown = shutdown::signals(drain + AFTER_DRAIN)?;
         let listener = gateway::bind(config.ops.listen, "LONGSHORE_OPS_LISTEN").await?;

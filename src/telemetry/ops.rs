@@ -21,6 +21,7 @@ use super::metrics::exemplars;
 use super::process::Process;
 use crate::app::App;
 use crate::setup::migrations::MIGRATIONS;
+use crate::traces;
 use store::migrate::Schema;
 use store::{StoreError, within_timeout_and_permit};
 
@@ -117,7 +118,7 @@ async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
 /// accepts OpenMetrics, if there are any.
 async fn render(State(ops): State<Ops>, headers: HeaderMap) -> impl IntoResponse {
     let accepted = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    let has_exemplars = ops.app.config.traces.url.is_some()
+    let has_exemplars = traces::is_on()
         && accepted.is_some_and(|accept| accept.contains("application/openmetrics-text"));
     let render = move || {
         let text = ops.metrics.render()

@@ -58,7 +58,7 @@ pub enum TracesError {
 impl Retry for TracesError {}
 
 /// Whether spans go to a collector.
-pub(super) fn is_on() -> bool {
+pub fn is_on() -> bool {
     EXPORT.get().is_some()
 }
 

@@ -90,24 +90,22 @@ class Images:
             ("s3", "docker.io/versity/versitygw:v1.8.0"),
             ("tools", "docker.io/library/tools:it"),
         ):
-            archive = self.archives / f"{folder}-{digest(context / folder)}.tar"
-            if not archive.exists():
-                self.build(image, context / folder / "Dockerfile", context / folder)
-                self.save(image, archive, image)
-                say(f"built {image}")
-            archives.append(archive)
+            archives.append(self.built_once(folder, image, context / folder))
         for program, name in PROGRAMS:
             shutil.copy(self.cache / "bin" / program, context / "program/program")
-            image = f"docker.io/library/{name}:it"
-            archive = self.archives / f"{name}-{digest(context / 'program')}.tar"
-            if not archive.exists():
-                self.build(image, context / "program/Dockerfile", context / "program",
-                           "--build-arg", f"NAME={name}")
-                self.save(image, archive, image)
-                say(f"built {image}")
-            archives.append(archive)
+            archives.append(self.built_once(name, f"docker.io/library/{name}:it",
+                                            context / "program", "--build-arg", f"NAME={name}"))
         shutil.rmtree(context)
         return archives
+
+    def built_once(self, name, image, context, *arguments):
+        """The archive of an image, built unless there is one of the same files."""
+        archive = self.archives / f"{name}-{digest(context)}.tar"
+        if not archive.exists():
+            self.build(image, context / "Dockerfile", context, *arguments)
+            self.save(image, archive, image)
+            say(f"built {image}")
+        return archive
 
     def save(self, image, archive, name):
         new = archive.with_suffix(".new")

@@ -410,7 +410,7 @@ async fn the_operations_listener_reports_a_workers_health(store: TestStore) {
 
 async fn reports_its_health(store: TestStore, process: Process) {
     let installation = Installation::open(store, WORKSPACE, |_| {}).await;
-    let metrics = telemetry::metrics::recorder::install(false).unwrap();
+    let metrics = telemetry::metrics::recorder::install().unwrap();
     let listener = gateway::bind(SocketAddr::from(([127, 0, 0, 1], 0)), "x").await.unwrap();
     let address = listener.local_addr().unwrap();
     let draining = CancellationToken::new();

@@ -47,20 +47,22 @@ pub async fn run(
         give_up(app, claim, None).await?;
         return Ok(());
     }
-    match work_on(engine, claim, stop).await {
+    let pause = match work_on(engine, claim, stop).await {
+        // Whoever has the fewest running parts is next.
+        Err(DispatchError::TurnOver) => Duration::ZERO,
         // Temporary failures do not count as attempts.
         Err(DispatchError::Store(error))
             if error.can_retry() && !error.needs_newer_version() && !stop.is_cancelled() =>
         {
             tracing::warn!(%error, "dispatch part failed; retrying");
             let base = Duration::from_millis(app.config.messages.retry_ms);
-            let pause = retry::backoff(1, base, MAX_BACKOFF);
-            let mut tx = app.store.write().await?;
-            claims::offer_again(&mut tx, claim, pause).await?;
-            Ok(tx.commit().await?)
+            retry::backoff(1, base, MAX_BACKOFF)
         }
-        result => result,
-    }
+        result => return result,
+    };
+    let mut tx = app.store.write().await?;
+    claims::offer_again(&mut tx, claim, pause).await?;
+    Ok(tx.commit().await?)
 }
 
 async fn work_on(
@@ -72,15 +74,7 @@ async fn work_on(
         Some(reader) => {
             let work =
                 Work { engine: engine.clone(), reader, rest: Batch::default(), stop: stop.clone() };
-            match work.run().await {
-                // Whoever has the fewest running parts is next.
-                Err(DispatchError::TurnOver) => {
-                    let mut tx = engine.app.store.write().await?;
-                    claims::offer_again(&mut tx, claim, Duration::ZERO).await?;
-                    Ok(tx.commit().await?)
-                }
-                result => result,
-            }
+            work.run().await
         }
         None => {
             let mut tx = engine.app.store.write().await?;
@@ -150,9 +144,10 @@ impl Work {
                 }
                 next => {
                     join_task(task).await?;
-                    let is_over = !self.stop.is_cancelled();
-                    let over =
-                        if is_over { DispatchError::TurnOver } else { DispatchError::Stopped };
+                    let over = match self.stop.is_cancelled() {
+                        true => DispatchError::Stopped,
+                        false => DispatchError::TurnOver,
+                    };
                     return Err(next.err().unwrap_or(over));
                 }
             }

@@ -381,9 +381,7 @@ fn read(answered: &HttpResponse, is_temporary: bool) -> Fetched {
         kind.eq_ignore_ascii_case(JSON) || kind.ends_with("+json")
     });
     let text = str::from_utf8(&answered.body).map_err(|error| error.to_string());
-    let text = text.and_then(|text| json::check_readable(text).map(|()| text));
-    let parsed = text.and_then(json::parse::<Value>);
-    let answer = match parsed {
+    let answer = match text.and_then(json::parse_readable::<Value>) {
         Ok(Value::Object(mut object)) => {
             object.insert(STATUS.to_owned(), status.as_u16().into());
             Answer::Json(Value::Object(object))

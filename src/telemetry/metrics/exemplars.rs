@@ -65,23 +65,23 @@ impl<R: Recorder> Recorder for WithExemplars<R> {
 
     fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
         let values = self.0.register_histogram(key, metadata);
-        if WITHOUT.contains(&key.name()) {
+        if !traces::is_on() || WITHOUT.contains(&key.name()) {
             return values;
         }
-        Histogram::from_arc(Arc::new(Traced { values, series: series(key) }))
+        Histogram::from_arc(Arc::new(Traced { values, key: key.clone() }))
     }
 }
 
 struct Traced {
     values: Histogram,
-    series: Arc<Series>,
+    key: Key,
 }
 
 impl HistogramFn for Traced {
     fn record(&self, value: f64) {
         self.values.record(value);
         if let Some(trace_id) = traces::current_trace() {
-            self.series.note(Exemplar { trace_id, value, at: since_1970() });
+            series(&self.key).note(Exemplar { trace_id, value, at: since_1970() });
         }
     }
 }

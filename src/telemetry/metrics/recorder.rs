@@ -48,8 +48,8 @@ const REVISION: &str = match option_env!("LONGSHORE_REVISION") {
 };
 
 /// Starts recording, with every metric described, and returns the renderer. Further calls return
-/// the same. `with_exemplars` is for processes whose spans go to a collector.
-pub fn install(with_exemplars: bool) -> Result<PrometheusHandle, TelemetryError> {
+/// the same. Traces begin before: with them, histograms have exemplars.
+pub fn install() -> Result<PrometheusHandle, TelemetryError> {
     let mut installed = INSTALLED.lock();
     if let Some(handle) = &*installed {
         return Ok(handle.clone());
@@ -61,13 +61,8 @@ pub fn install(with_exemplars: bool) -> Result<PrometheusHandle, TelemetryError>
     }
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
-    let set = match with_exemplars {
-        true => {
-            metrics::set_global_recorder(WithExemplars(recorder)).map_err(|error| error.to_string())
-        }
-        false => metrics::set_global_recorder(recorder).map_err(|error| error.to_string()),
-    };
-    set.map_err(TelemetryError::Recorder)?;
+    metrics::set_global_recorder(WithExemplars(recorder))
+        .map_err(|error| TelemetryError::Recorder(error.to_string()))?;
     all().for_each(describe);
     all().for_each(begin);
     let labels = [("version", env!("CARGO_PKG_VERSION")), ("revision", REVISION)];

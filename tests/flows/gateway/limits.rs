@@ -73,7 +73,7 @@ async fn four_gateways_share_the_limit(store: TestStore) {
 }
 
 async fn every_request_with_a_key_counts(store: TestStore) {
-    let metrics = telemetry::metrics::recorder::install(false).unwrap();
+    let metrics = telemetry::metrics::recorder::install().unwrap();
     let world = World::with(store, &limited(4, DAY), |_| {}).await;
     let other = world.another(|_| {}).await;
     let large = || "x".repeat(LIMIT + 1);
@@ -203,7 +203,7 @@ async fn a_limit_of_the_workspace_is_applied_within_seconds(store: TestStore) {
 }
 
 async fn each_gateway_counts_locally_without_the_database(store: TestStore) {
-    let metrics = telemetry::metrics::recorder::install(false).unwrap();
+    let metrics = telemetry::metrics::recorder::install().unwrap();
     let url = store.config.database.url.clone().unwrap();
     let proxy = Proxy::to(url.expose_secret()).await;
     let world = World::with(store, &limited(12, DAY), |_| {}).await;

@@ -316,7 +316,7 @@ async fn stopped_partitions_are_reported_and_resume_after_a_reset(place: Place) 
     on_pool!(&store, pool => { sqlx::query(sql).execute(pool).await.unwrap(); });
     log.append(tracked(2, 0, 3)).await.unwrap();
 
-    let metrics = telemetry::metrics::recorder::install(false).unwrap();
+    let metrics = telemetry::metrics::recorder::install().unwrap();
     let running = Running::start(&installation.place.config, Tally::default()).await;
     until_applied(&store, 6).await;
     eventually("it is told", async || {
@@ -342,7 +342,7 @@ async fn waiting_partitions_are_reported() {
     let proxy = Proxy::to_kafka(&servers::kafka()).await;
     let mut installation = prepared(Place::kafka()).await;
     installation.place.config.log.url = format!("kafka://{}", proxy.address());
-    let metrics = telemetry::metrics::recorder::install(false).unwrap();
+    let metrics = telemetry::metrics::recorder::install().unwrap();
     proxy.set(ProxyMode::WithoutOffsetsOf(2));
     let running = Running::start(&installation.place.config, Tally::default()).await;
     eventually("it alone is told", async || {

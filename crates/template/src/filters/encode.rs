@@ -225,9 +225,7 @@ pub fn json_parse<'a>(
     let text = input.to_text(work)?;
     // Each value takes at least two bytes of text.
     work.hold(text.len())?;
-    let is_readable = kit::json::check_readable(&text).is_ok();
-    let parsed = is_readable.then(|| serde_json::from_str(&text)).and_then(Result::ok);
-    Ok(parsed.map_or(Value::Nil, Value::owned))
+    Ok(kit::json::parse_readable(&text).map_or(Value::Nil, Value::owned))
 }
 
 /// Writes the value as JSON: a string with its quotes.
