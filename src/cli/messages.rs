@@ -53,6 +53,6 @@ fn line(message: &UserMessage) -> String {
         format_seconds(message.created_at),
         time(message.next_at),
         time(message.sent_at),
-        message.reason.as_deref().unwrap_or("-"),
+        print::last_column(message.reason.as_deref()),
     )
 }

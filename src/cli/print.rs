@@ -41,6 +41,41 @@ pub fn fields<const N: usize>(fields: [(&str, String); N]) -> String {
     fields.map(|(name, value)| format!("{name:<12} {value}\n")).concat()
 }
 
+/// Maximum number of characters of a text at the end of a row.
+const ROW_TEXT: usize = 60;
+
+/// Maximum number of characters of a line below a row.
+const LINE: usize = 100;
+
+/// The last column of a row, if it may be long: as it is if it is short, or else in indented lines
+/// below the row.
+pub fn last_column(text: Option<&str>) -> String {
+    match text {
+        None | Some("") => "-".into(),
+        Some(text) if text.chars().count() <= ROW_TEXT => text.into(),
+        Some(text) => wrapped(text).iter().fold("below".into(), |all, line| all + "\n    " + line),
+    }
+}
+
+/// A text in lines. Words that are longer than a line are split.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let characters: Vec<char> = word.chars().collect();
+        for piece in characters.chunks(LINE) {
+            let piece: String = piece.iter().collect();
+            match lines.last_mut() {
+                Some(line) if line.chars().count() + 1 + piece.chars().count() <= LINE => {
+                    line.push(' ');
+                    line.push_str(&piece);
+                }
+                _ => lines.push(piece),
+            }
+        }
+    }
+    lines
+}
+
 /// An instant in a JSON object.
 pub fn instant(ms: Option<i64>) -> Option<String> {
     ms.map(|ms| from_ms(ms).to_string())
@@ -103,5 +138,26 @@ pub fn all_done(failed: usize, all: usize, what: &str) -> CommandResult {
     match failed {
         0 => Ok(()),
         _ => Err(format!("{failed} of {all} {what}").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_below_its_row() {
+        assert_eq!([None, Some(""), Some("busy")].map(last_column), ["-", "-", "busy"]);
+        for text in
+            ["a reply of words ".repeat(30), "é".repeat(250), format!("x {}", "y".repeat(99))]
+        {
+            let column = last_column(Some(&text));
+            let mut lines = column.lines();
+            assert_eq!(lines.next(), Some("below"));
+            let below: Vec<&str> = lines.map(|line| line.strip_prefix("    ").unwrap()).collect();
+            assert!(below.iter().all(|line| line.chars().count() <= LINE), "{below:?}");
+            let without_blanks = |text: &str| text.replace(' ', "");
+            assert_eq!(without_blanks(&below.concat()), without_blanks(&text));
+        }
     }
 }
