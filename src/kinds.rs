@@ -26,6 +26,9 @@ pub const TRANSACTIONAL: Kind = Kind::new("transactional");
 /// The listed users of a dispatch; the job is the workspace, the item is random.
 pub const DISPATCH_NAMED: Kind = Kind::new("dispatch_named");
 
+/// Not claimed: wakes the workers that send a dispatch which has ended.
+pub const DISPATCH_END: Kind = Kind::new("dispatch_end");
+
 pub const ALL: [Kind; 11] = [
     EXPORT_PLAN,
     EXPORT_PART,

@@ -7,7 +7,9 @@ use super::{CommandResult, ListArguments, find_named, print};
 use crate::app::App;
 use crate::config::Config;
 use crate::messages::dispatch::state::State;
-use crate::messages::dispatch::{self, DispatchSummary, MAX_COUNTED_MESSAGES, Reason};
+use crate::messages::dispatch::{
+    self, DispatchSummary, MAX_COUNTED_MESSAGES, Reason, UnsentMessages,
+};
 use crate::transactional::{self, EmailDetails};
 use kit::clock::format_seconds;
 
@@ -33,7 +35,11 @@ enum Command {
     #[command(after_help = "Example:
   longshore dispatches show 0197b6a83c557e119a1f3f0f3c2d6e54 --json")]
     Show(Show),
-    /// Cancel sends; messages already passed to their channel are still sent
+    /// Cancel sends; messages in flight are still sent, and no others
+    ///
+    /// Each worker checks before each message that its send is not cancelled. Until the messages in
+    /// flight have an outcome, the state is `cancelling`; then it is `cancelled`, and the counts are
+    /// final.
     #[command(after_help = "Example:
   longshore dispatches cancel 0197b6a83c557e119a1f3f0f3c2d6e54")]
     Cancel(Cancel),
@@ -84,18 +90,19 @@ async fn show(app: &App, arguments: Show) -> CommandResult {
         let email = found.ok_or_else(|| unknown(arguments.id))?;
         return print::object(arguments.json, &email, email_details);
     };
-    let open = dispatch::open_messages(&mut tx, arguments.id).await?;
+    let unsent = dispatch::unsent_messages(&mut tx, arguments.id).await?;
     let reasons = dispatch::reasons(&mut tx, arguments.id).await?;
     if arguments.json {
         let mut value = serde_json::to_value(&listed)?;
-        value["waiting"] = open.into();
+        value["waiting"] = unsent.waiting.into();
+        value["cancelled"] = unsent.cancelled.into();
         value["reasons"] = serde_json::to_value(&reasons)?;
         if are_of_latest(&reasons) {
             value["reasons_of_latest"] = MAX_COUNTED_MESSAGES.into();
         }
         println!("{}", serde_json::to_string_pretty(&value)?);
     } else {
-        print!("{}{}", details(&listed, open), why(&reasons));
+        print!("{}{}", details(&listed, unsent), why(&reasons));
     }
     Ok(())
 }
@@ -108,16 +115,27 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
         let is_cancelled = dispatch::cancel(&mut tx, *id).await?;
         let found = dispatch::one(&mut tx, *id).await?;
         tx.commit().await?;
-        if is_cancelled {
-            println!("{} is cancelled", id.simple());
-        } else {
-            failed += 1;
-            let ended =
-                |found: DispatchSummary| format!("{} is {}", id.simple(), found.state.name());
-            eprintln!("longshore: {}", found.map_or_else(|| unknown(*id), ended));
+        match found.map(|found| found.state) {
+            Some(State::Cancelling) => println!("{}", cancelling(*id)),
+            Some(state) if is_cancelled => println!("{} is {}", id.simple(), state.name()),
+            state => {
+                failed += 1;
+                let ended = |state: State| format!("{} is {}", id.simple(), state.name());
+                eprintln!("longshore: {}", state.map_or_else(|| unknown(*id), ended));
+            }
         }
     }
+    app.store.wake().flush().await;
     print::all_done(failed, arguments.ids.len(), "dispatches could not be cancelled")
+}
+
+/// The status of a send whose messages in flight are not settled yet.
+fn cancelling(id: Uuid) -> String {
+    let id = id.simple();
+    format!(
+        "{id} is cancelling: messages in flight are still sent; `longshore dispatches show {id}` \
+         shows when it is cancelled"
+    )
 }
 
 fn unknown(id: Uuid) -> String {
@@ -142,7 +160,7 @@ fn are_of_latest(reasons: &[Reason]) -> bool {
     reasons.first().is_some_and(|reason| reason.looked_at >= MAX_COUNTED_MESSAGES)
 }
 
-/// One line for each reason.
+/// One line for each reason; a long reason is below its line.
 fn why(reasons: &[Reason]) -> String {
     let of = match are_of_latest(reasons) {
         true => format!(" of the latest {MAX_COUNTED_MESSAGES}"),
@@ -150,6 +168,7 @@ fn why(reasons: &[Reason]) -> String {
     };
     let line = |reason: &Reason| {
         let Reason { channel, state, reason, messages, .. } = reason;
+        let reason = print::last_column(Some(reason));
         format!("{:<12} {} {state}, {messages}{of}: {reason}\n", "why", channel.name())
     };
     reasons.iter().map(line).collect()
@@ -188,7 +207,15 @@ pub(super) fn dispatch_id(text: &str) -> Result<Uuid, String> {
     Uuid::parse_str(text).map_err(|_| "a dispatch_id must have 32 hexadecimal digits".into())
 }
 
-fn details(listed: &DispatchSummary, open: i64) -> String {
+/// How many messages were not sent because the send was cancelled or failed.
+fn cancelled(state: State, messages: i64) -> String {
+    match state {
+        State::Cancelling => format!("{messages}, including those in flight"),
+        _ => messages.to_string(),
+    }
+}
+
+fn details(listed: &DispatchSummary, unsent: UnsentMessages) -> String {
     print::fields([
         ("id", listed.id.simple().to_string()),
         ("workspace", or_none(listed.workspace.clone())),
@@ -199,12 +226,13 @@ fn details(listed: &DispatchSummary, open: i64) -> String {
         ("users", format!("{} of {} users checked", listed.walked, listed.users)),
         ("left out", left_out(listed)),
         ("parts", format!("{} of {} left", listed.parts_left, listed.parts)),
-        ("waiting", open.to_string()),
+        ("waiting", unsent.waiting.to_string()),
         ("sent", listed.sent.to_string()),
         ("unreachable", listed.unreachable.to_string()),
         ("aborted", listed.aborted.to_string()),
         ("failed", listed.failed.to_string()),
         ("bounced", listed.bounced.to_string()),
+        ("cancelled", cancelled(listed.state, unsent.cancelled)),
         ("accepted", format_seconds(listed.accepted_at)),
         ("started", or_none(listed.started_at.map(format_seconds))),
         ("finished", or_none(listed.finished_at.map(format_seconds))),

@@ -30,7 +30,7 @@ enum Command {
     #[command(after_help = "Example:
   longshore schedules show 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54 --json")]
     Show(Show),
-    /// Cancel schedules; messages that are being sent are stopped if possible
+    /// Cancel schedules; of a send under way, messages in flight are still sent, and no others
     #[command(after_help = "Example:
   longshore schedules cancel 0197b6a8-3c55-7e11-9a1f-3f0f3c2d6e54")]
     Cancel(Cancel),
@@ -85,6 +85,10 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
         let state = schedules::cancel(&mut tx, *id, app.clock.now_ms()).await?;
         tx.commit().await?;
         match state {
+            Some(State::Cancelling) => println!(
+                "{id} cancelling: messages in flight are still sent; `longshore schedules show \
+                 {id}` shows when it is cancelled"
+            ),
             Some(State::Cancelled) => println!("{id} cancelled"),
             Some(State::Missed) => println!("{id} was missed: no message is sent"),
             state => {
@@ -94,6 +98,7 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
             }
         }
     }
+    app.store.wake().flush().await;
     print::all_done(failed, arguments.ids.len(), "were not cancelled")
 }
 

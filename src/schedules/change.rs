@@ -285,7 +285,8 @@ pub(super) fn routes() -> Routes {
             .by(Access::Key(permission))
             .about(
                 "A repeated request returns the same response. If the schedule is being sent, \
-                 messages that are not sent yet are cancelled on a best-effort basis.",
+                 messages in flight are still sent, and no message starts more than a second \
+                 later.",
             )
             .repeatable();
         let operation = of.takes::<Deletions>(operation, "A schedule", json!({}));

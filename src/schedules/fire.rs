@@ -91,7 +91,9 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
     };
     if schedule.ended_at.is_some() {
         // The Canvas was removed before its last wave.
-        if schedule.state == State::Cancelled && schedule.sent_at.is_some() {
+        if matches!(schedule.state, State::Cancelling | State::Cancelled)
+            && schedule.sent_at.is_some()
+        {
             dispatch::cancel(tx, schedule.dispatch_id).await?;
         }
         claims::finish(tx, claim).await?;

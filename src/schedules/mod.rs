@@ -37,6 +37,9 @@ text_enum! {
         Sent = "sent",
         /// Its time passed while no worker could send it, or there was no message to send.
         Missed = "missed",
+        /// Cancelled, and messages in flight are not settled yet. Never stored: a row is cancelled
+        /// at once.
+        Cancelling = "cancelling",
         /// Cancelled, possibly after sending began.
         Cancelled = "cancelled",
     }
@@ -118,8 +121,8 @@ pub async fn insert(tx: &mut Tx, new: &New) -> Result<(), StoreError> {
     claims::offer_at(tx, kinds::SCHEDULE, job, item, new.when.earliest()).await
 }
 
-/// Cancels a schedule. A pending one is not sent; for a started one, the rest is stopped if
-/// possible. Returns the new state; none for an unknown schedule.
+/// Cancels a schedule. A pending one is not sent; of a started one, messages in flight are still
+/// sent, and no others. Returns the new state; none for an unknown schedule.
 pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<State>, StoreError> {
     let Some(schedule) = rows::lock(tx, id).await? else { return Ok(None) };
     let is_open = match schedule.state {
@@ -128,7 +131,7 @@ pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<State>, St
             let is_under_way = dispatch::cancel(tx, schedule.dispatch_id).await?;
             is_under_way || schedule.ended_at.is_none()
         }
-        State::Missed | State::Cancelled => false,
+        State::Missed | State::Cancelling | State::Cancelled => false,
     };
     if !is_open {
         return Ok(Some(schedule.state));
@@ -136,7 +139,7 @@ pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<State>, St
     rows::cancel(tx, id, now).await?;
     let job = job(schedule.workspace_id);
     claims::withdraw_one(tx, kinds::SCHEDULE, job, kinds::item_of(id)).await?;
-    Ok(Some(State::Cancelled))
+    Ok(rows::by_id(tx, id).await?.map(|schedule| schedule.state))
 }
 
 /// Changes the time of a locked schedule of which nothing is sent. The new time was set at

@@ -4,14 +4,16 @@ use uuid::Uuid;
 
 use super::{Filter, Schedule, State};
 use crate::messages::When;
+use crate::messages::dispatch::shown_state;
 use crate::messages::waves::Progress;
 use store::{StoreError, Tx, execute, on};
 
 macro_rules! select {
-    ($rest:literal) => {
+    ($rest:expr) => {
         concat!(
-            "SELECT s.id, s.workspace_id, w.name AS workspace, s.dispatch_id, s.canvas_id, s.state,
-                    s.timing, s.time, s.created_at,
+            "SELECT s.id, s.workspace_id, w.name AS workspace, s.dispatch_id, s.canvas_id, ",
+            shown_state!("s.state", "s.dispatch_id"),
+            " AS state, s.timing, s.time, s.created_at,
                     coalesce(s.timed_at, s.created_at) AS timed_at, s.sent_at, s.ended_at, s.reached_at,
                     s.missed_at, s.error, s.request_id, s.request
              FROM schedules s JOIN workspaces w ON w.id = s.workspace_id ",
@@ -66,10 +68,12 @@ pub async fn by_id(tx: &mut Tx, id: Uuid) -> Result<Option<Schedule>, StoreError
 
 /// The schedules that match `filter`, the newest first.
 pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Schedule>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(select!(
-        "WHERE ($1 IS NULL OR s.state = $1) AND ($2 IS NULL OR w.name = $2)
+    Ok(on!(tx, c => sqlx::query_as(select!(concat!(
+        "WHERE ($1 IS NULL OR ",
+        shown_state!("s.state", "s.dispatch_id"),
+        " = $1) AND ($2 IS NULL OR w.name = $2)
          ORDER BY s.created_at DESC, s.id DESC LIMIT $3"
-    ))
+    )))
     .bind(filter.state.map(State::name))
     .bind(filter.workspace.as_deref())
     .bind(i64::from(filter.limit))

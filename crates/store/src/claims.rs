@@ -538,7 +538,18 @@ pub async fn withdraw(tx: &mut Tx, kind: Kind, job: Uuid) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Withdraws one row in the same way.
+/// Withdraws the rows of a job that no worker has claimed. A worker that holds one finishes it.
+pub async fn withdraw_unheld(tx: &mut Tx, kind: Kind, job: Uuid) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM claims WHERE kind = $1 AND job = $2 AND owner IS NULL")
+            .bind(kind.name())
+            .bind(job)
+    );
+    Ok(())
+}
+
+/// Withdraws one row in the same way as [`withdraw`].
 pub async fn withdraw_one(tx: &mut Tx, kind: Kind, job: Uuid, item: i64) -> Result<(), StoreError> {
     execute!(
         tx,

@@ -516,7 +516,7 @@ impl Tx {
     }
 
     /// The commit will wake the loops of a kind.
-    pub(crate) fn offers(&mut self, kind: Kind) {
+    pub fn offers(&mut self, kind: Kind) {
         let offered = match self {
             Self::Postgres(tx) => &mut tx.offered,
             Self::Sqlite(tx) => &mut tx.offered,

@@ -3,7 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{State, message_rows, report_rows, rows, telemetry};
+use super::{State, message_rows, part_rows, report_rows, rows, telemetry};
 use crate::kinds;
 use crate::messages::order::Order;
 use kit::clock::format_time;
@@ -24,8 +24,9 @@ pub(super) async fn finish(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Ends a dispatch early: its work stops, and open messages are given up. Returns whether it had
-/// not already ended.
+/// Ends a dispatch early: open messages are given up, and the workers that hold its parts are woken
+/// to stop. Each settles its messages in flight before it releases its claim ([`settle_part`]).
+/// Returns whether the dispatch had not already ended.
 pub(super) async fn end(
     tx: &mut Tx,
     id: Uuid,
@@ -35,25 +36,36 @@ pub(super) async fn end(
     let now = claims::now(tx).await?;
     let is_ended = rows::end(tx, id, state, note, now).await?;
     claims::withdraw(tx, kinds::DISPATCH_PLAN, id).await?;
-    claims::withdraw(tx, kinds::DISPATCH_PART, id).await?;
+    claims::withdraw_unheld(tx, kinds::DISPATCH_PART, id).await?;
+    part_rows::withdraw_unheld_named(tx, id).await?;
     if !is_ended {
         return Ok(false);
     }
+    tx.offers(kinds::DISPATCH_END);
     message_rows::cancel_open(tx, id).await?;
     if let Some(dispatch) = rows::load(tx, id).await? {
         telemetry::ended(state, dispatch.order.accepted_at, now);
     }
     match note {
         Some(note) => tracing::error!(dispatch = %id.simple(), "dispatch ended early: {note}"),
-        None => tracing::info!(dispatch = %id.simple(), "cancelled"),
+        None => tracing::info!(dispatch = %id.simple(), "dispatch cancelled"),
     }
     Ok(true)
 }
 
-/// Cancels a dispatch, best effort: messages that are being sent are still sent. Returns whether it
-/// had not already ended.
+/// Cancels a dispatch: messages that a worker has handed to their channel are still sent, and no
+/// others. Returns whether it had not already ended.
 pub async fn cancel(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     end(tx, id, State::Cancelled, None).await
+}
+
+/// Settles a part of a dispatch that has ended, once none of its messages are in flight: its last
+/// worker does so with the claim of the part.
+pub(super) async fn settle_part(tx: &mut Tx, id: Uuid, part: i64) -> Result<(), StoreError> {
+    let now = claims::now(tx).await?;
+    rows::move_end(tx, id, now).await?;
+    // Messages that were stored while the dispatch ended.
+    message_rows::cancel_open_of_part(tx, id, part).await
 }
 
 /// Keeps a record of a request that targeted a segment: `longshore console-log` lists them.

@@ -11,6 +11,9 @@ pub enum DispatchError {
     Lost,
     #[error("the worker was asked to stop")]
     Stopped,
+    /// The dispatch has ended meanwhile: the part must be settled.
+    #[error("the dispatch has ended")]
+    Ended,
     /// The part has had its turn, and other work waits.
     #[error("the turn of the part is over")]
     TurnOver,
@@ -35,7 +38,7 @@ impl Retry for DispatchError {
         match self {
             Self::Store(error) => error.can_retry(),
             Self::Stopped | Self::TurnOver => true,
-            Self::Lost | Self::Permanent(_) => false,
+            Self::Lost | Self::Ended | Self::Permanent(_) => false,
         }
     }
 

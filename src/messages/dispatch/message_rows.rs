@@ -246,6 +246,24 @@ pub(super) async fn cancel_open(tx: &mut Tx, dispatch: Uuid) -> Result<(), Store
     Ok(())
 }
 
+/// The same for one part.
+pub(super) async fn cancel_open_of_part(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE messages SET state = 'cancelled', next_at = NULL
+             WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting')",
+        )
+        .bind(dispatch)
+        .bind(part)
+    );
+    Ok(())
+}
+
 /// Locks the sending of capped messages to users of these slices (ascending) until the end of this
 /// transaction; SQLite has one writer anyway.
 pub(super) async fn lock_capping(

@@ -5,6 +5,9 @@
 //!                      └──────────────────┴────> failed │ cancelled
 //! ```
 //!
+//! A dispatch that is cancelled is shown as cancelling until its workers have settled the messages
+//! in flight: each worker checks before each message that the dispatch is running (`guard`).
+//!
 //! An order becomes a dispatch ([`begin`]). Listed users are one part; other users are split into
 //! parts, once (`plan`). The fleet works on parts in parallel, each in batches (`part`). Each
 //! message is a row of `messages`, written in the transaction that advances the part (`batch`).
@@ -22,6 +25,7 @@ mod capping;
 mod ending;
 mod error;
 mod failure_log;
+mod guard;
 mod inspect_rows;
 mod intake;
 mod job;
@@ -62,9 +66,10 @@ pub(crate) use message_rows::erase_user;
 pub use part::{give_up as give_up_part, run as run_part};
 pub use plan::{give_up as give_up_plan, plan};
 pub use report::{Report, reported};
+pub(crate) use report_rows::shown_state;
 pub use report_rows::{
-    Console, DispatchSummary, Receipt, Statistics, console, list, one, open_messages, receipts,
-    statistics,
+    Console, DispatchSummary, Receipt, Statistics, UnsentMessages, console, list, one, receipts,
+    statistics, unsent_messages,
 };
 pub use state::State;
 

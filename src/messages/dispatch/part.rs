@@ -10,10 +10,12 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
+use uuid::Uuid;
 
 use super::batch::{Batch, PartReader, compute};
 use super::error::DispatchError;
 use super::failure_log;
+use super::guard::{Guard, LastState};
 use super::job::Job;
 use super::message_rows::{self, PartContext, Settled};
 use super::part_rows::{self, Part, Recipients};
@@ -70,18 +72,45 @@ async fn work_on(
     claim: &Claim,
     stop: &CancellationToken,
 ) -> Result<(), DispatchError> {
-    match load(&engine.app, claim).await? {
-        Some(reader) => {
-            let work =
-                Work { engine: engine.clone(), reader, rest: Batch::default(), stop: stop.clone() };
-            work.run().await
+    let app = &engine.app;
+    let last = LastState::new(app);
+    let (dispatch, part) = match load(app, claim).await? {
+        Loaded::Open(reader) => {
+            let (dispatch, part) = (reader.part.dispatch_id, reader.part.number);
+            let guard = Arc::new(Guard::new(app, dispatch, last, stop));
+            let (engine, stop) = (engine.clone(), stop.clone());
+            let work = Work { engine, reader: *reader, rest: Batch::default(), guard, stop };
+            match work.run().await {
+                Err(DispatchError::Ended | DispatchError::Lost) => (dispatch, part),
+                result => return result,
+            }
         }
-        None => {
-            let mut tx = engine.app.store.write().await?;
+        Loaded::Ended(dispatch, part) => (dispatch, part),
+        Loaded::Done => {
+            let mut tx = app.store.write().await?;
             claims::finish(&mut tx, claim).await?;
-            Ok(tx.commit().await?)
+            return Ok(tx.commit().await?);
         }
+    };
+    settle_ended(app, claim, dispatch, part).await
+}
+
+/// Settles a part whose dispatch has ended, and releases its claim.
+async fn settle_ended(
+    app: &App,
+    claim: &Claim,
+    dispatch: Uuid,
+    part: i64,
+) -> Result<(), DispatchError> {
+    let mut tx = app.store.write().await?;
+    if rows::lock_open(&mut tx, dispatch).await? {
+        return Err(DispatchError::Lost);
     }
+    claims::finish(&mut tx, claim).await?;
+    ending::settle_part(&mut tx, dispatch, part).await?;
+    tx.commit().await?;
+    telemetry::part("ended");
+    Ok(())
 }
 
 async fn find(tx: &mut Tx, claim: &Claim) -> Result<Option<Part>, DispatchError> {
@@ -91,19 +120,29 @@ async fn find(tx: &mut Tx, claim: &Claim) -> Result<Option<Part>, DispatchError>
     })
 }
 
-/// Loads the part of a claim; none if nothing is left to do.
-async fn load(app: &App, claim: &Claim) -> Result<Option<PartReader>, DispatchError> {
+/// The part of a claim.
+enum Loaded {
+    Open(Box<PartReader>),
+    /// Its dispatch has ended early: the dispatch, and the number of the part.
+    Ended(Uuid, i64),
+    /// Nothing is left to do.
+    Done,
+}
+
+async fn load(app: &App, claim: &Claim) -> Result<Loaded, DispatchError> {
     let mut tx = app.store.snapshot().await?;
     let Some(part) = find(&mut tx, claim).await?.filter(|part| !part.is_done) else {
-        return Ok(None);
+        return Ok(Loaded::Done);
     };
-    let Some(dispatch) = rows::load(&mut tx, part.dispatch_id).await? else { return Ok(None) };
+    let Some(dispatch) = rows::load(&mut tx, part.dispatch_id).await? else {
+        return Ok(Loaded::Done);
+    };
     traces::continue_trace(&dispatch.order.request_id);
     if dispatch.state != State::Running {
-        return Ok(None);
+        return Ok(Loaded::Ended(part.dispatch_id, part.number));
     }
     let job = Job::load(app, &mut tx, dispatch).await?;
-    Ok(Some(PartReader::new(app, Arc::new(job), part, *claim)))
+    Ok(Loaded::Open(Box::new(PartReader::new(app, Arc::new(job), part, *claim))))
 }
 
 struct Work {
@@ -111,6 +150,7 @@ struct Work {
     reader: PartReader,
     /// Messages that are stored and not rendered yet.
     rest: Batch,
+    guard: Arc<Guard>,
     stop: CancellationToken,
 }
 
@@ -132,23 +172,22 @@ impl Work {
             }
             fail_point!("dispatch::sent");
             if let Ok(None) = next
-                && !self.stop.is_cancelled()
+                && !self.must_halt()
             {
                 return self.release(settled).await;
             }
             // The next messages are sent meanwhile.
             let task = tokio::spawn(self.settle(settled).in_current_span());
             match next {
-                Ok(next) if !self.stop.is_cancelled() && began.elapsed() < TURN => {
+                Ok(next) if !self.must_halt() && began.elapsed() < TURN => {
                     (current, settling) = (next, Some(task));
                 }
                 next => {
                     join_task(task).await?;
-                    let over = match self.stop.is_cancelled() {
-                        true => DispatchError::Stopped,
-                        false => DispatchError::TurnOver,
-                    };
-                    return Err(next.err().unwrap_or(over));
+                    if self.must_halt() {
+                        return Err(self.halted());
+                    }
+                    return Err(next.err().unwrap_or(DispatchError::TurnOver));
                 }
             }
         }
@@ -165,8 +204,8 @@ impl Work {
                 let ready = self.render().await?;
                 let settled = self.send(ready).await?;
                 self.settle(settled).await?;
-                if self.stop.is_cancelled() {
-                    return Err(DispatchError::Stopped);
+                if self.must_halt() {
+                    return Err(self.halted());
                 }
             }
             self.reader.progress().await?;
@@ -178,24 +217,38 @@ impl Work {
         Ok(())
     }
 
+    /// Whether no other message may start.
+    fn must_halt(&self) -> bool {
+        self.guard.halt().is_cancelled()
+    }
+
+    /// Why no other message may start.
+    fn halted(&self) -> DispatchError {
+        match self.stop.is_cancelled() {
+            true => DispatchError::Stopped,
+            false => DispatchError::Ended,
+        }
+    }
+
     /// The next messages, as many as are held at a time; none if all users were processed.
     async fn next(&mut self) -> Result<Option<Ready>, DispatchError> {
-        while !self.stop.is_cancelled() {
+        while !self.must_halt() {
             if !self.rest.is_empty() {
                 return Ok(Some(self.render().await?));
             }
-            match self.reader.next(&self.stop).await? {
+            match self.reader.next(self.guard.halt()).await? {
                 None => return Ok(None),
                 Some(batch) => self.rest = batch,
             }
         }
-        Err(DispatchError::Stopped)
+        Err(self.halted())
     }
 
     async fn render(&mut self) -> Result<Ready, DispatchError> {
-        let (app, job, stop) = (&self.reader.app, self.reader.job.clone(), self.stop.clone());
-        let (batch, now) = (std::mem::take(&mut self.rest), app.clock.now_ms());
-        let (ready, rest) = compute(app, move || send::render(&job, batch, now, &stop)).await?;
+        let (app, job) = (&self.reader.app, self.reader.job.clone());
+        let (batch, now, halt) =
+            (std::mem::take(&mut self.rest), app.clock.now_ms(), self.guard.halt().clone());
+        let (ready, rest) = compute(app, move || send::render(&job, batch, now, &halt)).await?;
         self.rest = rest;
         Ok(ready)
     }
@@ -206,13 +259,14 @@ impl Work {
         ready: Ready,
     ) -> impl Future<Output = Result<Vec<Settled>, DispatchError>> + Send + 'static {
         fail_point!("dispatch::rendered");
-        let (engine, job, stop) = (self.engine.clone(), self.reader.job.clone(), self.stop.clone());
+        let (engine, job) = (self.engine.clone(), self.reader.job.clone());
+        let (guard, stop) = (self.guard.clone(), self.stop.clone());
         let is_named = matches!(self.reader.part.recipients, Recipients::Named(_));
         let common = self.reader.common();
         async move {
             let sends = if is_named { &engine.named } else { &engine.parts };
             let (told, outcomes) = unbounded_channel();
-            let sending = send::send(&engine.app, &job, sends, ready, &stop, told);
+            let sending = send::send(&engine.app, &job, sends, ready, (&guard, &stop), told);
             let keeping = settle::collect_outcomes(&engine, &job.order, common, outcomes);
             tokio::join!(sending, keeping).1
         }
@@ -302,7 +356,7 @@ pub async fn give_up(
     claim: &Claim,
     error: Option<&DispatchError>,
 ) -> Result<(), ClaimError> {
-    if matches!(error, Some(DispatchError::Lost | DispatchError::Stopped)) {
+    if matches!(error, Some(DispatchError::Lost | DispatchError::Stopped | DispatchError::Ended)) {
         return Err(ClaimError::Lost);
     }
     match try_give_up(app, claim, error).await {
@@ -327,15 +381,14 @@ async fn try_give_up(
     let id = part.dispatch_id;
     if let Some(DispatchError::Permanent(_)) = error {
         ending::end(&mut tx, id, State::Failed, Some(&why)).await?;
-        // The claim of a part is withdrawn with the others.
-        if claim.kind == kinds::DISPATCH_NAMED {
-            claims::finish(&mut tx, claim).await?;
-        }
+        claims::finish(&mut tx, claim).await?;
+        ending::settle_part(&mut tx, id, part.number).await?;
         return Ok(tx.commit().await?);
     }
     let is_open = rows::lock_open(&mut tx, id).await?;
     claims::finish(&mut tx, claim).await?;
     if !is_open {
+        ending::settle_part(&mut tx, id, part.number).await?;
         return Ok(tx.commit().await?);
     }
     let failed = message_rows::fail_open(&mut tx, id, part.number, &why).await?;

@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use super::left_out::LeftOut;
+use crate::kinds;
 use crate::messages::dispatch::state::OutcomeCounts;
 use crate::messages::order::{Named, Wave};
 use crate::users::Position;
@@ -217,6 +218,22 @@ pub(super) async fn count(
         .bind(totals.aborted)
         .bind(totals.failed)
         .bind(totals.bounced)
+    );
+    Ok(())
+}
+
+/// Withdraws the claims for named users of a dispatch that no worker holds.
+pub(super) async fn withdraw_unheld_named(tx: &mut Tx, dispatch: Uuid) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM claims
+             WHERE kind = $2 AND owner IS NULL
+               AND (job, item) IN (SELECT claim_job, claim_item FROM dispatch_parts
+                                   WHERE dispatch_id = $1 AND claim_item IS NOT NULL)",
+        )
+        .bind(dispatch)
+        .bind(kinds::DISPATCH_NAMED.name())
     );
     Ok(())
 }

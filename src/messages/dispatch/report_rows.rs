@@ -142,11 +142,39 @@ from_row! {
     } flatten { left_out }
 }
 
+/// The state in a column, but `cancelling` instead of `cancelled` while a worker holds a part of the
+/// dispatch: its claim is released once none of the part's messages are in flight.
+macro_rules! shown_state {
+    ($state:literal, $dispatch:literal) => {
+        concat!(
+            "CASE WHEN ",
+            $state,
+            " = 'cancelled'
+                  AND (EXISTS (SELECT 1 FROM claims
+                               WHERE kind = 'dispatch_part' AND job = ",
+            $dispatch,
+            ")
+                       OR EXISTS (SELECT 1 FROM dispatch_parts part
+                                  JOIN claims ON claims.kind = 'dispatch_named'
+                                   AND claims.job = part.claim_job
+                                   AND claims.item = part.claim_item
+                                  WHERE part.dispatch_id = ",
+            $dispatch,
+            ")) THEN 'cancelling' ELSE ",
+            $state,
+            " END"
+        )
+    };
+}
+pub(crate) use shown_state;
+
 macro_rules! listed {
-    ($which:literal) => {
+    ($which:expr) => {
         concat!(
             "WITH d AS (
-                 SELECT dispatches.*, workspaces.name AS workspace FROM dispatches
+                 SELECT dispatches.*, workspaces.name AS workspace, ",
+            shown_state!("dispatches.state", "dispatches.id"),
+            " AS shown_state FROM dispatches
                  LEFT JOIN workspaces ON workspaces.id = dispatches.workspace_id
                  WHERE ",
             $which,
@@ -159,7 +187,8 @@ macro_rules! listed {
                         sum(capped) AS capped
                  FROM dispatch_parts WHERE dispatch_id IN (SELECT id FROM d)
                  GROUP BY dispatch_id)
-             SELECT d.id, d.workspace, d.kind, d.state, d.campaign_id, d.request_id, d.note,
+             SELECT d.id, d.workspace, d.kind, d.shown_state AS state, d.campaign_id,
+                    d.request_id, d.note,
                     d.users, CAST(COALESCE(p.walked, 0) AS BIGINT) AS walked,
                     d.parts, d.parts_left,
                     CAST(COALESCE(p.sent, 0) AS BIGINT) AS sent,
@@ -172,7 +201,8 @@ macro_rules! listed {
                     CAST(COALESCE(p.control_group, 0) AS BIGINT) AS control_group,
                     CAST(COALESCE(p.unsubscribed, 0) AS BIGINT) AS unsubscribed,
                     CAST(COALESCE(p.capped, 0) AS BIGINT) AS capped,
-                    d.accepted_at, d.started_at, d.finished_at
+                    d.accepted_at, d.started_at,
+                    CASE WHEN d.shown_state <> 'cancelling' THEN d.finished_at END AS finished_at
              FROM d LEFT JOIN p ON p.dispatch_id = d.id
              ORDER BY d.accepted_at DESC, d.id DESC"
         )
@@ -186,10 +216,10 @@ pub async fn list(
     state: Option<State>,
     limit: u32,
 ) -> Result<Vec<DispatchSummary>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(listed!(
-        "($1 IS NULL OR workspaces.name = $1) AND ($2 IS NULL OR dispatches.state = $2)
+    Ok(on!(tx, c => sqlx::query_as(listed!(concat!(
+        "($1 IS NULL OR workspaces.name = $1) AND ($2 IS NULL OR ", shown_state!("dispatches.state", "dispatches.id"), " = $2)
          ORDER BY dispatches.accepted_at DESC, dispatches.id DESC LIMIT $3"
-    ))
+    )))
     .bind(workspace).bind(state.map(State::name)).bind(i64::from(limit)).fetch_all(c).await?))
 }
 
@@ -198,11 +228,27 @@ pub async fn one(tx: &mut Tx, id: Uuid) -> Result<Option<DispatchSummary>, Store
         .bind(id).fetch_optional(c).await?))
 }
 
-/// Number of messages that are in progress or wait for a retry.
-pub async fn open_messages(tx: &mut Tx, id: Uuid) -> Result<i64, StoreError> {
-    Ok(on!(tx, c => sqlx::query_scalar(
-        "SELECT count(*) FROM messages
-         WHERE dispatch_id = $1 AND state IN ('pending', 'waiting')",
+/// Stored messages of a dispatch that were not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct UnsentMessages {
+    /// In progress, or waiting for a retry.
+    pub waiting: i64,
+    /// Given up, because the dispatch ended early. While it is cancelling, those in flight are
+    /// among them.
+    pub cancelled: i64,
+}
+from_row! { UnsentMessages { waiting, cancelled } }
+
+/// The messages of a dispatch that were not sent. If it has ended, none are waiting, even if its
+/// last worker was lost before it could store that.
+pub async fn unsent_messages(tx: &mut Tx, id: Uuid) -> Result<UnsentMessages, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT count(CASE WHEN NOT is_ended THEN 1 END) AS waiting,
+                count(CASE WHEN is_ended THEN 1 END) AS cancelled
+         FROM (SELECT dispatches.state IN ('failed', 'cancelled') AS is_ended
+               FROM messages JOIN dispatches ON dispatches.id = messages.dispatch_id
+               WHERE messages.dispatch_id = $1
+                 AND messages.state IN ('pending', 'waiting', 'cancelled')) AS unsent",
     )
     .bind(id).fetch_one(c).await?))
 }

@@ -52,6 +52,15 @@ pub(super) async fn lock_open(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError>
     Ok(locked == 1)
 }
 
+/// Whether messages of a dispatch may be sent.
+pub(super) async fn is_running(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    let state: Option<State> = on!(tx, c => sqlx::query_scalar(
+        "SELECT state FROM dispatches WHERE id = $1",
+    )
+    .bind(id).fetch_optional(c).await?);
+    Ok(state == Some(State::Running))
+}
+
 /// The number that identifies a wave within its dispatch.
 pub(super) fn number(wave: Option<&Wave>) -> i64 {
     wave.map_or(0, |wave| wave.at_ms)
@@ -212,6 +221,20 @@ pub(super) async fn end(
         .bind(now)
     );
     Ok(ended == 1)
+}
+
+/// Moves the end of a dispatch that ended early to `now`.
+pub(super) async fn move_end(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE dispatches SET finished_at = $2
+             WHERE id = $1 AND state IN ('failed', 'cancelled')",
+        )
+        .bind(id)
+        .bind(now)
+    );
+    Ok(())
 }
 
 /// Sets the note of a dispatch, unless it has one.

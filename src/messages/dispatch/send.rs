@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::batch::{Batch, DueMessage, User};
+use super::guard::Guard;
 use super::job::Job;
 use super::message_rows::Settled;
 use crate::app::App;
@@ -60,12 +61,12 @@ pub(super) fn render(
     job: &Job,
     batch: Batch,
     now: i64,
-    stop: &CancellationToken,
+    halt: &CancellationToken,
 ) -> (Ready, Batch) {
     let began = Instant::now();
     let (mut users, mut messages, mut settled) = (Vec::new(), Vec::new(), batch.ended);
     let (mut waiting, mut bytes) = (batch.users.into_iter(), 0);
-    while bytes < MAX_RENDERED_BYTES && !stop.is_cancelled() {
+    while bytes < MAX_RENDERED_BYTES && !halt.is_cancelled() {
         let Some(user) = waiting.next() else { break };
         for due in &user.messages {
             match render_one(job, &user, *due, now, &Answers::default()) {
@@ -171,18 +172,19 @@ fn entry_properties(job: &Job, named: Option<&Named>) -> Option<Map<String, Valu
     Some(all)
 }
 
-/// Sends messages in parallel, as far as `sends` has places for the workspace, and reports the outcome of each. When
-/// the worker must stop, it starts no more, and soon abandons those in progress: they get no
-/// outcome, and are sent again.
+/// Sends messages in parallel, as far as `sends` has places for the workspace, and reports the
+/// outcome of each. Starts none that the guard does not allow. When the worker must stop, it soon
+/// abandons those in progress, too: they get no outcome, and are sent again.
 pub(super) async fn send(
     app: &App,
     job: &Arc<Job>,
     sends: &SharedMemory,
     ready: Ready,
-    stop: &CancellationToken,
+    (guard, stop): (&Guard, &CancellationToken),
     told: UnboundedSender<Settled>,
 ) {
     let Ready { users, messages, settled } = ready;
+    let halt = guard.halt();
     let grace = async {
         stop.cancelled().await;
         tokio::time::sleep(GRACE).await;
@@ -196,7 +198,7 @@ pub(super) async fn send(
     let reserve = || async {
         tokio::select! {
             biased;
-            () = stop.cancelled() => None,
+            () = halt.cancelled() => None,
             place = sends.reserve(workspace, SLOT_BYTES) => Some(place),
         }
     };
@@ -215,7 +217,7 @@ pub(super) async fn send(
                 Draft::Rendered(rendered) => rendered,
                 Draft::Needs(request, now) => tokio::select! {
                     biased;
-                    () = stop.cancelled() => return,
+                    () = halt.cancelled() => return,
                     completed = complete(app, job, user, due, (request, now)) => match completed {
                         Ok(rendered) => rendered,
                         Err(settled) => return tell(settled),
@@ -227,6 +229,9 @@ pub(super) async fn send(
                 None => reserve().await,
             };
             let Some(_place) = place else { return };
+            if !guard.allows().await {
+                return;
+            }
             let handed = send_message(app, job, user, due, &rendered);
             tokio::select! {
                 outcome = handed => tell(after_attempt(app, user.recipient.service_id, due, outcome)),

@@ -16,6 +16,9 @@ text_enum! {
         Done = "done",
         /// Nothing more is sent; the note has the reason.
         Failed = "failed",
+        /// Cancelled, and messages in flight are not settled yet. Never stored: a row is cancelled
+        /// at once.
+        Cancelling = "cancelling",
         Cancelled = "cancelled",
     }
 }

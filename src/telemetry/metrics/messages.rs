@@ -43,9 +43,9 @@ pub const SENDS: Group = Group {
             "longshore_dispatch_parts_total",
             &["outcome"],
             "Total number of send parts that a worker finished with, by outcome: done, waits (for \
-             messages to retry), given_up",
+             messages to retry), given_up, ended (the send was cancelled or failed)",
         )
-        .begins_at_0(&[&["done"], &["waits"], &["given_up"]]),
+        .begins_at_0(&[&["done"], &["waits"], &["given_up"], &["ended"]]),
         histogram(
             "longshore_dispatch_render_seconds",
             &[],

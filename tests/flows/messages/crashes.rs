@@ -159,6 +159,32 @@ async fn a_stalled_worker_is_ignored() {
     scene.fleet.close().await;
 }
 
+/// A worker that slept while its send was cancelled starts no message. Until another worker has
+/// its part, the send is not cancelled yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stalled_worker_sends_nothing_of_a_cancelled_send() {
+    let failing = Some(("worker-1", "dispatch::rendered=stop"));
+    let mut scene = Scene::new(Backend::Fleet(1), failing).await;
+    let dispatch = scene.send(json!({ "broadcast": true, "segment_id": SEGMENT })).await;
+    let fleet = &scene.fleet;
+    eventually("the worker sleeps", || async { fleet.is_stopped("worker-1") }).await;
+    fleet.run(&["dispatches", "cancel", &dispatch]).await;
+    assert_eq!(scene.shown(&dispatch).await.expect("a dispatch")["state"], "cancelling");
+    scene.fleet.launch("worker-2").await;
+    eventually("it is cancelled", || async {
+        scene.shown(&dispatch).await.is_some_and(|shown| shown["state"] == "cancelled")
+    })
+    .await;
+    let arrived = scene.receiver.received().len();
+    scene.fleet.resume("worker-1");
+    scene.fleet.terminate("worker-1").await;
+    let shown = scene.shown(&dispatch).await.expect("a dispatch");
+    assert_eq!(scene.receiver.received().len(), arrived, "{shown}");
+    let count = |name: &str| shown[name].as_i64().expect("a count");
+    assert_eq!(count("sent") + count("cancelled"), count("walked"), "{shown}");
+    scene.fleet.close().await;
+}
+
 /// Messages that wait to be tried again are, though their worker was killed.
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_messages_survive_a_killed_worker() {
