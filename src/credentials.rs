@@ -11,6 +11,8 @@
 //! yet.
 
 pub mod listing;
+pub mod revoked;
+mod revoked_rows;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! `longshore key`.
 
+use std::path::{Path, PathBuf};
+
 use ipnet::IpNet;
 use serde_json::json;
 
@@ -8,6 +10,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::config::network::network;
 use crate::config::network::networks;
+use crate::credentials::revoked::{self, RevokedSecret};
 use crate::workspaces::keys::{self, KeyInfo, NewKey};
 
 #[derive(clap::Args)]
@@ -35,8 +38,19 @@ Example:
     #[command(after_help = "Example:\n  $ longshore key list --workspace acme --json")]
     List(List),
     /// Revoke a key; it stops working within five seconds
-    #[command(after_help = "Example:\n  $ longshore key revoke --workspace acme integrator")]
+    ///
+    /// Its secret is refused for ever, also in a workspace file.
+    #[command(after_help = "\
+Examples:
+  $ longshore key revoke --workspace acme integrator
+  $ longshore key revoke --from revocations.jsonl")]
     Revoke(Revoke),
+    /// Print the hashes of all revoked secrets, of keys and SCIM tokens
+    ///
+    /// Keep the list apart from the backups of the database: `key revoke --from` revokes them again
+    /// after a restore. The secrets themselves are not stored. Each line is a JSON object.
+    #[command(after_help = "Example:\n  $ longshore key revocations > revocations.jsonl")]
+    Revocations,
 }
 
 #[derive(clap::Args)]
@@ -71,7 +85,11 @@ struct List {
 #[derive(clap::Args)]
 struct Revoke {
     /// The key's name or id
-    key: String,
+    #[arg(required_unless_present = "from", conflicts_with = "from")]
+    key: Option<String>,
+    /// Instead, revoke all secrets of a file from `key revocations`; - reads the standard input
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
     #[command(flatten)]
     workspace: WorkspaceArgument,
     /// Print as JSON
@@ -88,7 +106,11 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     match arguments.command {
         Command::Create(arguments) => create(&app, arguments).await,
         Command::List(arguments) => list(&app, arguments).await,
+        Command::Revoke(Revoke { from: Some(file), json, .. }) => {
+            revoke_again(&app, &file, json).await
+        }
         Command::Revoke(arguments) => revoke(&app, arguments).await,
+        Command::Revocations => revocations(&app).await,
     }
 }
 
@@ -122,10 +144,48 @@ async fn list(app: &App, arguments: List) -> CommandResult {
 async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
     let mut tx = app.store.write().await?;
     let workspace = arguments.workspace.find(&mut tx).await?;
-    let key = keys::revoke(&mut tx, &app.clock, workspace.id, &arguments.key).await?;
+    let name = arguments.key.unwrap_or_default();
+    let key = keys::revoke(&mut tx, &app.clock, workspace.id, &name).await?;
     tx.commit().await?;
     let place = format!(" of {}", workspace.name);
     print::revoked(arguments.json, key.id, &key.name, &place, key.declared);
+    Ok(())
+}
+
+async fn revocations(app: &App) -> CommandResult {
+    let mut tx = app.store.snapshot().await?;
+    for secret in revoked::list(&mut tx).await? {
+        println!("{}", secret.to_line()?);
+    }
+    Ok(())
+}
+
+/// Revokes the secrets of a file of [`revocations`]: all of them, or none if a line is invalid.
+async fn revoke_again(app: &App, file: &Path, json: bool) -> CommandResult {
+    let text = match file == Path::new("-") {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(file),
+    };
+    let text = text.map_err(|error| format!("{}: {error}", file.display()))?;
+    let mut secrets = Vec::new();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let secret = RevokedSecret::from_line(line);
+        let number = index + 1;
+        secrets
+            .push(secret.map_err(|error| format!("{}: line {number}: {error}", file.display()))?);
+    }
+    let mut tx = app.store.write().await?;
+    let were_valid = revoked::restore(&mut tx, &secrets).await?;
+    tx.commit().await?;
+    if json {
+        let revoked: Vec<&str> = were_valid.iter().map(|secret| &*secret.name).collect();
+        println!("{}", json!({"secrets": secrets.len(), "revoked": revoked}));
+        return Ok(());
+    }
+    for secret in &were_valid {
+        println!("revoked {} {}", secret.kind.name(), secret.name);
+    }
+    println!("{} of {} secrets were still valid", were_valid.len(), secrets.len());
     Ok(())
 }
 

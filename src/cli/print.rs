@@ -128,7 +128,8 @@ pub fn revoked(is_json: bool, id: Uuid, name: &str, place: &str, is_declared: bo
     }
     if is_declared {
         eprintln!(
-            "the workspace file declares it: remove it there, or the next apply creates it again"
+            "the workspace file declares it: remove it there, or set a new secret; apply refuses \
+             the revoked one"
         );
     }
 }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::rows::tokens as rows;
 use crate::app::App;
+use crate::credentials::revoked::SecretKind;
 use crate::credentials::{self, Credential, FindError, Hash, hash, random_secret};
 use crate::workspaces::keys::{self, KeyError};
 use kit::clock::Clock;
@@ -121,7 +122,12 @@ pub async fn create(tx: &mut Tx, clock: &Clock, token: NewToken<'_>) -> Result<S
     Ok(secret)
 }
 
-/// Creates a token with a given secret.
+/// Rejects a secret that was revoked, of whatever kind it was.
+pub(crate) async fn check_not_revoked(tx: &mut Tx, secret: &str) -> Result<(), TokenError> {
+    Ok(keys::check_not_revoked(tx, SecretKind::ScimToken, secret).await?)
+}
+
+/// Creates a token with a given secret, which was checked with [`check_not_revoked`].
 pub async fn create_with_secret(
     tx: &mut Tx,
     clock: &Clock,

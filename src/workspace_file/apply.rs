@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use secrecy::ExposeSecret as _;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::campaigns::{self, Campaign};
 use crate::catalogs;
 use crate::config::network::networks;
+use crate::credentials::revoked::SecretKind;
 use crate::schedules;
 use crate::workspace_file::catalogs::{self as catalog_steps, CatalogSteps, Files};
 use crate::workspace_file::change::{Change, Options};
@@ -56,6 +58,7 @@ pub async fn apply(
     let files = catalog_steps::read_files(&declaration.catalogs).await?;
     let mut tx = app.store.snapshot().await?;
     let current = Current::read(&mut tx, app, &declaration.name).await?;
+    check_secrets(&mut tx, declaration, &current.keys).await?;
     tx.commit().await?;
     let mut plan = WorkspacePlan::make(app, declaration, &current, &files, options)?;
     let declared = declaration.channels();
@@ -78,6 +81,7 @@ pub async fn apply(
     let (workspace, is_new) = create_or_lock(&mut tx, app, declaration).await?;
     // Compared again, now that it is locked.
     let current = Current { is_new, ..Current::read(&mut tx, app, &declaration.name).await? };
+    check_secrets(&mut tx, declaration, &current.keys).await?;
     let mut plan = WorkspacePlan::make(app, declaration, &current, &files, options)?;
     if let Some((new, _)) = plan.storage.put.iter().find(|(new, _)| !tried.contains(new)) {
         return Err(ApplyError::ChangedConcurrently(new.kind()));
@@ -87,6 +91,23 @@ pub async fn apply(
     tx.commit().await?;
     plan.plan.notes.extend(notes);
     Ok(plan.finished(declaration))
+}
+
+/// Rejects new secrets of keys that were revoked before.
+async fn check_secrets(
+    tx: &mut Tx,
+    declared: &Declaration,
+    current: &[KeyInfo],
+) -> Result<(), ApplyError> {
+    for key in &declared.keys {
+        let secret = key.secret.expose_secret();
+        if !current.iter().any(|is| is.name == *key.name && is.has_secret(secret)) {
+            keys::check_not_revoked(tx, SecretKind::Key, secret)
+                .await
+                .map_err(|error| ApplyError::Key { name: key.name.to_string(), error })?;
+        }
+    }
+    Ok(())
 }
 
 /// The id of the workspace, and whether it was just created; locked until the transaction ends.

@@ -77,6 +77,7 @@ impl CompanyPlan {
         if let Some(other) = others.into_iter().find(|token| is_declared(&token.name)) {
             return Err(ApplyError::TokenNotDeclared(other.name));
         }
+        check_secrets(tx, company, &declared).await?;
         let tokens = plan.compare(&company.scim_tokens, &declared)?;
         check_workspaces(tx, company).await?;
         let sets = plan.compare(&company.permission_sets, &scim::list_declared(tx).await?)?;
@@ -309,6 +310,23 @@ fn identified(declared: &[DeclaredUser], stored: Vec<Stored<User>>) -> Vec<Ident
         identified.push(IdentifiedUser { key, is });
     }
     identified
+}
+
+/// Rejects new secrets of tokens that were revoked before.
+async fn check_secrets(
+    tx: &mut Tx,
+    company: &Company,
+    current: &[TokenInfo],
+) -> Result<(), ApplyError> {
+    for token in &company.scim_tokens {
+        let secret = token.secret.expose_secret();
+        if !current.iter().any(|is| is.name == *token.name && is.has_secret(secret)) {
+            tokens::check_not_revoked(tx, secret)
+                .await
+                .map_err(|error| ApplyError::Token { name: token.name.to_string(), error })?;
+        }
+    }
+    Ok(())
 }
 
 /// Rejects permissions in workspaces that do not exist.

@@ -9,8 +9,9 @@ use uuid::Uuid;
 
 use super::{Workspace, key_rows};
 use crate::app::App;
+use crate::credentials::revoked::{self, SecretKind};
 use crate::credentials::{self, Credential, FindError, Hash, hash, random_secret};
-use kit::clock::Clock;
+use kit::clock::{Clock, format_seconds};
 use kit::retry::Retry;
 use store::{StoreError, Tx};
 
@@ -167,6 +168,11 @@ pub enum KeyError {
     SecretCharacters,
     #[error("a key with the name {0} or this secret exists; revoke it first, or choose another")]
     Taken(String),
+    #[error(
+        "its secret was revoked at {0}, and a revoked secret is never accepted again. Declare a new \
+         secret (create one with: openssl rand -base64 32), or remove it from the file"
+    )]
+    Revoked(String),
     #[error("unknown or revoked key {0}")]
     Unknown(String),
     #[error(transparent)]
@@ -189,7 +195,7 @@ pub async fn create(tx: &mut Tx, clock: &Clock, key: NewKey<'_>) -> Result<Strin
     Ok(secret)
 }
 
-/// Creates a key with a given secret.
+/// Creates a key with a given secret, which was checked with [`check_not_revoked`].
 pub async fn create_with_secret(
     tx: &mut Tx,
     clock: &Clock,
@@ -231,6 +237,18 @@ pub(crate) fn check_secret(secret: &str) -> Result<(), KeyError> {
         Ok(())
     } else {
         Err(KeyError::SecretCharacters)
+    }
+}
+
+/// Rejects a secret that was revoked, of whatever kind it was.
+pub(crate) async fn check_not_revoked(
+    tx: &mut Tx,
+    kind: SecretKind,
+    secret: &str,
+) -> Result<(), KeyError> {
+    match revoked::find(tx, kind, &hash(secret)).await? {
+        Some(revoked) => Err(KeyError::Revoked(format_seconds(revoked.revoked_at))),
+        None => Ok(()),
     }
 }
 

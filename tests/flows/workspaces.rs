@@ -11,6 +11,8 @@ use longshore::setup;
 use longshore::setup::fixed;
 use longshore::workspace_file::apply::{Applied, apply};
 use longshore::workspace_file::change::Options;
+use longshore::workspace_file::company::apply_company;
+use longshore::workspace_file::error::ApplyError;
 use longshore::workspace_file::file;
 use longshore::workspaces::keys::{self, KeyError, NewKey};
 use longshore::workspaces::settings::{self, Secret};
@@ -21,7 +23,7 @@ use store::{Store, Tx};
 use uuid::Uuid;
 
 use crate::support::storage::TestStorage;
-use crate::support::stores::{TestStore, on_both_stores};
+use crate::support::stores::{TestStore, on_both_stores, on_pool};
 use crate::support::{eventually, process, servers};
 
 mod generated;
@@ -43,6 +45,8 @@ on_both_stores!(World =>
     webhooks_are_signed_before_the_first_apply_of_an_upgrade,
     the_control_group_is_made_once_and_renewed,
     keys_are_made_found_and_revoked,
+    revoked_secrets_are_refused,
+    revoked_secrets_are_revoked_again_after_a_restore,
     a_wrong_secret_key_is_rejected_and_rotation_reseals,
     another_number_of_partitions_is_refused,
     the_commands_report_their_changes,
@@ -227,10 +231,9 @@ async fn removed_declarations_end_only_with_prune(world: World) {
     world.forgets(SECRET).await;
     assert!(world.knows(&by_hand).await);
     assert!(world.apply_with(bare, prune).await.unwrap().changes.is_empty());
-    // And back again, with the secret that was revoked.
-    world.apply(&acme("")).await.unwrap();
-    // Having been unknown a moment ago.
-    eventually("the key is known again", || async { world.knows(SECRET).await }).await;
+    // And back again, with another secret than the one that was revoked.
+    world.apply(&acme("").replace("ACME_KEY", "ACME_OTHER_KEY")).await.unwrap();
+    eventually("the key is known", || async { world.knows(OTHER_SECRET).await }).await;
 }
 
 async fn another_secret_is_a_rotation(world: World) {
@@ -477,6 +480,111 @@ async fn keys_are_made_found_and_revoked(world: World) {
     keys::revoke(&mut tx, clock, workspace.id, &id.to_string()).await.unwrap();
     tx.commit().await.unwrap();
     world.forgets(&secret).await;
+}
+
+async fn revoked_secrets_are_refused(world: World) {
+    world.apply(&acme("")).await.unwrap();
+    let workspace = world.workspace().await;
+    let mut tx = world.app.store.write().await.unwrap();
+    keys::revoke(&mut tx, &world.app.clock, workspace.id, "integrator").await.unwrap();
+    tx.commit().await.unwrap();
+    world.forgets(SECRET).await;
+    let before = world.everything_in_rows().await;
+    let renamed = acme("").replace("name: integrator", "name: another");
+    let elsewhere = acme("").replace("workspace: acme", "workspace: other");
+    for file in [acme(""), renamed, elsewhere] {
+        for dry_run in [true, false] {
+            let options = Options { dry_run, prune: true };
+            let error = world.apply_with(&file, options).await.map(|_| ()).unwrap_err();
+            assert!(error.starts_with("key ") && error.contains("was revoked at"), "{error}");
+        }
+    }
+    assert_eq!(world.everything_in_rows().await, before);
+    let file = world.test.config.data.join("acme.yaml");
+    std::fs::write(&file, acme("")).unwrap();
+    let refused = world.run(&["apply", file.to_str().unwrap()]).await;
+    assert!(!refused.status.success() && !world.knows(SECRET).await);
+
+    // The secret that a rotation replaces is revoked, too.
+    let rotated = acme("").replace("ACME_KEY", "ACME_OTHER_KEY");
+    world.apply(&rotated).await.unwrap();
+    let third = |name: &str| (name == "ACME_KEY").then(|| "integrator-secret-number-3".to_owned());
+    let declared = file::read(&acme(""), &third).unwrap();
+    apply(&world.app, &declared.workspaces[0], Options::default()).await.unwrap();
+    let error = world.apply(&rotated).await.map(|_| ()).unwrap_err();
+    assert!(error.contains("was revoked at"), "{error}");
+    world.forgets(OTHER_SECRET).await;
+
+    // A SCIM token cannot have it, either.
+    let company = "company: Acme Inc.\nscim_tokens: [{name: idp, secret: \"${ACME_KEY}\"}]\n";
+    let declared = file::read(company, &environment).unwrap();
+    let company = declared.company.as_ref().unwrap();
+    let refused = apply_company(&world.app, company, Options::default()).await.map(|_| ());
+    assert!(matches!(refused, Err(ApplyError::Token { .. })), "{refused:?}");
+}
+
+/// The list of revoked secrets has those that a backup does not know.
+async fn revoked_secrets_are_revoked_again_after_a_restore(world: World) {
+    world.apply(&acme("")).await.unwrap();
+    let workspace = world.workspace().await;
+    let by_hand = world.create_key(&workspace, "by hand").await.unwrap();
+    let secret = "a-secret-that-only-a-later-file-has";
+    let later = |name: &str| (name == "ACME_KEY").then(|| secret.to_owned());
+    for name in ["integrator", "by hand"] {
+        let mut tx = world.app.store.write().await.unwrap();
+        keys::revoke(&mut tx, &world.app.clock, workspace.id, name).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    let declared = file::read(&acme(""), &later).unwrap();
+    apply(&world.app, &declared.workspaces[0], Options::default()).await.unwrap();
+    let rotated = acme("").replace("ACME_KEY", "ACME_OTHER_KEY");
+    world.apply(&rotated).await.unwrap();
+
+    let printed = world.run(&["key", "revocations"]).await;
+    let list = String::from_utf8(printed.stdout).unwrap();
+    assert_eq!(list.lines().count(), 3, "{list}");
+    assert!(!list.contains(SECRET) && !list.contains(secret), "{list}");
+    let path = world.test.config.data.join("revocations.jsonl");
+    std::fs::write(&path, &list).unwrap();
+
+    // As a backup from before: the first key is valid, the second unknown, the third, too.
+    on_pool!(&world.app.store, pool => {
+        sqlx::query("DELETE FROM api_keys").execute(pool).await.unwrap();
+    });
+    let mut tx = world.app.store.write().await.unwrap();
+    let permissions = ["users.track".to_owned()];
+    let key = NewKey {
+        workspace: workspace.id,
+        name: "integrator",
+        permissions: &permissions,
+        allow: &[],
+        declared: true,
+    };
+    keys::create_with_secret(&mut tx, &world.app.clock, key, SECRET).await.unwrap();
+    tx.commit().await.unwrap();
+    eventually("it is valid again", || async { world.knows(SECRET).await }).await;
+
+    let file = path.to_str().unwrap();
+    let restored = world.run(&["key", "revoke", "--from", file, "--json"]).await;
+    let restored: serde_json::Value = serde_json::from_slice(&restored.stdout).unwrap();
+    assert_eq!(restored, json!({ "secrets": 3, "revoked": ["integrator"] }));
+    world.forgets(SECRET).await;
+    type Environment<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
+    for environment in [&environment as Environment<'_>, &later] {
+        let declared = file::read(&acme(""), environment).unwrap();
+        let refused = apply(&world.app, &declared.workspaces[0], Options::default()).await;
+        assert!(matches!(refused, Err(ApplyError::Key { .. })), "it is valid again");
+    }
+    assert!(!world.knows(&by_hand).await);
+    // Again, and as the next backup has it.
+    assert!(world.run(&["key", "revoke", "--from", file]).await.status.success());
+    let printed = world.run(&["key", "revocations"]).await;
+    assert_eq!(String::from_utf8(printed.stdout).unwrap(), list);
+
+    std::fs::write(&path, format!("{list}{{}}\n")).unwrap();
+    let refused = world.run(&["key", "revoke", "--from", file]).await;
+    let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && error.contains("line 4"), "{error}");
 }
 
 async fn a_wrong_secret_key_is_rejected_and_rotation_reseals(world: World) {

@@ -142,7 +142,10 @@ impl World {
         let fields = whole.as_object_mut().unwrap();
         fields.extend(rest.as_object().unwrap().clone());
         let options = Options { dry_run: false, prune: true };
-        let applied = self.apply_with(&whole.to_string(), options).await;
+        // A secret that another workspace had is refused once it is revoked there.
+        let secrets = format!("secret-of-{name}-with-number");
+        let whole_text = whole.to_string().replace("integrator-secret-number", &secrets);
+        let applied = self.apply_with(&whole_text, options).await;
         lines(&applied.unwrap_or_else(|error| panic!("{error}\n{whole:#}")))
     }
 

@@ -1,0 +1,115 @@
+//! Revoked secrets, which are refused for ever: keys and tokens keep their hashes when they are
+//! revoked. A restored database does not know what was revoked after its backup, so the list can be
+//! written to a file and read again.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Hash, revoked_rows};
+use kit::clock::{format_time, parse_time};
+use store::{StoreError, Tx, from_row, text_enum};
+
+pub use revoked_rows::{find, list};
+
+text_enum! {
+    /// The kind of a credential.
+    pub enum SecretKind {
+        Key = "key",
+        ScimToken = "scim_token",
+    }
+}
+
+/// A revoked secret. The secret itself is not stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevokedSecret {
+    pub kind: SecretKind,
+    /// The name of its key or token.
+    pub name: String,
+    pub(super) hash: Vec<u8>,
+    /// Milliseconds since the Unix epoch.
+    pub revoked_at: i64,
+}
+from_row! { RevokedSecret { kind, name, hash, revoked_at } }
+
+/// A line of the list.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    kind: SecretKind,
+    name: String,
+    /// SHA-256 in hexadecimal digits.
+    hash: String,
+    revoked_at: String,
+}
+
+impl RevokedSecret {
+    /// As a JSON object.
+    pub fn to_line(&self) -> serde_json::Result<String> {
+        serde_json::to_string(&Line {
+            kind: self.kind,
+            name: self.name.clone(),
+            hash: self.hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            revoked_at: format_time(self.revoked_at),
+        })
+    }
+
+    /// Reads such an object.
+    pub fn from_line(text: &str) -> Result<Self, String> {
+        let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let hash = read_hash(&line.hash).ok_or("hash must have 64 hexadecimal digits")?;
+        let revoked_at =
+            parse_time(&line.revoked_at).map_err(|why| format!("revoked_at: {why}"))?;
+        Ok(Self { kind: line.kind, name: line.name, hash: hash.into(), revoked_at })
+    }
+}
+
+fn read_hash(text: &str) -> Option<Hash> {
+    let mut hash = Hash::default();
+    if text.len() != 2 * hash.len() || !text.is_ascii() {
+        return None;
+    }
+    for (byte, digits) in hash.iter_mut().zip(text.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(hash)
+}
+
+/// Revokes secrets again, in a database that does not know that they are revoked. Returns those
+/// that were valid.
+pub async fn restore(
+    tx: &mut Tx,
+    secrets: &[RevokedSecret],
+) -> Result<Vec<RevokedSecret>, StoreError> {
+    let mut revoked = Vec::new();
+    for secret in secrets {
+        revoked_rows::insert(tx, secret).await?;
+        revoked.extend(revoked_rows::revoke_valid(tx, secret).await?);
+    }
+    Ok(revoked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::credentials::hash;
+
+    #[test]
+    fn a_line_reads_back() {
+        let secret = RevokedSecret {
+            kind: SecretKind::ScimToken,
+            name: "idp".into(),
+            hash: hash("a-secret-that-was-revoked").into(),
+            revoked_at: 1_700_000_000_123,
+        };
+        let line = secret.to_line().unwrap();
+        assert_eq!(RevokedSecret::from_line(&line), Ok(secret));
+        for wrong in [
+            "",
+            "{}",
+            "[]",
+            &line.replace("scim_token", "x"),
+            &line.replace("\"hash\":\"", "\"hash\":\"+"),
+        ] {
+            assert!(RevokedSecret::from_line(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(read_hash(&format!("+{}", "a".repeat(63))), None);
+    }
+}
