@@ -3,6 +3,7 @@
 
 pub mod fixed;
 pub mod migrations;
+pub mod restore;
 
 use self::fixed::{FixedError, Sealed};
 use self::migrations::MIGRATIONS;

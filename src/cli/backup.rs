@@ -1,14 +1,18 @@
 //! `longshore backup`.
 
-use super::CommandResult;
+use std::path::PathBuf;
+
+use super::{CommandResult, standalone};
 use crate::config::Config;
+use crate::setup::restore::{self, RestoredLog};
 use crate::telemetry::fleet;
-use kit::clock::from_ms;
+use kit::clock::{Clock, from_ms};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-Example:
-  $ pg_dump --format=custom --file=longshore.dump \"$LONGSHORE_DATABASE_URL\" && longshore backup record")]
+Examples:
+  $ pg_dump --format=custom --file=longshore.dump \"$LONGSHORE_DATABASE_URL\" && longshore backup record
+  $ longshore backup restore /backup/20261122T030000Z")]
 pub struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -22,16 +26,64 @@ enum Command {
     /// metric longshore_backup_last_success_timestamp_seconds. Alerts fire if it is too long ago.
     #[command(after_help = "Example:\n  $ longshore backup record")]
     Record,
+    /// Restore a backup of standalone into the data directory, while standalone is stopped
+    ///
+    /// Replaces the store, and keeps the log of the data directory, which has what was accepted
+    /// after the backup: it is applied again at the next start. If that log does not continue the
+    /// backup, the command changes nothing and shows why. It sets replaced files aside.
+    #[command(after_help = "\
+Example:
+  $ LONGSHORE_DATA=/var/lib/longshore longshore backup restore /backup/20261122T030000Z")]
+    Restore(Restore),
 }
 
-pub async fn run(
-    config: Config,
-    Arguments { command: Command::Record }: Arguments,
-) -> CommandResult {
+#[derive(clap::Args)]
+struct Restore {
+    /// The folder of the backup
+    folder: PathBuf,
+    /// Replace a log that does not continue the backup with the log of the backup; what was
+    /// accepted after the backup is lost
+    #[arg(long)]
+    replace_log: bool,
+}
+
+pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
+    match arguments.command {
+        Command::Record => record(config).await,
+        Command::Restore(arguments) => restore(&config, &arguments).await,
+    }
+}
+
+async fn record(config: Config) -> CommandResult {
     let app = super::open(config).await?;
     let mut tx = app.store.write().await?;
     let at = fleet::record_backup(&mut tx).await?;
     tx.commit().await?;
     println!("backup recorded at {}", from_ms(at));
+    Ok(())
+}
+
+async fn restore(config: &Config, Restore { folder, replace_log }: &Restore) -> CommandResult {
+    let _lock = standalone::lock(&config.data)?;
+    let time = Clock::system().now().strftime("%Y%m%dT%H%M%SZ").to_string();
+    let restored = restore::restore(config, folder, *replace_log, time).await?;
+    println!("restored the store of {}", folder.display());
+    match restored.log {
+        RestoredLog::Kept(behind) => println!(
+            "kept the log of {}: at the next start, {behind} messages after the backup are applied",
+            config.data.display()
+        ),
+        RestoredLog::OfBackup(behind) => println!(
+            "restored the log of the backup, too: at the next start, {behind} of its messages are \
+             applied"
+        ),
+    }
+    for file in restored.set_aside {
+        println!("set aside {}", file.display());
+    }
+    println!(
+        "before you start standalone: revoke again what was revoked after the backup (`longshore \
+         key revoke --from FILE`), and decide about messages that would be sent again"
+    );
     Ok(())
 }

@@ -130,7 +130,7 @@ enum Command {
     DeadLetters(dead_letters::Arguments),
     /// Show and reset the groups' positions in the log
     Log(log::Arguments),
-    /// Record backups
+    /// Record and restore backups
     Backup(backup::Arguments),
     /// Run an export from start to end on a temporary data directory
     Demo(demo::Arguments),

@@ -49,7 +49,7 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
 }
 
 /// One standalone per data directory, because the embedded log supports one process.
-fn lock(data: &Path) -> Result<File, String> {
+pub(super) fn lock(data: &Path) -> Result<File, String> {
     let file = data.join("standalone.lock");
     let problem = |error: std::io::Error| format!("{}: {error}", file.display());
     private::directory(data).map_err(problem)?;

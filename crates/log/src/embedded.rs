@@ -4,6 +4,7 @@
 //! One task writes, and many appends share one transaction. The consumers of this process share the
 //! partitions and are woken by each append.
 
+mod file;
 mod group;
 mod reader;
 mod rows;
@@ -30,6 +31,8 @@ use crate::message::{LogError, NewMessage, Settings, Topic};
 use kit::clock::Clock;
 use kit::private;
 use store::{Store, in_words, sqlite_pool};
+
+pub use file::LogFile;
 
 /// Interval between deletions of messages that every group has processed.
 const TRIM_INTERVAL: Duration = Duration::from_secs(600);

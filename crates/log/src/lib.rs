@@ -25,6 +25,7 @@ pub use consumer::{Ack, Consumer};
 pub use cursors::{
     ConsumerStatus, Limits, OffsetRange, PartitionStatus, TopicOffsets, stop_reason,
 };
+pub use embedded::LogFile;
 pub use message::{
     LogError, MAX_MESSAGE_BYTES, Message, NewMessage, Settings, Topic, partition_of,
 };

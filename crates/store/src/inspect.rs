@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
 
-use super::{StoreError, from_row, now_sql};
+use super::{StoreError, Tx, from_row, now_sql};
 
 /// The oldest supported PostgreSQL: the first with lz4 columns.
 const OLDEST: i32 = 140_000;
@@ -76,6 +76,13 @@ pub async fn inspect_server(url: &str) -> Result<Option<Server>, StoreError> {
     .await?;
     connection.close().await?;
     Ok(Some(server))
+}
+
+/// The problems that SQLite's own check of its file finds; none for PostgreSQL.
+pub async fn sqlite_problems(tx: &mut Tx) -> Result<Vec<String>, StoreError> {
+    let Tx::Sqlite(tx) = tx else { return Ok(Vec::new()) };
+    let found: Vec<String> = sqlx::query_scalar("PRAGMA quick_check").fetch_all(&mut **tx).await?;
+    Ok(found.into_iter().filter(|line| line != "ok").collect())
 }
 
 #[cfg(test)]

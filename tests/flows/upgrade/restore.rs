@@ -1,6 +1,7 @@
 //! A backup of `standalone` that is taken while it works, and what a restore of it has.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -125,4 +126,132 @@ async fn a_backup_under_load_contains_all_acknowledged_requests() {
     fleet.run(&["users", "show", "later"]).await;
     open_work::wait_until_done(&fleet).await;
     tokio::time::timeout(Duration::from_secs(180), fleet.close()).await.expect("it ends");
+}
+
+/// A backup of `standalone`, as the guide says, into a folder.
+async fn back_up(fleet: &Fleet, name: &str) -> PathBuf {
+    let (data, folder) = (fleet.directory().join("data"), fleet.directory().join(name));
+    std::fs::create_dir(&folder).expect("the folder");
+    for file in ["store.db", "log.db"] {
+        vacuum_into(&data.join(file), &folder.join(file)).await;
+    }
+    std::fs::write(folder.join("complete"), "").expect("it is complete");
+    folder
+}
+
+/// Users with these ids are tracked, and applied.
+async fn track(fleet: &Fleet, api: &Api, ids: &[&str]) {
+    for id in ids {
+        let body = json!({ "attributes": [{ "external_id": id, "visits": { "inc": 1 } }] });
+        assert_eq!(api.post("/users/track", &body).await.status, 201);
+    }
+    fleet.applied().await;
+}
+
+/// The users, by their number of visits.
+async fn visits(api: &Api) -> BTreeMap<String, i64> {
+    let users = api.exported().await.into_iter();
+    let read = |user: serde_json::Value| {
+        let id = user["external_id"].as_str().expect("an id").to_owned();
+        (id, user["custom_attributes"]["visits"].as_i64().expect("visits"))
+    };
+    users.map(read).collect()
+}
+
+fn each_once(ids: &[&str]) -> BTreeMap<String, i64> {
+    ids.iter().map(|id| ((*id).to_owned(), 1)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_applies_what_was_accepted_after_the_backup() {
+    let mut fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme").unlimited()]).await.remove(0);
+    track(&fleet, &api, &["before-1", "before-2"]).await;
+    let folder = back_up(&fleet, "kept").await;
+    track(&fleet, &api, &["after-1", "after-2", "before-1"]).await;
+    let restore = ["backup", "restore", folder.to_str().expect("UTF-8")];
+    let running = fleet.command(&restore).await;
+    assert!(!running.status.success(), "it was restored under a running process");
+
+    fleet.kill("standalone");
+    let data = fleet.directory().join("data");
+    std::fs::write(data.join("store.db"), "damaged").expect("it is damaged");
+    let printed = fleet.run(&restore).await;
+    assert!(printed.contains("3 messages after the backup"), "{printed}");
+    let aside: Vec<String> = std::fs::read_dir(&data)
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
+        .filter(|name| name.contains("before-restore"))
+        .collect();
+    assert!(aside.iter().any(|name| name.starts_with("store.db.")), "{aside:?}");
+    assert!(!aside.iter().any(|name| name.starts_with("log.db.")), "{aside:?}");
+    fleet.launch("standalone").await;
+    fleet.applied().await;
+    let mut expected = each_once(&["before-1", "before-2", "after-1", "after-2"]);
+    expected.insert("before-1".into(), 2);
+    assert_eq!(visits(&api).await, expected);
+    fleet.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_keeps_no_log_that_does_not_continue_the_backup() {
+    let mut fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme").unlimited()]).await.remove(0);
+    track(&fleet, &api, &["before-1"]).await;
+    let older = back_up(&fleet, "older").await;
+    track(&fleet, &api, &["before-2", "before-3", "before-1"]).await;
+    let folder = back_up(&fleet, "kept").await;
+    let restore = ["backup", "restore", folder.to_str().expect("UTF-8")];
+    let replace = [restore[0], restore[1], restore[2], "--replace-log"];
+    track(&fleet, &api, &["after-1"]).await;
+    fleet.kill("standalone");
+    let data = fleet.directory().join("data");
+    let put = |name: &str, bytes: &[u8]| {
+        for end in ["-wal", "-shm"] {
+            let _ = std::fs::remove_file(data.join(format!("{name}{end}")));
+        }
+        std::fs::write(data.join(name), bytes).expect("it is written");
+    };
+    put("store.db", b"damaged");
+    let foreign = {
+        let other = Fleet::start(Backend::Embedded, &[]).await;
+        let folder = back_up(&other, "kept").await;
+        let bytes = std::fs::read(folder.join("log.db")).expect("a log");
+        other.close().await;
+        bytes
+    };
+    let old = std::fs::read(older.join("log.db")).expect("a log");
+    for log in [b"damaged".as_slice(), &foreign, &old] {
+        put("log.db", log);
+        let refused = fleet.command(&restore).await;
+        let error = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && error.contains("--replace-log"), "{error}");
+        assert_eq!(std::fs::read(data.join("store.db")).expect("a file"), b"damaged");
+        assert!(std::fs::read(data.join("log.db")).expect("a log") == log, "it was changed");
+    }
+    fleet.run(&replace).await;
+    fleet.launch("standalone").await;
+    fleet.applied().await;
+    let mut expected = each_once(&["before-1", "before-2", "before-3"]);
+    expected.insert("before-1".into(), 2);
+    assert_eq!(visits(&api).await, expected);
+
+    // Without a log, and without the rest of the data directory.
+    fleet.kill("standalone");
+    for entry in std::fs::read_dir(&data).expect("the folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_file() && !path.ends_with("secret.key") {
+            std::fs::remove_file(path).expect("it is removed");
+        }
+    }
+    let incomplete = fleet.directory().join("incomplete");
+    std::fs::create_dir(&incomplete).expect("the folder");
+    std::fs::copy(folder.join("store.db"), incomplete.join("store.db")).expect("a copy");
+    let refused = ["backup", "restore", incomplete.to_str().expect("UTF-8")];
+    assert!(!fleet.command(&refused).await.status.success());
+    fleet.run(&restore).await;
+    fleet.launch("standalone").await;
+    fleet.applied().await;
+    assert_eq!(visits(&api).await, expected);
+    fleet.close().await;
 }

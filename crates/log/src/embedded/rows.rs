@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::cursors::{OffsetRange, TopicOffsets};
 use crate::message::{Message, Topic};
+use crate::offsets::GroupOffset;
 
 /// Rows of one statement: the cost is per statement, not per row.
 const ROWS: usize = 50;
@@ -76,12 +77,16 @@ pub async fn create(pool: &SqlitePool, partitions: u32) -> Result<u32, sqlx::Err
     .bind(Uuid::new_v4().to_string())
     .execute(&mut *tx)
     .await?;
-    let fixed =
-        sqlx::query_scalar("SELECT CAST(value AS INTEGER) FROM settings WHERE name = 'partitions'")
-            .fetch_one(&mut *tx)
-            .await?;
+    let fixed = sqlx::query_scalar(PARTITIONS).fetch_one(&mut *tx).await?;
     tx.commit().await?;
     Ok(fixed)
+}
+
+const PARTITIONS: &str = "SELECT CAST(value AS INTEGER) FROM settings WHERE name = 'partitions'";
+
+/// The partition count stored in an existing file.
+pub async fn partitions(pool: &SqlitePool) -> Result<u32, sqlx::Error> {
+    sqlx::query_scalar(PARTITIONS).fetch_one(pool).await
 }
 
 /// A number that changes when another connection has changed the file.
@@ -253,6 +258,25 @@ pub async fn commit(
           DO UPDATE SET next = max(next, excluded.next)",
     );
     query.build().execute(c).await?;
+    Ok(())
+}
+
+/// Moves a group to a position, also back.
+pub async fn move_group(
+    c: &mut SqliteConnection,
+    topic: Topic,
+    position: &GroupOffset,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "UPDATE offsets SET next = $4
+         WHERE consumer_group = $1 AND topic = $2 AND partition = $3",
+    )
+    .bind(&position.consumer_group)
+    .bind(topic.name())
+    .bind(position.partition)
+    .bind(position.next)
+    .execute(c)
+    .await?;
     Ok(())
 }
 

@@ -1,0 +1,280 @@
+//! Restores a backup of `standalone`: the store of the backup, and the newest log that continues it.
+//!
+//! The log is a separate file, and survives the loss of the store. It has what was appended after
+//! the backup, and the offsets in the restored store show where to continue. So the log in the data
+//! directory is kept if it is the log of the store and still has the messages after its offsets.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::topics;
+use kit::private;
+use log::offsets::{self, GroupOffset};
+use log::{LogError, LogFile, Topic, stop_reason};
+use store::{Store, StoreError};
+
+/// The files of an SQLite database.
+const ENDS: [&str; 3] = ["", "-wal", "-shm"];
+
+/// The last file of a backup.
+const COMPLETE: &str = "complete";
+
+/// Which log the restored store has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestoredLog {
+    /// The one of the data directory, with this number of messages after the backup.
+    Kept(i64),
+    /// The one of the backup.
+    OfBackup(i64),
+}
+
+/// The result of a restore.
+#[derive(Debug)]
+pub struct Restored {
+    pub log: RestoredLog,
+    /// Where the replaced files are now.
+    pub set_aside: Vec<PathBuf>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    #[error(
+        "only the data directory of standalone can be restored by this command: for PostgreSQL, \
+         see docs/runbooks/restore-backup.md"
+    )]
+    NotStandalone,
+    #[error("{} is not a complete backup: the file {missing} is missing", folder.display())]
+    Incomplete { folder: PathBuf, missing: &'static str },
+    #[error(
+        "{} is missing: copy the installation's key there first, because the backup does not have \
+         it", .0.display()
+    )]
+    NoSecretKey(PathBuf),
+    #[error("the store of the backup is damaged: {0}")]
+    DamagedStore(String),
+    #[error(
+        "nothing was changed: the log in the data directory does not continue the backup: {0}. To \
+         replace it with the log of the backup, add --replace-log; what was accepted after the \
+         backup is then lost"
+    )]
+    OtherLog(String),
+    #[error("nothing was changed: the log of the backup does not continue its store: {0}")]
+    OtherLogInBackup(String),
+    #[error("{}: {error}", file.display())]
+    File { file: PathBuf, error: io::Error },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// The files of a restore.
+struct Places<'a> {
+    backup: &'a Path,
+    data: &'a Path,
+    /// Distinguishes the replaced files of several restores.
+    time: String,
+}
+
+/// Restores the backup in `folder`. The caller has made sure that no process uses the data
+/// directory. `replaces_log` allows to replace a log that does not continue the backup.
+pub async fn restore(
+    config: &Config,
+    folder: &Path,
+    replaces_log: bool,
+    time: String,
+) -> Result<Restored, RestoreError> {
+    let data = &config.data;
+    if config.database_file() != Some(data.join("store.db")) || config.log.url != "embedded" {
+        return Err(RestoreError::NotStandalone);
+    }
+    for name in ["store.db", "log.db", COMPLETE] {
+        if !folder.join(name).exists() {
+            return Err(RestoreError::Incomplete { folder: folder.to_owned(), missing: name });
+        }
+    }
+    let key = data.join("secret.key");
+    if config.secret_key.is_none() && !key.exists() {
+        return Err(RestoreError::NoSecretKey(key));
+    }
+    let places = Places { backup: folder, data, time };
+    let positions = places.copy_store().await?;
+    let existing = data.join("log.db");
+    let kept = match existing.exists() {
+        true => match behind(&existing, &positions).await {
+            Ok(behind) => Some(behind),
+            Err(_) if replaces_log => None,
+            Err(why) => {
+                places.forget("store.db");
+                return Err(RestoreError::OtherLog(why));
+            }
+        },
+        false => None,
+    };
+    let log = match kept {
+        Some(behind) => RestoredLog::Kept(behind),
+        None => RestoredLog::OfBackup(places.copy_log(&positions).await?),
+    };
+
+    let mut set_aside = Vec::new();
+    if matches!(log, RestoredLog::OfBackup(_)) {
+        places.replace("log.db", &mut set_aside)?;
+    }
+    move_groups(&existing, &positions).await?;
+    // Last, because the data directory has an installation from then on.
+    places.replace("store.db", &mut set_aside)?;
+    places.copy_objects()?;
+    Ok(Restored { log, set_aside })
+}
+
+/// The positions of all groups, by topic.
+type Positions = Vec<(Topic, Vec<GroupOffset>)>;
+
+/// How many messages a log has after these positions; the error says why it does not continue
+/// them.
+async fn behind(file: &Path, positions: &Positions) -> Result<i64, String> {
+    let log = LogFile::open(file).await.map_err(|error| error.to_string())?;
+    let behind = behind_in(&log, positions).await;
+    log.close().await;
+    behind
+}
+
+async fn behind_in(log: &LogFile, positions: &Positions) -> Result<i64, String> {
+    let problems = log.check().await.map_err(|error| error.to_string())?;
+    if let Some(problem) = problems.into_iter().next() {
+        return Err(problem);
+    }
+    let mut behind = 0;
+    for (topic, positions) in positions {
+        let offsets = log.topic_offsets(*topic).await.map_err(|error| error.to_string())?;
+        for position in positions {
+            let (name, partition) = (topic.name(), position.partition);
+            if let Some(why) = stop_reason(position, &offsets) {
+                return Err(format!(
+                    "partition {partition} of {name}, at offset {}: {why}",
+                    position.next
+                ));
+            }
+            let range = offsets.ranges.iter().find(|range| range.partition == partition);
+            behind += range.map_or(0, |range| range.end - position.next);
+        }
+    }
+    Ok(behind)
+}
+
+async fn move_groups(file: &Path, positions: &Positions) -> Result<(), RestoreError> {
+    let log = LogFile::open(file).await?;
+    for (topic, positions) in positions {
+        log.move_groups(*topic, positions).await?;
+    }
+    log.close().await;
+    Ok(())
+}
+
+fn with_end(file: &Path, end: &str) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(end);
+    path.into()
+}
+
+impl Places<'_> {
+    /// A copy that is not in use yet.
+    fn copy_of(&self, name: &str) -> PathBuf {
+        self.data.join(format!("{name}.restoring"))
+    }
+
+    fn forget(&self, name: &str) {
+        for end in ENDS {
+            // It may not exist.
+            let _ = fs::remove_file(with_end(&self.copy_of(name), end));
+        }
+    }
+
+    fn copy(&self, name: &str) -> Result<PathBuf, RestoreError> {
+        self.forget(name);
+        let (from, to) = (self.backup.join(name), self.copy_of(name));
+        let copied = private::database(&to).and_then(|()| {
+            io::copy(&mut File::open(&from)?, &mut File::options().write(true).open(&to)?)
+        });
+        copied
+            .and_then(|_| File::open(&to)?.sync_all())
+            .map_err(|error| RestoreError::File { file: to.clone(), error })?;
+        Ok(to)
+    }
+
+    /// Copies and checks the store; returns its positions in the log.
+    async fn copy_store(&self) -> Result<Positions, RestoreError> {
+        let file = self.copy("store.db")?;
+        let read = async {
+            let store = Store::connect(&format!("sqlite://{}", file.display()), 1).await?;
+            let read = read_store(&store).await;
+            store.close().await;
+            read
+        };
+        let read = read.await;
+        if read.is_err() {
+            self.forget("store.db");
+        }
+        read
+    }
+
+    /// Copies and checks the log; returns how many messages it has after the store's positions.
+    async fn copy_log(&self, positions: &Positions) -> Result<i64, RestoreError> {
+        let file = self.copy("log.db")?;
+        behind(&file, positions).await.map_err(|why| {
+            ["store.db", "log.db"].into_iter().for_each(|name| self.forget(name));
+            RestoreError::OtherLogInBackup(why)
+        })
+    }
+
+    /// Replaces a file with its copy, and adds where the replaced one is now.
+    fn replace(&self, name: &str, set_aside: &mut Vec<PathBuf>) -> Result<(), RestoreError> {
+        let (file, copy) = (self.data.join(name), self.copy_of(name));
+        let aside = self.data.join(format!("{name}.before-restore-{}", self.time));
+        for end in ENDS {
+            let (from, to) = (with_end(&file, end), with_end(&aside, end));
+            match fs::rename(&from, &to) {
+                Ok(()) => set_aside.push(to),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(RestoreError::File { file: from, error }),
+            }
+        }
+        fs::rename(&copy, &file).map_err(|error| RestoreError::File { file, error })
+    }
+
+    /// Copies the objects of the backup, if the data directory has none.
+    fn copy_objects(&self) -> Result<(), RestoreError> {
+        let (from, to) = (self.backup.join("objects"), self.data.join("objects"));
+        if !from.is_dir() || to.exists() {
+            return Ok(());
+        }
+        copy_folder(&from, &to).map_err(|error| RestoreError::File { file: to, error })
+    }
+}
+
+async fn read_store(store: &Store) -> Result<Positions, RestoreError> {
+    let mut tx = store.snapshot().await?;
+    if let Some(problem) = store::inspect::sqlite_problems(&mut tx).await?.into_iter().next() {
+        return Err(RestoreError::DamagedStore(problem));
+    }
+    let mut positions = Vec::new();
+    for topic in topics::ALL {
+        positions.push((*topic, offsets::positions(&mut tx, *topic).await?));
+    }
+    Ok(positions)
+}
+
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    private::directory(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_folder(&entry.path(), &to)?,
+            false => drop(fs::copy(entry.path(), to)?),
+        }
+    }
+    Ok(())
+}
