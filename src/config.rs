@@ -230,6 +230,8 @@ pub struct Deliveries {
     /// same time. All workspaces together get twice as many.
     pub in_flight: usize,
     /// Deliveries to one receiver (scheme, host and port) at the same time, over the whole fleet.
+    /// One workspace gets one fewer of them, but at least one, so that its slow deliveries do not
+    /// delay those of others.
     pub per_receiver: u32,
     /// Hours after which a delivery is given up, 1 to 8,760.
     pub retry_hours: u64,

@@ -11,7 +11,8 @@ pub const EXPORT_PART: Kind = Kind::single_task("export_part");
 pub const EXPORT_FINISH: Kind = Kind::single_task("export_finish");
 /// The deletion of an export's leftover files; the job is the export.
 pub const EXPORT_CLEANUP: Kind = Kind::single_task("export_cleanup");
-/// A callback; the job is its receiver, the item is from the delivery's id.
+/// A callback; the job is its workspace's deliveries to its receiver, the item is from the
+/// delivery's id.
 pub const DELIVERY: Kind = Kind::new("delivery");
 /// Deleting old activity; the item is a slice.
 pub const ACTIVITY_SWEEP: Kind = Kind::new("activity_sweep");

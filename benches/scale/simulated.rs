@@ -65,8 +65,8 @@ impl Worker {
         let worker = config.worker.clone();
         let options = |in_flight| Options {
             in_flight,
-            per_job: u32::MAX,
-            per_job_here: usize::MAX,
+            per_workspace: usize::MAX,
+            per_receiver: u32::MAX,
             attempts: config.exports.attempts,
             pause: Duration::from_millis(config.exports.retry_ms),
             lease: config.lease(),

@@ -38,7 +38,7 @@ use kit::clock::{Clock, from_ms, hours, millis};
 use kit::fail_point;
 use kit::panics;
 use kit::retry::{Retry, backoff};
-use store::claims::{self, Claim, ClaimError};
+use store::claims::{self, Claim, ClaimError, Job};
 use store::{StoreError, Tx, from_row, text_enum};
 
 pub use rows::{by_id, list};
@@ -109,9 +109,9 @@ pub struct Delivery {
     #[serde(serialize_with = "serialize_shown")]
     pub url: String,
     pub body: String,
-    /// The receiver: the job of its claim.
+    /// The job of its claim: the workspace's deliveries to the receiver.
     #[serde(skip)]
-    pub receiver: Uuid,
+    pub job: Uuid,
     #[serde(skip)]
     pub item: i64,
     pub state: State,
@@ -133,7 +133,7 @@ pub struct Delivery {
 }
 from_row! {
     Delivery {
-        id, workspace_id, workspace, kind, subject, url, body, receiver, item, state, request_id,
+        id, workspace_id, workspace, kind, subject, url, body, job, item, state, request_id,
         attempts, created_at, retry_until, next_at, last_status, last_error, finished_at,
     }
 }
@@ -147,6 +147,11 @@ impl Delivery {
     /// The URL without its secrets.
     pub fn shown_url(&self) -> String {
         shown(&self.url)
+    }
+
+    async fn offer(&self, tx: &mut Tx) -> Result<(), StoreError> {
+        let job = Job::of_workspace(self.workspace_id, self.job).to_receiver(receiver(&self.url));
+        claims::offer(tx, kinds::DELIVERY, job, self.item, Duration::ZERO).await
     }
 }
 
@@ -211,7 +216,8 @@ pub async fn enqueue(
     delivery: NewDelivery,
 ) -> Result<Uuid, StoreError> {
     let id = Uuid::now_v7();
-    let (receiver, item) = (receiver(&delivery.url), kinds::item_of(id));
+    let receiver = receiver(&delivery.url);
+    let (job, item) = (job(delivery.workspace_id, receiver), kinds::item_of(id));
     let now = clock.now_ms();
     let new = rows::New {
         id,
@@ -220,7 +226,7 @@ pub async fn enqueue(
         subject: &delivery.subject,
         url: &delivery.url,
         body: &delivery.body,
-        receiver,
+        job,
         item,
         request_id: &delivery.request_id,
         created_at: now,
@@ -233,7 +239,8 @@ pub async fn enqueue(
     };
     rows::insert(tx, &new).await?;
     if !must_wait {
-        claims::offer(tx, kinds::DELIVERY, receiver, item, Duration::ZERO).await?;
+        let job = Job::of_workspace(delivery.workspace_id, job).to_receiver(receiver);
+        claims::offer(tx, kinds::DELIVERY, job, item, Duration::ZERO).await?;
     }
     Ok(id)
 }
@@ -242,8 +249,8 @@ pub async fn enqueue(
 /// a following delivery lock the row, so a concurrent insert either sees the end, or this waits for
 /// the insert.
 async fn offer_next(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
-    for (receiver, item) in rows::following(tx, id).await? {
-        claims::offer(tx, kinds::DELIVERY, receiver, item, Duration::ZERO).await?;
+    for delivery in rows::following(tx, id).await? {
+        delivery.offer(tx).await?;
     }
     Ok(())
 }
@@ -256,8 +263,7 @@ pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
     if !rows::reopen(&mut tx, id, now, now + retry_ms(&app.config)).await? {
         return Err(DeliveryError::Pending(id));
     }
-    let (receiver, item) = (delivery.receiver, delivery.item);
-    claims::offer(&mut tx, kinds::DELIVERY, receiver, item, Duration::ZERO).await?;
+    delivery.offer(&mut tx).await?;
     tx.commit().await?;
     Ok(())
 }
@@ -267,9 +273,18 @@ pub async fn resend(app: &App, id: Uuid) -> Result<(), DeliveryError> {
 fn receiver(url: &str) -> Uuid {
     let origin =
         Url::parse(url).map_or_else(|_| url.to_owned(), |url| url.origin().ascii_serialization());
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&Sha256::digest(origin.as_bytes())[..16]);
-    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+    hashed(origin.as_bytes())
+}
+
+/// The job of a workspace's deliveries to a receiver: so workspaces take turns at it.
+fn job(workspace: i32, receiver: Uuid) -> Uuid {
+    hashed(&[receiver.as_bytes().as_slice(), &workspace.to_be_bytes()].concat())
+}
+
+fn hashed(bytes: &[u8]) -> Uuid {
+    let mut id = [0; 16];
+    id.copy_from_slice(&Sha256::digest(bytes)[..16]);
+    uuid::Builder::from_custom_bytes(id).into_uuid()
 }
 
 /// The time limit of a delivery, in milliseconds.
@@ -367,7 +382,7 @@ pub async fn give_up_after_deadline(
 
 /// Ends a claim that has no pending delivery.
 async fn withdraw(app: &App, claim: &Claim) -> Result<(), DeliveryError> {
-    tracing::warn!(receiver = %claim.job, item = claim.item, "claim without a pending delivery");
+    tracing::warn!(job = %claim.job, item = claim.item, "claim without a pending delivery");
     let mut tx = app.store.write().await?;
     claims::finish(&mut tx, claim).await?;
     tx.commit().await?;
@@ -521,6 +536,9 @@ mod tests {
             assert_ne!(receiver(other), one, "{other}");
         }
         assert_ne!(receiver("no address"), receiver("none either"));
+        assert_eq!(job(1, one), job(1, one));
+        assert_ne!(job(1, one), job(2, one), "a job is of one workspace");
+        assert_ne!(job(1, one), job(1, receiver("http://example.com")));
     }
 
     #[test]

@@ -9,7 +9,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT d.id, d.workspace_id, w.name AS workspace, d.kind, d.subject, d.url, d.body,
-                    d.receiver, d.item, d.state, d.request_id, d.attempts, d.created_at,
+                    d.receiver AS job, d.item, d.state, d.request_id, d.attempts, d.created_at,
                     d.retry_until, d.next_at, d.last_status, d.last_error, d.finished_at
              FROM deliveries d JOIN workspaces w ON w.id = d.workspace_id ",
             $rest
@@ -25,7 +25,7 @@ pub struct New<'a> {
     pub subject: &'a str,
     pub url: &'a str,
     pub body: &'a str,
-    pub receiver: Uuid,
+    pub job: Uuid,
     pub item: i64,
     pub request_id: &'a str,
     pub created_at: i64,
@@ -57,7 +57,7 @@ pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<(), StoreError> {
         .bind(new.subject)
         .bind(new.url)
         .bind(new.body)
-        .bind(new.receiver)
+        .bind(new.job)
         .bind(new.item)
         .bind(State::Pending.name())
         .bind(new.request_id)
@@ -81,24 +81,18 @@ pub async fn is_pending(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     Ok(state == Some(State::Pending))
 }
 
-/// The claims (job and item) of pending deliveries that follow this one.
-pub async fn following(tx: &mut Tx, id: Uuid) -> Result<Vec<(Uuid, i64)>, StoreError> {
-    Ok(on!(tx, c => sqlx::query_as(
-        "SELECT receiver, item FROM deliveries WHERE follows = $1 AND state = 'pending'",
-    )
-    .bind(id)
-    .fetch_all(c)
-    .await?))
+/// The pending deliveries that follow this one.
+pub async fn following(tx: &mut Tx, id: Uuid) -> Result<Vec<Delivery>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(select!("WHERE d.follows = $1 AND d.state = 'pending'"))
+        .bind(id)
+        .fetch_all(c)
+        .await?))
 }
 
 /// The delivery of a claim's job and item.
-pub async fn by_claim(
-    tx: &mut Tx,
-    receiver: Uuid,
-    item: i64,
-) -> Result<Option<Delivery>, StoreError> {
+pub async fn by_claim(tx: &mut Tx, job: Uuid, item: i64) -> Result<Option<Delivery>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(select!("WHERE d.receiver = $1 AND d.item = $2"))
-        .bind(receiver)
+        .bind(job)
         .bind(item)
         .fetch_optional(c)
         .await?))
@@ -149,7 +143,7 @@ pub async fn attempted(tx: &mut Tx, id: Uuid, made: &AttemptResult) -> Result<()
 /// then.
 pub async fn give_up(
     tx: &mut Tx,
-    receiver: Uuid,
+    job: Uuid,
     item: i64,
     now: i64,
     error: &str,
@@ -160,7 +154,7 @@ pub async fn give_up(
          WHERE receiver = $1 AND item = $2 AND retry_until <= $3
          RETURNING id",
     )
-    .bind(receiver)
+    .bind(job)
     .bind(item)
     .bind(now)
     .bind(State::GivenUp.name())

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use kit::clock::millis;
 use kit::retry::{self, Retry};
-use store::claims::{self, Claim, ClaimError, Claimed, Kind};
+use store::claims::{self, Claim, ClaimError, Claimed, Kind, Skipped};
 use store::{Store, StoreError, within_timeout};
 
 /// The work on the rows of one kind.
@@ -49,10 +49,10 @@ pub trait Handler: Send + Sync + 'static {
 pub struct Options {
     /// Rows of this worker in progress.
     pub in_flight: usize,
-    /// Rows of one job in progress, in the whole fleet.
-    pub per_job: u32,
-    /// The same for this worker: a few more if one query claims several.
-    pub per_job_here: usize,
+    /// Rows of this worker in progress of one workspace.
+    pub per_workspace: usize,
+    /// Rows for one receiver in progress, in the whole fleet.
+    pub per_receiver: u32,
     /// Attempts at a row; after the last failure the work is given up.
     pub attempts: u32,
     /// The first pause between attempts; it doubles up to [`MAX_BACKOFF`].
@@ -63,6 +63,14 @@ pub struct Options {
     pub poll: Duration,
     /// Time limit for work in progress when the worker must stop.
     pub drain: Duration,
+}
+
+impl Options {
+    /// With this many rows of one workspace in progress, and one more for others: so a workspace
+    /// whose work hangs does not stop theirs.
+    pub fn with_places(self, per_workspace: usize) -> Self {
+        Self { in_flight: per_workspace + 1, per_workspace, ..self }
+    }
 }
 
 /// The longest pause between two attempts at a row.
@@ -113,10 +121,8 @@ pub async fn run<H: Handler>(
     let (mut is_woken, mut empty_wakeups) = (false, 0);
     while !shutdown.is_cancelled() {
         wakes.mark_unchanged();
-        let free = options.in_flight - tasks.running.len();
-        let mut skipped = avoided.jobs();
-        skipped.extend(tasks.full_jobs(options.per_job_here));
-        let wait = match take(&store, H::KIND, options, free, skipped, &shutdown).await {
+        let room = tasks.room(options);
+        let wait = match take(&store, H::KIND, options, room, avoided.jobs(), &shutdown).await {
             Ok(taken) if taken.claims.is_empty() => {
                 empty_wakeups = if is_woken { empty_wakeups + 1 } else { 0 };
                 idle_pause(taken.next, options, store.wake().is_listening())
@@ -136,7 +142,10 @@ pub async fn run<H: Handler>(
                         // Known once the work has loaded its job.
                         request_id = tracing::field::Empty,
                     );
-                    tasks.spawn(claim.job, one.run(claim, stop.child_token()).instrument(span));
+                    tasks.spawn(
+                        claim.workspace,
+                        one.run(claim, stop.child_token()).instrument(span),
+                    );
                 }
                 continue;
             }
@@ -168,30 +177,42 @@ pub async fn run<H: Handler>(
 #[derive(Default)]
 struct Tasks {
     running: JoinSet<()>,
-    jobs: HashMap<Id, Uuid>,
+    workspaces: HashMap<Id, i32>,
 }
 
 impl Tasks {
-    fn spawn(&mut self, job: Uuid, work: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(&mut self, workspace: i32, work: impl Future<Output = ()> + Send + 'static) {
         let task = self.running.spawn(work);
-        self.jobs.insert(task.id(), job);
+        self.workspaces.insert(task.id(), workspace);
     }
 
     async fn next_ended(&mut self) {
         if let Some(ended) = self.running.join_next_with_id().await {
-            self.jobs.remove(&ended.map_or_else(|error| error.id(), |(id, ())| id));
+            self.workspaces.remove(&ended.map_or_else(|error| error.id(), |(id, ())| id));
         }
     }
 
-    /// The jobs with at least `most` rows in progress.
-    fn full_jobs(&self, most: usize) -> Vec<Uuid> {
-        if self.jobs.len() < most {
-            return Vec::new();
+    /// What may be claimed next.
+    fn room(&self, options: Options) -> Room {
+        let mut counts: HashMap<i32, usize> = HashMap::new();
+        self.workspaces.values().for_each(|one| *counts.entry(*one).or_default() += 1);
+        let most = options.per_workspace;
+        let (full, others): (Vec<_>, Vec<_>) =
+            counts.into_iter().partition(|(_, count)| *count >= most);
+        let held = others.iter().map(|(_, count)| *count).max().unwrap_or(0);
+        Room {
+            rows: options.in_flight.saturating_sub(self.running.len()).min(most - held),
+            full: full.into_iter().map(|(workspace, _)| workspace).collect(),
         }
-        let mut counts: HashMap<Uuid, usize> = HashMap::new();
-        self.jobs.values().for_each(|job| *counts.entry(*job).or_default() += 1);
-        counts.into_iter().filter(|(_, count)| *count >= most).map(|(job, _)| job).collect()
     }
+}
+
+/// What a worker may claim.
+struct Room {
+    /// Rows of any workspace that is not full.
+    rows: usize,
+    /// Workspaces with as many rows in progress as they may have.
+    full: Vec<i32>,
 }
 
 /// How long an idle loop waits, unless it is woken: until the next row is due.
@@ -218,18 +239,20 @@ async fn take(
     store: &Store,
     kind: Kind,
     options: Options,
-    free: usize,
+    room: Room,
     avoided: Vec<Uuid>,
     shutdown: &CancellationToken,
 ) -> Result<Claimed, StoreError> {
     // A few at a time, so that other workers and other jobs get theirs.
-    let limit = u32::try_from(free.min(options.per_job_here).min(4)).unwrap_or(4);
+    let limit = u32::try_from(room.rows.min(4)).unwrap_or(4);
     if limit == 0 {
         return Ok(Claimed::default());
     }
     let store = store.clone();
     let taking = async move {
-        claims::take(&store, kind, limit, options.per_job, options.lease, &avoided).await
+        let skipped = Skipped { jobs: &avoided, workspaces: &room.full };
+        let Options { per_receiver, lease, .. } = options;
+        claims::take_except(&store, kind, limit, per_receiver, lease, skipped).await
     };
     let timeout = async {
         retry::wait(TIMEOUT, shutdown).await;
@@ -292,8 +315,8 @@ impl<H: Handler> ClaimTask<H> {
             Err(ClaimError::Lost) => tracing::info!("the claim was lost meanwhile"),
             Err(error) => tracing::warn!(%error, "cannot settle a claim; its lease will expire"),
         }
-        // A job at its limit can have another row claimed now.
-        if self.options.per_job != u32::MAX {
+        // For a receiver at its limit, another row can be claimed now.
+        if self.options.per_receiver != u32::MAX {
             self.store.wake().wake(H::KIND);
         }
     }
@@ -439,19 +462,37 @@ async fn renew(
 mod tests {
     use super::*;
 
+    fn options() -> Options {
+        Options {
+            in_flight: 1,
+            per_workspace: usize::MAX,
+            per_receiver: u32::MAX,
+            attempts: 1,
+            pause: Duration::from_secs(1),
+            lease: Duration::from_secs(30),
+            poll: Duration::from_secs(1),
+            drain: Duration::from_secs(1),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_workspace_leaves_room_for_others() {
+        let (options, mut tasks) = (options().with_places(4), Tasks::default());
+        let mut claimed = Vec::new();
+        for workspace in [1, 1, 2, 1, 1] {
+            let Room { rows, full } = tasks.room(options);
+            claimed.push((rows, full.contains(&workspace)));
+            tasks.spawn(workspace, std::future::pending());
+        }
+        assert_eq!(claimed, [(4, false), (3, false), (2, false), (2, false), (1, false)]);
+        let Room { rows, full } = tasks.room(options);
+        assert_eq!((rows, full), (0, vec![1]));
+    }
+
     #[test]
     fn an_idle_loop_sleeps_until_the_next_row_is_due_and_not_for_too_long() {
         let seconds = Duration::from_secs;
-        let options = Options {
-            in_flight: 1,
-            per_job: u32::MAX,
-            per_job_here: usize::MAX,
-            attempts: 1,
-            pause: seconds(1),
-            lease: seconds(30),
-            poll: seconds(1),
-            drain: seconds(1),
-        };
+        let options = options();
         let within =
             |pause: Duration, longest: Duration| pause <= longest && pause >= longest.mul_f64(0.8);
         for (next, is_woken, longest) in [

@@ -232,7 +232,8 @@ async fn complete(
         return Err(ExportError::Lost);
     }
     claims::finish(&mut tx, claim).await?;
-    claims::offer(&mut tx, kinds::EXPORT_CLEANUP, job.id, 0, Duration::ZERO).await?;
+    let leftovers = claims::Job::of_workspace(job.workspace_id, job.id);
+    claims::offer(&mut tx, kinds::EXPORT_CLEANUP, leftovers, 0, Duration::ZERO).await?;
     let url = archive.map(|_| download::address(app, &job.object_prefix));
     callback::enqueue(app, &mut tx, job, &Callback::done(url)).await?;
     tx.commit().await?;

@@ -46,7 +46,8 @@ pub fn job_of(message: &Message) -> Result<Uuid, PayloadError> {
 pub async fn insert(app: &App, tx: &mut Tx, job: &Job) -> Result<(), StoreError> {
     rows::insert(tx, job).await?;
     let delay = Duration::from_secs(app.config.exports.requeue_seconds);
-    claims::offer(tx, kinds::EXPORT_PLAN, job.id, 0, delay).await
+    let claim = claims::Job::of_workspace(job.workspace_id, job.id);
+    claims::offer(tx, kinds::EXPORT_PLAN, claim, 0, delay).await
 }
 
 /// Appends the message of a new job. A slow append continues in the background. After a failure the
@@ -80,8 +81,9 @@ impl Handler for PlanExports {
     /// A message can be about a job that was planned long ago, which then does not change.
     async fn apply(&self, tx: &mut Tx, jobs: &Self::Prepared<'_>) -> Result<(), ExportError> {
         for job in jobs {
-            if rows::needs_planning(tx, *job).await? {
-                claims::bring_forward(tx, kinds::EXPORT_PLAN, *job, 0).await?;
+            if let Some(workspace) = rows::needs_planning(tx, *job).await? {
+                let job = claims::Job::of_workspace(workspace, *job);
+                claims::bring_forward(tx, kinds::EXPORT_PLAN, job, 0).await?;
             }
         }
         Ok(())
@@ -98,8 +100,9 @@ pub async fn offer_missing(app: &App) -> Result<usize, StoreError> {
     }
     let mut tx = app.store.write().await?;
     for job in &jobs {
-        if rows::needs_planning(&mut tx, *job).await? {
-            claims::offer(&mut tx, kinds::EXPORT_PLAN, *job, 0, Duration::ZERO).await?;
+        if let Some(workspace) = rows::needs_planning(&mut tx, *job).await? {
+            let job = claims::Job::of_workspace(workspace, *job);
+            claims::offer(&mut tx, kinds::EXPORT_PLAN, job, 0, Duration::ZERO).await?;
         }
     }
     tx.commit().await?;

@@ -111,7 +111,8 @@ async fn write(
     let first = plan.slices.first().copied().unwrap_or(0);
     let from = Position { slice: first, service_id: Uuid::nil() };
     rows::insert_parts(&mut tx, job.id, from, &cuts.ends).await?;
-    claims::offer_range(&mut tx, kinds::EXPORT_PART, job.id, 1..parts + 1, Duration::ZERO).await?;
+    let offered = claims::Job::of_workspace(job.workspace_id, job.id);
+    claims::offer_range(&mut tx, kinds::EXPORT_PART, offered, 1..parts + 1, Duration::ZERO).await?;
     if parts == 0 {
         state::begin_finishing(app, &mut tx, job.id).await?;
     }

@@ -225,14 +225,14 @@ pub async fn begin_planning(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, Sto
     Ok(begun == 1)
 }
 
-/// Whether the job still needs a plan; if so, this cannot change until the transaction's end.
-pub async fn needs_planning(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
-    let locked = on!(tx, c => sqlx::query(
+/// The job's workspace, if the job still needs a plan; this cannot change until the transaction's
+/// end.
+pub async fn needs_planning(tx: &mut Tx, id: Uuid) -> Result<Option<i32>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
         "UPDATE export_jobs SET state = state
-         WHERE id = $1 AND state IN ('queued', 'planning')",
+         WHERE id = $1 AND state IN ('queued', 'planning') RETURNING workspace_id",
     )
-    .bind(id).execute(c).await?.rows_affected());
-    Ok(locked == 1)
+    .bind(id).fetch_optional(c).await?))
 }
 
 /// Parts per shard of a job's counts, and the maximum number of shards: finishing a part locks its
@@ -345,14 +345,13 @@ pub async fn is_running(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     Ok(locked == 1)
 }
 
-/// `running` to `finishing`: the completion, whose day dates the files.
-pub async fn begin_finishing(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
-    let changed = on!(tx, c => sqlx::query(
+/// `running` to `finishing`: the completion, whose day dates the files. Returns the workspace.
+pub async fn begin_finishing(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<i32>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
         "UPDATE export_jobs SET state = 'finishing', completed_at = $2
-         WHERE id = $1 AND state = 'running' AND shards_left = 0",
+         WHERE id = $1 AND state = 'running' AND shards_left = 0 RETURNING workspace_id",
     )
-    .bind(id).bind(now).execute(c).await?.rows_affected());
-    Ok(changed == 1)
+    .bind(id).bind(now).fetch_optional(c).await?))
 }
 
 /// `finishing` to `done`. `archive` is the attempt that wrote the ZIP behind `url`, and

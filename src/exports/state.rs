@@ -57,7 +57,8 @@ pub async fn part_done(
 
 /// `running` to `finishing`, after the last part, or without parts.
 pub(super) async fn begin_finishing(app: &App, tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
-    if rows::begin_finishing(tx, job, app.clock.now_ms()).await? {
+    if let Some(workspace) = rows::begin_finishing(tx, job, app.clock.now_ms()).await? {
+        let job = claims::Job::of_workspace(workspace, job);
         claims::offer(tx, kinds::EXPORT_FINISH, job, 0, Duration::ZERO).await?;
     }
     Ok(())
@@ -84,8 +85,8 @@ async fn after_failure(
     job: Uuid,
     failure: &Failure,
 ) -> Result<(), StoreError> {
-    withdraw(tx, job).await?;
     let Some((job, _)) = rows::load(tx, job).await? else { return Ok(()) };
+    withdraw(tx, &job).await?;
     callback::enqueue(app, tx, &job, &Callback::failed(failure)).await?;
     tracing::error!(
         export = %job.id,
@@ -106,15 +107,16 @@ pub async fn cancel(app: &App, tx: &mut Tx, job: &Job) -> Result<bool, StoreErro
     if !rows::cancelled(tx, job.id, now).await? {
         return Ok(false);
     }
-    withdraw(tx, job.id).await?;
+    withdraw(tx, job).await?;
     telemetry::ended(job, State::Cancelled, "asked", now);
     Ok(true)
 }
 
-async fn withdraw(tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
-    claims::withdraw(tx, kinds::EXPORT_PLAN, job).await?;
-    claims::withdraw(tx, kinds::EXPORT_PART, job).await?;
-    claims::withdraw(tx, kinds::EXPORT_FINISH, job).await?;
+async fn withdraw(tx: &mut Tx, job: &Job) -> Result<(), StoreError> {
+    claims::withdraw(tx, kinds::EXPORT_PLAN, job.id).await?;
+    claims::withdraw(tx, kinds::EXPORT_PART, job.id).await?;
+    claims::withdraw(tx, kinds::EXPORT_FINISH, job.id).await?;
+    let job = claims::Job::of_workspace(job.workspace_id, job.id);
     claims::offer(tx, kinds::EXPORT_CLEANUP, job, 0, Duration::ZERO).await
 }
 
@@ -135,8 +137,8 @@ pub async fn give_up(
         }
     };
     let mut tx = app.store.write().await?;
-    let is_planned =
-        claim.kind == kinds::EXPORT_PLAN && !rows::needs_planning(&mut tx, claim.job).await?;
+    let is_planned = claim.kind == kinds::EXPORT_PLAN
+        && rows::needs_planning(&mut tx, claim.job).await?.is_none();
     let failed =
         !is_planned && rows::failed(&mut tx, claim.job, &failure, app.clock.now_ms()).await?;
     claims::finish(&mut tx, claim).await?;

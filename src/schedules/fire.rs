@@ -134,7 +134,8 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
     claims::finish(tx, claim).await?;
     if let Some(next_at) = step.next_at {
         // Offered again, so that the next wave starts with all attempts.
-        claims::offer_at(tx, claim.kind, claim.job, claim.item, next_at).await?;
+        let job = claims::Job::of_workspace(schedule.workspace_id, claim.job);
+        claims::offer_at(tx, claim.kind, job, claim.item, next_at).await?;
     }
     // Moments before the schedule's time was set do not count as missed.
     let missed = step.missed.iter().filter(|moment| **moment >= schedule.timed_at).count();

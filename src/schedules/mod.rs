@@ -118,7 +118,8 @@ pub struct Filter {
 pub async fn insert(tx: &mut Tx, new: &New) -> Result<(), StoreError> {
     let (job, item) = (job(new.workspace_id), kinds::item_of(new.id));
     rows::insert(tx, new, item).await?;
-    claims::offer_at(tx, kinds::SCHEDULE, job, item, new.when.earliest()).await
+    let offered = claims::Job::of_workspace(new.workspace_id, job);
+    claims::offer_at(tx, kinds::SCHEDULE, offered, item, new.when.earliest()).await
 }
 
 /// Cancels a schedule. A pending one is not sent; of a started one, messages in flight are still
@@ -153,7 +154,8 @@ pub(crate) async fn move_to(
     rows::reschedule(tx, schedule, when, timed_at).await?;
     let (job, item) = (job(schedule.workspace_id), kinds::item_of(schedule.id));
     claims::withdraw_one(tx, kinds::SCHEDULE, job, item).await?;
-    claims::offer_at(tx, kinds::SCHEDULE, job, item, when.earliest()).await
+    let offered = claims::Job::of_workspace(schedule.workspace_id, job);
+    claims::offer_at(tx, kinds::SCHEDULE, offered, item, when.earliest()).await
 }
 
 /// The job of schedules' claims: one per workspace, so that workspaces take turns.

@@ -187,7 +187,7 @@ pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<(), StoreError> {
 }
 
 async fn offer(tx: &mut Tx, workspace: i32, dispatch_id: Uuid) -> Result<(), StoreError> {
-    let job = kinds::job_of_workspace(workspace);
+    let job = claims::Job::of_workspace(workspace, kinds::job_of_workspace(workspace));
     claims::offer(tx, kinds::TRANSACTIONAL, job, item_of(dispatch_id), Duration::ZERO).await
 }
 

@@ -69,10 +69,10 @@ impl Role {
                     ..options(app, parts)
                 };
                 let in_flight = app.config.worker.messages_in_flight;
-                let plans = shares::Options { in_flight, ..retried };
+                let plans = retried.with_places(in_flight);
                 share(app, ExportPlan(app.clone()), plans, shutdown, loops);
                 share(app, ExportPart(app.clone()), retried, shutdown, loops);
-                let few = shares::Options { in_flight: parts.min(4), ..retried };
+                let few = retried.with_places(parts.min(4));
                 share(app, ExportFinish(app.clone()), few, shutdown, loops);
                 let removals = options(app, CLEANUPS_IN_FLIGHT);
                 share(app, ExportCleanup(app.clone()), removals, shutdown, loops);
@@ -98,7 +98,7 @@ impl Role {
             }
             Self::Transactional => {
                 let shared = shares::Options {
-                    per_job_here: app.config.transactional.in_flight,
+                    per_workspace: app.config.transactional.in_flight,
                     ..options(app, TRANSACTIONAL_IN_FLIGHT)
                 };
                 share(
@@ -113,7 +113,8 @@ impl Role {
             Self::Deliveries => {
                 let settings = &app.config.deliveries;
                 let few = shares::Options {
-                    per_job: settings.per_receiver,
+                    per_workspace: settings.in_flight,
+                    per_receiver: settings.per_receiver,
                     ..options(app, 2 * settings.in_flight)
                 };
                 share(app, Delivery(app.clone()), few, shutdown, loops);
@@ -172,14 +173,15 @@ fn spawn_batch_consumer(
 fn options(app: &App, in_flight: usize) -> shares::Options {
     shares::Options {
         in_flight,
-        per_job: u32::MAX,
-        per_job_here: usize::MAX,
+        per_workspace: in_flight,
+        per_receiver: u32::MAX,
         attempts: u32::MAX,
         pause: Duration::from_secs(1),
         lease: app.config.lease(),
         poll: Duration::from_millis(app.config.worker.poll_ms),
         drain: Duration::from_secs(app.config.worker.drain_seconds),
     }
+    .with_places(in_flight)
 }
 
 fn share(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use longshore::kinds;
 use store::Store;
-use store::claims::{self, Claim, ClaimError};
+use store::claims::{self, Claim, ClaimError, Job, Kind, Skipped};
 use uuid::Uuid;
 
 use crate::support::stores::{TestStore, on_both_stores};
@@ -17,13 +17,17 @@ on_both_stores!(
     delayed_claims_are_given_when_due_unless_withdrawn,
     a_small_job_does_not_wait_behind_a_large_one,
     no_job_has_more_than_its_share,
+    workspaces_take_turns_however_many_jobs_they_have,
+    workspaces_share_a_receiver,
+    skipped_workspaces_go_to_other_workers,
     released_claims_do_not_count_as_attempts,
     an_avoided_job_goes_to_other_workers,
     an_empty_poll_reports_when_the_next_row_is_due,
 );
 
 const LEASE: Duration = Duration::from_secs(60);
-const MANY: u32 = 1000;
+/// No limit, as for most kinds.
+const MANY: u32 = u32::MAX;
 
 async fn offer(store: &Store, job: Uuid, items: i64) {
     let mut tx = store.write().await.unwrap();
@@ -174,6 +178,116 @@ async fn no_job_has_more_than_its_share(test: TestStore) {
     assert!(
         claims::take(store, kinds::DELIVERY, 5, 2, LEASE, &[]).await.unwrap().claims.is_empty()
     );
+}
+
+async fn offer_of(store: &Store, kind: Kind, job: impl Into<Job>, items: i64) {
+    let mut tx = store.write().await.unwrap();
+    claims::offer_range(&mut tx, kind, job, 0..items, Duration::ZERO).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+async fn workspaces_take_turns_however_many_jobs_they_have(test: TestStore) {
+    let store = &test.store;
+    for _ in 0..50 {
+        offer_of(store, kinds::EXPORT_PART, Job::of_workspace(1, Uuid::new_v4()), 2).await;
+    }
+    offer_of(store, kinds::EXPORT_PART, Job::of_workspace(2, Uuid::new_v4()), 9).await;
+    offer_of(store, kinds::EXPORT_PART, Job::of_workspace(3, Uuid::new_v4()), 9).await;
+    for round in 0..9 {
+        let mut workspaces = Vec::new();
+        for _ in 0..3 {
+            workspaces.extend(take(store, 1, LEASE).await.iter().map(|claim| claim.workspace));
+        }
+        workspaces.sort_unstable();
+        assert_eq!(workspaces, [1, 2, 3], "round {round}");
+    }
+    // A row that is offered again is still its workspace's.
+    let claim = take(store, 1, LEASE).await.remove(0);
+    let mut tx = store.write().await.unwrap();
+    claims::offer_again(&mut tx, &claim, Duration::ZERO).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(claim.workspace, 1);
+    assert!(take(store, 1, LEASE).await.iter().all(|claim| claim.workspace == 1));
+}
+
+async fn workspaces_share_a_receiver(test: TestStore) {
+    const PER_RECEIVER: u32 = 4;
+    let (store, receiver) = (&test.store, Uuid::new_v4());
+    let offer = async |workspace| {
+        let job = Job::of_workspace(workspace, Uuid::new_v4()).to_receiver(receiver);
+        offer_of(store, kinds::DELIVERY, job, 9).await;
+    };
+    let take = async || {
+        let claims = claims::take(store, kinds::DELIVERY, 4, PER_RECEIVER, LEASE, &[]).await;
+        claims.unwrap().claims
+    };
+    offer(1).await;
+    let first = take().await;
+    assert_eq!(first.len(), 3, "one place is left for others");
+    assert!(take().await.is_empty());
+    offer(2).await;
+    let second = take().await;
+    assert_eq!((second.len(), second[0].workspace), (1, 2));
+    assert!(take().await.is_empty(), "the receiver has no more places");
+    finish(store, &first[0]).await.unwrap();
+    assert_eq!(take().await[0].workspace, 2, "it has fewer in progress");
+
+    // What an older program offered has the receiver as its job, and no workspace.
+    finish(store, &first[1]).await.unwrap();
+    offer_of(store, kinds::DELIVERY, receiver, 9).await;
+    assert_eq!(take().await[0].workspace, 0);
+    assert!(take().await.is_empty());
+    // Another receiver has its own places.
+    offer_of(store, kinds::DELIVERY, Job::of_workspace(1, Uuid::new_v4()), 9).await;
+    assert_eq!(take().await.len(), 4);
+}
+
+async fn skipped_workspaces_go_to_other_workers(test: TestStore) {
+    let store = &test.store;
+    for workspace in [1, 2] {
+        offer_of(store, kinds::EXPORT_PART, Job::of_workspace(workspace, Uuid::new_v4()), 9).await;
+    }
+    let take = async |workspaces: &[i32]| -> Vec<i32> {
+        let skipped = Skipped { jobs: &[], workspaces };
+        let taken = claims::take_except(store, kinds::EXPORT_PART, 1, MANY, LEASE, skipped).await;
+        taken.unwrap().claims.iter().map(|claim| claim.workspace).collect()
+    };
+    for _ in 0..3 {
+        assert_eq!(take(&[1]).await, [2]);
+    }
+    assert_eq!(take(&[]).await, [1]);
+    assert!(take(&[2, 1]).await.is_empty());
+}
+
+/// Each worker counts what the others have claimed, however many claim at the same moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_that_claim_together_keep_to_the_limit_of_a_receiver() {
+    let test = TestStore::postgres().await;
+    let receiver = Uuid::new_v4();
+    for workspace in 1..=3 {
+        let job = Job::of_workspace(workspace, Uuid::new_v4()).to_receiver(receiver);
+        offer_of(&test.store, kinds::DELIVERY, job, 20).await;
+    }
+    for _ in 0..10 {
+        let workers = (0..8).map(|_| {
+            let store = test.store.clone();
+            tokio::spawn(async move {
+                claims::take(&store, kinds::DELIVERY, 4, 4, LEASE, &[]).await.unwrap().claims
+            })
+        });
+        let mut taken = Vec::new();
+        for worker in futures::future::join_all(workers).await {
+            taken.extend(worker.unwrap());
+        }
+        assert_eq!(taken.len(), 4, "{taken:?}");
+        for workspace in 1..=3 {
+            let own = taken.iter().filter(|claim| claim.workspace == workspace).count();
+            assert!(own <= 3, "{taken:?}");
+        }
+        for claim in taken {
+            claims::release(&test.store, &claim, Duration::ZERO).await.unwrap();
+        }
+    }
 }
 
 async fn released_claims_do_not_count_as_attempts(test: TestStore) {

@@ -7,7 +7,7 @@ use kit::clock::from_ms;
 use longshore::app::App;
 use longshore::config::Config;
 use longshore::deliveries::{self, Delivery, DeliveryError, Filter, NewDelivery, State};
-use longshore::kinds;
+use longshore::{kinds, workspaces};
 use store::claims::{self, Claim, ClaimError};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -68,6 +68,18 @@ impl World {
         enqueue(&self.installation, url).await
     }
 
+    /// Enqueues a callback of another workspace.
+    async fn enqueue_of(&self, workspace_id: i32, url: String) -> Uuid {
+        enqueue_of(self.app(), workspace_id, url).await
+    }
+
+    /// The id of a new workspace.
+    async fn add_workspace(&self, name: &str) -> i32 {
+        self.installation.apply(&WORKSPACE.replace("acme", name), false).await;
+        let mut tx = self.app().store.snapshot().await.unwrap();
+        workspaces::by_name(&mut tx, name).await.unwrap().expect("the workspace").id
+    }
+
     async fn find(&self, id: Uuid) -> Delivery {
         find(self.app(), id).await
     }
@@ -93,10 +105,13 @@ impl World {
 }
 
 async fn enqueue(installation: &Installation, url: String) -> Uuid {
-    let app = &installation.app;
+    enqueue_of(&installation.app, installation.workspace, url).await
+}
+
+async fn enqueue_of(app: &App, workspace_id: i32, url: String) -> Uuid {
     let mut tx = app.store.write().await.unwrap();
     let delivery = NewDelivery {
-        workspace_id: installation.workspace,
+        workspace_id,
         kind: deliveries::EXPORT_CALLBACK,
         subject: "prefix".into(),
         follows: None,
@@ -294,7 +309,7 @@ async fn a_slow_receiver_holds_up_no_other(store: TestStore) {
     for _ in 0..20 {
         world.enqueue(slow.url("/hook")).await;
     }
-    slow.wait_for(world.app().config.deliveries.per_receiver as usize).await;
+    slow.wait_for(world.app().config.deliveries.per_receiver as usize - 1).await;
     let ids = [world.enqueue(quick.url("/hook")).await, world.enqueue(quick.url("/hook")).await];
     for id in ids {
         world.wait_for(id, State::Delivered).await;
@@ -308,6 +323,35 @@ async fn a_slow_receiver_holds_up_no_other(store: TestStore) {
     let filter = Filter { state: None, workspace: Some("other".into()), subject: None, limit: 5 };
     assert!(deliveries::list(&mut tx, &filter).await.unwrap().is_empty());
     tx.commit().await.unwrap();
+    world.close().await;
+}
+
+/// One receiver of two workspaces hangs for all callbacks of one of them.
+async fn a_workspace_does_not_delay_the_callbacks_of_another_to_one_receiver(store: TestStore) {
+    let world = World::open_with(store, |config| {
+        settings(config);
+        config.deliveries.timeout_seconds = 600;
+    })
+    .await;
+    let per_receiver = world.app().config.deliveries.per_receiver as usize;
+    let other = world.add_workspace("other").await;
+    let receiver =
+        Receiver::start(std::iter::repeat_n(ScriptedResponse::Hang, per_receiver - 1)).await;
+    for _ in 0..24 {
+        world.enqueue(receiver.url("/slow")).await;
+    }
+    receiver.wait_for(per_receiver - 1).await;
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(world.enqueue_of(other, receiver.url("/quick")).await);
+    }
+    for id in ids {
+        world.wait_for(id, State::Delivered).await;
+    }
+    let uris: Vec<String> =
+        receiver.received().iter().map(|request| request.uri.to_string()).collect();
+    let slow = uris.iter().filter(|uri| *uri == "/slow").count();
+    assert_eq!((slow, uris.len()), (per_receiver - 1, per_receiver - 1 + 5), "{uris:?}");
     world.close().await;
 }
 
@@ -371,6 +415,7 @@ on_sqlite!(
     private_addresses_are_not_called,
     names_may_resolve_to_an_allowed_network,
     a_slow_receiver_holds_up_no_other,
+    a_workspace_does_not_delay_the_callbacks_of_another_to_one_receiver,
     unreachable_receivers_are_reported,
     late_workers_are_ignored_and_stopped_ones_release_claims,
 );
@@ -382,5 +427,6 @@ on_postgres!(
     delivery_errors_are_short_and_hide_secrets,
     it_is_given_up_when_its_time_is_up_and_can_be_resent,
     a_slow_receiver_holds_up_no_other,
+    a_workspace_does_not_delay_the_callbacks_of_another_to_one_receiver,
     late_workers_are_ignored_and_stopped_ones_release_claims,
 );

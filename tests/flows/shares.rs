@@ -10,7 +10,7 @@ use longshore::engine::shares::{self, Handler, Options};
 use longshore::kinds;
 use secrecy::ExposeSecret as _;
 use store::Store;
-use store::claims::{self, Claim, ClaimError, Kind};
+use store::claims::{self, Claim, ClaimError, Job, Kind};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -22,7 +22,7 @@ use crate::support::stores::{TestStore, on_both_stores};
 on_both_stores!(
     each_row_ends_as_its_work_does,
     work_for_a_newer_worker_is_retried_from_time_to_time,
-    one_job_does_not_starve_another,
+    one_workspace_does_not_starve_another,
 );
 
 #[derive(Debug, thiserror::Error)]
@@ -93,8 +93,8 @@ impl Handler for Scripted {
 fn options() -> Options {
     Options {
         in_flight: 8,
-        per_job: 100,
-        per_job_here: usize::MAX,
+        per_workspace: usize::MAX,
+        per_receiver: 100,
         attempts: 3,
         pause: Duration::from_millis(1),
         lease: Duration::from_secs(60),
@@ -110,7 +110,7 @@ fn start<H: Handler>(store: &Store, work: &Arc<H>) -> (JoinHandle<()>, Cancellat
     (tokio::spawn(running), shutdown)
 }
 
-async fn offer(store: &Store, job: Uuid, items: std::ops::Range<i64>) {
+async fn offer(store: &Store, job: impl Into<Job>, items: std::ops::Range<i64>) {
     let mut tx = store.write().await.unwrap();
     claims::offer_range(&mut tx, kinds::EXPORT_PART, job, items, Duration::ZERO).await.unwrap();
     tx.commit().await.unwrap();
@@ -183,7 +183,7 @@ impl Handler for Stalled {
     }
 }
 
-async fn one_job_does_not_starve_another(test: TestStore) {
+async fn one_workspace_does_not_starve_another(test: TestStore) {
     const SHARE: usize = 4;
     let (store, slow, quick) = (test.store.clone(), Uuid::new_v4(), Uuid::new_v4());
     let work = Arc::new(Stalled {
@@ -193,18 +193,20 @@ async fn one_job_does_not_starve_another(test: TestStore) {
         begun: AtomicUsize::new(0),
         done: Mutex::default(),
     });
-    offer(&store, slow, 0..40).await;
-    let shared = Options { in_flight: 16, per_job_here: SHARE, ..options() };
+    offer(&store, Job::of_workspace(1, slow), 0..40).await;
+    let shared = options().with_places(SHARE);
     let shutdown = CancellationToken::new();
     let running = shares::run(store.clone(), work.clone(), shared, shutdown.clone());
     let running = tokio::spawn(running);
-    eventually("the slow job has its share", async || work.begun.load(Ordering::SeqCst) >= SHARE)
+    eventually("the slow workspace has its share", async || {
+        work.begun.load(Ordering::SeqCst) >= SHARE
+    })
+    .await;
+    offer(&store, Job::of_workspace(2, quick), 0..40).await;
+    eventually("the quick workspace's job is done", async || work.done.lock().unwrap().len() == 40)
         .await;
-    offer(&store, quick, 0..40).await;
-    eventually("the quick job is done", async || work.done.lock().unwrap().len() == 40).await;
     assert!(work.done.lock().unwrap().iter().all(|job| *job == quick));
-    // One look takes up to four rows.
-    assert!(work.begun.load(Ordering::SeqCst) < SHARE + 4);
+    assert_eq!(work.begun.load(Ordering::SeqCst), SHARE);
     work.may_end.cancel();
     eventually("all is done", async || work.done.lock().unwrap().len() == 80).await;
     shutdown.cancel();

@@ -1,20 +1,22 @@
 //! Rows distributed among workers: which worker may do which work, and for how long.
 //!
 //! A row of `claims` is one task: an export's part, its finishing, a delivery. A worker claims a
-//! few at a time, from the job with the fewest in progress, and holds them with a lease that it
-//! renews while it works. `due_at` is the only time of a row: the earliest time to claim it, or,
+//! few at a time, and holds them with a lease that it renews while it works. It claims them from
+//! the workspace with the fewest in progress, and of its jobs from the one with the fewest: so a
+//! workspace with many jobs delays no other. `due_at` is the only time of a row: the earliest time to claim it, or,
 //! for a claimed row, the end of the lease. A worker that is too late finds another owner in the
 //! row, or no row, and [`finish`] rejects its writes. A finished row is deleted. A program ignores
 //! rows of a kind that it does not know; they wait for a program that does.
 //!
 //! Times are from the database's clock, so that a worker with a wrong clock cannot steal work.
 
+mod take;
+
 use std::time::Duration;
 
-use serde_json::Value;
-use sqlx::SqlitePool;
 use uuid::Uuid;
 
+pub use self::take::{Claimed, Skipped, take, take_except};
 use crate::{Store, StoreError, Tx, execute, on};
 use kit::clock::millis;
 use kit::retry::Retry;
@@ -48,11 +50,43 @@ impl Kind {
     }
 }
 
+/// A job whose rows are offered.
+#[derive(Clone, Copy, Debug)]
+pub struct Job {
+    id: Uuid,
+    workspace: i32,
+    receiver: Option<Uuid>,
+}
+
+impl Job {
+    /// A job of a workspace.
+    pub fn of_workspace(workspace: i32, id: Uuid) -> Self {
+        Self { id, workspace, receiver: None }
+    }
+
+    /// With the receiver of its rows, which jobs of several workspaces may share.
+    pub fn to_receiver(self, receiver: Uuid) -> Self {
+        Self { receiver: Some(receiver), ..self }
+    }
+}
+
+/// A job of no workspace.
+impl From<Uuid> for Job {
+    fn from(id: Uuid) -> Self {
+        Self::of_workspace(NO_WORKSPACE, id)
+    }
+}
+
+/// The workspace of jobs that have none, and of rows that older programs offer.
+const NO_WORKSPACE: i32 = 0;
+
 /// A row that this worker holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub kind: Kind,
     pub job: Uuid,
+    /// The job's workspace; 0 if it has none, or if an older program offered the row.
+    pub workspace: i32,
     pub item: i64,
     /// Number of the attempt, from 1. Offering the row again resets it to 1.
     pub attempt: i32,
@@ -118,7 +152,7 @@ pub async fn now(tx: &mut Tx) -> Result<i64, StoreError> {
 pub async fn offer(
     tx: &mut Tx,
     kind: Kind,
-    job: Uuid,
+    job: impl Into<Job>,
     item: i64,
     delay: Duration,
 ) -> Result<(), StoreError> {
@@ -146,7 +180,7 @@ pub async fn analyze_if_many(store: &Store, rows: i64) {
 pub async fn offer_range(
     tx: &mut Tx,
     kind: Kind,
-    job: Uuid,
+    job: impl Into<Job>,
     items: std::ops::Range<i64>,
     delay: Duration,
 ) -> Result<(), StoreError> {
@@ -154,18 +188,18 @@ pub async fn offer_range(
         return Ok(());
     }
     let due_at = now(tx).await? + millis(delay);
-    insert(tx, kind, job, items, due_at).await
+    insert(tx, kind, job.into(), items, due_at).await
 }
 
 /// Offers one row, to be claimed at a time of the database's clock. An existing row stays as it is.
 pub async fn offer_at(
     tx: &mut Tx,
     kind: Kind,
-    job: Uuid,
+    job: impl Into<Job>,
     item: i64,
     due_at: i64,
 ) -> Result<(), StoreError> {
-    insert(tx, kind, job, item..item + 1, due_at).await
+    insert(tx, kind, job.into(), item..item + 1, due_at).await
 }
 
 /// Offers one row for now. An existing row is moved to now, unless a worker holds it or has held
@@ -173,22 +207,25 @@ pub async fn offer_at(
 pub async fn bring_forward(
     tx: &mut Tx,
     kind: Kind,
-    job: Uuid,
+    job: impl Into<Job>,
     item: i64,
 ) -> Result<(), StoreError> {
-    let due_at = now(tx).await?;
+    let (job, due_at) = (job.into(), now(tx).await?);
     execute!(
         tx,
         sqlx::query(
-            "INSERT INTO claims (kind, job, item, due_at) VALUES ($1, $2, $3, $4)
+            "INSERT INTO claims (kind, job, item, due_at, workspace_id, receiver)
+             VALUES ($1, $2, $3, $4, $5, $6)
              ON CONFLICT (kind, job, item) DO UPDATE SET due_at = excluded.due_at
              WHERE claims.owner IS NULL AND claims.attempt = 0
                AND claims.due_at > excluded.due_at",
         )
         .bind(kind.name())
-        .bind(job)
+        .bind(job.id)
         .bind(item)
         .bind(due_at)
+        .bind(job.workspace)
+        .bind(job.receiver)
     );
     tx.offers(kind);
     Ok(())
@@ -197,7 +234,7 @@ pub async fn bring_forward(
 async fn insert(
     tx: &mut Tx,
     kind: Kind,
-    job: Uuid,
+    job: Job,
     items: std::ops::Range<i64>,
     due_at: i64,
 ) -> Result<(), StoreError> {
@@ -208,257 +245,20 @@ async fn insert(
              SELECT CAST($3 AS BIGINT) AS item
              UNION ALL SELECT item + 1 FROM items WHERE item + 1 < $4
          )
-         INSERT INTO claims (kind, job, item, due_at)
-         SELECT $1, $2, item, $5 FROM items WHERE true
+         INSERT INTO claims (kind, job, item, due_at, workspace_id, receiver)
+         SELECT $1, $2, item, $5, $6, $7 FROM items WHERE true
          ON CONFLICT (kind, job, item) DO NOTHING",
         )
         .bind(kind.name())
-        .bind(job)
+        .bind(job.id)
         .bind(items.start)
         .bind(items.end)
         .bind(due_at)
+        .bind(job.workspace)
+        .bind(job.receiver)
     );
     tx.offers(kind);
     Ok(())
-}
-
-// Uses the smallest `due_at`, so that PostgreSQL uses the index. For an EXISTS it may scan the
-// table from its start, where the deleted rows are.
-macro_rules! due_jobs_sql {
-    ($now:expr) => {
-        concat!(
-            "WITH next AS MATERIALIZED (
-                 SELECT (SELECT due_at FROM claims WHERE kind = $1 ORDER BY due_at LIMIT 1) - ",
-            $now,
-            " AS pause)
-             SELECT pause,
-                    CASE WHEN pause <= 0 THEN
-                        (SELECT job FROM claims WHERE kind = $1 ORDER BY job LIMIT 1) END,
-                    CASE WHEN pause <= 0 THEN
-                        (SELECT job FROM claims WHERE kind = $1 ORDER BY job DESC LIMIT 1) END
-             FROM next WHERE pause IS NOT NULL"
-        )
-    };
-}
-
-macro_rules! next_sql {
-    ($now:expr, $others:literal) => {
-        concat!(
-            "WITH RECURSIVE jobs AS (
-                 SELECT (SELECT job FROM claims WHERE kind = $1 ORDER BY job LIMIT 1) AS job
-                 UNION ALL
-                 SELECT (SELECT job FROM claims
-                         WHERE kind = $1 AND job > jobs.job ORDER BY job LIMIT 1)
-                 FROM jobs WHERE jobs.job IS NOT NULL
-             ), due AS MATERIALIZED (
-                 SELECT job, (SELECT count(*) FROM claims
-                              WHERE kind = $1 AND job = jobs.job
-                                AND owner IS NOT NULL AND due_at > ",
-            $now,
-            ") AS held
-                 FROM jobs WHERE job IS NOT NULL AND ",
-            $others,
-            " AND (
-                     SELECT due_at FROM claims
-                     WHERE kind = $1 AND job = jobs.job ORDER BY due_at LIMIT 1) <= ",
-            $now,
-            ")
-             SELECT job, held FROM due WHERE held < $2 ORDER BY held, random() LIMIT 1"
-        )
-    };
-}
-
-macro_rules! take_sql {
-    ($now:expr, $lock:literal, $is_picked:literal, $was_held:literal) => {
-        concat!(
-            "WITH picked AS (
-                 SELECT item, owner IS NOT NULL AS was_held FROM claims
-                 WHERE kind = $1 AND job = $2 AND due_at <= ",
-            $now,
-            "    ORDER BY due_at, item LIMIT $3 ",
-            $lock,
-            ")
-             UPDATE claims SET due_at = $4 + ",
-            $now,
-            ", owner = $5, attempt = attempt + 1
-             WHERE kind = $1 AND job = $2 AND item ",
-            $is_picked,
-            " RETURNING item, attempt, ",
-            $was_held
-        )
-    };
-}
-
-/// Number of jobs to try: others may have claimed all rows of a job, or locked them.
-const LOOKS: usize = 3;
-
-/// The result of a query for work.
-#[derive(Debug, Default)]
-pub struct Claimed {
-    pub claims: Vec<Claim>,
-    /// If no row was claimed: the time until the next row of the kind is due, including leases.
-    /// Zero if a due row cannot be claimed now. None if there are no rows.
-    pub next: Option<Duration>,
-}
-
-/// Claims up to `limit` rows of `kind`, all of one job that is not in `avoided`: the job with the
-/// fewest rows in progress. A job has at most `per_job` rows in progress (or one round more if two
-/// workers claim at the same moment).
-///
-/// Uses two or three short statements without a transaction, because the fleet does this for each
-/// row: a single statement took 7 ms when a job had 4,000 rows.
-pub async fn take(
-    store: &Store,
-    kind: Kind,
-    limit: u32,
-    per_job: u32,
-    lease: Duration,
-    avoided: &[Uuid],
-) -> Result<Claimed, StoreError> {
-    let mut tried = avoided.to_vec();
-    for _ in 0..LOOKS {
-        let (first, last) = match due_jobs(store, kind).await? {
-            DueJobs::Due(first, last) => (first, last),
-            DueJobs::Later(next) => return Ok(Claimed { claims: Vec::new(), next }),
-        };
-        // Usually there is only one job.
-        let next = match first == last && per_job == u32::MAX && tried.is_empty() {
-            true => Some((first, 0)),
-            false => next_job(store, kind, per_job, &tried).await?,
-        };
-        let Some((job, held)) = next else { break };
-        let room = i64::from(per_job) - held;
-        let claims = take_of(store, kind, job, room.min(limit.into()), lease).await?;
-        if !claims.is_empty() {
-            return Ok(Claimed { claims, next: None });
-        }
-        tried.push(job);
-    }
-    Ok(Claimed { claims: Vec::new(), next: Some(Duration::ZERO) })
-}
-
-/// The rows of a kind.
-#[derive(Debug, PartialEq, Eq)]
-enum DueJobs {
-    /// A row is due; these are the first and the last job with due rows.
-    Due(Uuid, Uuid),
-    /// No row is due; the next one will be after this time.
-    Later(Option<Duration>),
-}
-
-impl DueJobs {
-    fn new(found: Option<(i64, Option<Uuid>, Option<Uuid>)>) -> Self {
-        match found {
-            Some((..=0, Some(first), Some(last))) => Self::Due(first, last),
-            // Other workers claimed all of them in between.
-            Some((..=0, ..)) | None => Self::Later(None),
-            Some((pause, ..)) => Self::Later(Some(Duration::from_millis(pause.unsigned_abs()))),
-        }
-    }
-}
-
-/// Whether a row of a kind is due, or when: the only query of an idle worker. On SQLite it never
-/// waits for the write lock.
-async fn due_jobs(store: &Store, kind: Kind) -> Result<DueJobs, StoreError> {
-    const POSTGRES: &str = due_jobs_sql!(now_sql!(postgres_statement));
-    const SQLITE: &str = due_jobs_sql!(now_sql!(sqlite));
-    Ok(DueJobs::new(match store {
-        Store::Postgres { pool, .. } => {
-            sqlx::query_as(POSTGRES).bind(kind.name()).fetch_optional(pool).await?
-        }
-        Store::Sqlite { read, .. } => {
-            sqlx::query_as(SQLITE).bind(kind.name()).fetch_optional(read).await?
-        }
-    }))
-}
-
-/// The job with the fewest rows in progress, of those with a due row and below the limit, and the
-/// number of these rows; ignores the jobs that were tried.
-async fn next_job(
-    store: &Store,
-    kind: Kind,
-    per_job: u32,
-    tried: &[Uuid],
-) -> Result<Option<(Uuid, i64)>, StoreError> {
-    const POSTGRES: &str = next_sql!(now_sql!(postgres_statement), "job <> ALL ($3)");
-    const SQLITE: &str =
-        next_sql!(now_sql!(sqlite), "job NOT IN (SELECT unhex(value) FROM json_each($3))");
-    let per_job = i64::from(per_job);
-    Ok(match store {
-        Store::Postgres { pool, .. } => {
-            let query = sqlx::query_as(POSTGRES).bind(kind.name()).bind(per_job).bind(tried);
-            query.fetch_optional(pool).await?
-        }
-        Store::Sqlite { read, .. } => {
-            let tried: Value = tried.iter().map(|job| job.simple().to_string()).collect();
-            let query = sqlx::query_as(SQLITE).bind(kind.name()).bind(per_job);
-            query.bind(tried.to_string()).fetch_optional(read).await?
-        }
-    })
-}
-
-async fn take_of(
-    store: &Store,
-    kind: Kind,
-    job: Uuid,
-    limit: i64,
-    lease: Duration,
-) -> Result<Vec<Claim>, StoreError> {
-    // An array, because PostgreSQL might reverse the order of a join.
-    const POSTGRES: &str = take_sql!(
-        now_sql!(postgres_statement),
-        "FOR UPDATE SKIP LOCKED",
-        "= ANY (ARRAY(SELECT item FROM picked))",
-        "item = ANY (ARRAY(SELECT item FROM picked WHERE was_held))"
-    );
-    const SQLITE: &str = take_sql!(now_sql!(sqlite), "", "IN (SELECT item FROM picked)", "FALSE");
-    let owner = Uuid::new_v4();
-    macro_rules! taken {
-        ($sql:expr, $by:expr) => {
-            sqlx::query_as::<_, (i64, i32, bool)>($sql)
-                .bind(kind.name())
-                .bind(job)
-                .bind(limit)
-                .bind(millis(lease))
-                .bind(owner)
-                .fetch_all($by)
-                .await?
-        };
-    }
-    // SQLite cannot return the old values of a row, and only one process uses it.
-    let (rows, out_of_time) = match store {
-        Store::Postgres { pool, .. } => (taken!(POSTGRES, pool), Vec::new()),
-        Store::Sqlite { read, write, .. } => {
-            let out_of_time = out_of_time(read, kind, job).await?;
-            (taken!(SQLITE, write), out_of_time)
-        }
-    };
-    let mut taken_over = 0;
-    let mut claims: Vec<Claim> = rows
-        .into_iter()
-        .map(|(item, attempt, was_held)| {
-            taken_over += u64::from(was_held || out_of_time.contains(&item));
-            Claim { kind, job, item, attempt, owner }
-        })
-        .collect();
-    if taken_over > 0 {
-        metrics::counter!("longshore_claims_taken_over_total", "kind" => kind.name())
-            .increment(taken_over);
-    }
-    claims.sort_by_key(|claim| claim.item);
-    Ok(claims)
-}
-
-/// The rows of a job whose lease expired while a worker held them.
-async fn out_of_time(pool: &SqlitePool, kind: Kind, job: Uuid) -> Result<Vec<i64>, StoreError> {
-    Ok(sqlx::query_scalar(concat!(
-        "SELECT item FROM claims WHERE kind = $1 AND job = $2 AND owner IS NOT NULL AND due_at <= ",
-        now_sql!(sqlite)
-    ))
-    .bind(kind.name())
-    .bind(job)
-    .fetch_all(pool)
-    .await?)
 }
 
 /// Extends the lease. On [`ClaimError::Lost`], stop the work.
@@ -481,8 +281,7 @@ pub async fn progress(tx: &mut Tx, claim: &Claim, lease: Duration) -> Result<(),
 
 /// Offers the row again after `delay`, as if it had never been claimed.
 pub async fn offer_again(tx: &mut Tx, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
-    finish(tx, claim).await?;
-    Ok(offer(tx, claim.kind, claim.job, claim.item, delay).await?)
+    set_due(tx, claim, delay, None, Some(0)).await
 }
 
 /// Returns the row to others after `delay`, without counting the attempt. Its number is reused, but
@@ -605,20 +404,4 @@ async fn set_due(
         tx.offers(claim.kind);
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_empty_poll_returns_when_the_next_row_is_due() {
-        let (first, last) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let due = |pause| DueJobs::new(Some((pause, Some(first), Some(last))));
-        assert_eq!([due(0), due(-7)], [(); 2].map(|()| DueJobs::Due(first, last)));
-        let later = DueJobs::Later(Some(Duration::from_millis(7)));
-        assert_eq!(DueJobs::new(Some((7, None, None))), later);
-        assert_eq!(DueJobs::new(None), DueJobs::Later(None));
-        assert_eq!(DueJobs::new(Some((0, None, None))), DueJobs::Later(None));
-    }
 }

@@ -54,7 +54,7 @@ use super::order::{Order, Wave};
 use crate::app::App;
 use crate::fairness::{SLOT_BYTES, SharedMemory};
 use crate::kinds;
-use store::claims::{self};
+use store::claims::{self, Job};
 use store::{StoreError, Tx};
 
 pub use ending::cancel;
@@ -144,13 +144,14 @@ async fn add(tx: &mut Tx, order: &Order, wave: Option<&Wave>) -> Result<(), Stor
             rows::insert_wave(tx, id, None).await?;
         }
         rows::add_plan(tx, id).await?;
-        let item = rows::number(wave);
-        return claims::offer(tx, kinds::DISPATCH_PLAN, id, item, Duration::ZERO).await;
+        let (job, item) = (Job::of_workspace(order.workspace_id, id), rows::number(wave));
+        return claims::offer(tx, kinds::DISPATCH_PLAN, job, item, Duration::ZERO).await;
     }
     let users = order.target.users.len() as i64;
     let part = rows::add_named(tx, id, users).await?;
     let job = kinds::job_of_workspace(order.workspace_id);
     let item = rand::rng().random_range(0..i64::MAX);
     part_rows::insert_named(tx, id, part, wave, &order.target.users, (job, item)).await?;
+    let job = Job::of_workspace(order.workspace_id, job);
     claims::offer(tx, kinds::DISPATCH_NAMED, job, item, Duration::ZERO).await
 }

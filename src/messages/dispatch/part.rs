@@ -404,7 +404,8 @@ async fn try_give_up(
         end(&mut tx, &part).await?;
         telemetry::part("given_up");
     } else {
-        claims::offer(&mut tx, claim.kind, claim.job, claim.item, Duration::ZERO).await?;
+        let job = claims::Job::of_workspace(claim.workspace, claim.job);
+        claims::offer(&mut tx, claim.kind, job, claim.item, Duration::ZERO).await?;
     }
     tx.commit().await?;
     counts.emit();

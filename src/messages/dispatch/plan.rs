@@ -44,13 +44,14 @@ pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
     let cuts = scan::cut(&mut tx, order.workspace_id, &slices, per_part).await?;
     drop(tx);
     fail_point!("dispatch::looked");
-    write(app, claim, wave.as_ref(), segment.as_deref(), &cuts).await
+    write(app, claim, order.workspace_id, wave.as_ref(), segment.as_deref(), &cuts).await
 }
 
 /// Stores the plan in one transaction: the parts and their claims.
 async fn write(
     app: &App,
     claim: &Claim,
+    workspace: i32,
     wave: Option<&Wave>,
     segment: Option<&str>,
     cuts: &PartBoundaries,
@@ -63,7 +64,9 @@ async fn write(
     claims::finish(&mut tx, claim).await?;
     let first = last - parts + 1;
     part_rows::insert(&mut tx, id, first, wave, Position::START, &cuts.ends).await?;
-    claims::offer_range(&mut tx, kinds::DISPATCH_PART, id, first..last + 1, Duration::ZERO).await?;
+    let job = claims::Job::of_workspace(workspace, id);
+    claims::offer_range(&mut tx, kinds::DISPATCH_PART, job, first..last + 1, Duration::ZERO)
+        .await?;
     if parts == 0 {
         ending::finish(&mut tx, id).await?;
     }
