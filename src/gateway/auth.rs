@@ -13,7 +13,7 @@ use ipnet::IpNet;
 use super::address::{is_allowed, of_client};
 use super::limits::{self, BudgetStatus};
 use super::request::RequestId;
-use super::{ADDRESS_REFUSED, ApiError, Caller, Connection, body};
+use super::{ADDRESS_REFUSED, ApiError, Caller, Connection, body, refused};
 use crate::app::App;
 use crate::fairness::Reservation;
 use crate::gateway::memory::place;
@@ -22,9 +22,10 @@ use crate::workspaces::{Budget, keys};
 /// A route that needs a key with `permission`. Requests count against that permission's
 /// [budget](Budget::of_permission). Checks before the body is read, in this order: key 401, the
 /// workspace's [places](place) 503, address 403, permission 403, rate 429. Every request with a key
-/// and a place counts, whatever its outcome, and its response shows the remaining budget. If the
-/// body decides which budget counts, the route counts it; before the body, the request counts
-/// against [the sum of these budgets](crate::workspaces::Workspace::limit_before_body).
+/// from an allowed address and a place counts, whatever its outcome, and its response shows the
+/// remaining budget; those without the permission count up to [a part of it](refused). If the body
+/// decides which budget counts, the route counts it; before the body, the request counts against
+/// [the sum of these budgets](crate::workspaces::Workspace::limit_before_body).
 pub fn protected(permission: &'static str, route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(move |request: Request, next: Next| {
         check(permission, request, next)
@@ -66,18 +67,30 @@ async fn caller(
     let key = keys::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
     let workspace = &key.workspace;
     let place = place(app, workspace.id)?;
-    let allowed = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]).and_then(|()| {
-        // A key from a network that is not allowed authenticates nobody.
-        mark_authenticated(&head.extensions, workspace.id);
-        let is_granted = key.permissions.iter().any(|granted| granted == permission);
-        is_granted.then_some(()).ok_or(ApiError::NoPermission(permission))
-    });
-    let unread = Budget::for_unread_body(permission).filter(|_| allowed.is_err());
-    if let Some(budget) = Budget::of_permission(permission).or(unread) {
-        let limit = workspace.rate_limit(budget);
+    let budget = Budget::of_permission(permission);
+    let limit = |budget: Budget| (budget, workspace.rate_limit(budget));
+    // A key from a network that is not allowed authenticates nobody.
+    if let Err(error) = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]) {
+        let shown = budget.or(Budget::for_unread_body(permission)).map(limit);
+        *budget_status =
+            shown.and_then(|(budget, limit)| limits::status(app, workspace.id, budget, limit));
+        refused::count(app, key.key_id)?;
+        return Err(error);
+    }
+    mark_authenticated(&head.extensions, workspace.id);
+    if !key.permissions.iter().any(|granted| granted == permission) {
+        refused::count(app, key.key_id)?;
+        if let Some((budget, limit)) = budget.or(Budget::for_unread_body(permission)).map(limit) {
+            *budget_status = match refused::counts(app, key.key_id, budget, limit) {
+                true => Some(limits::count(app, workspace.id, budget, limit).await),
+                false => limits::status(app, workspace.id, budget, limit),
+            };
+        }
+        return Err(ApiError::NoPermission(permission));
+    }
+    if let Some((budget, limit)) = budget.map(limit) {
         *budget_status = Some(limits::count(app, workspace.id, budget, limit).await);
     }
-    allowed?;
     if let Some(seconds) = budget_status.and_then(|budget_status| budget_status.retry_after) {
         return Err(ApiError::RateLimited(seconds));
     }

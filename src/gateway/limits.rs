@@ -91,6 +91,17 @@ pub async fn count(app: &App, workspace: i32, budget: Budget, limit: Limit) -> B
     }
 }
 
+/// The state of a budget without counting a request; none if this gateway has not counted any in
+/// this window.
+pub fn status(app: &App, workspace: i32, budget: Budget, limit: Limit) -> Option<BudgetStatus> {
+    let (limits, now) = (app.singleton::<Limits>(), app.clock.now_ms());
+    let mut state = limits.0.lock();
+    let account = state.accounts.get_mut(&(workspace, budget, limit))?;
+    account.enter(now);
+    account.given?;
+    Some(account.status(None))
+}
+
 /// A changed limit gets a separate account, but uses the same row in the database.
 type Key = (i32, Budget, Limit);
 
@@ -202,13 +213,17 @@ impl BudgetWindow {
         } else if !self.is_used_up() {
             return None;
         }
+        Some(self.status((!is_taken).then(|| (self.ends_here - now + 999) / 1_000)))
+    }
+
+    fn status(&self, retry_after: Option<i64>) -> BudgetStatus {
         let ungiven = (self.requests() - self.given.unwrap_or(0)).max(0);
-        Some(BudgetStatus {
+        BudgetStatus {
             limit: self.limit.requests,
             remaining: ungiven + self.left,
             reset: self.ends_at / 1_000,
-            retry_after: (!is_taken).then(|| (self.ends_here - now + 999) / 1_000),
-        })
+            retry_after,
+        }
     }
 
     /// How many requests to reserve now; none if there is no need, or a query is in progress.

@@ -25,6 +25,7 @@ pub mod openapi;
 mod path;
 mod query;
 mod refusal;
+pub mod refused;
 mod request;
 pub mod scim;
 mod serve;

@@ -14,7 +14,7 @@ use super::tokens::{self, TokenMatch};
 use crate::app::App;
 use crate::fairness::Reservation;
 use crate::gateway::limits::{self, BudgetStatus};
-use crate::gateway::{self, ApiError, COMPANY, CompanyCaller};
+use crate::gateway::{self, ApiError, COMPANY, CompanyCaller, refused};
 use crate::workspaces::Budget;
 
 /// The error without `X-Request-Origin`.
@@ -24,8 +24,9 @@ const X_REQUEST_ORIGIN: HeaderName = HeaderName::from_static("x-request-origin")
 
 /// A route of resources. It needs a SCIM token, and an `X-Request-Origin` unless the token waives
 /// it. Requests count against the company's budget. Checks before the body is read, in this order:
-/// token 401, address 403, rate 429, header 400. Every request with a token counts, and its
-/// response shows the remaining budget.
+/// token 401, address 403, rate 429, header 400. Every request with a token from an allowed address
+/// counts, and its response shows the remaining budget. Refused ones [count for their
+/// token](refused) alone, so that they never use up the company's budget.
 pub fn protected(route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(check))
 }
@@ -63,17 +64,20 @@ async fn check(request: Request, next: Next) -> Response {
     response
 }
 
-/// Authenticates a request for resources, and gets a place for it. Sets `budget_status` once the token
-/// is known.
+/// Authenticates a request for resources, and gets a place for it. Sets `budget_status` once the
+/// token may be used.
 async fn admit(
     head: &Parts,
     budget_status: &mut Option<BudgetStatus>,
 ) -> Result<Reservation, ApiError> {
     let (app, token, place) = token(head).await?;
-    let budget = Budget::Scim;
-    let counted = limits::count(app, COMPANY, budget, budget.default_limit()).await;
+    let (budget, limit) = (Budget::Scim, Budget::Scim.default_limit());
+    if let Err(error) = check_address(app, head, &token) {
+        *budget_status = limits::status(app, COMPANY, budget, limit);
+        return Err(error);
+    }
+    let counted = limits::count(app, COMPANY, budget, limit).await;
     *budget_status = Some(counted);
-    check_address(app, head, &token)?;
     if let Some(seconds) = counted.retry_after {
         return Err(ApiError::RateLimited(seconds));
     }
@@ -91,7 +95,10 @@ async fn admit_uncounted(head: &Parts) -> Result<Reservation, ApiError> {
 
 /// Rejects a token from a network that is not allowed; otherwise the sender is authenticated.
 fn check_address(app: &App, head: &Parts, token: &TokenMatch) -> Result<(), ApiError> {
-    gateway::check_address(app, head, &[&token.allow])?;
+    if let Err(error) = gateway::check_address(app, head, &[&token.allow]) {
+        refused::count(app, token.id)?;
+        return Err(error);
+    }
     gateway::mark_authenticated(&head.extensions, COMPANY);
     Ok(())
 }

@@ -50,6 +50,7 @@ on_both_stores!(World =>
     calls_of_users_are_counted_together,
     a_revoked_token_ends,
     tokens_are_accepted_only_from_their_networks,
+    refused_calls_do_not_use_up_the_companys_budget,
     capabilities_are_published,
     a_token_can_waive_the_origin,
 );
@@ -828,10 +829,39 @@ async fn tokens_are_accepted_only_from_their_networks(world: World) {
         }
         assert_eq!(call(path, Some("198.51.100.7")).await.status, 200, "{path}");
     }
-    // Looked at before the header, and counted.
+    // Looked at before the header.
     let bare = answer(world.bare(Method::GET, USERS).bearer_auth(&token)).await;
     refused(&bare, 403, None);
     assert!(bare.headers.contains_key("x-ratelimit-remaining"), "{bare:?}");
+}
+
+async fn refused_calls_do_not_use_up_the_companys_budget(world: World) {
+    const COUNT: &str = "x-ratelimit-remaining";
+    let networks = ["198.51.100.0/24".parse().unwrap()];
+    let token = world.make_token("remote", &networks).await.unwrap();
+    let now = jiff::Timestamp::now();
+    world.app.clock.set(now);
+    assert_eq!(world.get(USERS).await.headers[COUNT], "4999");
+    let (mut refusals, mut limited) = (0, 0);
+    for number in 0..150 {
+        let path = if number % 2 == 0 { USERS } else { "/scim/v2/Schemas" };
+        let outside = answer(world.request_with(&token, Method::GET, path)).await;
+        match outside.status.as_u16() {
+            403 => refusals += 1,
+            status => {
+                assert_eq!(status, 429);
+                assert!(outside.headers.contains_key("retry-after"));
+                limited += 1;
+            }
+        }
+    }
+    assert_eq!((refusals, limited), (60, 90));
+    assert_eq!(world.get(USERS).await.headers[COUNT], "4998");
+    // From its network, the token works all the time.
+    let inside = world.request_with(&token, Method::GET, USERS);
+    assert_eq!(answer(inside.header("x-forwarded-for", "198.51.100.7")).await.status, 200);
+    world.app.clock.set(now + jiff::SignedDuration::from_mins(1));
+    refused(&answer(world.request_with(&token, Method::GET, USERS)).await, 403, None);
 }
 
 async fn capabilities_are_published(world: World) {

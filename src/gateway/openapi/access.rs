@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::refusal::{ErrorResponse, Refusal};
 use crate::gateway::scim;
-use crate::gateway::{ADDRESS_REFUSED, ApiError};
+use crate::gateway::{ADDRESS_REFUSED, ApiError, refused};
 use crate::outbound::signature;
 use crate::workspaces::{Budget, Limit};
 
@@ -121,9 +121,16 @@ impl Access {
             let when = "The key lacks the permission";
             refusals.push((ApiError::NoPermission(permission), when));
         }
-        if let Some((_, limit)) = self.budget() {
-            let error = ApiError::RateLimited(limit.seconds.into());
-            refusals.push((error, "The rate limit is exceeded"));
+        match (self, self.budget()) {
+            (_, Some((_, limit))) => {
+                let error = ApiError::RateLimited(limit.seconds.into());
+                refusals.push((error, "The rate limit is exceeded"));
+            }
+            (Self::Key(_) | Self::Scim | Self::ScimDiscovery, None) => {
+                let error = ApiError::RateLimited(refused::WINDOW_SECONDS);
+                refusals.push((error, "The key or token was refused too often in this minute"));
+            }
+            (Self::Open | Self::Signed(_), None) => {}
         }
         refusals
     }

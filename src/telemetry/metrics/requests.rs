@@ -57,7 +57,8 @@ const METRICS: &[Metric] = &[
     counter(
         "longshore_rate_limit_refused_total",
         &["budget"],
-        "Total number of requests that got 429, by rate limit",
+        "Total number of requests that got 429, by rate limit. The limit `refused` is that of \
+         requests whose key or token may not be used for them",
     ),
     counter(
         "longshore_rate_limit_alone_total",

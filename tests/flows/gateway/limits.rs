@@ -116,6 +116,34 @@ async fn every_request_with_a_key_counts(store: TestStore) {
     world.close().await;
 }
 
+async fn refused_requests_leave_the_budget_to_others(store: TestStore) {
+    const REQUESTS: u32 = 100;
+    let file = format!(
+        "{}  campaigns.list: {{requests: {REQUESTS}, seconds: {DAY}}}\n",
+        limited(REQUESTS, DAY,)
+    );
+    let world = World::with(store, &file, |_| {}).await;
+    world.installation.app.clock.set(Timestamp::now());
+    // Without the permission, and from an address that is not allowed.
+    for (path, key, allowed, left) in
+        [("/things", OTHER_KEY, KEY, 89), ("/remote", REMOTE_KEY, OTHER_KEY, 99)]
+    {
+        let mut statuses = Vec::new();
+        for _ in 0..2 * REQUESTS {
+            statuses.push(thing(&world, path, key).send().await.unwrap().status().as_u16());
+        }
+        let count = |status| statuses.iter().filter(|one| **one == status).count();
+        assert_eq!((count(403), count(429)), (60, 140), "{path}");
+        let answer = thing(&world, path, allowed).send().await.unwrap();
+        assert_eq!((answer.status().as_u16(), rate_limit(answer.headers()).1), (201, left));
+    }
+    // Also where the requests themselves have no limit.
+    let unlimited = thing(&world, "/unlimited", OTHER_KEY).send().await.unwrap();
+    assert_eq!(unlimited.status(), 429);
+    assert!(unlimited.headers().contains_key("retry-after"));
+    world.close().await;
+}
+
 async fn a_window_ends_on_the_clock(store: TestStore) {
     let world = World::with(store, &limited(2, 60), |_| {}).await;
     let clock = &world.installation.app.clock;
@@ -304,6 +332,7 @@ on_sqlite!(
     four_gateways_share_the_limit,
     every_request_with_a_key_counts,
     a_limit_of_the_workspace_is_applied_within_seconds,
+    refused_requests_leave_the_budget_to_others,
     // Where the program's clock is the database's.
     a_window_ends_on_the_clock,
 );
@@ -311,6 +340,7 @@ on_postgres!(
     four_gateways_share_the_limit,
     every_request_with_a_key_counts,
     a_limit_of_the_workspace_is_applied_within_seconds,
+    refused_requests_leave_the_budget_to_others,
     gateways_whose_clocks_differ_share_a_window,
     each_gateway_counts_locally_without_the_database,
     only_slow_budgets_are_counted_locally,
