@@ -10,6 +10,7 @@ use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, StatusCode, header};
 use tokio::sync::OnceCell;
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use crate::app::Singleton;
@@ -21,9 +22,14 @@ use kit::clock::Clock;
 
 const USER_AGENT: &str = concat!("longshore/", env!("CARGO_PKG_VERSION"));
 
-/// Maximum bytes that are read of an error response's body, and maximum characters that are stored.
+/// Maximum bytes that are read of a body that matters only as the text of an error, and maximum
+/// characters that are stored.
 const READ_BYTES: usize = 4 << 10;
 const MAX_STORED_CHARACTERS: usize = 500;
+
+/// How long a body is read after the status: one that comes slowly must not hold the request's
+/// place.
+const READ_TIME: Duration = Duration::from_secs(2);
 
 /// The longest `Retry-After` that is respected, so that no server delays a message for days.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3_600);
@@ -64,6 +70,16 @@ pub struct Request {
     pub body: String,
     /// Time limit until the response is read, if it differs from the configured one.
     pub timeout: Option<Duration>,
+    pub response: ResponseBody,
+}
+
+/// What a request needs of its response's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseBody {
+    /// Its beginning as the text of an error; nothing if the status is 2xx.
+    ErrorText,
+    /// At most this many bytes.
+    Bytes(usize),
 }
 
 /// Why there is no response.
@@ -125,8 +141,9 @@ impl Sender {
     pub async fn post(&self, url: Url, signed: Signed, body: String) -> Result<u16, Failure> {
         let mut headers = signed.headers();
         traces::inject(&mut headers);
-        let request = Request { method: Method::POST, url, headers, body, timeout: None };
-        let answered = self.request(request, &Clock::system(), READ_BYTES).await;
+        let (method, response) = (Method::POST, ResponseBody::ErrorText);
+        let request = Request { method, url, headers, body, timeout: None, response };
+        let answered = self.request(request, &Clock::system()).await;
         match answered {
             Ok(answer) if answer.status.is_success() => Ok(answer.status.as_u16()),
             Ok(answer) => {
@@ -143,7 +160,6 @@ impl Sender {
         &self,
         request: Request,
         clock: &Clock,
-        max_bytes: usize,
     ) -> Result<HttpResponse, RequestError> {
         let client = self
             .client
@@ -151,17 +167,25 @@ impl Sender {
             .await
             .map_err(|error| RequestError::Failed(kept(&causes(&error))))?;
         let secrets = secrets_of(&request.url);
-        let timeout = request.timeout.unwrap_or(self.timeout);
+        let limit = request.timeout.unwrap_or(self.timeout);
         let made = client.request(request.method, request.url).headers(request.headers);
         let made = if request.body.is_empty() { made } else { made.body(request.body) };
-        let answer = made.timeout(timeout).send().await;
-        let answer = answer.map_err(|error| self.no_response(error, timeout))?;
+        let answer = made.timeout(limit).send().await;
+        let answer = answer.map_err(|error| self.no_response(error, limit))?;
         let retry_after = answer.headers().get(header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| parse_retry_after(value, clock));
         let content_type = answer.headers().get(header::CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let status = answer.status();
-        let (body, is_complete) = beginning(answer, max_bytes).await;
+        let (body, is_complete) = match request.response {
+            ResponseBody::Bytes(max_bytes) => beginning(answer, max_bytes).await,
+            ResponseBody::ErrorText if status.is_success() => {
+                // Read without anyone waiting, so that the connection can be used again.
+                tokio::spawn(beginning(answer, READ_BYTES));
+                (Vec::new(), false)
+            }
+            ResponseBody::ErrorText => beginning(answer, READ_BYTES).await,
+        };
         Ok(HttpResponse { status, retry_after, content_type, body, is_complete, secrets })
     }
 
@@ -217,14 +241,15 @@ fn parse_retry_after(value: &HeaderValue, clock: &Clock) -> Option<Duration> {
 /// ignored.
 async fn beginning(mut answer: Response, max_bytes: usize) -> (Vec<u8>, bool) {
     let (mut bytes, mut is_complete) = (Vec::new(), false);
+    let until = Instant::now() + READ_TIME;
     while bytes.len() <= max_bytes {
-        match answer.chunk().await {
-            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-            Ok(None) => {
+        match timeout_at(until, answer.chunk()).await {
+            Ok(Ok(Some(chunk))) => bytes.extend_from_slice(&chunk),
+            Ok(Ok(None)) => {
                 is_complete = true;
                 break;
             }
-            Err(_) => break,
+            Ok(Err(_)) | Err(_) => break,
         }
     }
     is_complete &= bytes.len() <= max_bytes;

@@ -355,6 +355,23 @@ async fn a_workspace_does_not_delay_the_callbacks_of_another_to_one_receiver(sto
     world.close().await;
 }
 
+async fn a_body_that_never_ends_is_not_waited_for(store: TestStore) {
+    let world = World::open_with(store, |config| {
+        settings(config);
+        config.deliveries.timeout_seconds = 600;
+    })
+    .await;
+    let fails = std::iter::repeat_n(ScriptedResponse::Endless(500), 1_000);
+    let receiver = Receiver::start(fails).await;
+    let id = world.enqueue(receiver.url("/hook")).await;
+    let error = world.wait_for_failure(id).await.last_error.unwrap();
+    assert!(error.ends_with("500 Internal Server Error: the beginning"), "{error}");
+    receiver.forget();
+    receiver.script(std::iter::repeat_n(ScriptedResponse::Endless(200), 1_000));
+    assert_eq!(world.wait_for(id, State::Delivered).await.last_status, Some(200));
+    world.close().await;
+}
+
 async fn unreachable_receivers_are_reported(store: TestStore) {
     let world = World::open(store).await;
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -416,6 +433,7 @@ on_sqlite!(
     names_may_resolve_to_an_allowed_network,
     a_slow_receiver_holds_up_no_other,
     a_workspace_does_not_delay_the_callbacks_of_another_to_one_receiver,
+    a_body_that_never_ends_is_not_waited_for,
     unreachable_receivers_are_reported,
     late_workers_are_ignored_and_stopped_ones_release_claims,
 );

@@ -11,7 +11,7 @@ use super::{Finding, TIMEOUT, bounded, declared};
 use crate::app::Singleton as _;
 use crate::config::Config;
 use crate::messages::channels::email::{Connector, SmtpError, Step, Timeouts};
-use crate::outbound::{Request, RequestError, Sender, check_stored_address};
+use crate::outbound::{Request, RequestError, ResponseBody, Sender, check_stored_address};
 use crate::setup::migrations::MIGRATIONS;
 use crate::workspaces::relay::{Relay, Tls};
 use crate::workspaces::settings::Settings;
@@ -179,9 +179,10 @@ async fn try_address(what: String, url: String, config: Config) -> Finding {
     };
     let host = url.host_str().unwrap_or_default().to_owned();
     let (headers, body) = (HeaderMap::new(), String::new());
-    let request = Request { method: Method::HEAD, url, headers, body, timeout: None };
+    let (method, response) = (Method::HEAD, ResponseBody::ErrorText);
+    let request = Request { method, url, headers, body, timeout: None, response };
     let clock = Clock::system();
-    let answered = Sender::from_config(&config).request(request, &clock, 0).await;
+    let answered = Sender::from_config(&config).request(request, &clock).await;
     match answered {
         Ok(answer) => judge(what, &host, answer.status),
         Err(RequestError::Refused(error)) => Finding::fail(what, format!("{host}: {error}"), ALLOW),

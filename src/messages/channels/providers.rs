@@ -19,7 +19,7 @@ use crate::messages::{Outcome, Outgoing};
 use crate::outbound;
 use crate::outbound::Sender;
 use crate::outbound::signature;
-use crate::outbound::{Request, RequestError};
+use crate::outbound::{Request, RequestError, ResponseBody};
 use crate::sms::{self, PhoneNumber};
 use crate::users::devices::{self, InvalidToken};
 use crate::workspaces::Channel;
@@ -189,14 +189,18 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     };
     let (id, now) = (message.id.to_string(), app.clock.now().as_second());
     let headers = signature::sign_with_each(provider.signing().each(), id, now, &body).headers();
-    let request = Request { method: Method::POST, url, headers, body, timeout: None };
-    let answer =
-        match app.singleton::<Sender>().request(request, &app.clock, MAX_RESPONSE_BYTES).await {
-            Ok(answer) => answer,
-            Err(RequestError::Refused(reason) | RequestError::Failed(reason)) => {
-                return later(reason);
-            }
-        };
+    let request = Request {
+        method: Method::POST,
+        url,
+        headers,
+        body,
+        timeout: None,
+        response: ResponseBody::Bytes(MAX_RESPONSE_BYTES),
+    };
+    let answer = match app.singleton::<Sender>().request(request, &app.clock).await {
+        Ok(answer) => answer,
+        Err(RequestError::Refused(reason) | RequestError::Failed(reason)) => return later(reason),
+    };
     let outcome = http::outcome(&answer);
     if matches!(outcome, Outcome::Later { .. }) {
         return outcome;

@@ -12,15 +12,12 @@ use crate::app::App;
 use crate::config::Config;
 use crate::messages::{Outcome, Outgoing};
 use crate::outbound;
-use crate::outbound::Request;
 use crate::outbound::Sender;
 use crate::outbound::signature;
+use crate::outbound::{Request, ResponseBody};
 
 /// Maximum bytes of a request's body.
 const MAX_BYTES: usize = 1 << 20;
-
-/// Maximum bytes of a response that are read.
-const MAX_RESPONSE_BYTES: usize = 4 << 10;
 
 /// Headers that concern the connection, or identify the sender.
 const RESERVED: [&str; 16] = [
@@ -53,7 +50,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     for (name, value) in signed.signature_headers() {
         request.headers.insert(name, value);
     }
-    match app.singleton::<Sender>().request(request, &app.clock, MAX_RESPONSE_BYTES).await {
+    match app.singleton::<Sender>().request(request, &app.clock).await {
         Ok(answer) => http::outcome(&answer),
         Err(no_response) => http::no_response(no_response),
     }
@@ -80,7 +77,8 @@ fn read(object: &Map<String, Value>, config: &Config) -> Result<Request, String>
         let usual = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
         headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(usual));
     }
-    Ok(Request { method, url, headers, body, timeout: None })
+    let response = ResponseBody::ErrorText;
+    Ok(Request { method, url, headers, body, timeout: None, response })
 }
 
 fn headers(given: Option<&Value>) -> Result<HeaderMap, String> {

@@ -1,6 +1,6 @@
 //! A process's cache of external data. Concurrent requests for a value share one read. Not
 //! `store::Cache`: the limit here is in bytes, each value has its own maximum age, and none is used
-//! beyond that.
+//! beyond that. A full cache evicts from the workspace that uses most of it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -17,8 +17,14 @@ const MAX_ENTRIES: usize = 10_000;
 
 pub struct Cache<K, V>(Mutex<Entries<K, V>>);
 
+/// The key of a workspace's value.
+pub trait Key: Clone + Eq + Hash {
+    fn workspace(&self) -> i32;
+}
+
 struct Entries<K, V> {
     by_key: HashMap<K, Entry<V>>,
+    /// Bytes of all values.
     bytes: usize,
 }
 
@@ -34,7 +40,7 @@ impl<K, V> Default for Cache<K, V> {
     }
 }
 
-impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
+impl<K: Key, V: Clone> Cache<K, V> {
     /// Returns the cached value of a key, or reads it with `read`, which also returns the value's
     /// size in bytes. Without a size it is not cached: only callers that already wait get it.
     pub async fn get(&self, key: K, age: Duration, read: BoxFuture<'_, (V, Option<usize>)>) -> V {
@@ -69,7 +75,7 @@ impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
     }
 }
 
-impl<K: Clone + Eq + Hash, V> Entries<K, V> {
+impl<K: Key, V> Entries<K, V> {
     fn remove(&mut self, key: &K) {
         if let Some(entry) = self.by_key.remove(key) {
             self.bytes -= entry.bytes;
@@ -82,25 +88,68 @@ impl<K: Clone + Eq + Hash, V> Entries<K, V> {
         }
     }
 
-    /// Counts a value's bytes, and evicts the entries that expire first if the cache is full.
+    /// Counts a value's bytes, and makes room if the cache is full.
     fn keep(&mut self, key: &K, bytes: usize, now: Instant) {
         let Some(entry) = self.by_key.get_mut(key) else { return };
         self.bytes = self.bytes - entry.bytes + bytes;
         entry.bytes = bytes;
-        if self.bytes <= MAX_BYTES && self.by_key.len() <= MAX_ENTRIES {
-            return;
+        if self.used().is_full(1.0) {
+            self.evict(now);
         }
-        let mut ends: Vec<(Instant, K)> =
-            self.by_key.iter().map(|(key, entry)| (entry.until, key.clone())).collect();
-        ends.sort_by_key(|(until, _)| *until);
-        for (until, key) in ends {
-            let has_room =
-                self.bytes <= MAX_BYTES / 4 * 3 && self.by_key.len() <= MAX_ENTRIES / 4 * 3;
-            if has_room && until > now {
-                break;
+    }
+
+    fn used(&self) -> Use {
+        Use { bytes: self.bytes, entries: self.by_key.len() }
+    }
+
+    /// Evicts expired values, and then, until a quarter is free, the value that expires first of
+    /// the workspace that uses most: so that no workspace evicts the few values of another.
+    fn evict(&mut self, now: Instant) {
+        let mut by_workspace: HashMap<i32, (Use, Vec<(Instant, K)>)> = HashMap::new();
+        let mut expired = Vec::new();
+        for (key, entry) in &self.by_key {
+            if entry.until <= now {
+                expired.push(key.clone());
+                continue;
             }
+            let (used, ends) = by_workspace.entry(key.workspace()).or_default();
+            used.bytes += entry.bytes;
+            used.entries += 1;
+            ends.push((entry.until, key.clone()));
+        }
+        expired.iter().for_each(|key| self.remove(key));
+        // The end of each list expires first.
+        for (_, ends) in by_workspace.values_mut() {
+            ends.sort_by_key(|(until, _)| std::cmp::Reverse(*until));
+        }
+        while self.used().is_full(0.75) {
+            let largest =
+                by_workspace.values_mut().max_by(|(a, _), (b, _)| a.share().total_cmp(&b.share()));
+            let Some((used, ends)) = largest else { return };
+            let Some((_, key)) = ends.pop() else { return };
+            used.bytes -= self.by_key.get(&key).map_or(0, |entry| entry.bytes);
+            used.entries -= 1;
             self.remove(&key);
         }
+    }
+}
+
+/// What values use of the cache.
+#[derive(Clone, Copy, Default)]
+struct Use {
+    bytes: usize,
+    entries: usize,
+}
+
+impl Use {
+    /// The part of the limits, from 0 to 1.
+    fn share(self) -> f64 {
+        let part = |used: usize, limit: usize| used as f64 / limit as f64;
+        part(self.bytes, MAX_BYTES).max(part(self.entries, MAX_ENTRIES))
+    }
+
+    fn is_full(self, limit: f64) -> bool {
+        self.share() > limit
     }
 }
 
@@ -113,6 +162,25 @@ mod tests {
     use super::*;
 
     const LONG: Duration = Duration::from_secs(3_600);
+    const DAY: Duration = Duration::from_secs(24 * 3_600);
+
+    impl Key for u8 {
+        fn workspace(&self) -> i32 {
+            1
+        }
+    }
+
+    impl Key for (i32, usize) {
+        fn workspace(&self) -> i32 {
+            self.0
+        }
+    }
+
+    impl<K: Key, V: Clone> Cache<K, V> {
+        fn holds(&self, key: &K) -> bool {
+            self.0.lock().by_key.contains_key(key)
+        }
+    }
 
     #[tokio::test]
     async fn a_value_is_read_once_and_one_that_is_not_kept_again() {
@@ -146,14 +214,41 @@ mod tests {
 
     #[tokio::test]
     async fn the_cache_is_bounded() {
-        let cache = Cache::<usize, ()>::default();
+        let cache = Cache::<(i32, usize), ()>::default();
         for key in 0..100 {
-            cache.get(key, LONG, async { ((), Some(1 << 20)) }.boxed()).await;
+            cache.get((1, key), LONG, async { ((), Some(1 << 20)) }.boxed()).await;
         }
         assert!(cache.0.lock().bytes <= MAX_BYTES);
         for key in 0..2 * MAX_ENTRIES {
-            cache.get(1_000 + key, LONG, async { ((), Some(1)) }.boxed()).await;
+            cache.get((1, 1_000 + key), LONG, async { ((), Some(1)) }.boxed()).await;
         }
         assert!(cache.0.lock().by_key.len() <= MAX_ENTRIES + 1);
+        let bytes: usize = cache.0.lock().by_key.values().map(|entry| entry.bytes).sum();
+        assert_eq!(bytes, cache.0.lock().bytes);
+    }
+
+    #[tokio::test]
+    async fn a_workspace_does_not_evict_the_values_of_another() {
+        for bytes in [1 << 20, 1] {
+            let cache = Cache::<(i32, usize), ()>::default();
+            let keep = async |workspace, key, age| {
+                cache.get((workspace, key), age, async { ((), Some(bytes)) }.boxed()).await;
+            };
+            let fill = MAX_ENTRIES.min(MAX_BYTES / bytes) * 2;
+            for key in 0..fill {
+                keep(1, key, DAY).await;
+            }
+            // Values that expire before all those of the other workspace.
+            for key in 0..5 {
+                keep(2, key, LONG).await;
+            }
+            for key in fill..2 * fill {
+                keep(1, key, DAY).await;
+            }
+            assert!((0..5).all(|key| cache.holds(&(2, key))), "{bytes} bytes each");
+            // A workspace alone may use all.
+            let held = cache.0.lock().by_key.len();
+            assert!(held * 2 > MAX_ENTRIES.min(MAX_BYTES / bytes), "{held}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use serde_json::{Map, Value};
 use template::{Answer, Request, Stop};
 
-use super::cache::Cache;
+use super::cache::{Cache, Key};
 use super::{External, RenderError};
 use crate::catalogs::{ID, known, rows};
 use crate::workspaces::template_data::CatalogSelection;
@@ -31,14 +31,27 @@ type Found = Result<Arc<Answer>, RenderError>;
 
 /// This process's cache of catalog reads.
 #[derive(Default)]
-struct Reads(Cache<(i32, Request), Found>);
+struct Reads(Cache<CacheKey, Found>);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct CacheKey {
+    workspace: i32,
+    request: Request,
+}
+
+impl Key for CacheKey {
+    fn workspace(&self) -> i32 {
+        self.workspace
+    }
+}
 
 /// The existing items among `ids`, in the order of `ids`.
 pub async fn items(external: &External<'_>, catalog: &str, ids: &[String]) -> Found {
     let request = Request::Items { catalog: catalog.to_owned(), ids: ids.to_vec() };
     let read = async { kept(read_items(external, catalog, ids).await) }.boxed();
     let reads = external.app.singleton::<Reads>();
-    reads.0.get((external.workspace_id, request), ITEMS_AGE, read).await
+    let key = CacheKey { workspace: external.workspace_id, request };
+    reads.0.get(key, ITEMS_AGE, read).await
 }
 
 /// The items of a selection.
@@ -55,7 +68,8 @@ pub async fn selection(
     let request = Request::Selection { catalog: catalog.to_owned(), name: name.to_owned() };
     let read = async { kept(read_selection(external, selection).await) }.boxed();
     let reads = external.app.singleton::<Reads>();
-    reads.0.get((external.workspace_id, request), SELECTION_AGE, read).await
+    let key = CacheKey { workspace: external.workspace_id, request };
+    reads.0.get(key, SELECTION_AGE, read).await
 }
 
 /// A result and its size for the cache; failures have no size and are not cached.

@@ -17,10 +17,10 @@ use template::{Answer, ContentRequest, Stop};
 use tokio::sync::Semaphore;
 use url::Url;
 
-use super::cache::Cache;
+use super::cache::{Cache, Key};
 use super::{External, RenderError};
 use crate::messages::channels;
-use crate::outbound::{self, HttpResponse, RequestError, Sender};
+use crate::outbound::{self, HttpResponse, RequestError, ResponseBody, Sender};
 use crate::workspaces::Channel;
 use crate::workspaces::template_data::{ConnectedContent, ContentCredential};
 use kit::json;
@@ -54,10 +54,23 @@ const STATUS: &str = "__http_status__";
 /// This process's cached responses, and the state of the servers.
 #[derive(Default)]
 struct Fetches {
-    /// By workspace, and whether the request is urgent. Concurrent equal requests wait for the
-    /// first one.
-    cache: Cache<(i32, bool, ContentRequest), Fetched>,
+    /// Concurrent equal requests wait for the first one.
+    cache: Cache<CacheKey, Fetched>,
     workspaces: Mutex<HashMap<i32, Arc<WorkspaceLimits>>>,
+}
+
+/// A workspace's request; urgent ones do not wait for others.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct CacheKey {
+    workspace: i32,
+    is_urgent: bool,
+    request: ContentRequest,
+}
+
+impl Key for CacheKey {
+    fn workspace(&self) -> i32 {
+        self.workspace
+    }
 }
 
 /// The result of a request.
@@ -231,7 +244,8 @@ async fn fetched(
         None => read.await.0,
         Some(seconds) => {
             let age = Duration::from_secs(seconds.into());
-            let key = (external.workspace_id, external.is_urgent, request.clone());
+            let &External { workspace_id: workspace, is_urgent, .. } = external;
+            let key = CacheKey { workspace, is_urgent, request: request.clone() };
             fetches.cache.get(key, age, read).await
         }
     })
@@ -309,7 +323,8 @@ fn made(
         headers.insert(name, value);
     }
     let method = if request.is_post { Method::POST } else { Method::GET };
-    Ok(outbound::Request { method, url, headers, body, timeout: Some(TIMEOUT) })
+    let response = ResponseBody::Bytes(MAX_RESPONSE);
+    Ok(outbound::Request { method, url, headers, body, timeout: Some(TIMEOUT), response })
 }
 
 fn authorization(credential: &ContentCredential) -> Result<(HeaderName, HeaderValue), String> {
@@ -349,7 +364,7 @@ async fn fetch(
     }
     workspace.turn(allowed.requests_per_second, external.is_urgent).await;
     let app = external.app;
-    match app.singleton::<Sender>().request(request, &app.clock, MAX_RESPONSE).await {
+    match app.singleton::<Sender>().request(request, &app.clock).await {
         Ok(answered) => {
             let status = answered.status;
             let is_temporary = status.is_server_error()

@@ -1,15 +1,17 @@
 //! A real receiver of callbacks on this machine: it stores what it gets, and responds as scripted.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +33,8 @@ pub enum ScriptedResponse {
     Hang,
     /// 302 to an address.
     Redirect(String),
+    /// A status, and the beginning of a body that never ends.
+    Endless(u16),
     /// The connection is closed instead.
     Close,
 }
@@ -166,6 +170,11 @@ async fn receive(
         }
         Some(ScriptedResponse::Says(status, text)) => {
             (StatusCode::from_u16(status).unwrap(), text).into_response()
+        }
+        Some(ScriptedResponse::Endless(status)) => {
+            let beginning = stream::iter([Ok::<_, Infallible>("the beginning")]);
+            let body = Body::from_stream(beginning.chain(stream::pending()));
+            (StatusCode::from_u16(status).unwrap(), body).into_response()
         }
         Some(ScriptedResponse::Busy(wait)) => {
             (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, wait)]).into_response()
