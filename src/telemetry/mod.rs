@@ -6,6 +6,7 @@ pub mod lines;
 pub mod metrics;
 pub mod ops;
 pub mod process;
+mod writes;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::IsTerminal as _;

@@ -19,9 +19,11 @@ use tokio_util::sync::CancellationToken;
 use super::fleet::Fleet;
 use super::metrics::exemplars;
 use super::process::Process;
+use super::writes::WriteCheck;
 use crate::app::App;
 use crate::setup::migrations::MIGRATIONS;
 use crate::traces;
+use log::Log;
 use store::migrate::Schema;
 use store::{StoreError, within_timeout_and_permit};
 
@@ -46,6 +48,7 @@ struct Ops {
     query_permits: Arc<Semaphore>,
     /// Whether the store was ever ready.
     was_ready: Arc<AtomicBool>,
+    writes: Arc<WriteCheck>,
 }
 
 /// The routes of the operations listener. Once `draining` is cancelled the process is not
@@ -62,7 +65,15 @@ fn router(
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(readyz))
         .route("/metrics", get(render))
-        .with_state(Ops { app, process, metrics, draining, query_permits, was_ready })
+        .with_state(Ops {
+            app,
+            process,
+            metrics,
+            draining,
+            query_permits,
+            was_ready,
+            writes: Arc::default(),
+        })
 }
 
 /// Serves until it is dropped, so that a draining process can still be watched.
@@ -99,6 +110,9 @@ async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
             if schema.is_newer() {
                 notes.push(format!("the database is {schema}"));
             }
+            let (failing, tolerated) = ops.failing_writes().await;
+            missing.extend(failing);
+            notes.extend(tolerated);
         }
         Err(error) if ops.tolerates(&error) => notes.push(error.to_string()),
         Err(error) => missing.push(error.to_string()),
@@ -138,6 +152,19 @@ impl Ops {
         self.process.accepts_requests()
             && self.was_ready.load(Ordering::Relaxed)
             && !matches!(error, StoreError::Version(_))
+    }
+
+    /// The writes that fail, and those among them without which the process can still work.
+    async fn failing_writes(&self) -> (Vec<String>, Vec<String>) {
+        let errors = self.writes.errors(&self.app).await;
+        // Requests whose work goes to Kafka need no write to the store.
+        let is_tolerated = self.process.accepts_requests()
+            && matches!(self.app.log, Log::Kafka(_))
+            && errors.log.is_none();
+        let store = errors.store.map(|error| format!("cannot write to the database: {error}"));
+        let log = errors.log.map(|error| format!("cannot append to the log: {error}"));
+        let failing: Vec<String> = store.into_iter().chain(log).collect();
+        if is_tolerated { (Vec::new(), failing) } else { (failing, Vec::new()) }
     }
 
     /// Whether the store responds in time and has a supported schema.

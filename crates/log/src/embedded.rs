@@ -144,6 +144,10 @@ impl Embedded {
         })
     }
 
+    pub(super) async fn check_writable(&self) -> Result<(), LogError> {
+        write(&self.shared.commands, Write::Probe).await
+    }
+
     pub(super) async fn check(&self) -> Result<Vec<String>, LogError> {
         Ok(rows::check(&self.shared.read).await?)
     }

@@ -74,6 +74,15 @@ impl Log {
         }
     }
 
+    /// Whether messages can be appended: writes to the embedded log, and asks Kafka about the
+    /// topics.
+    pub async fn check_writable(&self) -> Result<(), LogError> {
+        match self {
+            Self::Embedded(embedded) => embedded.check_writable().await,
+            Self::Kafka(kafka) => kafka.check().await.map(drop),
+        }
+    }
+
     /// Appends all messages. Returns once every message is durable, within
     /// [`Settings::append_timeout_ms`]. After an error, some may be in the log: consumers must
     /// tolerate that the same messages are appended again.

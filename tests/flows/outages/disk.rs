@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{PER_FILE, SLOW, endure, settings};
 use crate::support::api::{ALL_FIELDS, EXPORT};
 use crate::support::checker::{self, ExpectedExport};
+use crate::support::eventually;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::storage::TestStorage;
@@ -41,10 +42,15 @@ async fn a_full_disk() {
     fill(&data).await;
     let answer = api.post(EXPORT, &json!({ "fields_to_export": ["email"] })).await;
     assert_eq!(answer.status, 503, "{answer:?}");
+    eventually("it is not ready", async || fleet.readiness("standalone").await.0 == 503).await;
+    let (_, reasons) = fleet.readiness("standalone").await;
+    assert!(reasons.contains("cannot write to the database"), "{reasons}");
+    assert!(reasons.contains("cannot append to the log"), "{reasons}");
     endure(&fleet, "the disk: full").await;
     assert_eq!(api.status(&accepted.prefix).await["state"], "running");
 
     std::fs::remove_file(data.join(FILLER)).expect("room is made");
+    fleet.ready("standalone").await;
     proxy.set(ProxyMode::Open);
     let status = api.done(&accepted.prefix).await;
     let days = checker::days_of(&status);

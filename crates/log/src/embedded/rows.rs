@@ -94,6 +94,18 @@ pub async fn data_version(c: &mut SqliteConnection) -> Result<i64, sqlx::Error> 
     sqlx::query_scalar("PRAGMA data_version").fetch_one(c).await
 }
 
+/// Writes a row.
+pub async fn probe(c: &mut SqliteConnection, now: i64) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "INSERT INTO settings (name, value) VALUES ('ready.probe', $1)
+         ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+    )
+    .bind(now.to_string())
+    .execute(c)
+    .await?;
+    Ok(())
+}
+
 /// The problems that SQLite's own check of the file finds.
 pub async fn check(pool: &SqlitePool) -> Result<Vec<String>, sqlx::Error> {
     let found: Vec<String> = sqlx::query_scalar("PRAGMA quick_check").fetch_all(pool).await?;

@@ -40,7 +40,13 @@ pub enum Command {
 /// A command that shares its transaction with others.
 pub enum Write {
     Append(Vec<NewMessage>),
-    Commit { group: String, topic: Topic, positions: Vec<(i32, i64)> },
+    Commit {
+        group: String,
+        topic: Topic,
+        positions: Vec<(i32, i64)>,
+    },
+    /// Writes the time, to see whether writing works.
+    Probe,
 }
 
 impl Command {
@@ -205,6 +211,7 @@ impl Writer {
                 Write::Commit { group, topic, positions } => {
                     rows::commit(&mut tx, &group, topic, &positions).await?;
                 }
+                Write::Probe => rows::probe(&mut tx, self.clock.now_ms()).await?,
             }
         }
         rows::insert(&mut tx, messages).await?;
