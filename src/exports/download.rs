@@ -2,7 +2,8 @@
 //! export, and redirects to a short-lived URL of the storage after that, until it expires.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 use axum::body::Body;
 use axum::extract::{Query, Request, State};
@@ -19,6 +20,7 @@ use tower::ServiceExt as _;
 use tower_http::services::ServeFile;
 
 use super::api::{ObjectPrefix, TAG, prefix_in_path};
+use super::range::{self, FileState};
 use super::{Job, Progress, paths, rows};
 use crate::app::App;
 use crate::gateway::{self, ADDRESS_REFUSED, ApiError, Operation, Routes};
@@ -85,7 +87,8 @@ fn describe_serve() -> Operation {
     )
     .about(
         "A download redirects here if the service stores objects as files. The URL is signed and \
-         short-lived; clients do not construct it. Range requests are supported.",
+         short-lived; clients do not construct it. One range of bytes can be requested, also with \
+         `If-Range` and the date of `Last-Modified`. Any other `Range` is ignored.",
     )
     .in_path("path", "The file's path, with slashes.", json!({ "type": "string", "minLength": 1 }))
     .refuses(&not_found(), "The signature is invalid or missing, or the file does not exist")
@@ -203,11 +206,15 @@ async fn serve(State(app): State<App>, request: Request) -> Result<Response, Api
             }
         })?;
     let job = paths::job_of_archive(path).ok_or_else(not_found)?;
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
     let mut tx = app.request_queue.snapshot().await?;
     let (job, _) = rows::load(&mut tx, job).await?.ok_or_else(not_found)?;
     check_sender(&app, &mut tx, &head, &job).await?;
     drop(tx);
+    // If the file is missing, there is no state, and it is not found below.
+    if let Some(file) = file_state(&download.file).await {
+        range::normalize(&head.method, &mut head.headers, file);
+    }
     let request = Request::from_parts(head, body);
     let disposition = HeaderValue::try_from(content_disposition(&download.name))
         .map_err(|_| ApiError::Internal("the file name is not a valid header value".into()))?;
@@ -219,6 +226,12 @@ async fn serve(State(app): State<App>, request: Request) -> Result<Response, Api
     response.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
+}
+
+async fn file_state(file: &Path) -> Option<FileState> {
+    let metadata = tokio::fs::metadata(file).await.ok()?;
+    let modified = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(FileState { length: metadata.len(), modified: modified.as_secs() })
 }
 
 fn not_found() -> ApiError {

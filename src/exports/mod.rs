@@ -38,6 +38,7 @@ pub mod finish;
 pub mod intake;
 mod part_rows;
 pub mod plan;
+mod range;
 pub mod request;
 pub mod rows;
 pub mod state;

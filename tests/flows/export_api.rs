@@ -1,6 +1,8 @@
 //! The calls of exports, as a customer sees them: every rule with its message, status, list,
 //! cancel, and the life of a download address.
 
+mod ranges;
+
 use std::time::Duration;
 
 use reqwest::{Method, header};

@@ -1,0 +1,86 @@
+//! Parts of a download, as RFC 9110 has them.
+
+use reqwest::header::{CONTENT_RANGE, LAST_MODIFIED};
+use tokio::process::Command;
+
+use super::*;
+
+/// What a request for a part of a file gets.
+struct Part {
+    status: u16,
+    content_range: Option<String>,
+    bytes: Vec<u8>,
+}
+
+async fn part(file: &str, headers: &[(&str, &str)]) -> Part {
+    let mut request = reqwest::Client::new().get(file);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let answer = request.send().await.expect("an answer");
+    let content_range = answer.headers().get(CONTENT_RANGE);
+    Part {
+        status: answer.status().as_u16(),
+        content_range: content_range.map(|range| range.to_str().expect("a text").to_owned()),
+        bytes: answer.bytes().await.expect("the whole body").to_vec(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_is_served_in_ranges() {
+    let (fleet, api) = with_users(Backend::Embedded, WorkspaceFile::new("acme"), 50, &[]).await;
+    let accepted = api.export_all().await;
+    api.done(&accepted.prefix).await;
+    let whole = api.download(accepted.address()).await;
+    let redirected = api.open(accepted.address()).await;
+    let file = redirected.headers["location"].to_str().expect("an address");
+    let length = whole.len();
+
+    for (range, from, to) in [
+        ("bytes=0-9", 0, 10),
+        ("bytes=10-", 10, length),
+        ("bytes=-7", length - 7, length),
+        ("bytes=5-18446744073709551615", 5, length),
+    ] {
+        let got = part(file, &[("range", range)]).await;
+        assert_eq!((got.status, &got.bytes[..]), (206, &whole[from..to]), "{range}");
+        let shown = format!("bytes {from}-{}/{length}", to - 1);
+        assert_eq!(got.content_range.as_deref(), Some(shown.as_str()), "{range}");
+    }
+    for range in [
+        "lines=0-9",
+        "bytes=0-1,5-6",
+        "bytes=0-18446744073709551616",
+        "bytes=99999999999999999999-",
+        "bytes=9-5",
+        "nonsense",
+    ] {
+        let got = part(file, &[("range", range)]).await;
+        assert_eq!((got.status, got.content_range), (200, None), "{range}");
+        assert_eq!(got.bytes, whole, "{range}");
+    }
+    for range in [format!("bytes={length}-"), "bytes=-0".to_owned()] {
+        let got = part(file, &[("range", &range)]).await;
+        let shown = format!("bytes */{length}");
+        assert_eq!((got.status, got.content_range), (416, Some(shown)), "{range}");
+    }
+
+    let answer = reqwest::get(file).await.expect("an answer");
+    let modified = answer.headers()[LAST_MODIFIED].to_str().expect("a date").to_owned();
+    for (validator, status) in
+        [(modified.as_str(), 206), ("Sun, 06 Nov 1994 08:49:37 GMT", 200), ("\"a-tag\"", 200)]
+    {
+        let got = part(file, &[("range", "bytes=0-9"), ("if-range", validator)]).await;
+        assert_eq!(got.status, status, "{validator}");
+    }
+
+    // A client that goes on where it was cut off.
+    let copy = fleet.directory().join("copy.zip");
+    std::fs::write(&copy, &whole[..length / 2]).expect("a file");
+    let mut curl = Command::new("curl");
+    curl.args(["-sSLf", "-C", "-", "-o"]).arg(&copy).arg(accepted.address());
+    let output = curl.output().await.expect("curl");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(std::fs::read(&copy).expect("the file"), whole);
+    fleet.close().await;
+}
