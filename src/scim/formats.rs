@@ -32,7 +32,7 @@ fn read(attribute: &Attribute) -> Value {
     let one = match attribute.kind {
         Kind::Text | Kind::Reference(_) | Kind::DateTime => json!({
             "type": "string", "maxLength": attribute.max_length,
-            "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$",
+            "pattern": attribute.format.pattern(),
         }),
         Kind::Boolean => json!({ "anyOf": [
             { "type": "boolean" },

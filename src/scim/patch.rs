@@ -61,7 +61,7 @@ impl Patch {
             return Err(syntax(format!("Operations: expected 1 to {MAX} operations")));
         }
         let operations = operations.into_iter().map(|one| Operation::read(one, schema));
-        let operations = operations.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        let operations = operations.collect::<Result<_, _>>()?;
         Ok(Self { schema, operations })
     }
 
@@ -106,8 +106,9 @@ impl Write<'_> {
 }
 
 impl Operation {
-    /// Parses an operation; none if its path is in a schema that Longshore does not have.
-    fn read(value: Value, schema: &'static ResourceSchema) -> Result<Option<Self>, ScimError> {
+    /// Parses an operation. A path that selects nothing is an error, because the operation would
+    /// have no effect.
+    fn read(value: Value, schema: &'static ResourceSchema) -> Result<Self, ScimError> {
         let Value::Object(operation) = value else {
             return Err(syntax("Operations: expected an array of objects"));
         };
@@ -126,10 +127,7 @@ impl Operation {
         let path = match member("path") {
             _ if urn.is_some() => Vec::new(),
             None => Vec::new(),
-            Some(Value::String(path)) => match read_path(path, schema) {
-                Err(PathError::Foreign) => return Ok(None),
-                path => path?,
-            },
+            Some(Value::String(path)) => read_path(path, schema)?,
             Some(_) => return Err(bad_path("expected a string")),
         };
         let value = schema::member(&operation, "value").cloned();
@@ -151,7 +149,7 @@ impl Operation {
             (OperationKind::Add | OperationKind::Replace, None) => {
                 Err(invalid("value", "is missing"))
             }
-            _ => Ok(Some(Self { kind, path, value: value.unwrap_or_default() })),
+            _ => Ok(Self { kind, path, value: value.unwrap_or_default() }),
         }
     }
 

@@ -244,7 +244,7 @@ impl Resource for User {
 
     fn attributes(&self) -> Result<Attributes, ScimError> {
         match serde_json::to_value(self) {
-            Ok(Value::Object(attributes)) => USERS.read(attributes),
+            Ok(Value::Object(attributes)) => USERS.read_stored(attributes),
             other => Err(ApiError::Internal(format!("a user is not an object: {other:?}")).into()),
         }
     }

@@ -1,11 +1,14 @@
 //! The tables of attributes by which bodies are read, and which are published.
 
 mod attributes;
+mod format;
 
 use serde_json::{Map, Value};
 
 use crate::gateway::scim::{ScimError, ScimType};
 use kit::words::about_field;
+
+pub use format::Format;
 
 pub use attributes::{APP_GROUP_ID, APP_GROUP_NAME, COMMON, GROUPS, USERS};
 
@@ -72,6 +75,7 @@ pub struct Attribute {
     pub max_length: usize,
     /// Maximum number of values.
     pub most: usize,
+    pub format: Format,
     /// The possible values.
     pub canonical: &'static [&'static str],
 }
@@ -108,6 +112,7 @@ impl Attribute {
             is_published: true,
             max_length: MAX_TEXT_LENGTH,
             most: MAX_VALUES,
+            format: Format::Any,
             canonical: &[],
         }
     }
@@ -122,8 +127,18 @@ impl Attribute {
     }
 
     const fn url(name: &'static str, description: &'static str) -> Self {
-        let kind = Kind::Reference(&["external"]);
-        Self { max_length: MAX_URL_LENGTH, ..Self::new(name, kind, description) }
+        let new = Self::new(name, Kind::Reference(&["external"]), description);
+        Self { max_length: MAX_URL_LENGTH, format: Format::Url, ..new }
+    }
+
+    /// The URL of a user.
+    const fn user_reference(description: &'static str) -> Self {
+        let new = Self::new("$ref", Kind::Reference(&["User"]), description);
+        Self { max_length: MAX_URL_LENGTH, format: Format::Reference, ..new }
+    }
+
+    const fn email(name: &'static str, description: &'static str) -> Self {
+        Self { format: Format::Email, ..Self::label(name, description) }
     }
 
     const fn complex(
@@ -246,6 +261,18 @@ impl ResourceSchema {
         flat
     }
 
+    /// The attributes of a stored resource. An earlier version stored values without checking their
+    /// format: these are left out.
+    pub fn read_stored(&'static self, mut stored: Attributes) -> Result<Attributes, ScimError> {
+        drop_invalid(self.attributes, &mut stored);
+        if let Some(extension) = self.extension
+            && let Some(members) = stored.get_mut(extension.name).and_then(Value::as_object_mut)
+        {
+            drop_invalid(extension.members(), members);
+        }
+        self.read(stored)
+    }
+
     /// The writable attributes of a body that have a value, with the names and types of the table.
     /// Unknown and read-only attributes are ignored. Null and an empty array count as no value (RFC
     /// 7643 section 2.5).
@@ -282,13 +309,14 @@ pub struct Located<'a> {
     pub rest: &'a str,
 }
 
-/// The text after a URN and its colon; empty for the URN alone.
+/// The text after a URN and its colon; empty for the URN alone. Some clients write a dot instead of
+/// the colon, as in other paths.
 fn after_urn<'a>(path: &'a str, urn: &str) -> Option<&'a str> {
     let (start, rest) = path.split_at_checked(urn.len())?;
     if !start.eq_ignore_ascii_case(urn) {
         return None;
     }
-    if rest.is_empty() { Some("") } else { rest.strip_prefix(':') }
+    if rest.is_empty() { Some("") } else { rest.strip_prefix([':', '.']) }
 }
 
 fn first_name(path: &str) -> (&str, &str) {
@@ -361,7 +389,12 @@ fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
     match (attribute.kind, value) {
         (_, Value::Null) => Ok(None),
         (Kind::Text | Kind::Reference(_) | Kind::DateTime, Value::String(text)) => {
-            check_text(&text, attribute.max_length, path).map(|()| Some(text.into()))
+            if attribute.format != Format::Any && text.is_empty() {
+                return Ok(None);
+            }
+            check_text(&text, attribute.max_length, path)?;
+            attribute.format.check(&text).map_err(|expected| invalid(path, expected))?;
+            Ok(Some(text.into()))
         }
         (Kind::Text | Kind::Reference(_) | Kind::DateTime, _) => {
             Err(invalid(path, "expected a string"))
@@ -376,7 +409,10 @@ fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
         (Kind::Boolean, _) => Err(invalid(path, "expected true or false")),
         (Kind::Complex(members), Value::Object(object)) => {
             let object = read_object(members, object, path)?;
-            Ok((!object.is_empty()).then_some(object.into()))
+            // Clients remove a manager with an empty `value`.
+            let is_nobody =
+                !attribute.is_multi_valued && object.get("value").is_some_and(|value| value == "");
+            Ok((!object.is_empty() && !is_nobody).then_some(object.into()))
         }
         // Some clients send only the `value`, such as the id of a manager.
         (Kind::Complex(_), Value::String(text)) if attribute.value().is_some() => {
@@ -385,6 +421,28 @@ fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
         }
         (Kind::Complex(_), _) => Err(invalid(path, "expected an object")),
     }
+}
+
+/// Removes texts that do not have the format of their attribute.
+fn drop_invalid(attributes: &'static [Attribute], object: &mut Attributes) {
+    object.retain(|name, value| {
+        let Some(attribute) = find(attributes, name) else { return true };
+        let members = attribute.members();
+        match value {
+            Value::String(text) => attribute.format.check(text).is_ok(),
+            Value::Object(object) => {
+                drop_invalid(members, object);
+                true
+            }
+            Value::Array(values) => {
+                for object in values.iter_mut().filter_map(Value::as_object_mut) {
+                    drop_invalid(members, object);
+                }
+                true
+            }
+            _ => true,
+        }
+    });
 }
 
 fn check_text(text: &str, max_length: usize, path: &str) -> Result<(), ScimError> {

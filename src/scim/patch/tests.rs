@@ -322,9 +322,34 @@ fn identity_providers_write_their_forms() {
             &extension,
             json!({ "manager": { "displayName": "Bo" } }),
         );
-        // Attributes of schemas that Longshore does not have.
-        for foreign in ["urn:x:schemas:acme:2.0:User:name", "urn:x:acme"] {
-            becomes(json!({ "op": op, "path": foreign, "value": "x" }), "/none", Value::Null);
+        let dotted = format!("{}.manager", schema::ENTERPRISE);
+        for (path, value) in [(dotted.clone(), "7"), (format!("{dotted}.value"), "7")] {
+            becomes(
+                json!({ "op": op, "path": path, "value": value }),
+                &extension,
+                json!({ "manager": { "value": "7" } }),
+            );
+            becomes(
+                json!({ "op": op, "value": { path: value } }),
+                &extension,
+                json!({ "manager": { "value": "7" } }),
+            );
+        }
+        becomes(
+            json!({ "op": op, "path": format!("{}.name.givenName", schema::USER), "value": "Bo" }),
+            "/name/givenName",
+            json!("Bo"),
+        );
+        // Attributes that Longshore does not have.
+        for foreign in [
+            "urn:x:schemas:acme:2.0:User:name",
+            "urn:x:acme",
+            &format!("{}:badge", schema::ENTERPRISE),
+            &format!("{}.manager.badge", schema::ENTERPRISE),
+            &format!("{}manager", schema::ENTERPRISE),
+        ] {
+            let operation = json!({ "op": op, "path": foreign, "value": "x" });
+            assert_eq!(refused(operation), ScimType::InvalidPath, "{foreign}");
         }
     }
     becomes(
@@ -334,12 +359,64 @@ fn identity_providers_write_their_forms() {
     );
     becomes(json!({ "op": "remove", "path": schema::ENTERPRISE }), "/none", Value::Null);
     let two = json!([
-        { "op": "add", "path": "emails", "value": [{ "value": "a", "type": "x" }, { "value": "b" }] },
-        { "op": "replace", "path": "emails[value eq \"A\"].type", "value": "work" },
-        { "op": "remove", "path": "emails", "value": [{ "value": "b" }] },
-        { "op": "replace", "path": "emails[type eq \"work\"].value", "value": "c" },
+        { "op": "add", "path": "emails", "value": [
+            { "value": "a@x.example", "type": "x" }, { "value": "b@x.example" },
+        ] },
+        { "op": "replace", "path": "emails[value eq \"A@x.example\"].type", "value": "work" },
+        { "op": "remove", "path": "emails", "value": [{ "value": "b@x.example" }] },
+        { "op": "replace", "path": "emails[type eq \"work\"].value", "value": "c@x.example" },
     ]);
-    assert_eq!(patched(two).unwrap()["emails"], json!([{ "value": "c", "type": "work" }]));
+    let emails = json!([{ "value": "c@x.example", "type": "work" }]);
+    assert_eq!(patched(two).unwrap()["emails"], emails);
+}
+
+#[test]
+fn an_empty_manager_is_none() {
+    let manager = format!("{}:manager", schema::ENTERPRISE);
+    let set =
+        json!({ "op": "add", "path": manager, "value": { "value": "7", "displayName": "Bo" } });
+    let pointer = format!("/{}/manager", schema::ENTERPRISE);
+    for value in [json!(""), json!({}), json!({ "value": "" }), json!(null)] {
+        let unset = json!({ "op": "replace", "path": manager, "value": value });
+        let user = patched(json!([set, unset])).unwrap();
+        assert_eq!(user.pointer(&pointer), None, "{unset}");
+        assert_eq!(user.get(schema::ENTERPRISE), None, "{unset}");
+    }
+    let unset = json!({ "op": "replace", "path": format!("{manager}.value"), "value": "" });
+    assert_eq!(patched(json!([set, unset])).unwrap().pointer(&pointer), None);
+}
+
+#[test]
+fn values_have_the_format_of_their_attribute() {
+    for (path, good, bad) in [
+        ("profileUrl", "https://acme.example/ann", "not a uri"),
+        ("photos", "https://acme.example/ann.png", "ann.png"),
+        ("emails", "ann@acme.example", "ann"),
+        ("emails[type eq \"work\"].value", "ann@acme.example", "a b"),
+    ] {
+        let operation = |value: &str| json!({ "op": "add", "path": path, "value": value });
+        assert!(patched(json!([operation(good)])).is_ok(), "{path}");
+        assert_eq!(refused(operation(bad)), ScimType::InvalidValue, "{path}");
+    }
+    let cleared = json!({ "op": "replace", "path": "profileUrl", "value": "" });
+    becomes(cleared, "/profileUrl", Value::Null);
+}
+
+#[test]
+fn stored_values_without_their_format_are_left_out() {
+    let stored = json!({
+        "userName": "ann", "profileUrl": "not a uri", "title": "a b",
+        "emails": [{ "value": "ann", "type": "work" }, { "value": "ann@acme.example" }],
+        schema::ENTERPRISE: { "manager": { "value": "7", "$ref": "a b" } },
+    });
+    let Value::Object(stored) = stored else { panic!() };
+    let read = Value::from(USERS.read_stored(stored).unwrap());
+    let expected = json!({
+        "userName": "ann", "title": "a b",
+        "emails": [{ "type": "work" }, { "value": "ann@acme.example" }],
+        schema::ENTERPRISE: { "manager": { "value": "7" } },
+    });
+    assert_eq!(read, expected);
 }
 
 proptest! {

@@ -39,7 +39,7 @@ const PRIMARY: Attribute =
     Attribute::new("primary", Kind::Boolean, "Whether this is the preferred value.");
 
 const EMAIL: &[Attribute] =
-    &[Attribute::label("value", "The email address."), TYPE, PRIMARY, DISPLAY];
+    &[Attribute::email("value", "The email address."), TYPE, PRIMARY, DISPLAY];
 const PHONE_NUMBER: &[Attribute] =
     &[Attribute::label("value", "The phone number."), TYPE, PRIMARY, DISPLAY];
 const IM: &[Attribute] =
@@ -73,10 +73,7 @@ const USER_GROUP: &[Attribute] = &[
 
 const MANAGER: &[Attribute] = &[
     Attribute::text("value", "The manager's `id`."),
-    Attribute {
-        max_length: super::MAX_URL_LENGTH,
-        ..Attribute::new("$ref", Kind::Reference(&["User"]), "The manager's URL.")
-    },
+    Attribute::user_reference("The manager's URL."),
     Attribute::label("displayName", "The manager's name."),
 ];
 
@@ -162,10 +159,7 @@ const USER_ATTRIBUTES: &[Attribute] = &[
 
 const MEMBER: &[Attribute] = &[
     Attribute::text("value", "The user's `id`.").immutable(),
-    Attribute {
-        max_length: super::MAX_URL_LENGTH,
-        ..Attribute::new("$ref", Kind::Reference(&["User"]), "The user's URL.").immutable()
-    },
+    Attribute::user_reference("The user's URL.").immutable(),
     Attribute { canonical: &["User"], ..Attribute::label("type", "Always `User`.").immutable() },
 ];
 
