@@ -15,7 +15,7 @@ use super::{Kind, rows};
 use crate::app::App;
 use crate::gateway::formats::SuccessText;
 use crate::gateway::openapi::Tag;
-use crate::gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter};
+use crate::gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter, query};
 use crate::workspaces::channel_rows;
 use kit::clock::serialize_time;
 
@@ -50,7 +50,7 @@ fn id(query: Option<&str>, name: &str) -> Result<Option<Uuid>, String> {
 fn describe() -> Operation {
     Operation::new(Method::GET, "getCampaign", super::api::TAG, "Get a campaign")
         .by(Access::Key(DETAILS))
-        .in_query("campaign_id", "The id of the campaign; required.", json!({ "type": "string" }))
+        .requires_in_query("campaign_id", "The id of the campaign.", json!({ "type": "string" }))
         .returns::<Details>(StatusCode::OK, "The campaign.")
         .with_example(json!({
             "message": "success", "created_at": "2026-11-20T08:00:00.000Z",
@@ -164,14 +164,7 @@ fn describe_list() -> Operation {
     Operation::new(Method::GET, "listSegments", SEGMENTS_TAG, "List segments")
         .by(Access::Key(SEGMENTS))
         .about("Sorted by name.")
-        .in_query(
-            "page",
-            &format!(
-                "Page number, from 0. A page has {PAGE} segments; pages after the last one are \
-                 empty."
-            ),
-            json!({ "type": "integer", "minimum": 0, "default": 0 }),
-        )
+        .takes_page(PAGE as i64, "segments")
         .in_query(
             "sort_direction",
             "`asc` sorts by name; `desc` is the reverse order.",
@@ -203,13 +196,13 @@ struct SegmentEntry {
 }
 
 fn page(query: &str) -> Result<(usize, bool), String> {
-    let page = parameter(query, "page", "a whole number from 0", |text| text.parse::<u32>().ok())?;
+    let page = query::page(query)?;
     let is_reverse = parameter(query, "sort_direction", "asc or desc", |text| match text {
         "asc" => Some(false),
         "desc" => Some(true),
         _ => None,
     })?;
-    Ok((page.unwrap_or_default() as usize, is_reverse.unwrap_or_default()))
+    Ok((page as usize, is_reverse.unwrap_or_default()))
 }
 
 async fn segments(
@@ -238,7 +231,7 @@ async fn segments(
 fn describe_one() -> Operation {
     Operation::new(Method::GET, "getSegment", SEGMENTS_TAG, "Get a segment")
         .by(Access::Key(SEGMENT))
-        .in_query("segment_id", "The id of the segment; required.", json!({ "type": "string" }))
+        .requires_in_query("segment_id", "The id of the segment.", json!({ "type": "string" }))
         .returns::<SegmentDetails>(StatusCode::OK, "The segment.")
         .with_example(json!({
             "message": "success", "name": "Gold", "description": "",

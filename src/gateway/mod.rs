@@ -23,7 +23,7 @@ pub mod limits;
 pub mod memory;
 pub mod openapi;
 mod path;
-mod query;
+pub mod query;
 mod refusal;
 pub mod refused;
 mod request;

@@ -2,6 +2,16 @@
 
 use url::form_urlencoded;
 
+/// The number of the requested page, from 0. A number that is too large is also that of a page
+/// after the last one.
+pub fn page(query: &str) -> Result<u32, String> {
+    let page = parameter(query, "page", "a whole number from 0", |text| {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| text.parse().unwrap_or(u32::MAX))
+    })?;
+    Ok(page.unwrap_or_default())
+}
+
 /// The value of an optional parameter, which must not be empty or repeated. The error has its name.
 pub fn parameter<T>(
     query: &str,

@@ -52,7 +52,7 @@ pub enum ScimType {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScimErrorBody<'a> {
-    #[schemars(extend("const" = [ERROR]))]
+    #[schemars(extend("minItems" = 1, "maxItems" = 1, "items" = { "type": "string", "const": ERROR }))]
     schemas: [&'static str; 1],
     /// The HTTP status.
     #[schemars(regex(pattern = "^[45][0-9]{2}$"))]

@@ -36,9 +36,9 @@ pub(super) fn routes() -> Routes {
             "Lists campaigns and Canvases that are scheduled for a segment or audience, in the \
              order of their times. Searches only the workspace's next {MAX} schedules."
         ))
-        .in_query(
+        .requires_in_query(
             "end_time",
-            "Return only broadcasts at or before this time; required.",
+            "Return only broadcasts at or before this time.",
             schema_of::<Time>(),
         )
         .returns::<Listed>(StatusCode::OK, "The broadcasts.")

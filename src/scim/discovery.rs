@@ -56,7 +56,7 @@ pub(super) fn routes() -> Routes {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "{T}List")]
 pub(super) struct ListResponse<T> {
-    #[schemars(extend("const" = [LIST]))]
+    #[schemars(extend("minItems" = 1, "maxItems" = 1, "items" = { "type": "string", "const": LIST }))]
     schemas: [&'static str; 1],
     /// Number of all results.
     #[schemars(range(min = 0))]

@@ -113,8 +113,9 @@ pub struct UserResource(#[schemars(schema_with = "user_resource")] ());
 #[derive(JsonSchema)]
 pub struct GroupResource(#[schemars(schema_with = "group_resource")] ());
 
-/// A user or a group.
+/// A user or a group. Generated clients would define it before its parts, so it has no name.
 #[derive(JsonSchema)]
+#[schemars(inline)]
 pub struct AnyResource(#[schemars(schema_with = "any_resource")] ());
 
 /// Changes of a user.

@@ -12,7 +12,7 @@ use super::apply::products_page;
 use crate::app::App;
 use crate::gateway::formats::SuccessText;
 use crate::gateway::openapi::Tag;
-use crate::gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter};
+use crate::gateway::{self, Access, ApiError, Caller, Operation, Routes, query};
 
 const PERMISSION: &str = "purchases.product_list";
 
@@ -25,17 +25,10 @@ pub(super) fn routes() -> Routes {
     let operation = Operation::new(Method::GET, "listProducts", TAG, "List product ids")
         .by(Access::Key(PERMISSION))
         .about("Lists the first 5,000 products that were bought in the workspace, sorted by name.")
-        .in_query(
-            "page",
-            &format!(
-                "Page number, from 0. A page has {PAGE} products; pages after the last one are \
-                 empty."
-            ),
-            json!({ "type": "integer", "minimum": 0, "default": 0 }),
-        )
+        .takes_page(PAGE, "products")
         .returns::<Products>(StatusCode::OK, "A page of the list.")
         .with_example(json!({ "message": "success", "products": ["shoes", "tea"] }))
-        .refuses_some([read("page=-1")], "A parameter is invalid or repeated");
+        .refuses_some([query::page("page=-1")], "A parameter is invalid or repeated");
     let route = gateway::protected(PERMISSION, get(list));
     Routes::new().route("/purchases/product_list", route, [operation])
 }
@@ -47,20 +40,14 @@ struct Products {
     products: Vec<String>,
 }
 
-fn read(query: &str) -> Result<i64, String> {
-    let page = parameter(query, "page", "a whole number from 0", |text| {
-        text.parse::<u32>().ok().filter(|_| !text.starts_with('+'))
-    })?;
-    Ok(i64::from(page.unwrap_or_default()))
-}
-
 async fn list(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
 ) -> Result<axum::Json<Products>, ApiError> {
-    let page = read(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
+    let page = query::page(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
     let mut tx = app.request_queue.snapshot().await?;
-    let products = products_page(&mut tx, caller.workspace.id, page * PAGE, PAGE).await?;
+    let products =
+        products_page(&mut tx, caller.workspace.id, i64::from(page) * PAGE, PAGE).await?;
     Ok(axum::Json(Products { message: SuccessText::Success, products }))
 }

@@ -100,7 +100,9 @@ async fn pages_follow_the_order_of_creation_both_ways(world: World) {
     assert_eq!(world.names("?page=1").await, names(100..200));
     assert_eq!(world.names("?page=2&sort_direction=asc").await, names(200..205));
     assert_eq!(world.names("?page=3").await, names([]));
-    assert_eq!(world.names("?page=99999999999999999999").await, names([]));
+    for far in ["4294967296", "9223372036854775808", "99999999999999999999"] {
+        assert_eq!(world.names(&format!("?page={far}")).await, names([]));
+    }
     // The other way round is the reverse, also of those that were declared together.
     let newest_first = (0..205).rev();
     for page in 0..3 {

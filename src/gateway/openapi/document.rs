@@ -137,8 +137,11 @@ fn parameters() -> Value {
     })
 }
 
+const RETRY_AFTER: &str = "Retry-After";
+
 /// Headers of responses, by name. A response that lists a header always has it, except
-/// `Retry-After` of a 409.
+/// `Retry-After` of a 409. That one has the same description everywhere, because generators make
+/// one type of the responses with the same body.
 fn headers() -> Value {
     let header = |about: &str, schema: Value| json!({ "description": about, "required": true, "schema": schema });
     let count = json!({ "type": "integer", "minimum": 0 });
@@ -152,7 +155,11 @@ fn headers() -> Value {
         "X-RateLimit-Reset": header(
             "Start of the next window, in seconds since the Unix epoch.", count.clone(),
         ),
-        "Retry-After": header("Seconds to wait before a retry.", count),
+        RETRY_AFTER: {
+            "description": "Seconds to wait before a retry. A 429 or 503 always has it; a 409 only \
+                            if a retry can help.",
+            "schema": count,
+        },
         "WWW-Authenticate": header("The authentication scheme.", json!({ "const": "Bearer" })),
     })
 }
@@ -180,6 +187,7 @@ impl Writer {
     fn schemas(mut self) -> Object {
         let mut schemas = self.requests.take_definitions(true);
         schemas.extend(self.responses.take_definitions(true));
+        schemas.values_mut().for_each(without_booleans);
         schemas
     }
 
@@ -259,7 +267,6 @@ impl Writer {
                 shape: None,
                 cases: vec![(when, error.body)],
                 some_retry: error.retries,
-                all_retry: error.retries,
             };
             let status = error.status.as_u16();
             responses.insert(status.to_string(), self.refusals(operation, status, &refusals));
@@ -277,7 +284,7 @@ impl Writer {
             let media_type = content.media_type.unwrap_or(operation.access.media_types()[0]);
             let mut media = json!({ "schema": (content.shape)(&mut self.responses) });
             if let Some(example) = &content.example {
-                media["example"] = example.clone();
+                media["example"] = without_references(example);
             }
             response["content"] = json!({ media_type: media });
         }
@@ -294,12 +301,8 @@ impl Writer {
 
     fn refusals(&mut self, operation: &Operation, status: u16, refusals: &Refusals) -> Value {
         let mut headers = shared_headers(operation, status);
-        if refusals.all_retry {
-            headers.insert("Retry-After".into(), reference("headers", "Retry-After"));
-        } else if refusals.some_retry {
-            let mut header = self::headers()["Retry-After"].clone();
-            header["required"] = false.into();
-            headers.insert("Retry-After".into(), header);
+        if refusals.some_retry {
+            headers.insert(RETRY_AFTER.into(), reference("headers", RETRY_AFTER));
         }
         let of_every_error: Shape = match operation.access.is_scim() {
             true => subschema::<ScimErrorBody<'_>>,
@@ -326,9 +329,45 @@ fn subschema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 fn named(examples: &[(&str, Value)]) -> Object {
     let examples = examples.iter().zip(1..);
     let example = |((about, value), number): (&(&str, Value), usize)| {
-        (number.to_string(), json!({ "summary": about, "value": value }))
+        (number.to_string(), json!({ "summary": about, "value": without_references(value) }))
     };
     examples.map(example).collect()
+}
+
+/// An example without fields called `$ref`, which SCIM has: many programs follow them as references
+/// of the document.
+fn without_references(example: &Value) -> Value {
+    match example {
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(name, _)| *name != "$ref");
+            fields.map(|(name, field)| (name.clone(), without_references(field))).collect()
+        }
+        Value::Array(elements) => elements.iter().map(without_references).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Writes schemas that are `true` as objects, because many programs expect that of every schema.
+/// `additionalProperties` can be a boolean in all versions.
+fn without_booleans(schema: &mut Value) {
+    const OF_SCHEMAS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+    const A_SCHEMA: [&str; 8] =
+        ["items", "not", "if", "then", "else", "contains", "propertyNames", "additionalProperties"];
+    if *schema == Value::Bool(true) {
+        *schema = json!({});
+    }
+    let Some(keywords) = schema.as_object_mut() else { return };
+    for (name, value) in keywords {
+        match (name.as_str(), value) {
+            ("properties", Value::Object(fields)) => fields.values_mut().for_each(without_booleans),
+            (name, Value::Array(parts)) if OF_SCHEMAS.contains(&name) => {
+                parts.iter_mut().for_each(without_booleans);
+            }
+            ("additionalProperties", Value::Bool(_)) => {}
+            (name, part) if A_SCHEMA.contains(&name) => without_booleans(part),
+            _ => {}
+        }
+    }
 }
 
 fn reference(kind: &str, name: &str) -> Value {

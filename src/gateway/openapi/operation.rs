@@ -69,9 +69,8 @@ pub(super) struct Refusals {
     /// The body's type, if it differs from the common one.
     pub shape: Option<Shape>,
     pub cases: Vec<(&'static str, Value)>,
-    /// Whether some, and whether all of these errors have a `Retry-After`.
+    /// Whether some of these errors have a `Retry-After`.
     pub some_retry: bool,
-    pub all_retry: bool,
 }
 
 impl Operation {
@@ -120,6 +119,21 @@ impl Operation {
         self.parameter(
             json!({ "in": "query", "name": name, "description": about, "schema": schema }),
         )
+    }
+
+    /// Adds a query parameter without which the request is rejected.
+    pub fn requires_in_query(self, name: &str, about: &str, schema: Value) -> Self {
+        self.parameter(json!({
+            "in": "query", "name": name, "required": true, "description": about, "schema": schema,
+        }))
+    }
+
+    /// Adds the number of a page, from 0; a page has `size` entries, called `what`.
+    pub fn takes_page(self, size: i64, what: &str) -> Self {
+        let about = format!(
+            "Page number, from 0. A page has {size} {what}; pages after the last one are empty."
+        );
+        self.in_query("page", &about, json!({ "type": "integer", "minimum": 0, "default": 0 }))
     }
 
     /// Adds any other parameter.
@@ -253,7 +267,6 @@ impl Operation {
 
     fn add(&mut self, ErrorResponse { status, body, retries }: ErrorResponse, when: &'static str) {
         let refusals = self.refusals.entry(status.as_u16()).or_default();
-        refusals.all_retry = retries && (refusals.all_retry || refusals.cases.is_empty());
         refusals.some_retry |= retries;
         refusals.cases.push((when, body));
     }

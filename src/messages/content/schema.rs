@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::read::{MAX_DEPTH, MAX_VALUES};
+use super::read::{MAX_BYTES, MAX_DEPTH, MAX_VALUES};
 use super::table::{EXPIRE_AT, FieldSpec, Kind, MAX_SECONDS, TIME_TO_LIVE, members};
 use crate::gateway::formats::{Identifier, schema_of};
 use crate::workspaces::Channel;
@@ -26,8 +26,9 @@ impl JsonSchema for Messages {
             let about = match channel {
                 Channel::WhatsApp => "Not allowed in scheduled messages.".to_owned(),
                 _ => format!(
-                    "At most {MAX_VALUES} values in {MAX_DEPTH} levels. Providers also receive \
-                     unknown fields."
+                    "At most {MAX_VALUES} values in {MAX_DEPTH} levels, and {MAX_BYTES} bytes of \
+                     text. A string with Liquid in it has at most {MAX_SOURCE} bytes. Providers \
+                     also receive unknown fields."
                 ),
             };
             (channel.name().to_owned(), json!({ "description": about }))
@@ -72,18 +73,18 @@ fn message(channel: Channel) -> Value {
 fn value(field: &FieldSpec) -> Value {
     let mut value = match field.kind {
         Kind::Text | Kind::Subject | Kind::Address | Kind::Time => {
-            json!({ "type": "string", "maxLength": MAX_SOURCE })
+            json!({ "type": "string", "maxLength": MAX_BYTES })
         }
         Kind::Mailbox | Kind::Mailboxes => {
             // An address or a template. An optional field may also be blank.
             let pattern = if field.is_required { r"@|\{\{|\{%" } else { r"@|\{\{|\{%|^\s*$" };
-            json!({ "type": "string", "maxLength": MAX_SOURCE, "pattern": pattern })
+            json!({ "type": "string", "maxLength": MAX_BYTES, "pattern": pattern })
         }
-        Kind::Alert => json!({ "type": ["string", "object"], "maxLength": MAX_SOURCE }),
+        Kind::Alert => json!({ "type": ["string", "object"], "maxLength": MAX_BYTES }),
         Kind::Headers => json!({
             "type": "object",
             "propertyNames": { "pattern": r"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,255}$" },
-            "additionalProperties": { "type": ["string", "null"], "maxLength": MAX_SOURCE },
+            "additionalProperties": { "type": ["string", "null"], "maxLength": MAX_BYTES },
         }),
         Kind::Object => json!({ "type": "object" }),
         Kind::Id => schema_of::<Identifier>(),

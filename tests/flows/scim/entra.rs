@@ -105,10 +105,16 @@ async fn changes_attributes(world: World) {
                 { "op": "Add", "path": "roles[primary eq \"True\"].value", "value": "admin" },
                 { "op": "Add", "path": "title", "value": "Engineer" },
                 { "op": "Add", "path": "preferredLanguage", "value": "en-US" },
-                { "op": "Add", "path": "urn:ietf:params:scim:schemas:extension:Acme:2.0:User:tag", "value": "x" },
             ]),
         )
         .await;
+    // Nothing has such an attribute, so the operation would have no effect.
+    let tag = "urn:ietf:params:scim:schemas:extension:Acme:2.0:User:tag";
+    let foreign = json!([{ "op": "Add", "path": tag, "value": "x" }]);
+    let foreign = json!({ "schemas": [PATCH], "Operations": foreign });
+    let refused = world.send(Method::PATCH, &at, &foreign).await;
+    let scim_type = refused.body["scimType"].as_str();
+    assert_eq!((refused.status.as_u16(), scim_type), (400, Some("invalidPath")));
     assert_eq!(
         changed["emails"],
         json!([{ "primary": true, "type": "work", "value": "new@acme.example" }])

@@ -77,6 +77,7 @@ impl Contract {
         for (name, header) in response["headers"].as_object().expect("headers") {
             self.check_header(name, self.resolve(header), headers, &what);
         }
+        assert!(![429, 503].contains(&status) || headers.contains_key("retry-after"), "{what}");
         if method != Method::HEAD {
             self.check_body(response, headers, body, &what);
         }
