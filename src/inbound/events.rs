@@ -27,9 +27,7 @@ struct Event {
     id: String,
     at: Option<Time>,
     /// An SMTP status code, such as 550 or `5.1.1`.
-    #[schemars(with = "Value", extend("type" = ["string", "integer", "null"]))]
-    #[serde(default)]
-    code: Value,
+    code: Option<SmtpCode>,
     reason: Option<String>,
 }
 
@@ -43,13 +41,27 @@ enum Type {
     Bounced,
 }
 
+/// An SMTP status code as text.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "Value")]
+#[schemars(with = "Value", inline, extend("type" = ["string", "integer"]))]
+struct SmtpCode(String);
+
+impl TryFrom<Value> for SmtpCode {
+    type Error = &'static str;
+
+    fn try_from(code: Value) -> Result<Self, &'static str> {
+        match code {
+            Value::String(code) => Ok(Self(code)),
+            Value::Number(code) if code.is_i64() || code.is_u64() => Ok(Self(code.to_string())),
+            _ => Err("must be a string or a whole number"),
+        }
+    }
+}
+
 /// Why an email bounced: the code, such as 550 or "5.1.1", then the text.
-fn why(code: &Value, text: Option<&str>) -> Option<String> {
-    let code = match code {
-        Value::String(code) => Some(code.clone()),
-        Value::Number(code) => Some(code.to_string()),
-        _ => None,
-    };
+fn why(code: Option<&SmtpCode>, text: Option<&str>) -> Option<String> {
+    let code = code.map(|SmtpCode(code)| code.clone());
     let text = text.map(str::trim).filter(|text| !text.is_empty());
     reason(match (code, text) {
         (Some(code), Some(text)) if !text.starts_with(&code) => Some(format!("{code} {text}")),
@@ -64,7 +76,9 @@ impl Event {
         let (status, reason) = match self.kind {
             Type::Processed => (ReportedStatus::Processed, None),
             Type::Delivered => (ReportedStatus::Delivered, None),
-            Type::Bounced => (ReportedStatus::Bounced, why(&self.code, self.reason.as_deref())),
+            Type::Bounced => {
+                (ReportedStatus::Bounced, why(self.code.as_ref(), self.reason.as_deref()))
+            }
         };
         let at = at(self.at, now);
         email::named(&self.id).map(|id| StatusUpdate { id, status, at, reason })
@@ -74,7 +88,7 @@ impl Event {
 /// Parses a body; the error names what is wrong. Ignores emails that Longshore did not send: a
 /// relay may have others.
 pub fn read(body: &JsonText, now: i64) -> Result<Vec<StatusUpdate>, ApiError> {
-    let EmailEvents { events } = fields::read(&body.object()?)?;
+    let EmailEvents { events } = fields::read_report(&body.object()?)?;
     let mut updates: Vec<StatusUpdate> =
         events.0.iter().filter_map(|event| event.updates(now)).collect();
     // All reports lock rows in one order; the events of one email keep theirs.
@@ -143,7 +157,7 @@ mod tests {
             (json!("550 No such user"), json!("550"), Some("550 No such user")),
             (json!(null), json!("5.1.1"), Some("5.1.1")),
             (json!(" "), json!(null), None),
-            (json!("a\nb"), json!([]), Some("a b")),
+            (json!("a\nb"), json!(null), Some("a b")),
         ] {
             assert_eq!(bounced(reason, code).as_deref(), said);
         }
@@ -156,6 +170,14 @@ mod tests {
             (
                 json!({ "events": [{ "type": "bounced", "id": "x", "at": "" }] }),
                 "events[0].at: expected a",
+            ),
+            (
+                json!({ "events": [{ "type": "processed", "id": "x", "code": false }] }),
+                "events[0].code must be a string or a whole number",
+            ),
+            (
+                json!({ "events": [{ "type": "bounced", "id": "x", "code": 5.5 }] }),
+                "events[0].code must be a string or a whole number",
             ),
         ] {
             let error = read_json(body).unwrap_err();

@@ -123,7 +123,7 @@ pub struct Feedback {
 /// id.
 pub fn read(body: &JsonText, now: i64) -> Result<Feedback, ApiError> {
     let mut feedback = Feedback::default();
-    let FeedbackRequest { reports } = fields::read(&body.object()?)?;
+    let FeedbackRequest { reports } = fields::read_report(&body.object()?)?;
     for report in reports.0 {
         match report {
             Report::InvalidNumber(number) => feedback.invalid.push(number),

@@ -169,11 +169,17 @@ pub fn routes() -> Routes {
 }
 
 const UNKNOWN_USER: &str = "external_user_id does not match a user in this workspace";
+const TWO_USERS: &str = "external_user_id must not be set together with user_alias";
 const UNKNOWN_ALIAS: &str = "user_alias does not match a user in this workspace";
 
 /// The template or the message objects to render, and the user.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(transform = first_of(&["template", "messages"]))]
+#[schemars(transform = first_of(&["template", "messages"]), extend("not" = {
+    "properties": {
+        "external_user_id": { "type": "string" }, "user_alias": { "type": "object" },
+    },
+    "required": ["external_user_id", "user_alias"],
+}))]
 pub(crate) struct PreviewRequest {
     /// A single template.
     #[schemars(length(max = MAX_SOURCE))]
@@ -181,7 +187,7 @@ pub(crate) struct PreviewRequest {
     /// Ignored if there is a `template`.
     messages: Option<Messages>,
     external_user_id: Option<Identifier>,
-    /// Ignored if there is an `external_user_id`.
+    /// Not allowed together with `external_user_id`.
     user_alias: Option<UserAlias>,
     /// Fields of the profile for this preview only. Unknown names are custom attributes.
     attributes: Option<Properties>,
@@ -241,7 +247,10 @@ async fn handle(
     };
     let properties = |given: Option<Properties>| given.map(|Properties(properties)| properties);
     let (service_id, mut profile) = match (external_user_id, user_alias) {
-        (Some(id), _) => find(&app, workspace_id, User::ExternalUserId(id), UNKNOWN_USER).await?,
+        (Some(_), Some(_)) => return Err(ApiError::invalid_field(TWO_USERS)),
+        (Some(id), None) => {
+            find(&app, workspace_id, User::ExternalUserId(id), UNKNOWN_USER).await?
+        }
         (None, Some(alias)) => {
             find(&app, workspace_id, User::UserAlias(alias), UNKNOWN_ALIAS).await?
         }

@@ -50,9 +50,9 @@ pub const UNKNOWN_SEGMENT: &str = "segment_id does not match a segment in this w
 #[derive(Debug, JsonSchema)]
 pub struct SendRequest {
     #[serde(flatten)]
-    to: To,
+    _to: To,
     #[serde(flatten)]
-    what: ToSend,
+    _what: ToSend,
 }
 
 /// The messages to send.
@@ -71,9 +71,9 @@ struct ToSend {
 #[derive(Debug, JsonSchema)]
 pub struct ScheduleMessagesRequest {
     #[serde(flatten)]
-    to: To,
+    _to: To,
     #[serde(flatten)]
-    what: ToSchedule,
+    _what: ToSchedule,
 }
 
 /// The messages to schedule.
@@ -215,7 +215,7 @@ impl SendRequest {
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<CheckedSend, ApiError> {
-        let Self { to, what } = Self { to: fields::read(body)?, what: fields::read(body)? };
+        let (to, what) = fields::read_both::<To, ToSend>(body)?;
         let messages = what.messages.map(|Messages(messages)| messages);
         let ignores_capping = what.override_frequency_capping.unwrap_or_default();
         to.checked(messages.as_ref(), MessageSource::Send, ignores_capping, settings, campaigns)
@@ -231,7 +231,7 @@ impl ScheduleMessagesRequest {
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<(When, CheckedSend), ApiError> {
-        let Self { to, what } = Self { to: fields::read(body)?, what: fields::read(body)? };
+        let (to, what) = fields::read_both::<To, ToSchedule>(body)?;
         let messages = what.messages.map(|Messages(messages)| messages);
         let messages = messages.as_ref().or(declared);
         let ignores_capping = what.override_messaging_limits.unwrap_or_default();
@@ -366,8 +366,9 @@ impl ScheduleCampaignRequest {
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<(When, CheckedSend), ApiError> {
-        let ScheduleTime { schedule } = fields::read(body)?;
-        Ok((schedule, TriggerRequest::read(body, declared, settings, campaigns)?))
+        let (request, ScheduleTime { schedule }) =
+            fields::read_both::<TriggerRequest, ScheduleTime>(body)?;
+        Ok((schedule, request.checked(declared, settings, campaigns)?))
     }
 }
 
@@ -380,12 +381,20 @@ impl TriggerRequest {
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<CheckedSend, ApiError> {
-        let request: Self = fields::read(body)?;
+        fields::read::<Self>(body)?.checked(declared, settings, campaigns)
+    }
+
+    fn checked(
+        self,
+        declared: Option<&Map<String, Value>>,
+        settings: &Settings,
+        campaigns: &ApiCampaigns,
+    ) -> Result<CheckedSend, ApiError> {
         let invalid = |text: String| Err(ApiError::invalid_field(text));
-        let campaign = campaign(Some(&request.campaign_id), campaigns)?.map(|(id, _)| id);
-        let all = request.trigger_properties.map(|Properties(all)| all);
+        let campaign = campaign(Some(&self.campaign_id), campaigns)?.map(|(id, _)| id);
+        let all = self.trigger_properties.map(|Properties(all)| all);
         let (mut users, mut seen) = (Vec::new(), HashSet::new());
-        for (i, one) in request.recipients.unwrap_or_default().0.into_iter().enumerate() {
+        for (i, one) in self.recipients.unwrap_or_default().0.into_iter().enumerate() {
             if one.attributes.is_some_and(|attributes| !attributes.is_empty()) {
                 return invalid(format!("recipients[{i}].attributes is not supported here"));
             }
@@ -404,7 +413,7 @@ impl TriggerRequest {
                 users.push(named);
             }
         }
-        match (request.broadcast.unwrap_or_default(), users.is_empty()) {
+        match (self.broadcast.unwrap_or_default(), users.is_empty()) {
             (true, false) => {
                 return invalid("broadcast must not be true if users are given".into());
             }
@@ -414,9 +423,9 @@ impl TriggerRequest {
             _ => {}
         }
         let (_, messages, problems) = contents(declared, MessageSource::Schedule, settings)?;
-        let audience = request.audience.map(|audience| audience.to_json());
+        let audience = self.audience.map(|audience| audience.to_json());
         Ok(CheckedSend {
-            send_id: request.send_id.map(|SendId(id)| id),
+            send_id: self.send_id.map(|SendId(id)| id),
             problems,
             campaign_id: campaign,
             target: Target { users, segment_id: None, audience },

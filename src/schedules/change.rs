@@ -253,18 +253,21 @@ pub struct Named {
 
 impl Named {
     fn read(of: ScheduleKind, members: &Map<String, Value>) -> Result<Self, ApiError> {
-        let named: Self = fields::read(members)?;
+        fields::read::<Self>(members)?.checked(of)
+    }
+
+    fn checked(self, of: ScheduleKind) -> Result<Self, ApiError> {
         let missing = match of {
             ScheduleKind::Messages => None,
-            ScheduleKind::Campaign => named.campaign_id.is_none().then_some("campaign_id"),
-            ScheduleKind::Canvas => named.canvas_id.is_none().then_some("canvas_id"),
+            ScheduleKind::Campaign => self.campaign_id.is_none().then_some("campaign_id"),
+            ScheduleKind::Canvas => self.canvas_id.is_none().then_some("canvas_id"),
         };
         match missing {
             Some(name) => {
                 let text = format!("{name} is required");
                 Err(ApiError::Field(gateway::Code::MissingField, text))
             }
-            None => Ok(named),
+            None => Ok(self),
         }
     }
 }
@@ -340,8 +343,8 @@ async fn update(
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
     let members = body.object_in_place(&app)?;
-    let named = Named::read(of, &members)?;
-    let Changes { schedule: when, messages } = fields::read(&members)?;
+    let (named, changes) = fields::read_both::<Named, Changes>(&members)?;
+    let (named, Changes { schedule: when, messages }) = (named.checked(of)?, changes);
     let messages = messages.filter(|_| of == ScheduleKind::Messages);
     if when.is_none() && messages.is_none() {
         let text = "schedule is required".to_owned();

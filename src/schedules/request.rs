@@ -83,26 +83,26 @@ struct CanvasNamed {
 impl CanvasSendRequest {
     /// The Canvas, and its users.
     pub fn read(body: &Members) -> Result<(String, Target), ApiError> {
-        let CanvasNamed { canvas_id } = fields::read(body)?;
-        Ok((canvas_id, Target::read(body)?))
+        let (CanvasNamed { canvas_id }, target) = fields::read_both::<_, Target>(body)?;
+        Ok((canvas_id, target.checked()?))
     }
 }
 
 impl CanvasRequest {
     /// Reads the fields of a body. Does not check whether the time is in the past.
     pub fn read(body: &Members) -> Result<Self, ApiError> {
-        Ok(Self { what: fields::read(body)?, target: Target::read(body)? })
+        let (what, target) = fields::read_both::<_, Target>(body)?;
+        Ok(Self { what, target: target.checked()? })
     }
 }
 
 impl Target {
-    fn read(body: &Members) -> Result<Self, ApiError> {
-        let mut target: Self = fields::read(body)?;
+    fn checked(mut self) -> Result<Self, ApiError> {
         // The stored form has the field always.
-        target.broadcast.get_or_insert(false);
-        target.recipients = target.recipients.filter(|recipients| !recipients.0.is_empty());
-        target.check().map_err(|text| ApiError::Field(Code::InvalidField, text))?;
-        Ok(target)
+        self.broadcast.get_or_insert(false);
+        self.recipients = self.recipients.filter(|recipients| !recipients.0.is_empty());
+        self.check().map_err(|text| ApiError::Field(Code::InvalidField, text))?;
+        Ok(self)
     }
 
     /// Whether no users are listed.

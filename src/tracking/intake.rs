@@ -1,10 +1,11 @@
 //! Converts a request's body to the response and the messages, before any message is appended.
 //! Errors are reported in the response, and the rest is accepted.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -15,7 +16,7 @@ use super::object::{self, AcceptedObject, Problem};
 use super::partitions;
 use super::{Kind, telemetry};
 use crate::gateway::formats::SuccessText;
-use crate::gateway::{ApiError, JsonText};
+use crate::gateway::{ApiError, JsonText, fields};
 use log::NewMessage;
 
 pub const TOO_MANY: &str = "Max Input Length Exceeded";
@@ -88,18 +89,67 @@ impl Answer {
 }
 
 /// Three arrays, at least one of which must have a valid object.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[schemars(rename = "TrackRequest", transform = one_is_valid)]
 pub(super) struct Body<'a> {
-    #[serde(default, borrow)]
     #[schemars(with = "Option<Objects<AttributeObject>>")]
     attributes: Option<Array<'a>>,
-    #[serde(default, borrow)]
     #[schemars(with = "Option<Objects<EventObject>>")]
     events: Option<Array<'a>>,
-    #[serde(default, borrow)]
     #[schemars(with = "Option<Objects<PurchaseObject>>")]
     purchases: Option<Array<'a>>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Body<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct BodyVisitor;
+
+        impl<'de> Visitor<'de> for BodyVisitor {
+            type Value = Body<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+                let (mut body, mut seen) = (Body::default(), Vec::new());
+                while let Some(name) = members.next_key::<Cow<'_, str>>()? {
+                    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+                    let array = match kind {
+                        Some(kind) if seen.contains(&kind) => {
+                            return Err(A::Error::duplicate_field(kind.name()));
+                        }
+                        Some(Kind::Attributes) => &mut body.attributes,
+                        Some(Kind::Events) => &mut body.events,
+                        Some(Kind::Purchases) => &mut body.purchases,
+                        // Users are selected by the objects.
+                        None if fields::check_selector(&name).is_err() => {
+                            members.next_value::<Option<Unsupported>>()?;
+                            continue;
+                        }
+                        None => {
+                            members.next_value::<IgnoredAny>()?;
+                            continue;
+                        }
+                    };
+                    *array = members.next_value()?;
+                    seen.extend(kind);
+                }
+                Ok(body)
+            }
+        }
+
+        deserializer.deserialize_map(BodyVisitor)
+    }
+}
+
+/// A value of a field that must be absent.
+struct Unsupported;
+
+impl<'de> Deserialize<'de> for Unsupported {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(D::Error::custom(fields::NO_SELECTOR))
+    }
 }
 
 /// The elements of an array, up to one more than the maximum.

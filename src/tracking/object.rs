@@ -10,6 +10,7 @@ use super::limits::{IDENTIFIERS, RESERVED_ON_PURCHASES};
 use super::message::{Event, Object, Purchase};
 use super::values::{self, Checked};
 use super::{Kind, attributes, properties};
+use crate::gateway::fields;
 use crate::users::identifier::Identifier;
 use crate::users::profile::{self, check};
 use kit::json::{self, JsonFields};
@@ -17,6 +18,9 @@ use kit::words::{about_field, beginning};
 
 /// Maximum bytes of an event or a purchase, so that it fits into a message.
 const MAX_BYTES: usize = 4 << 20;
+
+/// Identifies users in other services of this family; here it is only a field of the profile.
+const PHONE: &str = "phone";
 
 /// Maximum number of reported errors per object.
 const MAX_PROBLEMS: usize = 10;
@@ -134,6 +138,17 @@ impl<'a> Reader<'a> {
         if let Some(name) = members.repeated() {
             return Err(problem(json::duplicate(name)));
         }
+        // In attributes, such a name is that of a custom attribute.
+        if kind != Kind::Attributes {
+            let is_own = |name: &str| IDENTIFIERS.contains(&name) || name == PHONE;
+            let mut others =
+                members.0.iter().filter(|(name, value)| !is_own(name) && value.get() != "null");
+            if let Some((name, _)) = others.find(|(name, _)| fields::check_selector(name).is_err())
+            {
+                let text = about_field(name, fields::NO_SELECTOR);
+                return Err(Problem { reason: "identifier", text });
+            }
+        }
         Ok(Self { members, other_identifiers: Vec::new(), received_at, problems: Vec::new() })
     }
 
@@ -173,8 +188,12 @@ impl<'a> Reader<'a> {
         let asked = self.optional("_update_existing_only", values::boolean).unwrap_or(false);
         let mut names = IDENTIFIERS.into_iter().filter(|name| self.value(name).is_some());
         let Some(first) = names.next() else {
-            let text = "an external_id, a service_id, a user_alias or an email is required";
-            self.problems.push(Problem { reason: "identifier", text: text.to_owned() });
+            let mut text =
+                "an external_id, a service_id, a user_alias or an email is required".to_owned();
+            if self.value(PHONE).is_some() {
+                text.push_str("; users are not found by phone");
+            }
+            self.problems.push(Problem { reason: "identifier", text });
             return None;
         };
         let other_identifiers = names.filter_map(|name| identifier(name, self.value(name)?).ok());

@@ -127,9 +127,9 @@ fn describe_get() -> Operation {
              several users, repeat a parameter, with or without `[]`. The state is `Unknown` if \
              the user has no state or does not exist."
         ))
-        .in_query(
+        .requires_in_query(
             "subscription_group_id",
-            "The id of the subscription group; required.",
+            "The id of the subscription group.",
             json!({ "type": "string" }),
         )
         .in_query("external_id", "The user's external id.", json!({ "type": "string" }))
@@ -137,6 +137,7 @@ fn describe_get() -> Operation {
         .returns::<States>(StatusCode::OK, "The states, by external id or email.")
         .with_example(json!({ "message": "success", "status": { "ann": "Subscribed" } }))
         .refuses_some([parse_query("")], "A required parameter is missing")
+        .refuses_some([parse_query("phone=%2B15550100")], "A parameter would select other users")
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -148,20 +149,24 @@ struct States {
 }
 
 /// Parses a query into the group, external ids and emails.
-fn parse_query(query: &str) -> Result<(String, Vec<String>, Vec<String>), String> {
-    let all = |name: &str| -> Vec<String> {
-        form_urlencoded::parse(query.as_bytes())
-            .filter(|(given, _)| given.strip_suffix("[]").unwrap_or(given) == name)
-            .map(|(_, value)| value.into_owned())
-            .collect()
-    };
-    let group = all("subscription_group_id").pop();
-    let group = group.ok_or("subscription_group_id is required")?;
-    let (ids, emails) = (all("external_id"), all("email"));
+fn parse_query(query: &str) -> Result<(String, Vec<String>, Vec<String>), ApiError> {
+    let (mut group, mut ids, mut emails) = (None, Vec::new(), Vec::new());
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match name.strip_suffix("[]").unwrap_or(&name) {
+            "subscription_group_id" => group = Some(value.into_owned()),
+            "external_id" => ids.push(value.into_owned()),
+            "email" => emails.push(value.into_owned()),
+            other => fields::check_selector(other)?,
+        }
+    }
+    let group = group.ok_or_else(|| missing("subscription_group_id"))?;
     match ids.len() + emails.len() {
-        0 => Err("external_id or email is required".to_owned()),
+        0 => Err(missing("external_id or email")),
         1..=MAX => Ok((group, ids, emails)),
-        _ => Err(format!("external_id and email must have at most {MAX} users in total")),
+        _ => {
+            let text = format!("external_id and email must have at most {MAX} users in total");
+            Err(ApiError::invalid_field(text))
+        }
     }
 }
 
@@ -170,8 +175,7 @@ async fn status(
     Extension(caller): Extension<Caller>,
     RawQuery(query): RawQuery,
 ) -> Result<axum::Json<States>, ApiError> {
-    let (group, ids, emails) =
-        parse_query(query.as_deref().unwrap_or_default()).map_err(ApiError::invalid_field)?;
+    let (group, ids, emails) = parse_query(query.as_deref().unwrap_or_default())?;
     let workspace = caller.workspace.id;
     let group = check_group(&*settings::of(&app, workspace).await?, &group)?.to_string();
     let mut tx = app.request_queue.snapshot().await?;
@@ -236,7 +240,7 @@ enum Endpoint {
     Many,
 }
 
-/// The new state of users in a subscription group. `email` is ignored if there is an `external_id`.
+/// The new state of users in a subscription group: of those in `external_id` and those in `email`.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "SetSubscriptionRequest")]
 struct SetOne {
@@ -253,7 +257,8 @@ struct SetMany {
     subscription_groups: List<GroupUsers, 1, MAX>,
 }
 
-/// The new state of users in a subscription group. `emails` is ignored if there are `external_ids`.
+/// The new state of users in a subscription group: of those in `external_ids` and those in
+/// `emails`.
 #[derive(Deserialize, JsonSchema)]
 struct GroupUsers {
     subscription_group_id: String,
@@ -344,11 +349,8 @@ impl Set {
                 let id = id.map_err(|why| ApiError::invalid_field(format!("external_id {why}")))?;
                 Ok(identifier::Identifier::ExternalId(id.0.into()))
             });
-            let mut users = ids.collect::<Result<Vec<_>, ApiError>>()?;
-            if users.is_empty() {
-                let by_email = emails.unwrap_or_default().0.into_iter().map(by_email);
-                users = by_email.collect::<Result<_, _>>()?;
-            }
+            let by_email = emails.unwrap_or_default().0.into_iter().map(by_email);
+            let users = ids.chain(by_email).collect::<Result<Vec<_>, ApiError>>()?;
             if users.is_empty() {
                 return Err(missing("external_id or email"));
             }

@@ -551,3 +551,22 @@ fn future_times_count_as_now() {
         assert!(object.contains(&format!("\"time\":{ms}")), "{object}");
     }
 }
+
+#[test]
+fn what_selects_users_elsewhere_is_rejected_here() {
+    let event = |more: &str| format!(r#"{{"name":"n","time":"2023-01-01",{more}}}"#);
+    let not = "is not supported by this request";
+    for name in ["external_ids", "segment_id", "recipients", "since"] {
+        let object = event(&format!(r#""external_id":"a","{name}":["b"]"#));
+        assert_eq!(refused(Kind::Events, &object), [format!("{name} {not}")]);
+        let body = format!(r#"{{"events":[{}],"{name}":"b"}}"#, event(r#""external_id":"a""#));
+        assert_eq!(take(body).unwrap_err().0, format!("{name} {not}"));
+        let body = format!(r#"{{"events":[{}],"{name}":null}}"#, event(r#""external_id":"a""#));
+        assert!(take(body).is_ok());
+    }
+    let by_phone = refused(Kind::Events, &event(r#""phone":"+15550100""#));
+    assert!(by_phone[0].ends_with("users are not found by phone"), "{by_phone:?}");
+    // Another identifier decides; in attributes, names are the customer's own.
+    taken(Kind::Events, &event(r#""external_id":"a","phone":"+15550100""#));
+    taken(Kind::Attributes, r#"{"external_id":"a","phone":"+15550100","segment_id":"s"}"#);
+}

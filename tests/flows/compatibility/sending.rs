@@ -173,6 +173,32 @@ async fn subscriptions_are_set_and_returned() {
     });
     world.refused("/subscription/status/set", wrong, 400, "invalid-field").await;
 
+    // Both fields name users.
+    let set = json!({
+        "subscription_group_id": GROUP, "subscription_state": "unsubscribed",
+        "external_id": "cay", "email": "c@example.com",
+    });
+    world.track(json!([{ "external_id": "cay" }, { "email": "c@example.com" }])).await;
+    world.done("/subscription/status/set", set).await;
+    let both = json!({ "cay": "Unsubscribed", "c@example.com": "Unsubscribed" });
+    assert_eq!(states("external_id=cay&email=c@example.com").await, both);
+    // What would name other users is not ignored.
+    let set = json!({
+        "subscription_group_id": GROUP, "subscription_state": "subscribed",
+        "external_id": "cay", "phone": ["+15550100"],
+    });
+    world.refused("/subscription/status/set", set.clone(), 400, "invalid-field").await;
+    let path = "/v2/subscription/status/set";
+    let many = json!({ "subscription_groups": [{
+        "subscription_group_id": GROUP, "subscription_state": "subscribed",
+        "external_ids": ["cay"], "phones": ["+15550100"],
+    }] });
+    world.refused(path, many, 400, "invalid-field").await;
+    let query = format!("subscription_group_id={GROUP}&external_id=cay&phone=%2B15550100");
+    let answer = world.api.get(&format!("/subscription/status/get?{query}")).await;
+    assert_eq!((answer.status.as_u16(), &answer.body["code"]), (400, &json!("invalid-field")));
+    assert_eq!(states("external_id=cay").await, json!({ "cay": "Unsubscribed" }));
+
     let body = json!({ "email": "A@example.com", "subscription_state": "unsubscribed" });
     world.done("/email/status", body).await;
     for id in ["ann", "bob"] {
