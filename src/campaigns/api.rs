@@ -14,8 +14,10 @@ use super::{Kind, details};
 use crate::app::App;
 use crate::gateway::formats::{SuccessText, Time, schema_of};
 use crate::gateway::openapi::Tag;
-use crate::gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter, query};
-use kit::clock::{parse_time, serialize_time};
+use crate::gateway::{
+    self, Access, ApiError, Caller, Operation, Routes, parameter, query, time_parameter,
+};
+use kit::clock::serialize_time;
 
 const PERMISSION: &str = "campaigns.list";
 const CANVASES: &str = "canvas.list";
@@ -174,8 +176,7 @@ pub fn read(query: &str) -> Result<Filter, String> {
         "desc" => Some(true),
         _ => None,
     })?;
-    let time = "a date and time in ISO 8601";
-    let edited_after = parameter(query, "last_edit.time[gt]", time, |text| parse_time(text).ok())?;
+    let edited_after = time_parameter(query, "last_edit.time[gt]")?;
     Ok(Filter {
         archived_too: archived_too.unwrap_or(false),
         edited_after: edited_after.unwrap_or(i64::MIN),
@@ -240,7 +241,7 @@ mod tests {
             ("include_archived=1", "include_archived must be"),
             ("sort_direction=newest", "sort_direction must be asc or desc"),
             ("sort_direction=", "sort_direction must be"),
-            ("last_edit.time[gt]=yesterday", "last_edit.time[gt] must be a date and time"),
+            ("last_edit.time[gt]=yesterday", "last_edit.time[gt]: expected a date and time"),
             ("last_edit.time[gt]=", "last_edit.time[gt] must be"),
             (
                 "last_edit.time[gt]=2021-06-28&last_edit.time%5Bgt%5D=2021-06-28",

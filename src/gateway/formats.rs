@@ -116,13 +116,15 @@ const DAYS: &str = "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])\
 
 /// A time in ISO 8601, such as `2021-06-28T17:02:43.032Z` or `2021-06-28T19:02:43+0200`. Without an
 /// offset, it is in UTC. A date such as `2021-06-28` is its midnight in UTC. The pattern
-/// `yyyy-MM-dd'T'HH:mm:ss:SSSZ` is also accepted: `2021-06-28T17:02:43:032+0000`.
+/// `yyyy-MM-dd'T'HH:mm:ss:SSSZ` is also accepted: `2021-06-28T17:02:43:032+0000`. A time zone in
+/// brackets is read as in RFC 9557: `2021-06-28T17:02:43[Europe/Oslo]`. An offset is at most 18
+/// hours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "Cow<str>")]
 #[schemars(with = "String", extend(
     "anyOf" = [{ "format": "date-time" }, { "format": "date" }, { "pattern": format!(
         "^[0-9]{{4}}-{DAYS}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:[.,][0-9]{{1,9}}|:[0-9]{{3}})?\
-         (?:Z|[+-](?:(?:[01][0-9]|2[0-3]):?|[0-9]:)[0-5][0-9])?$"
+         (?:Z|[+-](?:(?:(?:0[0-9]|1[0-7]):?|[0-9]:)[0-5][0-9]|18:?00))?$"
     ) }],
     "examples" = ["2026-11-21T08:05:00+01:00"],
 ))]

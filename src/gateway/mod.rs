@@ -44,7 +44,7 @@ pub use eviction::Connection;
 pub use idempotency::IdempotencyKey;
 pub use memory::place;
 pub use openapi::{Access, Operation, Routes};
-pub use query::parameter;
+pub use query::{parameter, time_parameter};
 pub use request::RequestId;
 pub use serve::{BindError, HEAD_BYTES, bind, no_path, router, serve};
 

@@ -1,5 +1,6 @@
 //! Parameters in the URL.
 
+use kit::clock::parse_time;
 use url::form_urlencoded;
 
 /// The number of the requested page, from 0. A number that is too large is also that of a page
@@ -29,4 +30,12 @@ pub fn parameter<T>(
     let value = Some(value).filter(|value| !value.is_empty());
     let read = value.and_then(|value| read(&value));
     read.map(Some).ok_or_else(|| format!("{name} must be {meant}"))
+}
+
+/// A [parameter] that is a date and time. The error says what is wrong with it.
+pub fn time_parameter(query: &str, name: &str) -> Result<Option<i64>, String> {
+    let mut reason = None;
+    let read = |text: &str| parse_time(text).map_err(|error| reason = Some(error)).ok();
+    let time = parameter(query, name, "a date and time in ISO 8601", read);
+    time.map_err(|error| reason.map_or(error, |reason| format!("{name}: {reason}")))
 }

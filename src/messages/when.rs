@@ -121,6 +121,9 @@ mod tests {
         assert_eq!(instant, When { timing: Timing::Instant, time: NOON_UTC + 3 * HOUR_MS });
         let local = read(json!({ "time": TIME, "in_local_time": true }));
         assert_eq!(local, When { timing: Timing::Local, time: NOON_UTC - 2 * HOUR_MS });
+        let time = "2026-11-21T10:00:00[America/New_York]";
+        assert_eq!(read(json!({ "time": time })), instant);
+        assert_eq!(read(json!({ "time": time, "in_local_time": true })), local);
         let optimal = read(json!({ "time": TIME, "at_optimal_time": true, "in_local_time": true }));
         assert_eq!(optimal, When { timing: Timing::Optimal, ..local });
     }
@@ -145,6 +148,10 @@ mod tests {
             (json!({ "time": null }), "schedule.time is required"),
             (json!({ "time": 5 }), "schedule.time must be a string"),
             (json!({ "time": "soon" }), "schedule.time: expected a date and time in ISO 8601"),
+            (
+                json!({ "time": "2026-11-21T10:00:00[Mars/Base]", "in_local_time": true }),
+                "schedule.time: unknown time zone [Mars/Base]",
+            ),
             (
                 json!({ "time": TIME, "in_local_time": "yes" }),
                 "schedule.in_local_time must be true",

@@ -14,10 +14,10 @@ use crate::app::App;
 use crate::campaigns;
 use crate::gateway::formats::{SuccessText, Time, schema_of};
 use crate::gateway::openapi::Tag;
-use crate::gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter};
+use crate::gateway::{self, Access, ApiError, Caller, Operation, Routes, time_parameter};
 use crate::messages::Timing;
 use crate::messages::order::Order;
-use kit::clock::{parse_time, serialize_time};
+use kit::clock::serialize_time;
 use store::StoreError;
 use store::documents::parsed;
 
@@ -78,9 +78,7 @@ struct Broadcast {
 }
 
 fn read(query: &str) -> Result<i64, String> {
-    let meant = "a date and time in ISO 8601";
-    let time = parameter(query, "end_time", meant, |text| parse_time(text).ok())?;
-    time.ok_or_else(|| "end_time is required".to_owned())
+    time_parameter(query, "end_time")?.ok_or_else(|| "end_time is required".to_owned())
 }
 
 async fn list(

@@ -13,6 +13,7 @@
 //! | [`retry`] | whether a retry can help, and the pauses between attempts |
 //! | [`secrets`] | encryption, derived keys and signatures under one secret key |
 //! | [`words`] | texts that people read: counts, cut texts, the nearest known name |
+//! | [`zones`] | time zones by their names |
 
 pub mod clock;
 pub mod compute;
@@ -25,3 +26,4 @@ pub mod private;
 pub mod retry;
 pub mod secrets;
 pub mod words;
+pub mod zones;

@@ -3,6 +3,7 @@
 use super::{Comparison, Filter, Literal, MAX, MAX_DEPTH, Operator, Path, Scope, refused};
 use crate::gateway::scim::ScimError;
 use crate::scim::schema::{Attribute, Kind};
+use kit::clock::parse_time;
 use kit::words::beginning;
 
 /// Maximum characters of an unknown name in an error message.
@@ -152,13 +153,17 @@ impl<'a> Reader<'a> {
             }
             (Kind::Text | Kind::Reference(_) | Kind::DateTime, Literal::Text(text)) => {
                 let is_part = !is_equality && !operator.is_order();
-                match target.kind == Kind::DateTime && is_part {
-                    true => Err(refused(format!(
-                        "{} is a date and time: co, sw and ew are not supported",
-                        target.name
-                    ))),
-                    false => Ok(Literal::Text(text)),
+                if target.kind == Kind::DateTime {
+                    if is_part {
+                        return Err(refused(format!(
+                            "{} is a date and time: co, sw and ew are not supported",
+                            target.name
+                        )));
+                    }
+                    parse_time(&text)
+                        .map_err(|error| refused(format!("{}: {error}", target.name)))?;
                 }
+                Ok(Literal::Text(text))
             }
             (Kind::Text | Kind::Reference(_) | Kind::DateTime, _) => {
                 Err(refused(format!("{}: expected a string", target.name)))

@@ -2,15 +2,17 @@
 
 use std::rc::Rc;
 
-use jiff::fmt::{strtime, temporal};
-use jiff::tz::{Offset, TimeZone};
-use jiff::{Timestamp, Zoned, civil};
+use jiff::civil::Time;
+use jiff::fmt::strtime;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 use super::super::Stop;
 use super::super::value::Value;
 use super::super::work::RenderBudget;
 use super::time_words::in_words;
-use kit::clock::from_ms;
+use kit::clock::{WrittenTime, from_ms};
+use kit::zones;
 
 type FilterResult<'a> = Result<Value<'a>, Stop>;
 
@@ -21,7 +23,7 @@ const MAX_FORMAT: usize = 256;
 const MAX_WIDTH: u8 = 64;
 
 /// Maximum bytes of a text that is parsed as a time.
-const MAX_TIME: usize = 64;
+const MAX_TIME: usize = 96;
 
 /// The format of times that have their own time zone.
 const ZONED: &str = "%Y-%m-%d %H:%M:%S %z";
@@ -52,7 +54,7 @@ pub fn time_zone<'a>(
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let zone = arguments[0].as_text().and_then(|name| TimeZone::get(name.trim()).ok());
+    let zone = arguments[0].as_text().and_then(|name| zones::zone(name.trim()));
     let (Some(time), Some(zone)) = (read(&input, work.now), zone) else { return Ok(input) };
     work.make(ZONED.len())?;
     let time = time.with_time_zone(zone);
@@ -61,7 +63,7 @@ pub fn time_zone<'a>(
 }
 
 /// Parses seconds since the epoch, `now`, `today`, ISO 8601, or words with an offset, in UTC
-/// without one.
+/// without one. The hour can be 24, which is midnight of the next day.
 fn read(value: &Value<'_>, now: i64) -> Option<Zoned> {
     let at = |time: Timestamp| time.to_zoned(TimeZone::UTC);
     match value {
@@ -82,20 +84,28 @@ fn read(value: &Value<'_>, now: i64) -> Option<Zoned> {
 }
 
 fn written(text: &str) -> Option<Zoned> {
-    static PARSER: temporal::DateTimeParser = temporal::DateTimeParser::new();
     // The offset has a space before it, as these filters and Ruby write it.
     let joined = match text.rsplit_once(' ') {
         Some((time, "UTC")) => format!("{time}Z"),
         Some((time, offset)) if offset.starts_with(['+', '-']) => format!("{time}{offset}"),
         _ => text.to_owned(),
     };
-    let pieces = PARSER.parse_pieces(&joined).ok()?;
-    let zone = match pieces.to_numeric_offset() {
-        Some(Offset::UTC) | None => TimeZone::UTC,
-        Some(offset) => TimeZone::fixed(offset),
+    let time = match midnight_before(&joined) {
+        Some(text) => {
+            let WrittenTime { local, offset, zone, .. } = WrittenTime::read(&text).ok()?;
+            let next = local.date().tomorrow().ok().filter(|_| local.time() == Time::midnight())?;
+            return offset.to_timestamp(next.at(0, 0, 0, 0)).ok().map(|time| time.to_zoned(zone));
+        }
+        None => WrittenTime::read(&joined).ok()?,
     };
-    let time = pieces.time().unwrap_or(civil::Time::midnight());
-    pieces.date().to_datetime(time).to_zoned(zone).ok()
+    time.offset.to_timestamp(time.local).ok().map(|moment| moment.to_zoned(time.zone))
+}
+
+/// The text with the hour 0 instead of 24, which is one day earlier.
+fn midnight_before(text: &str) -> Option<String> {
+    let hour = text.find(['T', 't', ' '])? + 1;
+    let rest = text[hour..].strip_prefix("24")?;
+    Some(format!("{}00{rest}", &text[..hour]))
 }
 
 /// The format with unknown and too wide directives as plain text, and with combined directives

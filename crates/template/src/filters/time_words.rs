@@ -3,6 +3,7 @@
 use jiff::Zoned;
 use jiff::civil::{Date, Time};
 use jiff::tz::{Offset, TimeZone};
+use kit::clock::MAX_OFFSET_SECONDS;
 
 const MONTHS: [&str; 12] = [
     "january",
@@ -44,6 +45,8 @@ struct Found {
     month: Option<i8>,
     day: Option<i8>,
     time: Option<Time>,
+    /// Whether the time is midnight at the end of the day, `24:00`.
+    is_end_of_day: bool,
     offset: Option<Offset>,
 }
 
@@ -64,7 +67,10 @@ pub(super) fn in_words(text: &str, today: Date) -> Option<Zoned> {
         (None, Some(_)) => return None,
     };
     let (year, month) = (found.year.unwrap_or(today.year()), found.month.unwrap_or(today.month()));
-    let date = Date::new(year, month, day).ok()?;
+    let mut date = Date::new(year, month, day).ok()?;
+    if found.is_end_of_day {
+        date = date.tomorrow().ok()?;
+    }
     let zone = match found.offset {
         Some(Offset::UTC) | None => TimeZone::UTC,
         Some(offset) => TimeZone::fixed(offset),
@@ -94,7 +100,9 @@ impl Found {
             let (hours, minutes) = digits.split_at_checked(2)?;
             let seconds = hours.parse::<i32>().ok()? * 3_600 + minutes.parse::<i32>().ok()? * 60;
             let seconds = if word.starts_with('-') { -seconds } else { seconds };
-            return set(&mut self.offset, Offset::from_seconds(seconds).ok()?);
+            let is_offset = seconds.abs() <= MAX_OFFSET_SECONDS;
+            let offset = is_offset.then(|| Offset::from_seconds(seconds).ok()).flatten();
+            return set(&mut self.offset, offset?);
         }
         if word == "am" || word == "pm" {
             self.time = Some(half(self.time?, word)?);
@@ -113,14 +121,16 @@ impl Found {
         self.number(word)
     }
 
-    /// `10:30`, `10:30:15.5`, `10:30pm`.
+    /// `10:30`, `10:30:15.5`, `10:30pm`, `24:00`.
     fn clock(&mut self, word: &str) -> Option<()> {
         let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let (digits, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
         let mut parts = digits.split(':').map(|part| part.parse::<i8>().ok());
         let (hour, minute) = (parts.next()??, parts.next()??);
         let second = parts.next().unwrap_or(Some(0))?;
-        let nanos = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
+        let nanos: i32 = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
+        self.is_end_of_day = (hour, minute, second, nanos) == (24, 0, 0, 0);
+        let hour = if self.is_end_of_day { 0 } else { hour };
         let time = Time::new(hour, minute, second, nanos).ok()?;
         let time = match &word
             [word.len() - word.bytes().rev().take_while(u8::is_ascii_alphabetic).count()..]
