@@ -21,6 +21,7 @@ use crate::messages::{Timing, When};
 use crate::users::Recipient;
 use crate::users::activity::Activity;
 use kit::clock::from_ms;
+use kit::zones;
 
 const HOURS: i8 = 24;
 
@@ -56,7 +57,7 @@ pub fn due(
     if when.timing == Timing::Instant {
         return when.time;
     }
-    let own = user.time_zone().and_then(|name| TimeZone::get(name).ok());
+    let own = user.time_zone().and_then(zones::zone);
     let zone = own.as_ref().unwrap_or(workspace_zone);
     if when.timing == Timing::Optimal
         && let Some(activity) = activity

@@ -359,6 +359,7 @@ mod tests {
             (Field::Country, r#""JPN""#),
             (Field::Language, r#""JA""#),
             (Field::TimeZone, r#""Mars/Base""#),
+            (Field::TimeZone, r#""Etc/Unknown""#),
             (Field::Email, r#""nobody""#),
             (Field::Email, r#""a b@acme.example""#),
             (Field::LastCoordinates, "[1]"),

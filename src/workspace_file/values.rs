@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use ipnet::IpNet;
-use jiff::tz::TimeZone as Zone;
 use secrecy::SecretString;
 
 use crate::campaigns::Kind;
@@ -14,6 +13,7 @@ use crate::config::network::network;
 use crate::workspaces::keys;
 use crate::workspaces::rules::rules;
 use kit::money;
+use kit::zones;
 use objects::settings::parse_endpoint;
 
 type Checked<T> = Result<T, String>;
@@ -89,10 +89,8 @@ fn millionths(text: &str) -> Checked<i64> {
 }
 
 fn time_zone(text: &str) -> Checked<String> {
-    match Zone::get(text) {
-        Ok(_) => Ok(text.to_owned()),
-        Err(_) => Err(format!("{text:?} is not an IANA time zone such as America/New_York")),
-    }
+    zones::spelled(text)
+        .ok_or_else(|| format!("{text:?} is not an IANA time zone such as America/New_York"))
 }
 
 fn percent(text: &str) -> Checked<i32> {
@@ -277,8 +275,10 @@ mod tests {
         for text in ["eur", "EURO", "XXX", "XAU", "HRK", ""] {
             assert!(currency(text).is_err(), "{text}");
         }
-        assert!(time_zone("Europe/Berlin").is_ok() && time_zone("UTC").is_ok());
-        assert!(time_zone("Mars/Olympus").is_err());
+        for (text, name) in [("EUROPE/BERLIN", "Europe/Berlin"), ("utc", "UTC")] {
+            assert_eq!(time_zone(text).as_deref(), Ok(name), "{text}");
+        }
+        assert!(time_zone("Mars/Olympus").is_err() && time_zone("Etc/Unknown").is_err());
         assert_eq!(network("10.1.2.3/8").unwrap().to_string(), "10.0.0.0/8");
         assert_eq!(network("::1").unwrap().to_string(), "::1/128");
         for (text, expected) in [

@@ -21,6 +21,7 @@ use crate::users::service_id;
 use crate::workspaces;
 use crate::workspaces::Channel;
 use crate::workspaces::settings::{self, Settings};
+use kit::zones;
 use store::Tx;
 use store::documents::parsed;
 
@@ -95,7 +96,7 @@ impl Job {
             audiences.push(matcher(Audience::read(tree), "audience")?);
         }
         let content = content(app, &order, &settings)?;
-        let zone = TimeZone::get(&workspace.time_zone).unwrap_or(TimeZone::UTC);
+        let zone = zones::zone(&workspace.time_zone).unwrap_or(TimeZone::UTC);
         let (origin, app) = (origin(&order, name), Some(app.clone()));
         Ok(Self { order, settings, content, origin, app, audiences, left_out, youngest, zone })
     }
