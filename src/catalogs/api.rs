@@ -257,6 +257,9 @@ fn item_fields(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// The field whose errors have codes of their own.
+const CHECKED_APART: &[&str] = &["items"];
+
 /// The items to edit.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "EditRequest")]
@@ -359,7 +362,11 @@ impl idempotency::AppendRequest for Work {
         let of_one = self.one_item(body)?;
         let items = match &of_one {
             Some(items) => Some(items.as_ref()),
-            None => body.parse::<Body<'_>>().map_err(|error| self.cannot_read(error))?.items,
+            None => {
+                body.parse::<Body<'_>>(CHECKED_APART)
+                    .map_err(|error| self.cannot_read(error))?
+                    .items
+            }
         };
         let fields = self.catalog.as_ref().map(|catalog| &catalog.fields);
         match (&self.catalog, check::items(items, fields)) {
@@ -400,7 +407,8 @@ impl Work {
         let Some(id) = &self.item else { return Ok(None) };
         let mut item = format!("[{{\"{ID}\":{}", json!(id));
         if self.action != Action::Delete {
-            let Body { items } = body.parse().map_err(|error| self.cannot_read(error))?;
+            let Body { items } =
+                body.parse(CHECKED_APART).map_err(|error| self.cannot_read(error))?;
             let fields = items.and_then(|items| {
                 let [fields] = json::parse::<[&RawValue; 1]>(items.get()).ok()?;
                 json::fields(fields.get(), json::MAX_JSON_FIELDS).ok()

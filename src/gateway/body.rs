@@ -19,6 +19,7 @@ use super::memory::{Budgets, place};
 use super::{ApiError, COMPANY, Caller, Code, count_refused, value};
 use crate::app::App;
 use crate::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
+use kit::json;
 
 /// Limits of time and bytes for reading the rest of a rejected body. It is read so that the sender
 /// can receive the response.
@@ -37,14 +38,14 @@ const FIRST_BYTES: usize = 64 << 10;
 const FIRST_UNKNOWN_BYTES: usize = 16 << 10;
 
 /// A request's JSON body, as an extractor: too large 413, no memory left 503, another Content-Type
-/// 415, not JSON 400 with line and column, invalid fields 400 naming the field.
+/// 415, not JSON 400 with line and column, duplicate and invalid fields 400 naming the field.
 pub struct Json<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        JsonText::from_request(request, app).await?.parse().map(Self)
+        JsonText::from_request(request, app).await?.parse(&[]).map(Self)
     }
 }
 
@@ -59,14 +60,15 @@ pub struct JsonText {
 }
 
 impl JsonText {
-    /// Parses the fields; the errors are those of [`Json`].
-    pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ApiError> {
-        parse(&self.text)
+    /// Parses the fields; the errors are those of [`Json`]. In the values of fields that are
+    /// `checked_apart`, the caller rejects duplicate fields.
+    pub fn parse<'a, T: Deserialize<'a>>(&'a self, checked_apart: &[&str]) -> Result<T, ApiError> {
+        parse(&self.text, checked_apart)
     }
 
     /// Parses the object into a tree of bounded size; the errors are those of [`Json`].
     pub fn object(&self) -> Result<Map<String, Value>, ApiError> {
-        value::object(&self.text).map_err(|error| match self.parse::<IgnoredMembers>() {
+        value::object(&self.text).map_err(|error| match self.parse::<IgnoredMembers>(&[]) {
             Ok(IgnoredMembers {}) => {
                 ApiError::Invalid(format!("The request body {}", without_place(&error.to_string())))
             }
@@ -348,10 +350,12 @@ fn utf8(body: Vec<u8>) -> Result<String, ApiError> {
     })
 }
 
-/// Parses the fields of a JSON object. A syntax error takes precedence over errors of the fields.
-fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ApiError> {
+/// Parses the fields of a JSON object. A syntax error takes precedence over duplicate fields, and
+/// these over other errors of the fields.
+fn parse<'a, T: Deserialize<'a>>(text: &'a str, checked_apart: &[&str]) -> Result<T, ApiError> {
     let is_object = text.trim_ascii_start().starts_with('{');
     if is_object && let Ok(value) = serde_json::from_str(text) {
+        check_unique(text, checked_apart)?;
         return Ok(value);
     }
     serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
@@ -359,6 +363,7 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ApiError> {
         let text = "The request body must be a JSON object".into();
         return Err(ApiError::Field(Code::InvalidJson, text));
     }
+    check_unique(text, checked_apart)?;
     let mut json = serde_json::Deserializer::from_str(text);
     serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
@@ -370,6 +375,13 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ApiError> {
     })
 }
 
+/// Checks that no field of a valid object occurs twice, at any depth outside of the fields that are
+/// `checked_apart`.
+fn check_unique(text: &str, checked_apart: &[&str]) -> Result<(), ApiError> {
+    let name = json::duplicate_name_outside(text, checked_apart);
+    name.map_or(Ok(()), |name| Err(ApiError::Field(Code::DuplicateField, json::duplicate(&name))))
+}
+
 /// The errors of a body before its fields are checked, and their descriptions.
 pub(super) fn refusals() -> Vec<(ApiError, &'static str)> {
     let mut refusals = vec![
@@ -378,10 +390,12 @@ pub(super) fn refusals() -> Vec<(ApiError, &'static str)> {
         (ApiError::TooLarge, "The body is too large"),
         (ApiError::UnsupportedMediaType, "The Content-Type is missing or not JSON"),
     ];
-    for (body, when) in
-        [("{", "The body is not valid JSON"), ("[]", "The body is not a JSON object")]
-    {
-        refusals.extend(parse::<IgnoredAny>(body).err().map(|error| (error, when)));
+    for (body, when) in [
+        ("{", "The body is not valid JSON"),
+        ("[]", "The body is not a JSON object"),
+        (r#"{"a":1,"a":2}"#, "A field occurs more than once"),
+    ] {
+        refusals.extend(parse::<IgnoredAny>(body, &[]).err().map(|error| (error, when)));
     }
     refusals
 }
@@ -442,7 +456,7 @@ mod tests {
     }
 
     fn refusal(body: &[u8]) -> String {
-        match utf8(body.to_vec()).and_then(|text| parse::<Shape>(&text)) {
+        match utf8(body.to_vec()).and_then(|text| parse::<Shape>(&text, &[])) {
             Err(ApiError::Field(_, text)) => text,
             other => panic!("{other:?}"),
         }
@@ -450,7 +464,7 @@ mod tests {
 
     #[test]
     fn a_body_is_read_and_unknown_members_are_ignored() {
-        let shape: Shape = parse(r#"{"name":"n","other":[1],"many":[1,2]}"#).unwrap();
+        let shape: Shape = parse(r#"{"name":"n","other":[1],"many":[1,2]}"#, &[]).unwrap();
         assert_eq!((shape.name.as_str(), shape.many.as_slice()), ("n", &[1u8, 2][..]));
     }
 
@@ -468,6 +482,10 @@ mod tests {
             (b"null", &["The request body must be a JSON object"]),
             // A syntax error takes precedence over the fields.
             (br#"{"name":1,}"#, &["not valid JSON"]),
+            (br#"{"name":"a","name":"a",}"#, &["not valid JSON"]),
+            // A duplicate field takes precedence over other errors of the fields.
+            (br#"{"name":1,"name":"a"}"#, &["name: duplicate field"]),
+            (br#"{"name":1,"other":[{"a":1,"\u0061":2}]}"#, &["a: duplicate field"]),
         ] {
             let text = refusal(body);
             for part in parts {
@@ -478,8 +496,25 @@ mod tests {
         let deep = [vec![b'['; 10_000], vec![b']'; 10_000]].concat();
         let nested = [&br#"{"name":"n","deep":"#[..], &deep, b"}"].concat();
         let nested = String::from_utf8(nested).unwrap();
-        assert!(parse::<Shape>(&nested).is_ok(), "unknown members are skipped at any depth");
-        assert!(parse::<serde_json::Value>(&nested).is_err(), "wanted ones are not");
+        assert!(parse::<Shape>(&nested, &[]).is_ok(), "unknown members are skipped at any depth");
+        assert!(parse::<serde_json::Value>(&nested, &[]).is_err(), "wanted ones are not");
+    }
+
+    #[test]
+    fn fields_that_are_checked_apart_can_have_duplicates_inside() {
+        let inside = r#"{"many":[],"list":[{"a":1,"a":2}],"name":"n"}"#;
+        assert!(parse::<Shape>(inside, &["list"]).is_ok());
+        for body in [
+            r#"{"name":"n","list":[{"a":1,"a":2}]}"#,
+            r#"{"name":"n","list":[],"list":[]}"#,
+            r#"{"name":"n","x":{"list":[{"a":1,"a":2}]}}"#,
+            r#"{"list":[{"a":1,"a":2}],"name":"n","x":{"b":1,"b":2}}"#,
+        ] {
+            let given: &[&str] =
+                if body.contains("\"x\"") || body.contains("[],") { &["list"] } else { &[] };
+            let error = parse::<Shape>(body, given).unwrap_err();
+            assert_eq!(error.code(), Code::DuplicateField, "{body}");
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ use serde::Serialize;
 pub enum Code {
     /// The body is not JSON in UTF-8, or not an object. A retry does not help.
     InvalidJson,
+    /// A field occurs more than once in an object of the body. A retry does not help.
+    DuplicateField,
     /// A required field is missing or null. A retry does not help.
     MissingField,
     /// A field has a value that is not allowed. A retry does not help.

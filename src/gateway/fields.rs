@@ -3,13 +3,15 @@
 
 use std::fmt::{self, Display};
 
-use serde::de::value::StrDeserializer;
+use serde::de::value::{MapDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeSeed, Deserializer, Expected, IntoDeserializer as _, Unexpected};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 use serde_json::{Map, Value, map};
 
+use super::value::AS_TEXT;
 use super::{ApiError, Code};
+use kit::json::MARK;
 use kit::words::about_field;
 
 /// Fields that select users in some request of this API or of its family. A request that does not
@@ -296,12 +298,21 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'de> {
         if self.value.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
+    /// A value that is wanted as its text ([`RawValue`](serde_json::value::RawValue)) has the text
+    /// of the body, if the tree holds it.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         visitor: V,
     ) -> Read<V::Value> {
-        visitor.visit_newtype_struct(self)
+        if name != MARK {
+            return visitor.visit_newtype_struct(self);
+        }
+        let text = match self.value.get(AS_TEXT) {
+            Some(Value::String(text)) => text.clone(),
+            _ => self.value.to_string(),
+        };
+        visitor.visit_map(MapDeserializer::new(std::iter::once((MARK, text))))
     }
 
     /// An array is not a struct.
@@ -505,6 +516,28 @@ mod tests {
         let report = json!({ "groups": [{ "email": "a@b.example", "phone": "1" }], "since": 1 });
         let report: Users = read_report(report.as_object().unwrap()).unwrap();
         assert!(report.groups.unwrap()[0].email.is_some());
+    }
+
+    #[test]
+    fn data_for_templates_keeps_its_text() {
+        #[derive(Deserialize)]
+        struct Properties {
+            trigger_properties: Option<kit::json::TreeObject>,
+        }
+        let read = |text: &str| {
+            let read = read::<Properties>(&super::super::value::object(text).unwrap());
+            read.map(|read| read.trigger_properties.map(|object| object.to_json()))
+                .map_err(|error| error.message().into_owned())
+        };
+        for text in [r#"{"z":1.10,"a":[{"y":1,"b":12345678901234567890123}]}"#, "{}"] {
+            let body = format!("{{\"trigger_properties\": {text}}}");
+            assert_eq!(read(&body), Ok(Some(text.to_owned())));
+        }
+        assert_eq!(read(r#"{"trigger_properties":null}"#), Ok(None));
+        for other in ["5", "[]", "\"{}\""] {
+            let error = read(&format!("{{\"trigger_properties\":{other}}}"));
+            assert_eq!(error, Err("trigger_properties must be an object".to_owned()), "{other}");
+        }
     }
 
     #[test]

@@ -4,20 +4,42 @@ use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use kit::json::MARK;
+use kit::json::{MARK, duplicate};
 
 /// Maximum number of values in a body: in a tree each takes up to forty times its size as text.
 const MAX_VALUES: usize = 20_000;
 
-/// Reads an object. An error of the category `Data` concerns valid JSON.
+/// Fields of a request, or of its recipients, with data for templates. A template shows the order
+/// of their fields and the digits of their numbers, which a tree does not keep.
+const WITH_TEXT: [&str; 4] =
+    ["trigger_properties", "canvas_entry_properties", "event_properties", "api_trigger_properties"];
+
+/// Fields whose objects are recipients.
+const RECIPIENTS: [&str; 2] = ["recipients", "recipient"];
+
+/// The single field of an object that is held as its text ([`WITH_TEXT`]). No body can have it.
+pub(super) const AS_TEXT: &str = "$longshore::text";
+
+/// Reads an object without duplicate fields. An error of the category `Data` concerns valid JSON.
 pub fn object(text: &str) -> serde_json::Result<Map<String, Value>> {
     let left = Cell::new(MAX_VALUES);
     let mut json = serde_json::Deserializer::from_str(text);
-    let object = json.deserialize_map(Members { left: &left })?;
+    let object = json.deserialize_map(Members { left: &left, place: Place::Request })?;
     json.end()?;
     Ok(object)
+}
+
+/// The part of a body that a value is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Request,
+    /// A recipient, or an array of them.
+    Recipient,
+    Other,
 }
 
 /// Any value.
@@ -25,11 +47,42 @@ pub fn object(text: &str) -> serde_json::Result<Map<String, Value>> {
 struct Any<'a> {
     /// How many more values are allowed.
     left: &'a Cell<usize>,
+    place: Place,
 }
 
 /// Accepts only an object.
 struct Members<'a> {
     left: &'a Cell<usize>,
+    place: Place,
+}
+
+impl Members<'_> {
+    /// The value of a field.
+    fn value<'de, A: MapAccess<'de>>(
+        &self,
+        name: &str,
+        members: &mut A,
+    ) -> Result<Value, A::Error> {
+        let place = match self.place {
+            Place::Request if RECIPIENTS.contains(&name) => Place::Recipient,
+            _ => Place::Other,
+        };
+        let any = Any { left: self.left, place };
+        if self.place == Place::Other || !WITH_TEXT.contains(&name) {
+            return members.next_value_seed(any);
+        }
+        let json = members.next_value::<&RawValue>()?.get();
+        let value = any.deserialize(&mut serde_json::Deserializer::from_str(json));
+        let value = value.map_err(|error| {
+            let text = error.to_string();
+            A::Error::custom(text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what))
+        })?;
+        if !value.is_object() {
+            return Ok(value);
+        }
+        let text = kit::json::compacted(json).into_owned();
+        Ok(Value::Object(Map::from_iter([(AS_TEXT.to_owned(), text.into())])))
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Any<'_> {
@@ -89,7 +142,7 @@ impl<'de> Visitor<'de> for Any<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Value, A::Error> {
-        Members { left: self.left }.visit_map(members).map(Value::Object)
+        Members { left: self.left, place: self.place }.visit_map(members).map(Value::Object)
     }
 }
 
@@ -103,10 +156,14 @@ impl<'de> Visitor<'de> for Members<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
         let mut object = Map::new();
         while let Some(name) = members.next_key::<String>()? {
-            if name == MARK {
-                return Err(A::Error::custom(format_args!("has a field named {MARK}")));
+            if [MARK, AS_TEXT].contains(&name.as_str()) {
+                return Err(A::Error::custom(format_args!("has a field named {name}")));
             }
-            object.insert(name, members.next_value_seed(Any { left: self.left })?);
+            let value = self.value(&name, &mut members)?;
+            match object.entry(name) {
+                Entry::Vacant(entry) => _ = entry.insert(value),
+                Entry::Occupied(entry) => return Err(A::Error::custom(duplicate(entry.key()))),
+            }
         }
         Ok(object)
     }
@@ -127,7 +184,24 @@ mod tests {
             Value::Object(object(text).unwrap()),
             serde_json::from_str::<Value>(text).unwrap()
         );
-        assert_eq!(object(r#"{"a":1,"a":2}"#).unwrap()["a"], json!(2));
+    }
+
+    #[test]
+    fn data_for_templates_is_held_as_its_text() {
+        let text = r#"{"recipients":[{"trigger_properties":{ "z":1.10, "a":[ ] }}],
+            "recipient":{"event_properties":{"b":1}},"canvas_entry_properties":5,
+            "messages":{"trigger_properties":{"z":1}}}"#;
+        let as_text = |text: &str| json!({ AS_TEXT: text });
+        let expected = json!({
+            "recipients": [{ "trigger_properties": as_text(r#"{"z":1.10,"a":[]}"#) }],
+            "recipient": { "event_properties": as_text(r#"{"b":1}"#) },
+            "canvas_entry_properties": 5,
+            "messages": { "trigger_properties": { "z": 1 } },
+        });
+        assert_eq!(Value::Object(object(text).unwrap()), expected);
+        let many =
+            format!("{{\"trigger_properties\":{{\"a\":[{}]}}}}", vec!["1"; 20_000].join(","));
+        assert!(object(&many).unwrap_err().to_string().contains("has more than 20000 values"));
     }
 
     #[test]
@@ -146,16 +220,30 @@ mod tests {
         for text in [
             r#"{"$serde_json::private::RawValue":"{}"}"#,
             r#"{"a":[{"$serde_json::private::RawValue":"!"}]}"#,
+            r#"{"trigger_properties":{"$longshore::text":"{}"}}"#,
+            r#"{"trigger_properties":{"a":{"$serde_json::private::RawValue":"{}"}}}"#,
+            r#"{"recipients":[{"trigger_properties":{"a":1,"a":2}}]}"#,
             r#"{"a":{"b":1,"\u0024serde_json::private::RawValue":"1"}}"#,
         ] {
             assert_eq!(object(text).unwrap_err().classify(), Category::Data, "{text}");
         }
     }
 
+    #[test]
+    fn duplicate_fields_are_rejected_at_any_depth() {
+        for text in [r#"{"a":1,"a":1}"#, r#"{"a":[{"b":{"c":1,"\u0063":2}}]}"#] {
+            let error = object(text).unwrap_err();
+            assert_eq!(error.classify(), Category::Data, "{text}");
+            assert!(error.to_string().contains("duplicate field"), "{error}");
+        }
+        assert!(object(r#"{"a":{"a":[{"a":1},{"a":1}]}}"#).is_ok());
+    }
+
     proptest! {
         #[test]
         fn parsing_agrees_with_serde_json(text in r#"[{}\[\]",:a0-9.e\\ -]{0,40}"#) {
             let expected = serde_json::from_str::<Map<String, Value>>(&text).ok();
+            let expected = expected.filter(|_| kit::json::duplicate_name(&text).is_none());
             prop_assert_eq!(object(&text).ok(), expected);
         }
     }

@@ -439,7 +439,10 @@ fn record(
                 tally.outside_windows += 1;
                 return;
             }
-            activity.record_revenue(currency, price.saturating_mul(i64::from(*quantity)));
+            let revenue = price.saturating_mul(i64::from(*quantity));
+            if !activity.record_revenue(currency, revenue) {
+                tally.revenue_at_maximum += 1;
+            }
             let has_rate = workspace.exchange_rates.contains_key(currency.as_ref());
             if !has_rate && *currency != workspace.currency {
                 tally.without_rate(currency);

@@ -11,7 +11,7 @@ use super::values::MAX_QUANTITY;
 use crate::gateway::formats::{CONTROLS, Identifier, NO_NUL, Time, UserAlias, first_of};
 use crate::users::profile::{Field, MAX_BYTES, MAX_TEXT, check, codes};
 use kit::money;
-use kit::money::MILLION;
+use kit::money::{LIMIT, MILLION};
 use kit::words::{MAX_LABEL, MAX_LOCAL};
 
 /// An array of objects. Invalid objects are rejected, and the others accepted.
@@ -306,7 +306,7 @@ pub(super) const PRICE: Member = must(
     "price",
     "Price of one unit, in the currency's base unit. A decimal, rounded half to even to six \
      decimal places. Price times quantity must also be below the maximum.",
-    |_| json!({ "type": "number", "minimum": 0, "exclusiveMaximum": i64::MAX / MILLION }),
+    |_| json!({ "type": "number", "minimum": 0, "exclusiveMaximum": LIMIT / MILLION }),
 );
 pub(super) const QUANTITY: Member = may(
     "quantity",
@@ -357,7 +357,7 @@ fn purchase(generator: &mut SchemaGenerator) -> Schema {
         "properties": { QUANTITY.name: { "type": "integer", "exclusiveMinimum": 1 } },
         "required": [QUANTITY.name],
     });
-    let below = i64::MAX / MILLION / i64::from(MAX_QUANTITY);
+    let below = LIMIT / MILLION / i64::from(MAX_QUANTITY);
     schema.insert("if".into(), several);
     schema.insert(
         "then".into(),

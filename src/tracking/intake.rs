@@ -185,7 +185,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Array<'a> {
 /// Parses a body without side effects: the result depends only on the body and the time. Fully
 /// rejected requests are counted here, because they end here.
 pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
-    let Body { attributes, events, purchases } = body.parse()?;
+    // An object with duplicate fields is rejected alone.
+    let Body { attributes, events, purchases } = body.parse(&Kind::ALL.map(Kind::name))?;
     let arrays =
         [(Kind::Attributes, attributes), (Kind::Events, events), (Kind::Purchases, purchases)];
     let too_many = |Array(elements): &Array<'_>| elements.len() > MAX_OBJECTS;

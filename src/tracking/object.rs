@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use serde_json::value::RawValue;
 
-use super::formats::{APP_ID, CURRENCY, NAME, PRICE, PRODUCT_ID, QUANTITY, TIME};
+use super::formats::{APP_ID, CURRENCY, NAME, PRICE, PRODUCT_ID, PROPERTIES, QUANTITY, TIME};
 use super::limits::{IDENTIFIERS, RESERVED_ON_PURCHASES};
 use super::message::{Event, Object, Purchase};
 use super::values::{self, Checked};
@@ -14,6 +14,7 @@ use crate::gateway::fields;
 use crate::users::identifier::Identifier;
 use crate::users::profile::{self, check};
 use kit::json::{self, JsonFields};
+use kit::money;
 use kit::words::{about_field, beginning};
 
 /// Maximum bytes of an event or a purchase, so that it fits into a message.
@@ -64,12 +65,23 @@ pub fn read<'a>(
     }
 }
 
+/// Rejects duplicate fields inside the fields that are not read.
+fn check_others(reader: &mut Reader<'_>) {
+    let is_read = |name: &str| name == PROPERTIES || IDENTIFIERS.contains(&name);
+    let mut others = reader.members.0.iter().filter(|(name, _)| !is_read(name));
+    let duplicate = others.find_map(|(_, value)| json::duplicate_name(value.get()));
+    if let Some(name) = duplicate {
+        reader.problems.push(Problem { reason: "object", text: json::duplicate(&name) });
+    }
+}
+
 fn event<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
     let user = reader.user();
     let name = reader.required(NAME.name, values::name);
     let time = reader.time();
     let app_id = reader.optional(APP_ID.name, check::text);
     let properties = properties::read(reader, &[]);
+    check_others(reader);
     let (user, update_only) = user?;
     Some(Event { user, update_only, name: name?, time: time?, app_id, properties })
 }
@@ -80,12 +92,14 @@ fn purchase<'a>(reader: &mut Reader<'a>) -> Option<Purchase<'a>> {
     let currency = reader.required(CURRENCY.name, values::currency);
     let price = reader.required(PRICE.name, values::price);
     let quantity = reader.optional(QUANTITY.name, values::quantity).unwrap_or(1);
-    if price.is_some_and(|price| price.checked_mul(quantity.into()).is_none()) {
+    let is_too_large = |sum: Option<i64>| sum.is_none_or(|sum| sum >= money::LIMIT);
+    if price.is_some_and(|price| is_too_large(price.checked_mul(quantity.into()))) {
         reader.add_problem(PRICE.name, values::price_too_large());
     }
     let time = reader.time();
     let app_id = reader.optional(APP_ID.name, check::text);
     let properties = properties::read(reader, RESERVED_ON_PURCHASES);
+    check_others(reader);
     let (user, update_only) = user?;
     Some(Purchase {
         user,
@@ -196,8 +210,14 @@ impl<'a> Reader<'a> {
             self.problems.push(Problem { reason: "identifier", text });
             return None;
         };
-        let other_identifiers = names.filter_map(|name| identifier(name, self.value(name)?).ok());
-        self.other_identifiers = other_identifiers.collect();
+        let others: Vec<_> = names.filter_map(|name| Some((name, self.value(name)?))).collect();
+        let identifiers = others.iter().filter_map(|(name, json)| identifier(name, json).ok());
+        self.other_identifiers = identifiers.collect();
+        for (name, json) in others {
+            if let Some(duplicate) = json::duplicate_name(json) {
+                self.add_problem(name, json::duplicate(&duplicate));
+            }
+        }
         let decides = self.optional(first, |json| identifier(first, json))?;
         let update_only = asked || matches!(decides, Identifier::UserAlias(_));
         Some((decides, update_only))

@@ -30,10 +30,7 @@ pub fn service_id(json: &str) -> Checked<Uuid> {
 }
 
 pub fn user_alias(json: &str) -> Checked<UserAlias<'static>> {
-    let members = json::fields(json, json::MAX_JSON_FIELDS)?;
-    if let Some(name) = members.repeated().filter(|name| name.starts_with("alias_")) {
-        return Err(json::duplicate(name));
-    }
+    let members = json::unique_fields(json, json::MAX_JSON_FIELDS)?;
     let alias = check::alias(&members)?;
     Ok(UserAlias { alias_name: alias.name.into(), alias_label: alias.label.into() })
 }
@@ -74,18 +71,17 @@ pub fn price(json: &str) -> Checked<i64> {
     if sign && mantissa.contains(|c| matches!(c, '1'..='9')) {
         return Err("must not be negative".to_owned());
     }
-    money::parse(digits).ok_or_else(price_too_large)
+    money::parse_below_limit(digits).ok_or_else(price_too_large)
 }
 
 /// The error for amounts that are too large.
 pub fn price_too_large() -> String {
-    format!("is too large: price times quantity must be below {}", i64::MAX / money::MILLION)
+    format!("is too large: price times quantity must be below {}", money::LIMIT / money::MILLION)
 }
 
 /// A whole number in any notation: `1.0` is the same as `1`.
 pub fn quantity(json: &str) -> Checked<u8> {
-    let number: Option<f64> = json.parse().ok().filter(|number: &f64| number.fract() == 0.0);
-    let quantity = number.filter(|number| (1.0..=f64::from(MAX_QUANTITY)).contains(number));
-    let meant = || format!("expected a whole number from 1 to {MAX_QUANTITY}");
-    quantity.map(|quantity| quantity as u8).ok_or_else(meant)
+    let number = json::whole_number(json).and_then(|number| u8::try_from(number).ok());
+    let quantity = number.filter(|number| (1..=MAX_QUANTITY).contains(number));
+    quantity.ok_or_else(|| format!("expected a whole number from 1 to {MAX_QUANTITY}"))
 }

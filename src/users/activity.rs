@@ -132,12 +132,19 @@ impl<'a> Activity<'a> {
         record(&mut self.events, name, at, count, properties);
     }
 
-    /// Adds `millionths` (not negative) of `currency`; a sum that does not fit stays at the
-    /// maximum.
-    pub fn record_revenue(&mut self, currency: &str, millionths: i64) {
+    /// Adds `millionths` (not negative) of `currency`, and returns whether the sum fits; one that
+    /// does not stays at the maximum.
+    pub fn record_revenue(&mut self, currency: &str, millionths: i64) -> bool {
         match self.revenue.binary_search_by(|(c, _)| c.as_ref().cmp(currency)) {
-            Ok(at) => self.revenue[at].1 = self.revenue[at].1.saturating_add(millionths),
-            Err(at) => self.revenue.insert(at, (Cow::Owned(currency.to_owned()), millionths)),
+            Ok(at) => {
+                let sum = self.revenue[at].1.checked_add(millionths);
+                self.revenue[at].1 = sum.unwrap_or(i64::MAX);
+                sum.is_some()
+            }
+            Err(at) => {
+                self.revenue.insert(at, (Cow::Owned(currency.to_owned()), millionths));
+                true
+            }
         }
     }
 
@@ -145,7 +152,9 @@ impl<'a> Activity<'a> {
     pub fn absorb(&mut self, other: &Activity<'_>) {
         absorb(&mut self.purchases, &other.purchases);
         absorb(&mut self.events, &other.events);
-        other.revenue().for_each(|(currency, sum)| self.record_revenue(currency, sum));
+        for (currency, sum) in other.revenue() {
+            self.record_revenue(currency, sum);
+        }
     }
 
     /// Deletes the days that have expired on `today`, and expired properties; returns whether there
@@ -578,7 +587,7 @@ mod tests {
                     activity.record_purchase(name, *at, *count, None);
                 }
                 Step::Event(name, at, count) => activity.record_event(name, *at, *count, None),
-                Step::Revenue(currency, m) => activity.record_revenue(currency, *m),
+                Step::Revenue(currency, m) => _ = activity.record_revenue(currency, *m),
             }
         }
         activity
@@ -725,6 +734,15 @@ mod tests {
         assert!(packed.len() <= MAX_BYTES, "{}", packed.len());
         assert_eq!(Activity::decode(&packed).unwrap(), activity);
         assert_eq!(activity.revenue().collect::<Vec<_>>(), [("EUR", 5)]);
+    }
+
+    #[test]
+    fn revenue_stays_at_its_maximum() {
+        let mut activity = Activity::default();
+        assert!(activity.record_revenue("EUR", i64::MAX - 1));
+        assert!(activity.record_revenue("EUR", 1));
+        assert!(!activity.record_revenue("EUR", 1) && activity.record_revenue("USD", 1));
+        assert_eq!(activity.revenue().collect::<Vec<_>>(), [("EUR", i64::MAX), ("USD", 1)]);
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl Record {
 fn revenue(json: &str) -> Result<i64, FieldError> {
     let refuse = |reason| FieldError::new("total_revenue", reason);
     // Strings, arrays and other types cannot be read as money.
-    match money::parse(json) {
+    match money::parse_below_limit(json) {
         None => Err(refuse("expected a number below 9,223,372,036,854")),
         Some(amount) if amount < 0 => Err(refuse("is negative")),
         Some(amount) => Ok(amount),

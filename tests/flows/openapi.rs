@@ -519,6 +519,16 @@ async fn check_common_responses(world: &World, seen: &mut Seen) {
             seen.see(far.request(method.clone(), &path), 403).await;
         }
         let is_signed = operation["security"] == json!([{ "Signature": [] }]);
+        if operation["requestBody"].is_object() {
+            let twice = r#"{"other":[{"field":1,"fiel\u0064":2}]}"#;
+            let request = match is_signed {
+                true => world.signed(&path, twice),
+                false => keyed().body(twice),
+            };
+            let refused = seen.see(request.header("content-type", "application/json"), 400).await;
+            let text = refused.body.to_string();
+            assert!(text.contains("field: duplicate field"), "{method} {path}: {text}");
+        }
         if has("415") && !is_signed {
             seen.see(keyed().body("{}"), 415).await;
             let malformed = keyed().header("content-type", "application/json").body("{");

@@ -8,10 +8,14 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-pub use self::repeats::{duplicate_name, keep_last_duplicates};
+pub use self::numbers::whole_number;
+pub use self::repeats::{duplicate_name, duplicate_name_outside, keep_last_duplicates};
+pub use self::tree::{Tree, TreeObject};
 use crate::words::beginning;
 
+mod numbers;
 mod repeats;
+mod tree;
 
 const TOO_DEEP: &str = "is nested too deeply";
 
@@ -21,6 +25,9 @@ const FEW: usize = 16;
 /// Levels of arrays and objects that a value may have. A profile or a send request that contains
 /// the value must stay readable: readers stop at 127 levels.
 pub const MAX_LEVELS: usize = 100;
+
+/// Levels that a reader of any JSON accepts, as serde_json does.
+const MAX_JSON_LEVELS: usize = 127;
 
 /// The marker of serde_json for embedded text, wherever it reads a [`serde_json::Value`]: a sender
 /// could use it to hide content from every check, or to make a value unreadable.

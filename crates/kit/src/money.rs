@@ -5,6 +5,14 @@ use iso_currency::Currency;
 /// Millionths in one unit of a currency.
 pub const MILLION: i64 = 1_000_000;
 
+/// Amounts from outside are below this limit, a whole number of units.
+pub const LIMIT: i64 = i64::MAX / MILLION * MILLION;
+
+/// [`parse`] of an amount below the [`LIMIT`].
+pub fn parse_below_limit(number: &str) -> Option<i64> {
+    parse(number).filter(|amount| *amount < LIMIT)
+}
+
 /// Parses a JSON number exactly, without binary floating point. Rounds half to even to six
 /// decimals. None for a text that is not a number or does not fit.
 pub fn parse(number: &str) -> Option<i64> {
@@ -77,7 +85,6 @@ pub fn check_currency(text: &str) -> Result<(), String> {
     }
 }
 
-/// A decimal above 0 with at most six decimals, as millionths.
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -108,6 +115,21 @@ mod tests {
             (i64::MIN, "-9223372036854.775808"),
         ] {
             assert_eq!(format(millionths), text);
+        }
+    }
+
+    #[test]
+    fn amounts_from_outside_are_below_the_limit() {
+        for (text, is_below) in [
+            ("9223372036853.999999", true),
+            ("9223372036853.9999994", true),
+            // Rounded to the limit.
+            ("9223372036853.9999995", false),
+            ("9223372036854", false),
+            ("9223372036854.775807", false),
+            ("9.223372036854e12", false),
+        ] {
+            assert_eq!(parse_below_limit(text).is_some(), is_below, "{text}");
         }
     }
 

@@ -54,6 +54,12 @@ const METRICS: &[Metric] = &[
          the maximum number",
     ),
     counter(
+        "longshore_track_revenue_at_maximum_total",
+        &[],
+        "Total number of purchases whose revenue counts only up to the maximum of a user's revenue \
+         in one currency, 9223372036854.775807",
+    ),
+    counter(
         "longshore_track_revenue_outside_windows_total",
         &[],
         "Total number of purchases outside of every conversion window, which do not count as \

@@ -48,6 +48,8 @@ pub struct Tally {
     pub unlisted: u64,
     /// Purchases outside of all conversion windows.
     pub outside_windows: u64,
+    /// Purchases whose revenue did not fit into the user's sum.
+    pub revenue_at_maximum: u64,
     /// Orders that purchases started.
     pub triggered: u64,
     /// Campaign starts that were skipped because the purchases were too old.
@@ -128,6 +130,8 @@ impl Tally {
         metrics::counter!("longshore_track_products_unlisted_total").increment(self.unlisted);
         metrics::counter!("longshore_track_revenue_outside_windows_total")
             .increment(self.outside_windows);
+        metrics::counter!("longshore_track_revenue_at_maximum_total")
+            .increment(self.revenue_at_maximum);
         metrics::counter!("longshore_track_sends_triggered_total").increment(self.triggered);
         metrics::counter!("longshore_track_stale_triggers_total").increment(self.stale_triggers);
         for (currency, count) in self.without_rate {

@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::UserAction;
@@ -15,6 +14,7 @@ use super::campaign_rules::{CampaignRules, Triggered};
 use super::user_set::UserSet;
 use crate::audience::has_properties;
 use crate::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
+use kit::json::TreeObject;
 
 /// Maximum number of users of an order, and bytes of their purchases.
 const MAX_USERS: usize = 500;
@@ -82,7 +82,7 @@ impl<'a> Starts<'a> {
         properties: Option<&'a str>,
         age_ms: i64,
     ) {
-        let given = properties.and_then(object).unwrap_or_default();
+        let given = properties.and_then(|json| TreeObject::parse(json).ok()).unwrap_or_default();
         let are_met = |one: &&Triggered| has_properties(&one.trigger.properties, &given);
         for campaign in campaigns.iter().filter(are_met) {
             if age_ms > campaign.trigger.max_age_ms {
@@ -151,13 +151,9 @@ fn order(campaign: &Triggered, users: &[Start<'_>], place: OrderContext<'_>) -> 
     }
 }
 
-fn object(json: &str) -> Option<Map<String, Value>> {
-    serde_json::from_str(json).ok()
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, Value, json};
 
     use super::*;
     use crate::campaigns::Trigger;
@@ -176,7 +172,10 @@ mod tests {
 
     fn users(order: &Order) -> Vec<(Uuid, Option<Value>)> {
         let user = |named: &Named| match named.who {
-            Who::ServiceId(id) => (id, named.event_properties.clone().map(Value::Object)),
+            Who::ServiceId(id) => {
+                let properties = named.event_properties.as_ref();
+                (id, properties.map(|all| serde_json::from_str(&all.to_json()).unwrap()))
+            }
             _ => panic!("{named:?}"),
         };
         order.target.users.iter().map(user).collect()

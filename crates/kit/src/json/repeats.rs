@@ -3,29 +3,59 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use super::{FEW, JsonFields, Text, parse, push_string, walk};
 
-/// The names of one object that were seen.
+/// The names of the objects that are open, the innermost last. A name is held as its keyed hash:
+/// the memory is less than the text's, whatever the text is, and nobody outside can choose two
+/// names with one hash.
 #[derive(Default)]
-struct Names<'a> {
-    few: Vec<Cow<'a, str>>,
-    /// Used only for many names.
-    many: HashSet<Cow<'a, str>>,
+struct OpenNames {
+    hasher: RandomState,
+    /// All names of the open objects.
+    names: Vec<u64>,
+    /// Where the names of each object begin.
+    starts: Vec<usize>,
+    /// The same names for objects that have many, each with its depth.
+    many: Vec<(usize, HashSet<u64>)>,
 }
 
-impl<'a> Names<'a> {
-    /// Adds a name; returns whether it is new.
-    fn insert(&mut self, name: Cow<'a, str>) -> bool {
-        if self.few.len() < FEW {
-            let is_new = !self.few.contains(&name);
-            self.few.push(name);
-            return is_new;
+impl OpenNames {
+    fn open(&mut self) {
+        self.starts.push(self.names.len());
+    }
+
+    fn close(&mut self) {
+        if self.many.last().is_some_and(|(depth, _)| *depth == self.starts.len()) {
+            self.many.pop();
         }
-        if self.many.is_empty() {
-            self.many.extend(self.few.iter().cloned());
+        if let Some(start) = self.starts.pop() {
+            self.names.truncate(start);
         }
-        self.many.insert(name)
+    }
+
+    /// Adds a name to the innermost object; returns whether it is new there.
+    fn insert(&mut self, name: &str) -> bool {
+        let (name, depth) = (self.hasher.hash_one(name), self.starts.len());
+        let start = self.starts.last().copied().unwrap_or_default();
+        if let Some((_, names)) = self.many.last_mut().filter(|(of, _)| *of == depth) {
+            return names.insert(name);
+        }
+        let names = &self.names[start..];
+        if names.contains(&name) {
+            return false;
+        }
+        if names.len() == FEW {
+            self.many.push((depth, names.iter().copied().chain([name]).collect()));
+        } else {
+            self.names.push(name);
+        }
+        true
     }
 }
 
@@ -35,14 +65,14 @@ pub fn duplicate_name(json: &str) -> Option<Cow<'_, str>> {
         return None;
     }
     // The last two quotes before a colon belong to the name.
-    let (mut quotes, mut open, mut found) = ([0, 0], Vec::<Names<'_>>::new(), None);
+    let (mut quotes, mut open, mut found) = ([0, 0], OpenNames::default(), None);
     walk(json, |at, byte| match byte {
         b'"' => quotes = [quotes[1], at],
-        b'{' => open.push(Names::default()),
-        b'}' => _ = open.pop(),
+        b'{' => open.open(),
+        b'}' => open.close(),
         b':' if found.is_none() => {
             let name = unescaped(&json[quotes[0]..=quotes[1]]);
-            if open.last_mut().is_some_and(|names| !names.insert(name.clone())) {
+            if !open.insert(&name) {
                 found = Some(name);
             }
         }
@@ -51,8 +81,47 @@ pub fn duplicate_name(json: &str) -> Option<Cow<'_, str>> {
     found
 }
 
+/// [`duplicate_name`] of an object, but not in the values of its fields with these names, which are
+/// skipped at the speed of the parser.
+pub fn duplicate_name_outside<'a>(json: &'a str, skipped: &[&str]) -> Option<Cow<'a, str>> {
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    deserializer.deserialize_map(Outside { skipped }).ok().flatten()
+}
+
+struct Outside<'s> {
+    skipped: &'s [&'s str],
+}
+
+impl<'de> Visitor<'de> for Outside<'_> {
+    type Value = Option<Cow<'de, str>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut names, mut found) = (OpenNames::default(), None);
+        while let Some(name) = map.next_key::<String>()? {
+            if !names.insert(&name) {
+                found = found.or(Some(Cow::Owned(name)));
+                map.next_value::<IgnoredAny>()?;
+            } else if self.skipped.contains(&name.as_str()) {
+                map.next_value::<IgnoredAny>()?;
+            } else {
+                let value: &RawValue = map.next_value()?;
+                found = found.or_else(|| duplicate_name(value.get()));
+            }
+        }
+        Ok(found)
+    }
+}
+
 /// The text of a JSON string; an unreadable one stays as it is written.
 fn unescaped(json: &str) -> Cow<'_, str> {
+    let inside = &json[1..json.len() - 1];
+    if !inside.contains('\\') {
+        return Cow::Borrowed(inside);
+    }
     parse::<Text<'_>>(json).map_or(Cow::Borrowed(json), |Text(text)| text)
 }
 
@@ -89,7 +158,7 @@ fn push_last(out: &mut String, json: &str, levels: usize) {
     }
     if levels > 0
         && json.starts_with('[')
-        && let Ok(elements) = parse::<Vec<&serde_json::value::RawValue>>(json)
+        && let Ok(elements) = parse::<Vec<&RawValue>>(json)
     {
         out.push('[');
         for (at, element) in elements.into_iter().enumerate() {
@@ -136,6 +205,37 @@ mod tests {
         for at in [0, FEW - 1, FEW, 999] {
             let json = format!("{{{},\"n{at}\":0}}", names.join(","));
             assert_eq!(duplicate_name(&json), Some(format!("n{at}").into()));
+        }
+    }
+
+    #[test]
+    fn finds_duplicates_next_to_objects_with_many_names() {
+        let many: Vec<String> = (0..100).map(|n| format!("\"n{n}\":{{\"n{n}\":{n}}}")).collect();
+        let many = many.join(",");
+        for (json, name) in [
+            (format!("{{{many},\"x\":{{{many}}}}}"), None),
+            (format!("{{{many},\"x\":{{{many},\"n7\":0}}}}"), Some("n7")),
+            (format!("{{\"x\":{{{many}}},\"y\":{{{many}}},\"x\":0}}"), Some("x")),
+            (format!("[{{{many}}},{{{many}}}]"), None),
+        ] {
+            assert_eq!(duplicate_name(&json).as_deref(), name, "{json}");
+        }
+        let levels = 100_000;
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+        assert_eq!(duplicate_name(&deep), None);
+    }
+
+    #[test]
+    fn skipped_fields_are_not_searched() {
+        let skipped = ["a", "b"];
+        for (json, name) in [
+            (r#"{"a":{"x":1,"x":2},"b":[{"y":1,"y":2}],"c":{"a":1}}"#, None),
+            (r#"{"a":[],"\u0061":[]}"#, Some("a")),
+            (r#"{"a":{"x":1,"x":2},"c":{"z":1,"z":2}}"#, Some("z")),
+            (r#"{"c":{"a":{"x":1,"x":2}}}"#, Some("x")),
+            (r#"{"c":1,"c":{"x":1,"x":2}}"#, Some("c")),
+        ] {
+            assert_eq!(duplicate_name_outside(json, &skipped).as_deref(), name, "{json}");
         }
     }
 

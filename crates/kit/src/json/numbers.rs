@@ -1,0 +1,79 @@
+//! Numbers in JSON, by their digits.
+
+/// The value of a JSON number without a fraction, in any notation: `5`, `5.0` and `50e-1` are the
+/// same. None for another value, and for a number that does not fit. Compares digits: no number is
+/// rounded to a whole one.
+pub fn whole_number(json: &str) -> Option<i64> {
+    let (sign, number) = json.strip_prefix('-').map_or(("", json), |number| ("-", number));
+    let (mantissa, exponent) = match number.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
+        None => (number, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    if whole.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let significant = digits.trim_start_matches('0').trim_end_matches('0');
+    if significant.is_empty() {
+        return Some(0);
+    }
+    let cut = digits.len() - digits.trim_end_matches('0').len();
+    // The number is `significant` with this many zeros after it.
+    let zeros = exponent.checked_sub(fraction.len() as i64)?.checked_add(cut as i64)?;
+    let zeros = usize::try_from(zeros).ok().filter(|zeros| *zeros < 20)?;
+    format!("{sign}{significant}{}", "0".repeat(zeros)).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn whole_numbers_are_read_in_any_notation() {
+        for (json, number) in [
+            ("5", Some(5)),
+            ("5.0", Some(5)),
+            ("-0.0", Some(0)),
+            ("0e999", Some(0)),
+            ("50e-1", Some(5)),
+            ("0.5E1", Some(5)),
+            ("1e2", Some(100)),
+            ("-1.20e+2", Some(-120)),
+            ("100.0000000000000000001", None),
+            ("99.9999999999999999999", None),
+            ("0.5", None),
+            ("1e-1", None),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("-9223372036854775808", Some(i64::MIN)),
+            ("9223372036854775808", None),
+            ("1e99999999999999999999", None),
+            ("1e9223372036854775807", None),
+            ("\"5\"", None),
+            ("true", None),
+            ("", None),
+        ] {
+            assert_eq!(whole_number(json), number, "{json}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_notation_is_the_same_number(number: i32, zeros in 0_usize..5, places in 0_i32..5) {
+            let text = format!("{number}.{}", "0".repeat(zeros));
+            let text = text.trim_end_matches('.');
+            prop_assert_eq!(whole_number(text), Some(number.into()));
+            prop_assert_eq!(whole_number(&format!("{number}{}e-{places}",
+                "0".repeat(places as usize))), Some(number.into()));
+        }
+
+        #[test]
+        fn never_panics(text in "[-+0-9eE.]{0,24}") {
+            if let (Some(number), Ok(float)) = (whole_number(&text), text.parse::<f64>()) {
+                prop_assert_eq!(number as f64, float);
+            }
+        }
+    }
+}
