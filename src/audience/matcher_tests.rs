@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::*;
 use crate::users::Recipient;
 use crate::users::activity::Activity;
+use crate::users::recipient::CustomAttributes;
 use kit::clock::{format_time, parse_time};
 
 /// Noon of a day.
@@ -25,7 +26,7 @@ const NEGATIVE: [(&str, &str); 6] = [
 
 fn user(profile: Value) -> Recipient {
     let Value::Object(profile) = profile else { panic!("{profile}") };
-    Recipient { service_id: Uuid::nil(), profile }
+    Recipient { service_id: Uuid::nil(), profile, custom: CustomAttributes::default() }
 }
 
 fn bought(purchases: &[(String, Value)]) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use template::{MAX_SOURCE, Names, Template, TemplateError};
 
 use super::{CommandResult, WorkspaceArgument};
@@ -11,10 +11,10 @@ use crate::config::Config;
 use crate::messages::external::External;
 use crate::messages::personalization::{NAMES, names};
 use crate::messages::preview::{Draft, Preview, Subject, preview};
-use crate::users::find;
 use crate::users::rows::{For, find_users};
+use crate::users::{Recipient, find};
 use crate::workspaces::{only_or_named, settings};
-use store::documents::parsed;
+use kit::json::{self, TreeObject};
 
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -52,18 +52,19 @@ enum Command {
         workspace: WorkspaceArgument,
         /// event_properties of the template, a JSON object
         #[arg(long, value_name = "JSON", value_parser = object)]
-        event_properties: Option<Map<String, Value>>,
+        event_properties: Option<TreeObject>,
         /// api_trigger_properties of the template, a JSON object
         #[arg(long, value_name = "JSON", value_parser = object)]
-        trigger_properties: Option<Map<String, Value>>,
+        trigger_properties: Option<TreeObject>,
         /// canvas_entry_properties of the template, a JSON object
         #[arg(long, value_name = "JSON", value_parser = object)]
-        canvas_entry_properties: Option<Map<String, Value>>,
+        canvas_entry_properties: Option<TreeObject>,
     },
 }
 
-fn object(json: &str) -> Result<Map<String, Value>, String> {
-    serde_json::from_str(json).map_err(|error| format!("expected a JSON object: {error}"))
+fn object(json: &str) -> Result<TreeObject, String> {
+    let object = json::check(json).and_then(|()| TreeObject::parse(json));
+    object.map_err(|error| format!("expected a JSON object: {error}"))
 }
 
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
@@ -92,8 +93,11 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             let found = find_users(&mut tx, workspace_id, &[service_id], For::Reading).await?;
             drop(tx);
             let stored = found.first().ok_or_else(|| format!("user {user} no longer exists"))?;
+            let Recipient { profile, custom, .. } = Recipient::read(service_id, &stored.doc)
+                .map_err(|error| format!("users.doc of {service_id}: {error}"))?;
             let subject = Subject {
-                profile: parsed("users.doc", service_id, &stored.doc)?,
+                profile,
+                custom,
                 service_id: Some(service_id),
                 event_properties,
                 api_trigger_properties: trigger_properties,

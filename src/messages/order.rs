@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::messages::Timing;
+use kit::json::TreeObject;
 use store::documents::parsed_up_to;
 use store::{StoreError, text_enum};
 
@@ -32,10 +33,12 @@ pub struct Order {
     /// If true, frequency capping does not apply.
     pub ignores_capping: bool,
     /// `canvas_entry_properties` in the templates of all users.
-    pub canvas_entry_properties: Option<Map<String, Value>>,
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub canvas_entry_properties: Option<TreeObject>,
     /// `api_trigger_properties` in the templates of users who are not listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trigger_properties: Option<Map<String, Value>>,
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub trigger_properties: Option<TreeObject>,
     /// Milliseconds since the epoch.
     pub accepted_at: i64,
     /// In the log, this is a header.
@@ -110,11 +113,14 @@ pub struct Target {
 pub struct Named {
     pub who: Who,
     /// `api_trigger_properties` in the user's templates.
-    pub trigger_properties: Option<Map<String, Value>>,
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub trigger_properties: Option<TreeObject>,
     /// `canvas_entry_properties` in the user's templates; these override those of all users.
-    pub canvas_entry_properties: Option<Map<String, Value>>,
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub canvas_entry_properties: Option<TreeObject>,
     /// `event_properties` in the user's templates: those of the purchase that started the campaign.
-    pub event_properties: Option<Map<String, Value>>,
+    #[schemars(with = "Option<Map<String, Value>>")]
+    pub event_properties: Option<TreeObject>,
 }
 
 #[derive(

@@ -10,9 +10,14 @@ use uuid::Uuid;
 use super::external::Answers;
 use super::unsubscribe_token;
 use crate::app::App;
+use crate::users::recipient::CustomAttributes;
+use crate::workspaces::Aliases;
 use crate::workspaces::settings::Settings;
+use kit::json::TreeObject;
 
 type Members = Map<String, Value>;
+
+const CUSTOM_ATTRIBUTES: &str = "custom_attributes";
 
 /// Names of fields in templates that differ from the names in profiles.
 const ALIASES: [(&str, &str); 6] = [
@@ -85,6 +90,7 @@ pub const NAMES: Names<'static> = Names {
         "set_user_to_opted_in_url",
         "set_user_to_one_click_list_unsubscribe",
     ],
+    alias: None,
     objects: &[
         Object { name: "custom_attribute", members: None },
         Object { name: "event_properties", members: None },
@@ -116,7 +122,13 @@ pub const NAMES: Names<'static> = Names {
 
 /// All names, and the other sources that templates of a workspace can read.
 pub fn names(settings: &Settings) -> Names<'_> {
-    Names { blocks: Some(&settings.blocks), sources: Some(settings), ..NAMES }
+    let alias = alias(&settings.aliases);
+    Names { alias, blocks: Some(&settings.blocks), sources: Some(settings), ..NAMES }
+}
+
+/// The workspace's own name of `service_id`, and that name.
+pub fn alias(aliases: &Aliases) -> Option<(&str, &'static str)> {
+    aliases.service_id.as_deref().map(|alias| (alias, "service_id"))
 }
 
 const DEVICE_NAMES: &[&str] = &[
@@ -136,10 +148,12 @@ const DEVICE_NAMES: &[&str] = &[
 pub struct Scope<'a> {
     /// A stored profile: `{{${first_name}}}`, `{{custom_attribute.${n}}}`.
     pub profile: &'a Members,
+    /// Its custom attributes; if absent, they are read from the profile.
+    pub custom: Option<&'a CustomAttributes>,
     /// `{{event_properties.${p}}}`
-    pub event_properties: Option<&'a Members>,
-    pub api_trigger_properties: Option<&'a Members>,
-    pub canvas_entry_properties: Option<&'a Members>,
+    pub event_properties: Option<&'a TreeObject>,
+    pub api_trigger_properties: Option<&'a TreeObject>,
+    pub canvas_entry_properties: Option<&'a TreeObject>,
     /// `{{campaign.${name}}}`, `{{canvas.${name}}}`
     pub origin: Option<&'a Origin>,
     pub unsubscribe: Option<Unsubscribe<'a>>,
@@ -172,6 +186,7 @@ impl<'a> Scope<'a> {
     pub fn of(profile: &'a Members, now: i64) -> Self {
         Self {
             profile,
+            custom: None,
             event_properties: None,
             api_trigger_properties: None,
             canvas_entry_properties: None,
@@ -199,6 +214,9 @@ pub struct MessageData<'a> {
 impl Data for MessageData<'_> {
     fn field(&self, name: &str) -> View<'_> {
         let profile = self.scope.profile;
+        if name == CUSTOM_ATTRIBUTES {
+            return self.custom();
+        }
         if let Some(value) = profile.get(name) {
             return View::Json(value);
         }
@@ -224,7 +242,7 @@ impl Data for MessageData<'_> {
     fn object(&self, name: &str) -> View<'_> {
         let scope = &self.scope;
         match name {
-            "custom_attribute" => scope.profile.get("custom_attributes").into(),
+            "custom_attribute" => self.custom(),
             "event_properties" => scope.event_properties.into(),
             "api_trigger_properties" => scope.api_trigger_properties.into(),
             "canvas_entry_properties" => scope.canvas_entry_properties.into(),
@@ -260,6 +278,13 @@ impl Data for MessageData<'_> {
 }
 
 impl MessageData<'_> {
+    fn custom(&self) -> View<'_> {
+        match self.scope.custom.map(CustomAttributes::get) {
+            Some(custom) if !custom.is_empty() => View::TreeObject(custom),
+            _ => self.scope.profile.get(CUSTOM_ATTRIBUTES).into(),
+        }
+    }
+
     fn campaign(&self) -> View<'_> {
         let Some(origin) = self.scope.origin else { return View::Nothing };
         let mut members = vec![
@@ -336,6 +361,20 @@ mod tests {
                       {{${city}}} {{${random_bucket_number}}}";
         let expected = "ann ann@example.com +15550100 1990-05-17 Oslo 4711";
         assert_eq!(render(source, profile, None), expected);
+    }
+
+    #[test]
+    fn custom_attributes_keep_their_order_and_digits() {
+        let document = r#"{"custom_attributes":{"z":1.10,"a":{"y":12345678901234567890,"b":[]}}}"#;
+        let custom = CustomAttributes::read(document).unwrap();
+        let profile = Members::new();
+        let scope = Scope { custom: Some(&custom), ..Scope::of(&profile, 0) };
+        let source = "{{custom_attribute.${z}}} {{custom_attribute.${a}}} \
+                      {% for pair in custom_attribute %}{{pair[0]}}{% endfor %} \
+                      {{${custom_attributes}.z | plus: 1}}";
+        let template = Template::parse(source, &NAMES).unwrap();
+        let expected = r#"1.10 {"y":12345678901234567890,"b":[]} za 2.1"#;
+        assert_eq!(template.render(&scope.data(None), 0).unwrap(), expected);
     }
 
     #[test]

@@ -23,9 +23,10 @@ use crate::gateway::formats::{Errors, Identifier, SuccessText, UserAlias, first_
 use crate::gateway::openapi::Tag;
 use crate::gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes, fields};
 use crate::users::profile::Field;
+use crate::users::recipient::{CustomAttributes, Recipient};
 use crate::users::rows::{For, find_identifiers, find_users};
 use crate::workspaces::settings;
-use store::documents::parsed;
+use kit::json::{Tree, TreeObject};
 
 const PERMISSION: &str = "templates.preview";
 
@@ -39,11 +40,12 @@ const TAG: Tag = Tag { name: "Templates", about: "Liquid templates of messages."
 #[derive(Debug, Default)]
 pub struct Subject {
     pub profile: Members,
+    pub custom: CustomAttributes,
     /// The user of the profile.
     pub service_id: Option<Uuid>,
-    pub event_properties: Option<Members>,
-    pub api_trigger_properties: Option<Members>,
-    pub canvas_entry_properties: Option<Members>,
+    pub event_properties: Option<TreeObject>,
+    pub api_trigger_properties: Option<TreeObject>,
+    pub canvas_entry_properties: Option<TreeObject>,
 }
 
 /// The template or the message object to render.
@@ -92,6 +94,7 @@ pub async fn preview(
             canvas_entry_properties: subject.canvas_entry_properties.as_ref(),
             unsubscribe: subject.service_id.map(unsubscribe),
             answers: Some(answers),
+            custom: Some(&subject.custom),
             ..Scope::of(&subject.profile, now)
         };
         match draft {
@@ -246,7 +249,7 @@ async fn handle(
         }
     };
     let properties = |given: Option<Properties>| given.map(|Properties(properties)| properties);
-    let (service_id, mut profile) = match (external_user_id, user_alias) {
+    let (service_id, mut profile, mut custom) = match (external_user_id, user_alias) {
         (Some(_), Some(_)) => return Err(ApiError::invalid_field(TWO_USERS)),
         (Some(id), None) => {
             find(&app, workspace_id, User::ExternalUserId(id), UNKNOWN_USER).await?
@@ -254,11 +257,14 @@ async fn handle(
         (None, Some(alias)) => {
             find(&app, workspace_id, User::UserAlias(alias), UNKNOWN_ALIAS).await?
         }
-        (None, None) => (None, Map::new()),
+        (None, None) => (None, Map::new(), CustomAttributes::default()),
     };
-    add(&mut profile, properties(attributes).unwrap_or_default());
+    if let Some(attributes) = properties(attributes) {
+        custom = add(&mut profile, custom.get(), &attributes).into();
+    }
     let subject = Subject {
         profile,
+        custom,
         service_id,
         event_properties: properties(event_properties),
         api_trigger_properties: properties(api_trigger_properties),
@@ -295,7 +301,7 @@ async fn find(
     workspace: i32,
     user: User,
     unknown: &str,
-) -> Result<(Option<Uuid>, Members), ApiError> {
+) -> Result<(Option<Uuid>, Members, CustomAttributes), ApiError> {
     let (kind, value) = user.key();
     let mut tx = app.request_queue.snapshot().await?;
     let found = find_identifiers(&mut tx, workspace, kind, &[&value]).await?;
@@ -303,24 +309,31 @@ async fn find(
     let users = find_users(&mut tx, workspace, &ids, For::Reading).await?;
     tx.commit().await?;
     let user = users.first().ok_or_else(|| ApiError::invalid_field(unknown))?;
-    Ok((Some(user.service_id), parsed("users.doc", user.service_id, &user.doc)?))
+    let Recipient { service_id, profile, custom } = Recipient::read(user.service_id, &user.doc)
+        .map_err(|error| {
+            ApiError::Internal(format!("users.doc of {}: {error}", user.service_id))
+        })?;
+    Ok((Some(service_id), profile, custom))
 }
 
-/// Adds attributes to a profile.
-fn add(profile: &mut Members, attributes: Members) {
+/// Adds attributes to a profile; returns its custom attributes.
+fn add(profile: &mut Members, custom: &TreeObject, attributes: &TreeObject) -> TreeObject {
     const CUSTOM: &str = "custom_attributes";
     let is_field = |name: &str| Field::ALL.iter().any(|field| field.name() == name);
-    let (fields, custom): (Members, Members) =
-        attributes.into_iter().partition(|(name, _)| is_field(name));
-    profile.extend(fields);
-    if custom.is_empty() {
-        return;
+    let mut base = custom;
+    let mut more = Vec::new();
+    for (name, value) in attributes.iter() {
+        match value {
+            Tree::Object(all) if name == CUSTOM => base = all,
+            value if is_field(name) => {
+                // The value was read from JSON, so it can be read again.
+                let value = serde_json::from_str(&value.to_json()).unwrap_or_default();
+                profile.insert(name.to_owned(), value);
+            }
+            value => more.push((name.into(), value.clone())),
+        }
     }
-    let all = profile.entry(CUSTOM).or_insert_with(|| json!({}));
-    match all.as_object_mut() {
-        Some(all) => all.extend(custom),
-        None => *all = custom.into(),
-    }
+    base.merged(&TreeObject::new(more))
 }
 
 #[cfg(test)]
@@ -330,9 +343,10 @@ mod tests {
     #[test]
     fn attributes_go_where_profiles_have_them() {
         let mut profile = Map::from_iter([("first_name".to_owned(), json!("Old"))]);
-        let attributes = json!({ "first_name": "Ann", "visits": 3 });
-        add(&mut profile, attributes.as_object().unwrap().clone());
-        let expected = json!({ "first_name": "Ann", "custom_attributes": { "visits": 3 } });
-        assert_eq!(Value::Object(profile), expected);
+        let object = |json: &str| TreeObject::parse(json).unwrap();
+        let attributes = object(r#"{"first_name":"Ann","visits":3.10,"z":1}"#);
+        let custom = add(&mut profile, &object(r#"{"z":0,"b":2}"#), &attributes);
+        assert_eq!(Value::Object(profile), json!({ "first_name": "Ann" }));
+        assert_eq!(custom.to_json(), r#"{"b":2,"visits":3.10,"z":1}"#);
     }
 }

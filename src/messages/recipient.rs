@@ -9,7 +9,7 @@ use crate::gateway::formats::{Identifier, UserAlias};
 use crate::users::identifier;
 use crate::users::profile::Alias;
 use crate::users::rows::Kind;
-use kit::json;
+use kit::json::{self, TreeObject};
 
 /// Maximum number of users in one request.
 pub const MAX_USERS: usize = 50;
@@ -22,19 +22,19 @@ pub type Members = Map<String, Value>;
 
 /// Properties for templates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Members")]
+#[serde(try_from = "TreeObject")]
 #[schemars(
     with = "Members",
     inline,
     description = format!("At most {MAX_PROPERTIES_BYTES} bytes of JSON."),
 )]
-pub struct Properties(pub Members);
+pub struct Properties(pub TreeObject);
 
-impl TryFrom<Members> for Properties {
+impl TryFrom<TreeObject> for Properties {
     type Error = String;
 
-    fn try_from(properties: Members) -> Result<Self, String> {
-        let text = serde_json::to_string(&properties).map_err(|error| error.to_string())?;
+    fn try_from(properties: TreeObject) -> Result<Self, String> {
+        let text = properties.to_json();
         if text.len() > MAX_PROPERTIES_BYTES {
             return Err(format!("must be at most {MAX_PROPERTIES_BYTES} bytes of JSON"));
         }

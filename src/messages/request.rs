@@ -19,6 +19,7 @@ use crate::messages::When;
 use crate::messages::when::ScheduleObject;
 use crate::workspaces::Budget;
 use crate::workspaces::settings::Settings;
+use kit::json::TreeObject;
 use kit::words::{about_field, beginning};
 
 /// Maximum characters of a `send_id`.
@@ -205,7 +206,7 @@ pub struct CheckedSend {
     subscription_state: SubscriptionState,
     ignores_capping: bool,
     /// For users who are not listed.
-    trigger_properties: Option<Map<String, Value>>,
+    trigger_properties: Option<TreeObject>,
 }
 
 impl SendRequest {
@@ -401,12 +402,9 @@ impl TriggerRequest {
             let user = User::of(one.external_user_id, one.user_alias)
                 .map_err(|why| ApiError::invalid_field(format!("recipients[{i}] {why}")))?;
             let own = one.trigger_properties.map(|Properties(own)| own);
-            let trigger_properties = match (all.clone(), own) {
-                (Some(mut all), Some(own)) => {
-                    all.extend(own);
-                    Some(all)
-                }
-                (all, own) => own.or(all),
+            let trigger_properties = match (&all, own) {
+                (Some(all), Some(own)) => Some(all.merged(&own)),
+                (all, own) => own.or_else(|| all.clone()),
             };
             let named = Named { trigger_properties, ..user.into() };
             if seen.insert(named.who.clone()) {

@@ -60,7 +60,8 @@ async fn of_canvas(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Map, Value, json};
+    use kit::json::TreeObject;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::messages::order::Who;
@@ -85,7 +86,8 @@ mod tests {
             "canvas_entry_properties": { "c": 3 },
         }));
         let named = target.users().unwrap();
-        let properties = |name: &str, n: i64| Some(Map::from_iter([(name.into(), json!(n))]));
+        let properties =
+            |name: &str, n: i64| Some(TreeObject::parse(&json!({ name: n }).to_string()).unwrap());
         let [ann, other] = named.as_slice() else { panic!("{named:?}") };
         assert_eq!(ann.who, Who::ExternalId("ann".into()));
         assert_eq!(ann.trigger_properties, properties("a", 1));

@@ -25,6 +25,7 @@ use crate::messages::api::DISPATCH_ID;
 use crate::workspaces::to_json;
 use kit::clock::hours;
 use kit::fail_point;
+use kit::json::TreeObject;
 use store::{StoreError, Tx};
 
 const PERMISSION: &str = "transactional.send";
@@ -193,7 +194,7 @@ impl SendRequest {
         let campaign = campaigns::by_id(tx, workspace, self.campaign_id).await?;
         check(campaign.as_ref())?;
         let recipient = to_json(&self.request.recipient);
-        let trigger_properties = self.request.trigger_properties.as_ref().map(to_json);
+        let trigger_properties = self.request.trigger_properties.as_ref().map(TreeObject::to_json);
         let new = rows::New {
             dispatch_id: self.dispatch_id,
             workspace_id: workspace,

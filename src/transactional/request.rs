@@ -9,6 +9,7 @@ use crate::gateway::{ApiError, fields};
 use crate::messages::recipient::{Members, NAMES, Properties, User};
 use crate::tracking::formats::AttributesBeside;
 use crate::tracking::immediate;
+use kit::json::TreeObject;
 
 /// Maximum characters of an external_send_id.
 const MAX_ID_LENGTH: usize = 255;
@@ -62,7 +63,7 @@ struct Recipient {
 #[derive(Debug)]
 pub struct Request {
     pub external_send_id: Option<String>,
-    pub trigger_properties: Option<Members>,
+    pub trigger_properties: Option<TreeObject>,
     pub recipient: User,
     /// The attributes, in the form for [`immediate`].
     pub attributes: Option<String>,
@@ -114,7 +115,8 @@ mod tests {
         }));
         let request = request.unwrap();
         assert_eq!(request.external_send_id.as_deref(), Some(r"aZ09-_+\/="));
-        assert_eq!(Value::Object(request.trigger_properties.unwrap())["order"]["total"], 5);
+        let properties = request.trigger_properties.unwrap();
+        assert_eq!(properties.to_json(), r#"{"order":{"total":5}}"#);
         assert_eq!(request.recipient, User::ExternalUserId(Identifier("ann".into())));
         assert!(request.attributes.unwrap().contains(r#"{"first_name":"Ann"}"#));
         let alias = json!({ "alias_name": "a", "alias_label": "l" });

@@ -10,8 +10,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use super::contents::Contents;
 use super::reports::{Change, step};
 use super::rows::{self, Email};
@@ -34,6 +32,7 @@ use crate::workspaces::Channel;
 use crate::workspaces::settings::{self, Settings};
 use kit::clock::{hours, millis};
 use kit::fail_point;
+use kit::json::TreeObject;
 use kit::retry::{Retry, TimedRetries, backoff};
 use store::claims::{self, Claim, ClaimError};
 use store::documents::parsed;
@@ -298,13 +297,14 @@ impl TransactionalSender {
             return Err(EmailOutcome::aborted(NOT_RENDERED));
         };
         let now = self.app.clock.now_ms();
-        let properties: Option<Map<String, Value>> =
-            email.trigger_properties.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let properties =
+            email.trigger_properties.as_deref().and_then(|text| TreeObject::parse(text).ok());
         let render = |answers: &Answers| {
             message.render(&Scope {
                 api_trigger_properties: properties.as_ref(),
                 origin: Some(origin),
                 answers: Some(answers),
+                custom: Some(&recipient.custom),
                 ..Scope::of(&recipient.profile, now)
             })
         };

@@ -1,9 +1,14 @@
 //! A user as messages see them: the stored profile, and the addresses in it.
 
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use kit::clock::parse_time;
+use kit::json::TreeObject;
 
 /// A possible recipient of messages.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,6 +16,47 @@ pub struct Recipient {
     pub service_id: Uuid,
     /// The stored profile ([`crate::users::profile`]).
     pub profile: Map<String, Value>,
+    /// The custom attributes of the profile, for templates.
+    pub custom: CustomAttributes,
+}
+
+/// Custom attributes with the order of their fields and the digits of their numbers, which the
+/// profile's tree does not keep. Parsed when a template uses them.
+#[derive(Clone, Debug, Default)]
+pub struct CustomAttributes {
+    json: Box<str>,
+    tree: OnceLock<TreeObject>,
+}
+
+impl CustomAttributes {
+    /// Those of a stored document.
+    pub fn read(document: &str) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Document<'a> {
+            #[serde(borrow)]
+            custom_attributes: Option<&'a RawValue>,
+        }
+
+        let Document { custom_attributes } = serde_json::from_str(document)?;
+        let json = custom_attributes.map_or("{}", RawValue::get);
+        Ok(Self { json: json.into(), tree: OnceLock::new() })
+    }
+
+    pub fn get(&self) -> &TreeObject {
+        self.tree.get_or_init(|| TreeObject::parse(&self.json).unwrap_or_default())
+    }
+}
+
+impl From<TreeObject> for CustomAttributes {
+    fn from(tree: TreeObject) -> Self {
+        Self { json: Box::default(), tree: tree.into() }
+    }
+}
+
+impl PartialEq for CustomAttributes {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
 }
 
 /// A user's subscription state.
@@ -34,7 +80,9 @@ pub struct PushToken<'a> {
 impl Recipient {
     /// Reads a stored document.
     pub fn read(service_id: Uuid, document: &str) -> Result<Self, serde_json::Error> {
-        Ok(Self { service_id, profile: serde_json::from_str(document)? })
+        let (profile, custom) =
+            (serde_json::from_str(document)?, CustomAttributes::read(document)?);
+        Ok(Self { service_id, profile, custom })
     }
 
     pub fn text(&self, field: &str) -> Option<&str> {

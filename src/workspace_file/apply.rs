@@ -357,6 +357,7 @@ fn settings_after(
     settings::Settings {
         blocks: template_data::by_name(all_after(&declared.blocks(), &current.blocks, options)),
         selections: all_after(&declared.catalog_selections, &current.selections, options),
+        aliases: declared.aliases.clone(),
         catalogs: kept.map(|kept| kept.catalog.name.clone()).chain(catalogs).collect(),
         ..channels::assemble(&channels, capping, groups, apps, &app.config)
     }

@@ -256,7 +256,10 @@ pub async fn settings(
         let secret = secrets.derive(INTERIM, &[&workspace.to_be_bytes()]);
         DeclaredPart::Signing(Secret(secret.into()).into())
     });
-    let capping = rows::by_id(tx, workspace).await?.map(|workspace| workspace.frequency_capping);
+    let (capping, aliases) = rows::by_id(tx, workspace)
+        .await?
+        .map(|workspace| (workspace.frequency_capping, workspace.aliases))
+        .unwrap_or_default();
     let groups = channel_rows::subscription_groups(tx, workspace).await?;
     let apps = rows::apps(tx, workspace).await?;
     Ok(Settings {
@@ -264,7 +267,8 @@ pub async fn settings(
         blocks: template_data::by_name(template_rows::blocks(tx, workspace).await?),
         selections: template_rows::selections(tx, workspace).await?,
         catalogs: template_rows::catalogs(tx, workspace).await?.into_iter().collect(),
-        ..assemble(&channels, capping.unwrap_or_default(), groups, apps, config)
+        aliases,
+        ..assemble(&channels, capping, groups, apps, config)
     })
 }
 

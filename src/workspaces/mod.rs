@@ -87,9 +87,9 @@ impl Workspace {
 /// Other names that clients of the workspace use for fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Aliases {
-    /// Another name for `service_id`, for clients that use a different name for it. Requests may
-    /// use either name, and exports use the requested one. 1 to 64 lower-case letters, digits and
-    /// underscores; must not be the name of another field.
+    /// Another name for `service_id`, for clients that use a different name for it. Requests and
+    /// templates may use either name, and exports use the requested one. 1 to 64 lower-case
+    /// letters, digits and underscores; must not be the name of another field.
     #[serde(default, deserialize_with = "optional::<FieldAlias, _>")]
     pub service_id: Option<String>,
 }

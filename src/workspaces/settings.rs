@@ -21,7 +21,7 @@ use crate::workspaces::rules::{
     SigningSecret, number, one, optional, up_to,
 };
 use crate::workspaces::template_data::{CatalogSelection, ConnectedContent};
-use crate::workspaces::{self, DeclaredApp};
+use crate::workspaces::{self, Aliases, DeclaredApp};
 use store::StoreError;
 
 /// The channel settings of a workspace; empty for an unknown workspace.
@@ -52,6 +52,7 @@ pub struct Settings {
     /// Secrets that sign only message webhooks, because callers choose their bodies.
     pub webhooks: SigningSecrets,
     pub frequency_capping: Vec<CappingRule>,
+    pub aliases: Aliases,
     pub subscription_groups: Vec<SubscriptionGroup>,
     pub apps: Vec<DeclaredApp>,
     /// Private networks that webhooks may reach: a setting of the process, not of the file.

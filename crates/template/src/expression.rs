@@ -15,7 +15,11 @@ pub(super) const MAX_FILTERS: usize = 64;
 impl<'s> Parser<'s> {
     /// A value and its filters.
     pub fn chain(&mut self) -> ParseResult<Chain> {
-        let mut chain = Chain { value: self.expression()?, filters: Vec::new() };
+        self.chain_in(0)
+    }
+
+    fn chain_in(&mut self, depth: usize) -> ParseResult<Chain> {
+        let mut chain = Chain { value: self.expression_in(depth)?, filters: Vec::new() };
         while self.eat(Token::Mark("|"))? {
             let (token, at) = self.lexer.next()?;
             let Token::Word(name) = token else {
@@ -27,8 +31,11 @@ impl<'s> Parser<'s> {
             let Some(filter) = filters::named(name) else {
                 return wrong(at, format!("unknown filter {token}"));
             };
-            let arguments =
-                if self.eat(Token::Mark(":"))? { self.arguments(filter)? } else { Vec::new() };
+            let arguments = if self.eat(Token::Mark(":"))? {
+                self.arguments(filter, depth)?
+            } else {
+                Vec::new()
+            };
             if !filter.arguments.contains(&arguments.len()) {
                 let (least, most) = (filter.arguments.start(), filter.arguments.end());
                 let count =
@@ -43,19 +50,19 @@ impl<'s> Parser<'s> {
         Ok(chain)
     }
 
-    fn arguments(&mut self, filter: &Filter) -> ParseResult<Vec<Expression>> {
+    fn arguments(&mut self, filter: &Filter, depth: usize) -> ParseResult<Vec<Expression>> {
         let most = *filter.arguments.end();
         let (mut arguments, mut option) = (Vec::new(), None);
-        while !matches!(self.lexer.peek()?.0, Token::Close | Token::Mark("|")) {
+        while !matches!(self.lexer.peek()?.0, Token::Close | Token::Mark("|" | "}}")) {
             let at = self.lexer.peek()?.1;
-            let (begin, argument) = (self.lexer.position(), self.expression()?);
+            let (begin, argument) = (self.lexer.position(), self.expression_in(depth)?);
             if argument.is_word() && self.eat(Token::Mark(":"))? {
                 let name = self.lexer.between(begin).trim().trim_end_matches(':').trim_end();
                 if Some(name) != filter.option {
                     return wrong(at, format!("`{}` has no option `{name}`", filter.name));
                 }
                 self.forget(at);
-                option = Some(self.expression()?);
+                option = Some(self.expression_in(depth)?);
             } else if arguments.len() < most {
                 self.check_argument(filter.name, arguments.len(), at, &argument);
                 arguments.push(argument);
@@ -137,6 +144,7 @@ impl<'s> Parser<'s> {
             Token::Int(int) => Expression::Int(int),
             Token::Float(float) => Expression::Float(float),
             Token::Field(name) => {
+                let name = self.known.field(name);
                 if self.is_first(at)
                     && let Some(text) = self.known.unknown_field(name)
                 {
@@ -145,9 +153,12 @@ impl<'s> Parser<'s> {
                 self.path(Root::Field(name.into()), None, depth)?
             }
             Token::Mark("{{") => {
-                let value = self.expression_in(depth + 1)?;
+                let chain = self.chain_in(depth + 1)?;
                 self.expect(Token::Mark("}}"))?;
-                value
+                match chain.filters.is_empty() {
+                    true => chain.value,
+                    false => Expression::Chain(Box::new(chain)),
+                }
             }
             Token::Mark("[") => {
                 let root = match self.expression_in(depth + 1)? {

@@ -12,6 +12,7 @@
 //! nesting is limited, and each step of a rendering is charged to a [`RenderBudget`] before it runs.
 //! Rendering uses views of the profile, and copies only what it prints.
 
+mod borrowed;
 mod expression;
 mod filters;
 mod lex;
@@ -29,6 +30,7 @@ mod work;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use kit::json::{Tree, TreeObject};
 use lex::SyntaxError;
 pub use names::{Names, Object, Source, Sources};
 use node::{Node, Program};
@@ -76,6 +78,9 @@ pub enum View<'a> {
     Nothing,
     Json(&'a Value),
     Object(&'a Map<String, Value>),
+    /// Keeps the order of fields and the digits of numbers.
+    Tree(&'a Tree),
+    TreeObject(&'a TreeObject),
     Text(&'a str),
     List(Vec<View<'a>>),
     Members(Vec<(&'a str, View<'a>)>),
@@ -84,6 +89,18 @@ pub enum View<'a> {
 impl<'a> From<Option<&'a Value>> for View<'a> {
     fn from(value: Option<&'a Value>) -> Self {
         value.map_or(Self::Nothing, Self::Json)
+    }
+}
+
+impl<'a> From<Option<&'a Tree>> for View<'a> {
+    fn from(tree: Option<&'a Tree>) -> Self {
+        tree.map_or(Self::Nothing, Self::Tree)
+    }
+}
+
+impl<'a> From<Option<&'a TreeObject>> for View<'a> {
+    fn from(object: Option<&'a TreeObject>) -> Self {
+        object.map_or(Self::Nothing, Self::TreeObject)
     }
 }
 

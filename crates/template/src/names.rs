@@ -10,6 +10,8 @@ use kit::words::{beginning, nearest};
 pub struct Names<'n> {
     /// The names that are written `${name}`.
     pub fields: &'n [&'n str],
+    /// Another name of a field, and the field's name in the data.
+    pub alias: Option<(&'n str, &'n str)>,
     /// The names that are written without `${…}`.
     pub objects: &'n [Object<'n>],
     /// The sources of `content_blocks`. If absent, every block is known and empty.
@@ -57,6 +59,14 @@ const MAX_SHOWN: usize = 100;
 impl<'n> Names<'n> {
     pub(super) fn object(&self, name: &str) -> Option<&Object<'n>> {
         self.objects.iter().find(|object| object.name == name)
+    }
+
+    /// The name in the data of `${name}`.
+    pub(super) fn field<'a>(&self, name: &'a str) -> &'a str
+    where
+        'n: 'a,
+    {
+        self.alias.filter(|(alias, _)| *alias == name).map_or(name, |(_, field)| field)
     }
 
     /// What is wrong with `${name}`.

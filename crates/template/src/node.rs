@@ -243,6 +243,8 @@ pub(super) enum Expression {
     Empty,
     Blank,
     Range(Box<(Expression, Expression)>),
+    /// A value in `{{ … }}` with filters.
+    Chain(Box<Chain>),
     Path(Path),
 }
 

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use super::borrowed::List;
 use super::node::{
     Case, Chain, Condition, Content, Cycle, Expression, For, Group, If, Items, Join, LoopKind,
     Node, Offset, Operator, Part, Path, Program, Root, Step, Test, Wanted,
@@ -192,8 +193,8 @@ impl<'a> Render<'a, '_> {
             }
         };
         self.names[node.name] = match self.answer(request)? {
-            Answer::Nothing => Value::List(&[]),
-            Answer::Json(value) => Value::of(value),
+            Answer::Nothing => Value::List(List::Json(&[])),
+            Answer::Json(value) => Value::of_tree(value),
             Answer::Text(text) => Value::Text(text),
         };
         Ok(())
@@ -223,7 +224,7 @@ impl<'a> Render<'a, '_> {
                 Value::Nil
             }
             Answer::Nothing => Value::Nil,
-            Answer::Json(value) => Value::of(value),
+            Answer::Json(value) => Value::of_tree(value),
             Answer::Text(text) => Value::Text(text),
         };
         self.names[node.save.unwrap_or(node.connected)] = value;
@@ -446,6 +447,7 @@ impl<'a> Render<'a, '_> {
             Expression::Text(text) => Value::Text(text),
             Expression::Int(int) => Value::Int(*int),
             Expression::Float(float) => Value::Float(*float),
+            Expression::Chain(chain) => self.chain(chain)?,
             Expression::Bool(bool) => Value::Bool(*bool),
             Expression::Nil => Value::Nil,
             Expression::Empty => Value::Empty,

@@ -1,6 +1,6 @@
 //! Requests of template tags. The caller resolves them between two renderings.
 
-use serde_json::Value;
+use kit::json::Tree;
 
 /// Maximum number of items that one tag can name.
 pub const MAX_ITEMS: usize = 50;
@@ -36,6 +36,6 @@ pub struct ContentRequest {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Nothing,
-    Json(Value),
+    Json(Tree),
     Text(String),
 }

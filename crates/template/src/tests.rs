@@ -2,6 +2,7 @@
 
 mod bounds;
 mod filters;
+mod golden;
 mod language;
 mod properties;
 mod sources;
@@ -63,6 +64,7 @@ const NAMES: Names<'static> = Names {
         "home_city",
         "last_coordinates",
     ],
+    alias: Some(("crm_id", "service_id")),
     objects: &[
         Object { name: "custom_attribute", members: None },
         Object { name: "event_properties", members: None },

@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use serde_json::{Map, Value as Json};
+use kit::json::Tree;
+use serde_json::Value as Json;
 
+use super::borrowed::{Fields, List};
 use super::work::RenderBudget;
 use super::{Stop, View};
 
@@ -18,13 +20,15 @@ pub(super) enum Value<'a> {
     Int(i64),
     /// Finite.
     Float(f64),
+    /// A number of the data that neither of them prints with its own digits, such as 1.10.
+    Exact(Rc<str>),
     Text(&'a str),
     OwnedText(Rc<str>),
     /// A time in its zone, and its text form.
     Time(Rc<(String, jiff::Zoned)>),
-    List(&'a [Json]),
+    List(List<'a>),
     Array(Rc<[Value<'a>]>),
-    Object(&'a Map<String, Json>),
+    Object(Fields<'a>),
     /// An object created by a filter, in its own order.
     Members(Rc<[(Rc<str>, Value<'a>)]>),
     /// A range, including both ends.
@@ -47,8 +51,19 @@ impl<'a> Value<'a> {
             Json::Bool(bool) => Self::Bool(*bool),
             Json::Number(number) => Self::number(number),
             Json::String(text) => Self::Text(text),
-            Json::Array(list) => Self::List(list),
-            Json::Object(object) => Self::Object(object),
+            Json::Array(list) => Self::List(List::Json(list)),
+            Json::Object(object) => Self::Object(Fields::Json(object)),
+        }
+    }
+
+    pub fn of_tree(tree: &'a Tree) -> Self {
+        match tree {
+            Tree::Null => Self::Nil,
+            Tree::Bool(bool) => Self::Bool(*bool),
+            Tree::Number(digits) => Self::digits(digits),
+            Tree::Text(text) => Self::Text(text),
+            Tree::Array(list) => Self::List(List::Tree(list)),
+            Tree::Object(object) => Self::Object(Fields::Tree(object)),
         }
     }
 
@@ -57,7 +72,9 @@ impl<'a> Value<'a> {
         match view {
             View::Nothing => Self::Nil,
             View::Json(json) => Self::of(json),
-            View::Object(object) => Self::Object(object),
+            View::Object(object) => Self::Object(Fields::Json(object)),
+            View::Tree(tree) => Self::of_tree(tree),
+            View::TreeObject(object) => Self::Object(Fields::Tree(object)),
             View::Text(text) => Self::Text(text),
             View::List(list) => Self::Array(list.into_iter().map(Self::view).collect()),
             View::Members(members) => {
@@ -68,26 +85,47 @@ impl<'a> Value<'a> {
     }
 
     /// The value of JSON that was parsed while rendering.
-    pub fn owned(json: Json) -> Self {
+    pub fn owned(json: &Tree) -> Self {
         match json {
-            Json::String(text) => Self::made(text),
-            Json::Array(list) => Self::Array(list.into_iter().map(Self::owned).collect()),
-            Json::Object(object) => {
-                let members = object.into_iter();
+            Tree::Text(text) => Self::made(&**text),
+            Tree::Array(list) => Self::Array(list.iter().map(Self::owned).collect()),
+            Tree::Object(object) => {
+                let members = object.iter();
                 Self::Members(
                     members.map(|(name, value)| (name.into(), Self::owned(value))).collect(),
                 )
             }
-            Json::Null => Self::Nil,
-            Json::Bool(bool) => Self::Bool(bool),
-            Json::Number(number) => Self::number(&number),
+            Tree::Null => Self::Nil,
+            Tree::Bool(bool) => Self::Bool(*bool),
+            Tree::Number(digits) => Self::digits(digits),
         }
     }
 
     fn number(number: &serde_json::Number) -> Self {
-        match number.as_i64() {
-            Some(int) => Self::Int(int),
+        if let Some(int) = number.as_i64() {
+            return Self::Int(int);
+        }
+        match number.as_u64() {
+            Some(large) => Self::Exact(large.to_string().into()),
             None => Self::float(number.as_f64().unwrap_or_default()),
+        }
+    }
+
+    /// A number by its digits. Without an exponent, it is printed as it is written.
+    fn digits(digits: &str) -> Self {
+        // Calculations read all digits again.
+        const MAX_DIGITS: usize = 400;
+        if let Ok(int) = digits.parse() {
+            return Self::Int(int);
+        }
+        match digits.parse::<f64>() {
+            Ok(float) if float.is_finite() => match digits.contains(['e', 'E']) {
+                false if digits.len() <= MAX_DIGITS && printed(float) != digits => {
+                    Self::Exact(digits.into())
+                }
+                _ => Self::Float(float),
+            },
+            _ => Self::Nil,
         }
     }
 
@@ -134,6 +172,7 @@ impl<'a> Value<'a> {
             Self::Bool(false) => Cow::Borrowed("false"),
             Self::Int(int) => Cow::Owned(int.to_string()),
             Self::Float(float) => Cow::Owned(printed(*float)),
+            Self::Exact(digits) => Cow::Borrowed(digits),
             Self::Range(from, to) => Cow::Owned(format!("{from}..{to}")),
             Self::Object(_) | Self::Members(_) => Cow::Owned(self.to_json(work)?),
             Self::List(_) | Self::Array(_) => {
@@ -172,9 +211,9 @@ impl<'a> Value<'a> {
                 json.push('}');
                 return Ok(json);
             }
-            Self::Object(object) => serde_json::to_string(object).unwrap_or_default(),
+            Self::Object(object) => object.to_json(),
             Self::Nil | Self::Empty | Self::Blank => "null".to_owned(),
-            Self::Bool(_) | Self::Int(_) | Self::Float(_) => {
+            Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Exact(_) => {
                 return Ok(self.to_text(work)?.into_owned());
             }
             text => quoted(text.as_text().unwrap_or_default()),
@@ -188,6 +227,7 @@ impl<'a> Value<'a> {
         match self {
             Self::Int(int) => Some(Number::Int(*int)),
             Self::Float(float) => Some(Number::Float(*float)),
+            Self::Exact(digits) => digits.parse().ok().map(Number::Float),
             _ => {
                 let text = self.as_text()?.trim();
                 let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
@@ -234,7 +274,7 @@ impl<'a> Value<'a> {
         work: &mut RenderBudget,
     ) -> Result<Option<Value<'a>>, Stop> {
         Ok(match self {
-            Self::Object(object) => object.get(name).map(Self::of),
+            Self::Object(object) => object.get(name),
             Self::Members(members) => {
                 work.step(members.len() as u64)?;
                 let member = members.iter().find(|(member, _)| **member == *name);
@@ -251,7 +291,7 @@ impl<'a> Value<'a> {
             Self::Object(object) if is_first => object
                 .iter()
                 .next()
-                .map_or(Self::Nil, |(name, value)| pair(Self::Text(name), Self::of(value))),
+                .map_or(Self::Nil, |(name, value)| pair(Self::Text(name), value)),
             Self::Members(members) if is_first => {
                 members.first().map_or(Self::Nil, |(name, value)| {
                     pair(Self::OwnedText(name.clone()), value.clone())
@@ -276,7 +316,7 @@ impl<'a> Value<'a> {
             usize::try_from(index).ok()
         };
         let found = match self {
-            Self::List(list) => place(list.len()).and_then(|at| list.get(at)).map(Self::of),
+            Self::List(list) => place(list.len()).and_then(|at| list.get(at)),
             Self::Array(array) => place(array.len()).and_then(|at| array.get(at)).cloned(),
             Self::Range(from, to) if index < 0 => to
                 .checked_add(index)
@@ -320,10 +360,10 @@ impl<'a> Value<'a> {
         work.hold(size.unwrap_or_default())?;
         Ok(match self {
             Self::Array(array) => array.clone(),
-            Self::List(list) => list.iter().map(Self::of).collect(),
+            Self::List(list) => list.iter().collect(),
             Self::Range(from, to) => (*from..=*to).map(Self::Int).collect(),
             Self::Object(object) => {
-                object.iter().map(|(name, value)| pair(Self::Text(name), Self::of(value))).collect()
+                object.iter().map(|(name, value)| pair(Self::Text(name), value)).collect()
             }
             Self::Members(members) => members
                 .iter()
@@ -338,16 +378,16 @@ impl<'a> Value<'a> {
     /// The values of a loop: a number or a Boolean has none.
     pub fn turns(&self, work: &mut RenderBudget) -> Result<Rc<[Value<'a>]>, Stop> {
         match self {
-            Self::Int(_) | Self::Float(_) | Self::Bool(_) => Ok([].into()),
+            Self::Int(_) | Self::Float(_) | Self::Exact(_) | Self::Bool(_) => Ok([].into()),
             other => other.elements(work),
         }
     }
 
     pub fn is_empty(&self) -> bool {
         match self {
-            Self::List(list) => list.is_empty(),
+            Self::List(list) => list.len() == 0,
             Self::Array(array) => array.is_empty(),
-            Self::Object(object) => object.is_empty(),
+            Self::Object(object) => object.len() == 0,
             Self::Members(members) => members.is_empty(),
             Self::Range(from, to) => from > to,
             other => other.as_text() == Some(""),
@@ -382,7 +422,7 @@ impl<'a> Value<'a> {
                 for (name, value) in one.iter() {
                     work.read(name.len())?;
                     let Some(other) = two.get(name) else { return Ok(false) };
-                    if !Value::of(value).equals(&Value::of(other), work)? {
+                    if !value.equals(&other, work)? {
                         return Ok(false);
                     }
                 }
@@ -419,8 +459,8 @@ impl<'a> Value<'a> {
 
     /// The order of two numbers or two strings; other values have no order.
     pub fn compare(&self, other: &Self, work: &mut RenderBudget) -> Result<Option<Ordering>, Stop> {
-        if let (Self::Int(one), Self::Int(two)) = (self, other) {
-            return Ok(Some(one.cmp(two)));
+        if let (Some(one), Some(two)) = (self.as_large_int(), other.as_large_int()) {
+            return Ok(Some(one.cmp(&two)));
         }
         Ok(match (self.scalar(), other.scalar()) {
             (Some(Scalar::Number(one)), Some(Scalar::Number(two))) => one.partial_cmp(&two),
@@ -447,10 +487,20 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// A whole number, even one that is too large for calculations.
+    fn as_large_int(&self) -> Option<i128> {
+        match self {
+            Self::Int(int) => Some(i128::from(*int)),
+            Self::Exact(digits) => digits.parse().ok(),
+            _ => None,
+        }
+    }
+
     fn scalar(&self) -> Option<Scalar<'_>> {
         match self {
             Self::Int(int) => Some(Scalar::Number(*int as f64)),
             Self::Float(float) => Some(Scalar::Number(*float)),
+            Self::Exact(digits) => digits.parse().ok().map(Scalar::Number),
             other => other.as_text().map(Scalar::Text),
         }
     }
@@ -462,7 +512,7 @@ impl<'a> Value<'a> {
         }
         match self {
             Self::Object(object) => {
-                Ok(part.as_text().is_some_and(|name| object.contains_key(name)))
+                Ok(part.as_text().is_some_and(|name| object.get(name).is_some()))
             }
             Self::Members(members) => {
                 work.step(members.len() as u64)?;
@@ -474,8 +524,8 @@ impl<'a> Value<'a> {
                 Ok(matches!(part, Self::Int(part) if (*from..=*to).contains(part)))
             }
             Self::List(list) => {
-                for element in *list {
-                    if Self::of(element).equals(part, work)? {
+                for element in list.iter() {
+                    if element.equals(part, work)? {
                         return Ok(true);
                     }
                 }

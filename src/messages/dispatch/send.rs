@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::{FutureExt as _, StreamExt as _};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -23,6 +23,7 @@ use crate::messages::order::Named;
 use crate::messages::personalization::Scope;
 use crate::messages::{MessageId, Outcome, Outgoing, channels};
 use kit::clock::{hours, millis};
+use kit::json::TreeObject;
 use kit::panics;
 use kit::retry::backoff;
 use template::{Request, Stop};
@@ -108,6 +109,7 @@ fn render_one(
     let entry = entry_properties(job, named);
     let scope = Scope {
         profile: &user.recipient.profile,
+        custom: Some(&user.recipient.custom),
         event_properties: named.and_then(|named| named.event_properties.as_ref()),
         api_trigger_properties: named
             .and_then(|named| named.trigger_properties.as_ref())
@@ -165,11 +167,10 @@ fn text_bytes(value: &Value) -> usize {
 }
 
 /// The entry properties of all users, overridden by the user's own; none if the user has none.
-fn entry_properties(job: &Job, named: Option<&Named>) -> Option<Map<String, Value>> {
+fn entry_properties(job: &Job, named: Option<&Named>) -> Option<TreeObject> {
     let own = named?.canvas_entry_properties.as_ref()?;
-    let mut all = job.order.canvas_entry_properties.clone().unwrap_or_default();
-    all.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
-    Some(all)
+    let all = job.order.canvas_entry_properties.as_ref();
+    Some(all.map_or_else(|| own.clone(), |all| all.merged(own)))
 }
 
 /// Sends messages in parallel, as far as `sends` has places for the workspace, and reports the

@@ -1,6 +1,7 @@
 //! Items of the workspace's own catalogs.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use super::cache::{Cache, Key};
 use super::{External, RenderError};
 use crate::catalogs::{ID, known, rows};
 use crate::workspaces::template_data::CatalogSelection;
+use kit::json::{Tree, TreeObject};
 use store::{ByteBudget, StoreError};
 
 /// How long items and selections are cached.
@@ -73,12 +75,12 @@ pub async fn selection(
 }
 
 /// A result and its size for the cache; failures have no size and are not cached.
-fn kept(read: Result<Vec<Map<String, Value>>, StoreError>) -> (Found, Option<usize>) {
+fn kept(read: Result<Vec<TreeObject>, StoreError>) -> (Found, Option<usize>) {
     match read {
         Ok(items) => {
-            let bytes = items.iter().flat_map(Map::values).map(size).sum();
-            let items = items.into_iter().map(Value::Object).collect();
-            (Ok(Arc::new(Answer::Json(Value::Array(items)))), Some(bytes))
+            let bytes = items.iter().map(size_of_object).sum();
+            let items = items.into_iter().map(Tree::Object).collect();
+            (Ok(Arc::new(Answer::Json(Tree::Array(items)))), Some(bytes))
         }
         Err(StoreError::TooLarge) => {
             let text = format!(
@@ -96,23 +98,27 @@ fn kept(read: Result<Vec<Map<String, Value>>, StoreError>) -> (Found, Option<usi
 }
 
 /// Approximate size of a value in bytes.
-fn size(value: &Value) -> usize {
-    const VALUE: usize = 64;
+fn size(value: &Tree) -> usize {
     match value {
-        Value::String(text) => VALUE + text.len(),
-        Value::Array(list) => list.iter().map(size).sum::<usize>() + VALUE,
-        Value::Object(object) => {
-            object.iter().map(|(name, value)| name.len() + size(value)).sum::<usize>() + VALUE
-        }
-        _ => VALUE,
+        Tree::Text(text) | Tree::Number(text) => VALUE + text.len(),
+        Tree::Array(list) => list.iter().map(size).sum::<usize>() + VALUE,
+        Tree::Object(object) => size_of_object(object),
+        Tree::Null | Tree::Bool(_) => VALUE,
     }
+}
+
+/// Approximate size of a value without its texts, in bytes.
+const VALUE: usize = 64;
+
+fn size_of_object(object: &TreeObject) -> usize {
+    object.iter().map(|(name, value)| name.len() + size(value)).sum::<usize>() + VALUE
 }
 
 async fn read_items(
     external: &External<'_>,
     catalog: &str,
     ids: &[String],
-) -> Result<Vec<Map<String, Value>>, StoreError> {
+) -> Result<Vec<TreeObject>, StoreError> {
     let (app, mut room) = (external.app, ByteBudget::new(MAX_BYTES));
     let Some(catalog) = known::find(app, external.workspace_id, catalog).await? else {
         return Ok(Vec::new());
@@ -126,23 +132,35 @@ async fn read_items(
     tx.commit().await?;
     let mut by_id = HashMap::new();
     for item in found {
-        by_id.insert(item.item_id.clone(), read_item(item)?);
+        by_id.insert(item.item_id.clone(), tree(&item)?);
     }
     Ok(ids.iter().filter_map(|id| by_id.get(id)).cloned().collect())
 }
 
-fn read_item(item: rows::StoredItem) -> Result<Map<String, Value>, StoreError> {
-    let corrupt = |error| StoreError::Corrupt(format!("catalog item {}: {error}", item.item_id));
-    let mut members: Map<String, Value> = serde_json::from_str(&item.doc).map_err(corrupt)?;
-    members.insert(ID.to_owned(), item.item_id.into());
+/// An item for the conditions of a selection.
+fn read_item(item: &rows::StoredItem) -> Result<Map<String, Value>, StoreError> {
+    let read = serde_json::from_str(&item.doc);
+    let mut members: Map<String, Value> = read.map_err(|error| corrupt(item, &error))?;
+    members.insert(ID.to_owned(), item.item_id.as_str().into());
     Ok(members)
+}
+
+/// An item for a template: its id, then its fields in their order.
+fn tree(item: &rows::StoredItem) -> Result<TreeObject, StoreError> {
+    let fields = TreeObject::parse(&item.doc).map_err(|error| corrupt(item, &error))?;
+    let id = TreeObject::new([(ID.into(), Tree::Text(item.item_id.as_str().into()))]);
+    Ok(id.merged(&fields))
+}
+
+fn corrupt(item: &rows::StoredItem, error: &dyn Display) -> StoreError {
+    StoreError::Corrupt(format!("catalog item {}: {error}", item.item_id))
 }
 
 /// Reads the whole catalog in pages, each in its own short transaction.
 async fn read_selection(
     external: &External<'_>,
     selection: &CatalogSelection,
-) -> Result<Vec<Map<String, Value>>, StoreError> {
+) -> Result<Vec<TreeObject>, StoreError> {
     let app = external.app;
     let Some(catalog) = known::find(app, external.workspace_id, &selection.catalog).await? else {
         return Ok(Vec::new());
@@ -159,16 +177,17 @@ async fn read_selection(
             return Err(StoreError::TooLarge);
         }
         for item in page {
-            let item = read_item(item)?;
-            if selection.holds(&item) {
-                chosen.push(item);
+            let members = read_item(&item)?;
+            if selection.holds(&members) {
+                chosen.push((members, item));
             }
         }
-        chosen.sort_by(|a, b| selection.compare(a, b));
+        chosen.sort_by(|(a, _), (b, _)| selection.compare(a, b));
         chosen.truncate(selection.limit as usize);
         tokio::task::yield_now().await;
     }
-    if chosen.iter().flat_map(Map::values).map(size).sum::<usize>() > MAX_BYTES {
+    let chosen = chosen.iter().map(|(_, item)| tree(item)).collect::<Result<Vec<_>, _>>()?;
+    if chosen.iter().map(size_of_object).sum::<usize>() > MAX_BYTES {
         return Err(StoreError::TooLarge);
     }
     Ok(chosen)

@@ -23,7 +23,7 @@ use crate::messages::channels;
 use crate::outbound::{self, HttpResponse, RequestError, ResponseBody, Sender};
 use crate::workspaces::Channel;
 use crate::workspaces::template_data::{ConnectedContent, ContentCredential};
-use kit::json;
+use kit::json::{self, Tree, TreeObject};
 
 /// Time limit of a request, including reading the response.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -263,7 +263,7 @@ impl Fetched {
     /// Approximate memory size of a JSON response, in bytes.
     fn size(&self) -> usize {
         match &*self.answer {
-            Answer::Json(value) => value.to_string().len() * JSON_MEMORY_FACTOR,
+            Answer::Json(value) => value.to_json().len() * JSON_MEMORY_FACTOR,
             _ => 0,
         }
     }
@@ -396,10 +396,12 @@ fn read(answered: &HttpResponse, is_temporary: bool) -> Fetched {
         kind.eq_ignore_ascii_case(JSON) || kind.ends_with("+json")
     });
     let text = str::from_utf8(&answered.body).map_err(|error| error.to_string());
-    let answer = match text.and_then(json::parse_readable::<Value>) {
-        Ok(Value::Object(mut object)) => {
-            object.insert(STATUS.to_owned(), status.as_u16().into());
-            Answer::Json(Value::Object(object))
+    let tree = text.and_then(|text| json::check_readable(text).and_then(|()| Tree::parse(text)));
+    let answer = match tree {
+        Ok(Tree::Object(object)) => {
+            let status = Tree::Number(status.as_u16().to_string().into());
+            let status = TreeObject::new([(STATUS.into(), status)]);
+            Answer::Json(Tree::Object(object.merged(&status)))
         }
         _ if refused.is_some() => Answer::Nothing,
         Ok(value) => Answer::Json(value),

@@ -46,6 +46,7 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
+    use kit::json::TreeObject;
     use kit::retry;
     use serde_json::{Map, json};
     use uuid::Uuid;
@@ -57,7 +58,7 @@ mod tests {
         let alias = Who::Alias { label: "l".into(), name: "n".into() };
         let named = |who| Named {
             who,
-            trigger_properties: Some(Map::from_iter([("a".to_owned(), json!(1.5))])),
+            trigger_properties: Some(TreeObject::parse(r#"{"z":1.50,"a":1}"#).unwrap()),
             canvas_entry_properties: None,
             event_properties: None,
         };
@@ -110,7 +111,7 @@ mod tests {
         };
         let plain = order("b");
         assert_eq!((read(&plain), earlier(&plain).unwrap()), (plain.clone(), plain.clone()));
-        let properties = Map::from_iter([("a".to_owned(), json!(1))]);
+        let properties = TreeObject::parse(r#"{"a":1}"#).unwrap();
         let newer = Order { trigger_properties: Some(properties), ..plain };
         assert_eq!(read(&newer), newer);
         assert!(retry::Retry::needs_newer_version(&earlier(&newer).unwrap_err()));

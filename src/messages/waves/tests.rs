@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::*;
+use crate::users::recipient::CustomAttributes;
 
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
@@ -19,7 +20,11 @@ fn ms(text: &str) -> i64 {
 
 fn user(zone: Option<&str>) -> Recipient {
     let zone = zone.map(|zone| ("time_zone".to_owned(), Value::from(zone)));
-    Recipient { service_id: Uuid::nil(), profile: Map::from_iter(zone) }
+    Recipient {
+        service_id: Uuid::nil(),
+        profile: Map::from_iter(zone),
+        custom: CustomAttributes::default(),
+    }
 }
 
 fn active_at(times: &[&str]) -> Vec<u8> {

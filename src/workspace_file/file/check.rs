@@ -11,7 +11,7 @@ use super::{Document, steps};
 use crate::audience::{Audience, AudienceError};
 use crate::campaigns::{Kind, Trigger, TriggerError};
 use crate::catalogs::MAX_FIELDS;
-use crate::messages::personalization::NAMES;
+use crate::messages::personalization::{NAMES, alias};
 use crate::scim::resource::folded;
 use crate::tracking::is_field;
 use crate::workspace_file::document::company::{Company, Permissions};
@@ -152,7 +152,7 @@ fn for_templates(is: &Declaration, document: &mut Document<'_>) {
             document.refuse(&path, text);
         }
         // References to other blocks and to the workspace are checked when the file is applied.
-        let names = Names { is_open: true, ..NAMES };
+        let names = Names { is_open: true, alias: alias(&is.aliases), ..NAMES };
         let read = Template::parse(body, &names);
         let wrong = read.as_ref().map_or_else(Some, Template::mistake);
         if let Some(error) = wrong {

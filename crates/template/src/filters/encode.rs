@@ -5,6 +5,7 @@ use base64::alphabet::URL_SAFE;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
+use kit::json::{Tree, check_readable};
 use url::form_urlencoded;
 
 use super::super::Stop;
@@ -225,7 +226,8 @@ pub fn json_parse<'a>(
     let text = input.to_text(work)?;
     // Each value takes at least two bytes of text.
     work.hold(text.len())?;
-    Ok(kit::json::parse_readable(&text).map_or(Value::Nil, Value::owned))
+    let tree = check_readable(&text).and_then(|()| Tree::parse(&text));
+    Ok(tree.map_or(Value::Nil, |tree| Value::owned(&tree)))
 }
 
 /// Writes the value as JSON: a string with its quotes.

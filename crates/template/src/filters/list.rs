@@ -257,7 +257,7 @@ pub fn sort_numeric<'a>(
 }
 
 fn numbers_in(work: &mut RenderBudget, value: &Value<'_>) -> Result<Vec<f64>, Stop> {
-    if let Value::Int(_) | Value::Float(_) = value {
+    if let Value::Int(_) | Value::Float(_) | Value::Exact(_) = value {
         return Ok(value.as_number().map(Number::as_float).into_iter().collect());
     }
     let text = value.to_text(work)?;

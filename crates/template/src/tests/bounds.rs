@@ -106,7 +106,7 @@ fn nothing_overflows_the_stack() {
         assert!(error(&lines).contains("nest at most 32 levels"));
         let lines = format!("{{% liquid\n{}", "if true\n".repeat(30_000));
         assert!(error(&format!("{lines} %}}")).contains("nest at most 32 levels"));
-        for index in ["a[", "(1..", "a.b[", "[", "{{"] {
+        for index in ["a[", "(1..", "a.b[", "[", "{{", "1 | plus: {{"] {
             let source = format!("{{{{ {}", index.repeat(60_000));
             assert!(
                 error(&source[..MAX_SOURCE.min(source.len())]).contains("nest at most 8 levels"),

@@ -9,6 +9,7 @@ fn fields_are_named_as_the_family_names_them() {
         ("{{ ${first_name} }}|{{${ first_name }}}", "Ann|Ann"),
         ("{{${external_id}}}", "ann"),
         ("{{${service_id}}}", "019a9f3e-7c11-7d22-8e33-9f44a055b166"),
+        ("{{${crm_id} | slice: 0, 8}}", "019a9f3e"),
         ("{{${email}}} {{${phone}}} {{${dob}}}", "ann@example.com +15550100 1990-05-17"),
         ("{{${gender}}}{{${country}}}{{${language}}}", "FNOen"),
         ("{{${time_zone}}} {{${home_city}}} {{${last_coordinates}[1]}}", "Europe/Oslo Oslo 59.9"),
@@ -36,6 +37,9 @@ fn fields_can_be_named_in_tags() {
         ("{% case ${language} %}{% when 'no' %}Hei{% when 'de', 'en' %}Hi{% endcase %}", "Hi"),
         ("{% assign n = event_properties.${price} | plus: 1 %}{{n}}", "10.99"),
         ("{% if {{custom_attribute.${visits}}} == 12 %}yes{% endif %}", "yes"),
+        ("{% assign b = {{custom_attribute.${visits} | plus: 50}} %}{{b}}", "62"),
+        ("{% if {{custom_attribute.${visits} | minus: 12}} == 0 %}yes{% endif %}", "yes"),
+        ("{{ 1 | plus: {{custom_attribute.${visits} | times: {{ 2 | plus: 1 }}}} }}", "37"),
         ("{% assign n = {{${first_name}}} | upcase %}{{ n | append: {{ ${country} }} }}", "ANNNO"),
         ("{% unless custom_attribute.${is_vip} %}a{% else %}b{% endunless %}", "b"),
     ]);

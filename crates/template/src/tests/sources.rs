@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use kit::json::Tree;
+
 use super::*;
 
 /// The content blocks of a workspace.
@@ -165,7 +167,7 @@ fn items_are_asked_for_by_their_ids() {
     }
     let selection = Request::Selection { catalog: "games".into(), name: "s".into() };
     assert_eq!(request("{% catalog_selection_items games s %}"), selection);
-    let items = json!([{ "id": "1", "title": "Tales" }]);
+    let items = Tree::parse(r#"[{"id":"1","title":"Tales"}]"#).unwrap();
     let source = "{% catalog_items games 1 %}{{ items[0].title }} {{ items.size }}";
     assert_eq!(with_answer(source, Answer::Json(items)).as_deref(), Ok("Tales 1"));
     assert_eq!(with_answer(source, Answer::Nothing).as_deref(), Ok(" 0"));
@@ -219,7 +221,7 @@ fn a_request_has_its_options() {
 
 #[test]
 fn an_answer_is_saved_or_printed() {
-    let json = || Answer::Json(json!({ "a": [1, 2], "__http_status__": 200 }));
+    let json = || Answer::Json(Tree::parse(r#"{"a":[1,2],"__http_status__":200}"#).unwrap());
     let text = || Answer::Text("text".into());
     let tag = |options: &str| format!("{{% connected_content https://a.example {options} %}}");
     for (source, answer, expected) in [
@@ -245,7 +247,8 @@ fn an_answer_is_saved_or_printed() {
 fn an_answer_has_the_bounds_of_a_rendering() {
     let source = "{% connected_content https://a.example :save x %}{% for a in x %}{% for b in x %}\
                   {% for c in x %}{{ a }}{% endfor %}{% endfor %}{% endfor %}";
-    let failed = with_answer(source, Answer::Json(json!(vec![1; 10_000])));
+    let numbers = Tree::parse(&json!(vec![1; 10_000]).to_string()).unwrap();
+    let failed = with_answer(source, Answer::Json(numbers));
     assert!(matches!(failed, Err(Stop::Failed(_))), "{failed:?}");
     let print = "{% connected_content https://a.example %}";
     assert!(with_answer(print, Answer::Text("x".repeat(MAX_OUTPUT))).is_ok());
