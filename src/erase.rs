@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::messages::channels::cards;
 use crate::messages::dispatch;
 use crate::transactional;
-use crate::users::find::{FindError, find_optional, names, remove};
+use crate::users::find::{self, FindError, find_optional, names};
 use crate::users::name_locks;
 use crate::users::rows::For;
 use crate::workspaces::Workspace;
@@ -33,7 +33,8 @@ pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uui
         }
     };
     let now = now(&mut tx).await?;
-    remove(&mut tx, workspace.id, &names(id, user.as_ref()), user.as_ref(), now).await?;
+    let forgotten = names(id, user.as_ref());
+    find::erase(&mut tx, workspace.id, &forgotten, user.as_ref(), now).await?;
     if let Some(user) = &user {
         erase_rows(&mut tx, workspace.id, user.service_id).await?;
     }

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::Appends;
 use super::events::EmailEvents;
 use super::feedback::{FeedbackRequest, PROVIDERS};
-use super::unsubscribe::WINDOW;
+use super::unsubscribe::{LinkState, WINDOW};
 use super::{events, feedback, signed, unsubscribe};
 use crate::app::App;
 use crate::gateway::formats::Success;
@@ -130,6 +130,11 @@ fn by_token(operation: Operation) -> Operation {
             "Identifies the user; part of the email's `List-Unsubscribe` header.",
             json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{70}$" }),
         )
+        .returns_as::<UnsubscribePage>(
+            StatusCode::GONE,
+            "The user no longer exists and gets no emails.",
+            "text/html",
+        )
         .refuses(&no_link(), "The token is invalid")
 }
 
@@ -151,7 +156,8 @@ fn describe_unsubscribe() -> Operation {
     let operation = Operation::new(Method::POST, "unsubscribe", TAG, "Unsubscribe from emails")
         .about(
             "One-click unsubscribe (RFC 8058): the user's `email_subscribe` becomes \
-             `unsubscribed`. The body is ignored; repeats have no effect.",
+             `unsubscribed`, and that of other users with the address. If the user was merged into \
+             another one, that user is unsubscribed. The body is ignored; repeats have no effect.",
         )
         .refuses(
             &ApiError::RateLimited(WINDOW / 1_000),
@@ -199,7 +205,10 @@ async fn events(State(app): State<App>, request: Request) -> Result<Json<Success
 
 /// Does not unsubscribe, because some programs open every link in an email.
 async fn ask(State(app): State<App>, Path(token): Path<String>) -> Result<Response, ApiError> {
-    unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
+    let whose = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
+    if matches!(unsubscribe::link_state(&app, whose).await, LinkState::Gone) {
+        return Ok(gone());
+    }
     Ok(page(
         "<p>Do you want to stop receiving emails?</p>\n<form \
          method=\"post\"><button>Unsubscribe</button></form>",
@@ -218,15 +227,27 @@ async fn unsubscribe(
     let whose = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
     let appends = app.singleton::<Appends>();
     appends.take_post(whose, app.clock.now_ms())?;
-    if !unsubscribe::is_done(&app, whose).await {
-        appends.take(whose, app.clock.now_ms())?;
-        if let Err(error) = unsubscribe::unsubscribe(&app, whose, request_id).await {
-            // While the log is unavailable, repeats must not use up the allowed appends.
-            appends.give_back(whose);
-            return Err(error);
+    match unsubscribe::link_state(&app, whose).await {
+        LinkState::Gone => return Ok(gone()),
+        LinkState::Done => {}
+        LinkState::Active(email) => {
+            appends.take(whose, app.clock.now_ms())?;
+            if let Err(error) = unsubscribe::unsubscribe(&app, whose, email, request_id).await {
+                // While the log is unavailable, repeats must not use up the allowed appends.
+                appends.give_back(whose);
+                return Err(error);
+            }
         }
     }
     Ok(page("<p>You are unsubscribed.</p>"))
+}
+
+/// The response to a link that can do nothing. It must not look like success, because the person may
+/// get emails as another user.
+fn gone() -> Response {
+    let text = "<p>This link no longer works: the profile that got the email was deleted. If you \
+                still receive emails, use the link in a newer one.</p>";
+    (StatusCode::GONE, page(text)).into_response()
 }
 
 fn no_link() -> ApiError {

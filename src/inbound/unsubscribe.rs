@@ -11,9 +11,10 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::gateway::ApiError;
 use crate::tracking::{self, message};
-use crate::users::identifier;
 use crate::users::recipient::{Recipient, Subscription};
 use crate::users::rows::{For, find_users};
+use crate::users::{identifier, merged_rows, service_id};
+use store::StoreError;
 
 /// Maximum number of messages that a token may append in a window of this many milliseconds.
 const MAX_APPENDS: u32 = 5;
@@ -27,16 +28,37 @@ const POSTS_WINDOW: i64 = 60 * 1_000;
 /// Maximum number of tokens whose POSTs and appends are counted.
 const REMEMBERED: usize = 50_000;
 
-/// Whether the user is already unsubscribed, so that a repeat needs no message. If the store is
-/// down, this counts as unknown.
-pub async fn is_done(app: &App, (workspace, user): (i32, Uuid)) -> bool {
+/// What a link can do.
+#[derive(Debug)]
+pub enum LinkState {
+    /// The user can unsubscribe. The email address is none if there is none, or if it is not known
+    /// because the store is down.
+    Active(Option<String>),
+    /// The user is already unsubscribed, so a repeat needs no message.
+    Done,
+    /// The user no longer exists.
+    Gone,
+}
+
+/// The state of a user's link. The user may have been merged into another one since. If the store is
+/// down, the link counts as active.
+pub async fn link_state(app: &App, (workspace, user): (i32, Uuid)) -> LinkState {
+    if service_id::bucket(&user).is_none() {
+        return LinkState::Gone;
+    }
     let looked = async {
-        let mut tx = app.request_queue.snapshot().await.ok()?;
-        let found = find_users(&mut tx, workspace, &[user], For::Reading).await.ok()?;
-        Recipient::read(user, &found.first()?.doc).ok()
+        let mut tx = app.request_queue.snapshot().await?;
+        let user = merged_rows::present(&mut tx, workspace, user).await?;
+        Ok::<_, StoreError>(find_users(&mut tx, workspace, &[user], For::Reading).await?.pop())
     };
-    let found = looked.await;
-    found.is_some_and(|user| user.email_subscription() == Subscription::Unsubscribed)
+    match looked.await {
+        Err(_) => LinkState::Active(None),
+        Ok(None) => LinkState::Gone,
+        Ok(Some(user)) => match Recipient::read(user.service_id, &user.doc) {
+            Ok(user) if user.email_subscription() == Subscription::Unsubscribed => LinkState::Done,
+            _ => LinkState::Active(user.email),
+        },
+    }
 }
 
 /// A count since the start of its window.
@@ -104,17 +126,19 @@ impl Appends {
     }
 }
 
-/// Unsubscribes a user from emails. The change is a tracked attribute, applied in order with other
-/// changes by the same id. Returns once it is durable.
+/// Unsubscribes a user from emails, and the address to which they go: other users may have it, too.
+/// The change is a tracked attribute, which only a decision that is received later ends. Returns
+/// once it is durable.
 pub async fn unsubscribe(
     app: &App,
     (workspace, user): (i32, Uuid),
+    email: Option<String>,
     request_id: String,
 ) -> Result<(), ApiError> {
-    let written = || -> Result<_, String> {
+    let object = |user| -> Result<_, String> {
         let value = message::Json::compact(r#""unsubscribed""#.into())?;
-        let attributes = message::Attributes {
-            user: identifier::Identifier::ServiceId(user),
+        Ok(message::Object::Attributes(message::Attributes {
+            user,
             update_only: true,
             fields: message::Entries(vec![("email_subscribe".into(), value)]),
             custom: message::Entries::default(),
@@ -122,8 +146,12 @@ pub async fn unsubscribe(
             add: message::Entries::default(),
             remove: message::Entries::default(),
             groups: message::Entries::default(),
-        };
-        let object = message::Object::Attributes(attributes);
+        }))
+    };
+    let written = || -> Result<_, String> {
+        let by_email = email.map(|email| identifier::Identifier::Email(email.into()));
+        let users = std::iter::once(identifier::Identifier::ServiceId(user)).chain(by_email);
+        let objects = users.map(object).collect::<Result<_, _>>()?;
         let request = tracking::Request {
             workspace,
             received_at: app.clock.now_ms(),
@@ -131,7 +159,7 @@ pub async fn unsubscribe(
             request_id,
             alias: None,
         };
-        tracking::messages(vec![object], &request).map_err(|error| error.to_string())
+        tracking::messages(objects, &request).map_err(|error| error.to_string())
     };
     let messages = written()
         .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))?;

@@ -22,6 +22,7 @@ pub mod draft;
 mod identifier_set;
 mod identity;
 mod identity_rows;
+mod opt_outs;
 mod products;
 mod rows;
 mod tally;
@@ -194,9 +195,10 @@ impl Ingest {
         batch: &Batch<'_>,
         tally: &mut Tally,
     ) -> Result<(), ApplyError> {
-        let today = utc_date(from_ms(batch.received_at.min(claims::now(tx).await?)));
+        let now = claims::now(tx).await?;
+        let today = utc_date(from_ms(batch.received_at.min(now)));
         let (workspace, ids, erase_hook) = (batch.workspace, &self.ids, self.erase_hook);
-        let mut identities = Identities { tx, workspace, ids, erase_hook, today, created: 0 };
+        let mut identities = Identities { tx, workspace, ids, erase_hook, today, now, created: 0 };
         for object in &batch.objects {
             let Object::Identity(identity) = object else { continue };
             match identities.apply(identity, batch.received_at).await? {
@@ -226,8 +228,9 @@ impl Ingest {
         let identifier_set = self.cores.compute_here(|| IdentifierSet::of(&objects));
         let mut user_set =
             UserSet::look_up(tx, workspace.id, &identifier_set, &self.ids, room).await?;
+        let now = claims::now(tx).await?;
         let mut actions =
-            self.cores.compute_here(|| apply_objects(&objects, &mut user_set, tally))?;
+            self.cores.compute_here(|| apply_objects(&objects, now, &mut user_set, tally))?;
         tally.name_request(batches.iter().map(|of| (of.batch.objects.len(), of.request_id)));
         actions.sort_by_key(|(place, _)| *place);
         let mut places: Vec<usize> = actions.iter().map(|(place, _)| *place).collect();
@@ -235,7 +238,6 @@ impl Ingest {
         let bodies = user_set.activity(tx, &places).await?;
         // If a gateway's clock is ahead, data must not be pruned too early.
         let today = batches.iter().map(|of| of.batch.received_at).max().unwrap_or_default();
-        let now = claims::now(tx).await?;
         let today = utc_date(from_ms(today.min(now)));
         let windows = Windows::look_up(tx, workspace.id, rules, &actions, &user_set).await?;
         let activity = self.cores.compute_here(|| {
@@ -348,11 +350,15 @@ impl UserAction<'_> {
 /// Applies objects in order: changes profiles, and collects events and purchases.
 fn apply_objects<'a>(
     objects: &[(i64, &'a Object<'a>)],
+    now: i64,
     user_set: &mut UserSet<'a>,
     tally: &mut Tally,
 ) -> Result<Vec<(usize, UserAction<'a>)>, ApplyError> {
     let mut actions = Vec::with_capacity(objects.len());
     for (at, (received_at, object)) in objects.iter().enumerate() {
+        if let Object::Attributes(attributes) = object {
+            user_set.decide_by_address(attributes, *received_at, now)?;
+        }
         let place = match user_set.find_or_create(object, *received_at) {
             Ok(place) => place,
             Err(why) => {
@@ -367,7 +373,7 @@ fn apply_objects<'a>(
                 actions.push((place, UserAction::Purchase(purchase, *received_at)));
             }
             Object::Attributes(attributes) => {
-                match user_set.change(place, attributes, *received_at)? {
+                match user_set.change(place, attributes, *received_at, now)? {
                     Ok(mismatches) => {
                         if mismatches > 0 {
                             tally.mismatch(mismatches, at, user_set.service_id(place));

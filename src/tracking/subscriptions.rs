@@ -279,9 +279,9 @@ impl From<SetOne> for GroupUsers {
 }
 
 const SET_ABOUT: &str = "At most 50 users. The response is sent once the change is durable. The \
-                         change is applied soon after, in order with data tracked by the same \
-                         identifier. Unknown users are skipped. States in other groups do not \
-                         change.";
+                         change is applied soon after. Of several states for a user and a group, \
+                         the one that was received last holds, whatever identifier named the \
+                         user. Unknown users are skipped. States in other groups do not change.";
 
 fn describe_set() -> Operation {
     Operation::new(Method::POST, "setSubscription", TAG, "Set users' state in a subscription group")
@@ -437,9 +437,10 @@ fn describe_email() -> Operation {
     Operation::new(Method::POST, "setEmailStatus", TAG, "Set users' email subscription")
         .by(Access::Key(EMAIL))
         .about(
-            "Changes all users who have the address when the request is accepted. At most 50 \
-             addresses. The response is sent once the change is durable. The change is applied \
-             soon after, in order with data tracked by the users' external ids.",
+            "Changes all users who have the address. A user who gets an unsubscribed address later \
+             is unsubscribed, too. At most 50 addresses. The response is sent once the change is \
+             durable. The change is applied soon after. It has no effect on users for whom a state \
+             was received later.",
         )
         .repeatable()
         .takes::<EmailStatus>(
@@ -474,9 +475,9 @@ async fn email(
                 None => identifier::Identifier::ServiceId(user.service_id),
             })
             .collect();
-        if named.is_empty() {
-            named.push(by_email);
-        }
+        // By the address, too: it also applies to users who get the address from requests that were
+        // received before and are not applied yet, and to users who get it later.
+        named.push(by_email);
         for user in named {
             let entry = (Cow::Borrowed(Field::EmailSubscribe.name()), json_text(state)?);
             objects.push(attributes(user, Entries(vec![entry]), Entries::default()));

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::users::activity::{Activity, ActivityError};
 use crate::users::profile::{Field, Profile};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
-use crate::users::{activity_rows, record, service_id};
+use crate::users::{activity_rows, merged_rows, optout_rows, record, service_id};
 use crate::workspaces::Workspace;
 use kit::clock::Clock;
 use kit::retry::Retry;
@@ -60,7 +60,12 @@ pub async fn show(
         None => Activity::default(),
     };
     let (currency, rates) = (&workspace.currency, &workspace.exchange_rates);
-    Ok(record::show(&user.doc, &activity, clock.today(), currency, rates))
+    let document = Profile::parse(&user.doc).map_or(user.doc, |mut profile| {
+        // Not a field of the record.
+        profile.replace_decision_times(None);
+        profile.to_document()
+    });
+    Ok(record::show(&document, &activity, clock.today(), currency, rates))
 }
 
 /// The user with this external_id, otherwise this service_id, otherwise this email.
@@ -109,6 +114,25 @@ pub(crate) async fn remove(
     }
     match user {
         Some(user) => rows::remove_user(tx, workspace, user).await,
+        None => Ok(()),
+    }
+}
+
+/// Like [`remove`], for a user who was not merged into another one: also forgets the ids of users who
+/// were merged into this one, and that the address is unsubscribed.
+pub(crate) async fn erase(
+    tx: &mut Tx,
+    workspace: i32,
+    names: &[(Name, Cow<'_, str>)],
+    user: Option<&StoredUser>,
+    erased_at: i64,
+) -> Result<(), StoreError> {
+    remove(tx, workspace, names, user, erased_at).await?;
+    for (_, email) in names.iter().filter(|(name, _)| *name == Name::Email) {
+        optout_rows::forget(tx, workspace, email, erased_at).await?;
+    }
+    match user {
+        Some(user) => merged_rows::forget_merged(tx, workspace, user.service_id).await,
         None => Ok(()),
     }
 }

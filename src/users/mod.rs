@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`service_id`] | the id, which contains its user's bucket |
 //! | [`profile`] | the stored document, its fields and their allowed values |
+//! | [`consent`] | the user's decisions to get messages or not, in the order of their receipt |
 //! | [`activity`] | purchases, events and revenue, packed |
 //! | [`record`] | a user as one line, for import and `users show` |
 //! | [`import`] | from lines to rows, and the user of each line |
@@ -24,6 +25,7 @@ use uuid::Uuid;
 
 pub mod activity;
 pub(crate) mod activity_rows;
+pub mod consent;
 pub mod devices;
 pub mod find;
 pub mod generate;
@@ -31,8 +33,10 @@ pub mod identifier;
 pub mod import;
 pub(crate) mod keys;
 pub mod large_rows;
+pub(crate) mod merged_rows;
 pub mod moment;
 pub(crate) mod name_locks;
+pub(crate) mod optout_rows;
 pub mod profile;
 pub mod recipient;
 pub mod record;

@@ -16,6 +16,10 @@ use kit::words::about_field;
 /// Maximum bytes of a document.
 pub const MAX_BYTES: usize = 1 << 20;
 
+/// The member with the times of the user's decisions. It is not a [`Field`]: requests and imports
+/// cannot set it. Version 0.2.0 keeps it unchanged, like every member that it does not know.
+pub(crate) const DECISION_TIMES: &str = "decision_times";
+
 pub use kit::words::MAX_TEXT;
 
 kit::named! {
@@ -221,6 +225,25 @@ impl Profile {
     /// Sets a field to checked JSON, or removes it; returns its former value.
     pub fn replace(&mut self, field: Field, value: Option<Box<str>>) -> Option<Box<str>> {
         std::mem::replace(&mut self.values[field as usize], value)
+    }
+
+    /// The times of the user's [decisions](super::consent), as JSON.
+    pub fn decision_times(&self) -> Option<&str> {
+        self.more().find(|(name, _)| *name == DECISION_TIMES).map(|(_, times)| times)
+    }
+
+    /// Sets or removes the times of the user's decisions; returns the former ones.
+    pub fn replace_decision_times(&mut self, times: Option<Box<str>>) -> Option<Box<str>> {
+        let at = self.more.iter().position(|(name, _)| &**name == DECISION_TIMES);
+        match (at, times) {
+            (Some(at), Some(times)) => Some(std::mem::replace(&mut self.more[at].1, times)),
+            (Some(at), None) => Some(self.more.remove(at).1),
+            (None, Some(times)) => {
+                self.more.push((DECISION_TIMES.into(), times));
+                None
+            }
+            (None, None) => None,
+        }
     }
 
     fn put(&mut self, field: Field, value: String) {

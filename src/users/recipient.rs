@@ -131,9 +131,11 @@ impl Recipient {
         self.objects("apps").filter_map(time).max()
     }
 
-    /// Whether the user is in a subscription group (of SMS or WhatsApp).
+    /// Whether the user is in a subscription group (of SMS or WhatsApp). If several states are
+    /// stored for the group, all must be `subscribed`.
     pub fn is_in_group(&self, id: &str) -> bool {
-        self.objects("subscription_groups").any(|group| state_in(group, id) == Some("subscribed"))
+        let states = || self.objects("subscription_groups").filter_map(|group| state_in(group, id));
+        states().next().is_some() && states().all(|state| state == "subscribed")
     }
 
     /// The user's state in a subscription group, if there is one.

@@ -483,8 +483,7 @@ pub async fn find_erased(
     })
 }
 
-/// Deletes records of erasures, of merged users and of changes of two users before a time, unless an
-/// older dead letter can still be retried: including the time in which a message can be repeated
+/// Deletes records of erasures and of changes of two users before a time, unless an older dead letter can still be retried: including the time in which a message can be repeated
 /// before its append.
 pub async fn delete_old_erasures(tx: &mut Tx, before: i64) -> Result<(), StoreError> {
     let waiting = "SELECT min(appended_at) - $2 FROM dead_letters WHERE topic = $1";
@@ -496,7 +495,6 @@ pub async fn delete_old_erasures(tx: &mut Tx, before: i64) -> Result<(), StoreEr
     let before = oldest.map_or(before, |oldest| oldest.min(before));
     for sql in [
         "DELETE FROM erased WHERE erased_at < $1",
-        "DELETE FROM merged_users WHERE merged_at < $1",
         "DELETE FROM identity_changes WHERE received_at < $1",
     ] {
         execute!(tx, sqlx::query(sql).bind(before));

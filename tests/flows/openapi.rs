@@ -847,17 +847,18 @@ async fn reports(world: &World, seen: &mut Seen) {
     }
     seen.see(world.signed("/feedback/fax", "{}"), 404).await;
     let key = world.fleet.config().secret_key().expect("a secret key");
-    let token = longshore::messages::unsubscribe_token::token(
-        &key,
-        1,
-        Uuid::parse_str(UNKNOWN).expect("an id"),
-    );
+    let user = longshore::users::service_id::new(1_600_000_000_000, 1, 77, 9);
+    let record = json!({ "service_id": user, "external_id": "reader" });
+    world.fleet.import("acme", &[record.to_string()]).await;
+    let token = |user| longshore::messages::unsubscribe_token::token(&key, 1, user);
+    let unknown = Uuid::parse_str(UNKNOWN).expect("an id");
     for method in [Method::GET, Method::POST] {
         let at = |token: &str| {
             let url = format!("{}/email/unsubscribe/{token}", world.fleet.base());
             reqwest::Client::new().request(method.clone(), url)
         };
-        seen.see(at(&token), 200).await;
+        seen.see(at(&token(user)), 200).await;
+        seen.see(at(&token(unknown)), 410).await;
         seen.see(at("none"), 404).await;
     }
 }

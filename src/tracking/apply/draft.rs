@@ -1,11 +1,14 @@
 //! A profile that attribute objects change. A field is replaced as a whole, and null removes it.
 //! [Custom attributes](super::custom) have more kinds of changes.
 
-use serde_json::{Map, Value};
-
-use super::super::message::{Attributes, Entries};
+use super::super::message::Attributes;
 use super::custom::{Custom, changes};
+use crate::users::consent::{self, Consent, Topic};
 use crate::users::profile::{Field, MAX_BYTES, Profile};
+
+/// Bytes by which decisions about messages may exceed [`MAX_BYTES`]: a user with a full profile can
+/// still unsubscribe.
+const DECISION_BYTES: usize = 16 << 10;
 
 /// The profile would have more than [`MAX_BYTES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,15 @@ impl Draft {
         self.profile.text(field)
     }
 
+    /// The user's decisions about messages.
+    pub fn consent(&self) -> Consent {
+        Consent::read(&self.profile)
+    }
+
+    pub fn set_consent(&mut self, consent: &Consent) {
+        consent.write(&mut self.profile);
+    }
+
     /// The document.
     pub fn into_document(mut self) -> String {
         if let Some(custom) = self.custom.and_then(|custom| custom.text()) {
@@ -49,10 +61,12 @@ impl Draft {
         self.custom.as_ref().map_or(0, Custom::pieces)
     }
 
-    /// Applies all changes of an object, or none. The error says why the profile is unreadable.
+    /// Applies all changes of an object, or none except for the user's decisions about messages,
+    /// which were received at `decided_at`. The error says why the profile is unreadable.
     pub fn change(
         &mut self,
         attributes: &Attributes<'_>,
+        decided_at: i64,
     ) -> Result<Result<Mismatches, TooLarge>, String> {
         let changes = changes(attributes);
         let mut none = Custom::default();
@@ -62,8 +76,17 @@ impl Draft {
         };
         let steps: Vec<_> =
             changes.into_iter().map(|(name, change)| custom.plan(name, change)).collect();
+        let before = set_decisions(&mut self.profile, attributes, decided_at);
+        if let Some(before) = before
+            && bytes(&self.profile, custom.members_bytes()) > MAX_BYTES + DECISION_BYTES
+        {
+            self.profile = before;
+            return Ok(Err(TooLarge));
+        }
         let former = set_fields(&mut self.profile, attributes);
-
+        if former.is_empty() && steps.is_empty() {
+            return Ok(Ok(0));
+        }
         let growth: isize = steps.iter().map(|step| step.growth).sum();
         if bytes(&self.profile, custom.members_bytes().saturating_add_signed(growth)) > MAX_BYTES {
             for (field, value) in former.into_iter().rev() {
@@ -100,45 +123,46 @@ fn take_apart<'d>(
     Ok(custom.insert(taken))
 }
 
-/// Sets fields; returns their former values, in the order in which they were set.
+/// Sets fields other than decisions; returns their former values, in the order in which they were
+/// set.
 fn set_fields(
     profile: &mut Profile,
     attributes: &Attributes<'_>,
 ) -> Vec<(Field, Option<Box<str>>)> {
-    let fields = attributes.fields.0.iter();
-    let fields = fields.filter_map(|(name, value)| Some((Field::from_name(name)?, value.get())));
-    let set = fields.map(|(field, value)| {
-        let value = (value != "null").then(|| Box::from(value));
-        (field, profile.replace(field, value))
-    });
-    let mut former: Vec<_> = set.collect();
-    if !attributes.groups.is_empty() {
-        let groups = merged_groups(profile.get(Field::SubscriptionGroups), &attributes.groups);
-        let groups = groups.map(String::into_boxed_str);
-        former
-            .push((Field::SubscriptionGroups, profile.replace(Field::SubscriptionGroups, groups)));
-    }
-    former
+    let set = fields(attributes).filter(|(field, _)| !consent::is_state(*field));
+    set.map(|(field, value)| (field, profile.replace(field, value.map(Box::from)))).collect()
 }
 
-/// The states in subscription groups, by group id, after the changes of an object.
-fn merged_groups(stored: Option<&str>, Entries(new): &Entries<'_>) -> Option<String> {
-    let stored = stored.and_then(|stored| serde_json::from_str(stored).ok());
-    let mut groups: Vec<Map<String, Value>> = stored.unwrap_or_default();
-    for (id, state) in new {
-        let state: Value = serde_json::from_str(state.get()).ok()?;
-        let is_it = |group: &&mut Map<String, Value>| {
-            group.get("subscription_group_id").and_then(Value::as_str) == Some(id)
-        };
-        match groups.iter_mut().find(is_it) {
-            Some(group) => _ = group.insert("subscription_state".to_owned(), state),
-            None => groups.push(Map::from_iter([
-                ("subscription_group_id".to_owned(), id.as_ref().into()),
-                ("subscription_state".to_owned(), state),
-            ])),
+/// The fields of an object; a value without data is none.
+fn fields<'a>(attributes: &'a Attributes<'_>) -> impl Iterator<Item = (Field, Option<&'a str>)> {
+    let fields = attributes.fields.0.iter();
+    fields.filter_map(|(name, value)| {
+        Some((Field::from_name(name)?, Some(value.get()).filter(|value| *value != "null")))
+    })
+}
+
+/// Applies the user's decisions in an object. Returns the profile as it was, if it has changed.
+fn set_decisions(
+    profile: &mut Profile,
+    attributes: &Attributes<'_>,
+    decided_at: i64,
+) -> Option<Profile> {
+    let mut states = fields(attributes).filter(|(field, _)| consent::is_state(*field)).peekable();
+    if states.peek().is_none() && attributes.groups.is_empty() {
+        return None;
+    }
+    let before = profile.clone();
+    let mut consent = Consent::read(profile);
+    for (field, value) in states {
+        consent.decide_field(field, value, decided_at);
+    }
+    for (id, state) in &attributes.groups.0 {
+        if let Ok(state) = serde_json::from_str::<String>(state.get()) {
+            consent.decide(Topic::Group(id), Some(&state), decided_at);
         }
     }
-    serde_json::to_string(&groups).ok()
+    consent.write(profile);
+    Some(before)
 }
 
 #[cfg(test)]
@@ -159,7 +183,7 @@ mod tests {
     fn custom(before: &str, changes: &str) -> (Option<String>, Mismatches) {
         let mut draft = Draft::open(&format!(r#"{{"custom_attributes":{before}}}"#)).unwrap();
         let object = format!(r#"{{"user":{{"external_id":"a"}},{changes}}}"#);
-        let mismatches = draft.change(&attributes(&object)).unwrap().unwrap();
+        let mismatches = draft.change(&attributes(&object), 5).unwrap().unwrap();
         (custom_of(draft), mismatches)
     }
 
@@ -199,14 +223,40 @@ mod tests {
         let groups =
             |groups: &str| format!(r#"{{"user":{{"external_id":"a"}},"groups":{groups}}}"#);
         for change in [r#"{"g":"subscribed","h":"subscribed"}"#, r#"{"g":"unsubscribed"}"#] {
-            assert_eq!(draft.change(&attributes(&groups(change))), Ok(Ok(0)));
+            assert_eq!(draft.change(&attributes(&groups(change)), 5), Ok(Ok(0)));
         }
         let group = |id: &str, state: &str| {
             format!(r#"{{"subscription_group_id":"{id}","subscription_state":"{state}"}}"#)
         };
         let groups = [group("g", "unsubscribed"), group("h", "subscribed")].join(",");
-        let all = format!(r#"{{"first_name":"Ann","subscription_groups":[{groups}]}}"#);
+        let times = r#""decision_times":{"groups":{"g":5,"h":5}}"#;
+        let all = format!(r#"{{"first_name":"Ann","subscription_groups":[{groups}],{times}}}"#);
         assert_eq!(draft.into_document(), all);
+    }
+
+    #[test]
+    fn a_user_with_a_full_profile_can_unsubscribe() {
+        let full = "x".repeat(MAX_BYTES - 10);
+        let document = format!(r#"{{"a":"{full}"}}"#);
+        let object = |more: &str| {
+            format!(
+                r#"{{"user":{{"external_id":"a"}},"fields":{{{more}"email_subscribe":"unsubscribed"}}}}"#
+            )
+        };
+        for (more, changed) in [("", Ok(0)), (r#""first_name":"Ann","#, Err(TooLarge))] {
+            let mut draft = Draft::open(&document).unwrap();
+            assert_eq!(draft.change(&attributes(&object(more)), 5), Ok(changed));
+            assert_eq!(draft.text(Field::EmailSubscribe).as_deref(), Some("unsubscribed"));
+            assert_eq!(draft.text(Field::FirstName), None);
+        }
+        // Decisions have a limit, too.
+        let groups: Vec<String> =
+            (0..1_000).map(|n| format!(r#""{n:030}":"subscribed""#)).collect();
+        let groups =
+            format!(r#"{{"user":{{"external_id":"a"}},"groups":{{{}}}}}"#, groups.join(","));
+        let mut draft = Draft::open(&document).unwrap();
+        assert_eq!(draft.change(&attributes(&groups), 5), Ok(Err(TooLarge)));
+        assert_eq!(draft.into_document(), document);
     }
 
     #[test]
@@ -231,20 +281,20 @@ mod tests {
                 r#"{{"user":{{"external_id":"a"}},"fields":{{"first_name":"{first}"}},"custom":{{"{name}":"{half}"}}}}"#
             )
         };
-        assert_eq!(draft.change(&attributes(&set("a", "Bea"))), Ok(Ok(0)));
-        assert_eq!(draft.change(&attributes(&set("b", "Cay"))), Ok(Err(TooLarge)));
+        assert_eq!(draft.change(&attributes(&set("a", "Bea")), 5), Ok(Ok(0)));
+        assert_eq!(draft.change(&attributes(&set("b", "Cay")), 5), Ok(Err(TooLarge)));
         assert_eq!(draft.text(Field::FirstName).as_deref(), Some("Bea"));
         // It fits if it replaces the existing value.
         for _ in 0..3 {
-            assert_eq!(draft.change(&attributes(&set("a", "Dee"))), Ok(Ok(0)));
+            assert_eq!(draft.change(&attributes(&set("a", "Dee")), 5), Ok(Ok(0)));
         }
         let left = MAX_BYTES - draft.bytes();
         let fill = |bytes: usize| {
             let text = "x".repeat(bytes - r#","b":"""#.len());
             format!(r#"{{"user":{{"external_id":"a"}},"custom":{{"b":"{text}"}}}}"#)
         };
-        assert_eq!(draft.change(&attributes(&fill(left + 1))), Ok(Err(TooLarge)));
-        assert_eq!(draft.change(&attributes(&fill(left))), Ok(Ok(0)));
+        assert_eq!(draft.change(&attributes(&fill(left + 1)), 5), Ok(Err(TooLarge)));
+        assert_eq!(draft.change(&attributes(&fill(left)), 5), Ok(Ok(0)));
         assert_eq!(draft.into_document().len(), MAX_BYTES);
     }
 
@@ -268,7 +318,7 @@ mod tests {
             let object = format!(r#"{{"user":{{"external_id":"a"}},{change}}}"#);
             let object = attributes(&object);
             let mut once = Draft::open(&written).unwrap();
-            assert_eq!(held.change(&object), once.change(&object), "{change}");
+            assert_eq!(held.change(&object, 5), once.change(&object, 5), "{change}");
             let bytes = once.bytes();
             written = once.into_document();
             assert_eq!((held.bytes(), bytes), (written.len(), written.len()), "{written}");
@@ -293,7 +343,7 @@ mod tests {
         for n in 0..10_000 {
             for what in ["add", "remove", "add"] {
                 let object = change(what, 140_000 + n * 2);
-                assert_eq!(draft.change(&attributes(&object)), Ok(Ok(0)));
+                assert_eq!(draft.change(&attributes(&object), 5), Ok(Ok(0)));
             }
         }
         assert!(draft.pieces() < 200_000);
@@ -308,9 +358,9 @@ mod tests {
     fn unreadable_custom_attributes_stay_unchanged() {
         let mut draft = Draft::open(r#"{"custom_attributes":[1]}"#).unwrap();
         let change = |what: &str| format!(r#"{{"user":{{"external_id":"a"}},{what}}}"#);
-        assert!(draft.change(&attributes(&change(r#""custom":{"a":1}"#))).is_err());
+        assert!(draft.change(&attributes(&change(r#""custom":{"a":1}"#)), 5).is_err());
         let fields = change(r#""fields":{"first_name":"Ann"}"#);
-        assert_eq!(draft.change(&attributes(&fields)), Ok(Ok(0)));
+        assert_eq!(draft.change(&attributes(&fields), 5), Ok(Ok(0)));
         assert_eq!(draft.into_document(), r#"{"first_name":"Ann","custom_attributes":[1]}"#);
     }
 }

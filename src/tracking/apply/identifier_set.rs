@@ -41,6 +41,8 @@ pub struct IdentifierSet<'a> {
     pub emails: HashMap<Cow<'a, str>, IdentifierUse>,
     /// Whether an object changes or removes a user's email.
     pub changes_emails: bool,
+    /// The emails that objects write, in the form in which emails are compared, and their users.
+    pub written_emails: Vec<(&'a Identifier<'a>, String)>,
 }
 
 impl<'a> IdentifierSet<'a> {
@@ -64,8 +66,14 @@ impl<'a> IdentifierSet<'a> {
             };
             usage.add(object, *received_at);
             if let Object::Attributes(attributes) = object {
-                let mut names = attributes.fields.0.iter().map(|(name, _)| name);
-                identifier_set.changes_emails |= names.any(|name| name == Field::Email.name());
+                let mut fields = attributes.fields.0.iter();
+                if let Some((_, email)) = fields.find(|(name, _)| name == Field::Email.name()) {
+                    identifier_set.changes_emails = true;
+                    let email: Option<String> = serde_json::from_str(email.get()).ok();
+                    let email = email.map(|email| compared(&email).into_owned());
+                    let written = email.map(|email| (object.user(), email));
+                    identifier_set.written_emails.extend(written);
+                }
             }
         }
         identifier_set

@@ -17,12 +17,13 @@ use super::identifier_set::compared;
 use super::identity_rows::{self, Found};
 use super::{ApplyError, Dropped};
 use crate::users::activity::Activity;
+use crate::users::consent::{self, Consent};
 use crate::users::find::{self, Name};
 use crate::users::identifier::{Identifier, UserAlias};
 use crate::users::profile::{Alias, Field, MAX_BYTES, Profile};
 use crate::users::rows::{self, For, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
-use crate::users::{activity_rows, keys, name_locks};
+use crate::users::{activity_rows, keys, merged_rows, name_locks, optout_rows};
 use kit::clock::format_time;
 use kit::json::{self, JsonFields};
 use store::{ByteBudget, StoreError, Tx};
@@ -44,6 +45,8 @@ pub(super) struct Identities<'a> {
     pub ids: &'a Generator,
     pub erase_hook: EraseHook,
     pub today: Date,
+    /// The database's time, in milliseconds since the epoch.
+    pub now: i64,
     /// Number of users who were created.
     pub created: u64,
 }
@@ -125,7 +128,7 @@ impl Identities<'_> {
         if names.is_some() != seen.is_some() || names.is_some_and(|names| names != names_seen) {
             return Err(ApplyError::Changed);
         }
-        find::remove(self.tx, self.workspace, &names_seen, user.as_ref(), received_at).await?;
+        find::erase(self.tx, self.workspace, &names_seen, user.as_ref(), received_at).await?;
         match user {
             Some(user) => {
                 (self.erase_hook)(self.tx, self.workspace, user.service_id).await?;
@@ -261,15 +264,30 @@ impl Identities<'_> {
     /// Merges a user into another one, and removes it.
     async fn merge_opened(&mut self, gone: Opened, kept: Opened, received_at: i64) -> Outcome {
         let Opened { mut user, mut profile } = kept;
-        merge_profiles(&mut profile, &gone.profile);
+        let at = received_at.min(self.now);
+        // Only an external id is free again; aliases identify the kept user.
+        let both_continue = gone.user.external_id.is_none();
+        merge_profiles(&mut profile, &gone.profile, Meeting::Merge { at, both_continue });
         if profile.bytes() > MAX_BYTES {
             return TOO_LARGE;
         }
-        let activity = self.merged_activity(&gone.user, &user).await?;
+        self.absorb(gone, &mut user, &profile, received_at).await?;
+        self.write(user, &profile).await
+    }
+
+    /// Moves the rows of a user to the kept user, whose merged profile the caller writes.
+    async fn absorb(
+        &mut self,
+        gone: Opened,
+        user: &mut StoredUser,
+        profile: &Profile,
+        received_at: i64,
+    ) -> Result<(), ApplyError> {
+        let activity = self.merged_activity(&gone.user, user).await?;
         find::remove(self.tx, self.workspace, &[], Some(&gone.user), 0).await?;
         (self.erase_hook)(self.tx, self.workspace, gone.user.service_id).await?;
         let (workspace, former) = (self.workspace, gone.user.service_id);
-        identity_rows::add_merged(self.tx, workspace, former, user.service_id, received_at).await?;
+        merged_rows::add_merged(self.tx, workspace, former, user.service_id, received_at).await?;
         for alias in gone.profile.aliases() {
             self.give(Kind::Alias, alias.key(), user.service_id).await?;
         }
@@ -280,9 +298,13 @@ impl Identities<'_> {
         }
         user.attributes_at = user.attributes_at.max(gone.user.attributes_at);
         let row = [(user.key, user.service_id, activity)];
-        self.write(user, &profile).await?.ok();
         activity_rows::put_activity(self.tx, self.workspace, &row).await?;
-        Ok(Ok(()))
+        match (&user.email, Consent::read(profile).unsubscribed_at()) {
+            (Some(email), Some(at)) => {
+                Ok(optout_rows::put(self.tx, self.workspace, &[(email.as_str(), at)]).await?)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The combined activity of both users.
@@ -328,29 +350,31 @@ impl Identities<'_> {
         if let Some(erased_at) = self.erased_since(id, received_at).await? {
             return self.erase_opened(user, erased_at).await;
         }
-        if let Some(owner) = self.owner(Kind::ExternalId, id).await? {
-            let Some(other) = self.open_one(owner).await? else { return Err(ApplyError::Changed) };
-            // A user who was created by tracking the new id since is the same user; a user who was
-            // given the id is not.
-            let created_at = other.profile.text(Field::CreatedAt);
-            let is_new = created_at.is_some_and(|at| *at >= *format_time(received_at));
-            if owner == user.service_id || !is_new {
-                return CONFLICT;
-            }
-            if let Err(why) =
-                self.merge_opened(other, Opened { user, profile }, received_at).await?
-            {
-                return Ok(Err(why));
-            }
-            let Some(again) = self.open_one(first).await? else { return UNKNOWN };
-            Opened { user, profile } = again;
+        let other = match self.owner(Kind::ExternalId, id).await? {
+            Some(owner) if owner == user.service_id => return CONFLICT,
+            Some(owner) => Some(self.open_one(owner).await?.ok_or(ApplyError::Changed)?),
+            None => None,
+        };
+        // A user who was created by tracking the new id since is the same user; a user who was given
+        // the id is not.
+        let created_at = other.as_ref().map(|other| other.profile.text(Field::CreatedAt));
+        let is_new = |at: Option<String>| at.is_some_and(|at| *at >= *format_time(received_at));
+        if created_at.is_some_and(|at| !is_new(at)) {
+            return CONFLICT;
+        }
+        if let Some(other) = &other {
+            merge_profiles(&mut profile, &other.profile, Meeting::OfSameUser);
         }
         let mut deprecated = profile.deprecated_external_ids();
         deprecated.push(former.to_owned());
         profile.set_deprecated_external_ids(&deprecated);
         profile.set_text(Field::ExternalId, id);
+        // Checked before anything is written: the user is renamed and merged, or neither.
         if profile.bytes() > MAX_BYTES {
             return TOO_LARGE;
+        }
+        if let Some(other) = other {
+            self.absorb(other, &mut user, &profile, received_at).await?;
         }
         if !self.give(Kind::ExternalId, id.to_owned(), user.service_id).await? {
             return Err(ApplyError::Changed);
@@ -376,7 +400,7 @@ impl Identities<'_> {
     async fn erase_opened(&mut self, user: StoredUser, erased_at: i64) -> Outcome {
         let names = find::names("", Some(&user));
         name_locks::lock(self.tx, self.workspace, &names).await?;
-        find::remove(self.tx, self.workspace, &names, Some(&user), erased_at).await?;
+        find::erase(self.tx, self.workspace, &names, Some(&user), erased_at).await?;
         (self.erase_hook)(self.tx, self.workspace, user.service_id).await?;
         Ok(Ok(()))
     }
@@ -400,8 +424,7 @@ impl Identities<'_> {
 
     /// The user into which a user was merged; the user itself if it was not merged.
     async fn present(&mut self, id: Uuid) -> Result<Uuid, ApplyError> {
-        let merged = identity_rows::find_merged(self.tx, self.workspace, &[id]).await?;
-        Ok(merged.get(&id).copied().unwrap_or(id))
+        Ok(merged_rows::present(self.tx, self.workspace, id).await?)
     }
 
     async fn owner(&mut self, kind: Kind, value: &str) -> Result<Option<Uuid>, ApplyError> {
@@ -513,9 +536,26 @@ impl Identities<'_> {
     }
 }
 
-/// Adds the values to a profile that only the other one has.
-fn merge_profiles(kept: &mut Profile, gone: &Profile) {
-    for field in Field::ALL {
+/// How the states of two profiles meet.
+#[derive(Clone, Copy)]
+enum Meeting {
+    /// Two users are merged by a change that was received at this time, in milliseconds since the
+    /// epoch. The merged user's names identify the kept user if `both_continue`.
+    Merge { at: i64, both_continue: bool },
+    /// Both profiles are of one user, who got another name.
+    OfSameUser,
+}
+
+/// Adds the values to a profile that only the other one has. The decisions about messages of both
+/// apply to it: one user's address may come with the other's state.
+fn merge_profiles(kept: &mut Profile, gone: &Profile, meeting: Meeting) {
+    let (mut consent, theirs) = (Consent::read(kept), Consent::read(gone));
+    match meeting {
+        Meeting::Merge { at, both_continue } => consent.meet(&theirs, at, both_continue),
+        Meeting::OfSameUser => consent.join(&theirs),
+    }
+    consent.write(kept);
+    for field in Field::ALL.into_iter().filter(|field| !consent::is_state(*field)) {
         let Some(value) = gone.get(field) else { continue };
         let own = kept.get(field);
         let merged = match field {
@@ -562,6 +602,7 @@ fn merged_members(own: &str, others: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::users::Recipient;
 
     #[test]
     fn merging_fills_the_missing_fields() {
@@ -572,10 +613,28 @@ mod tests {
         let gone = profile(
             r#"{"service_id":"g","external_id":"x","first_name":"Old","last_name":"Lee","custom_attributes":{"a":2,"b":1.10},"date_of_first_session":"2019","date_of_last_session":"2022"}"#,
         );
-        merge_profiles(&mut kept, &gone);
+        merge_profiles(&mut kept, &gone, Meeting::Merge { at: 5, both_continue: false });
         assert_eq!(
             kept.to_document(),
-            r#"{"service_id":"k","first_name":"Ann","last_name":"Lee","custom_attributes":{"a":1,"b":1.10},"date_of_first_session":"2019","date_of_last_session":"2022"}"#
+            r#"{"service_id":"k","first_name":"Ann","last_name":"Lee","custom_attributes":{"a":1,"b":1.10},"date_of_first_session":"2019","date_of_last_session":"2022","decision_times":{"met":5}}"#
         );
+    }
+
+    #[test]
+    fn an_opt_out_of_either_user_holds_after_merging() {
+        let out = r#"{"email":"a@acme.example","email_subscribe":"unsubscribed","subscription_groups":[{"subscription_group_id":"g","subscription_state":"unsubscribed"}]}"#;
+        let subscribed = r#"{"email_subscribe":"subscribed","push_subscribe":"opted_in","subscription_groups":[{"subscription_group_id":"g","subscription_state":"subscribed"},{"subscription_group_id":"h","subscription_state":"subscribed"}]}"#;
+        for (kept, gone) in [(out, subscribed), (subscribed, out)] {
+            let mut merged = Profile::parse(kept).unwrap();
+            let gone = Profile::parse(gone).unwrap();
+            merge_profiles(&mut merged, &gone, Meeting::Merge { at: 5, both_continue: false });
+            let states = [Field::EmailSubscribe, Field::PushSubscribe];
+            let states = states.map(|field| merged.text(field).unwrap());
+            assert_eq!(states, ["unsubscribed", "opted_in"]);
+            assert_eq!(merged.text(Field::Email).as_deref(), Some("a@acme.example"));
+            let user = Recipient::read(Uuid::nil(), &merged.to_document()).unwrap();
+            assert_eq!(user.group_state("g"), Some("unsubscribed"));
+            assert!(user.is_in_group("h") && !user.is_in_group("g"));
+        }
     }
 }

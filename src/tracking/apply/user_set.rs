@@ -8,23 +8,27 @@
 //! Only an external id is unique: two partitions that create profiles with one email at the same
 //! moment create two, and the rule above decides between them from then on.
 
+mod addresses;
+
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
+use self::addresses::write_opt_outs;
 use super::super::message::{Attributes, Object};
 use super::ApplyError;
 use super::draft::{Draft, TooLarge};
 use super::identifier_set::{IdentifierSet, compared};
-use super::identity_rows;
+use super::opt_outs::OptOuts;
 use super::tally::Dropped;
+use crate::users::consent::Consent;
 use crate::users::find::{Name, who};
 use crate::users::identifier::Identifier;
 use crate::users::profile::{Alias, Field, Profile};
 use crate::users::rows::{self, For, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
-use crate::users::{activity_rows, keys, large_rows, name_locks};
+use crate::users::{activity_rows, keys, large_rows, merged_rows, name_locks};
 use kit::clock::format_time;
 use kit::fail_point;
 use store::{ByteBudget, Tx};
@@ -76,6 +80,10 @@ pub struct UserSet<'a> {
     emails: HashMap<String, Vec<usize>>,
     /// Emails with which users may be created.
     locked_emails: HashSet<String>,
+    /// Users who may have an email that identifies users.
+    hinted: Vec<Uuid>,
+    /// The unsubscribed ones among the emails that users may get.
+    opt_outs: OptOuts,
     /// When the user with an identifier was erased.
     erased: HashMap<Vec<u8>, i64>,
     /// Whether a user got another email since it was looked up.
@@ -102,6 +110,8 @@ impl<'a> UserSet<'a> {
             aliases: HashMap::new(),
             emails: HashMap::new(),
             locked_emails: HashSet::new(),
+            hinted: Vec::new(),
+            opt_outs: OptOuts::default(),
             erased: HashMap::new(),
             is_outdated: false,
         };
@@ -109,7 +119,7 @@ impl<'a> UserSet<'a> {
         user_set.look_up_external_ids(tx, identifier_set, &mut changed).await?;
         user_set.look_up_aliases(tx, identifier_set, &mut changed).await?;
         let ids: Vec<Uuid> = identifier_set.service_ids.keys().copied().collect();
-        let merged = identity_rows::find_merged(tx, workspace, &ids).await?;
+        let merged = merged_rows::find_merged(tx, workspace, &ids).await?;
         for (id, usage) in &identifier_set.service_ids {
             let present = merged.get(id).copied().unwrap_or(*id);
             let place = user_set.place(present, false);
@@ -119,6 +129,7 @@ impl<'a> UserSet<'a> {
         user_set.look_up_emails(tx, identifier_set, &mut changed).await?;
         fail_point!("tracking::named");
         user_set.open(tx, &changed).await?;
+        user_set.look_up_opt_outs(tx, identifier_set).await?;
         Ok(user_set)
     }
 
@@ -224,8 +235,14 @@ impl<'a> UserSet<'a> {
     }
 
     fn is_erased(&self, name: Name, value: &str, received_at: i64) -> bool {
-        !self.erased.is_empty()
-            && self.erased.get(&who(name, value)[..]).is_some_and(|at| received_at <= *at)
+        self.erased_at(name, value).is_some_and(|at| received_at <= at)
+    }
+
+    fn erased_at(&self, name: Name, value: &str) -> Option<i64> {
+        if self.erased.is_empty() {
+            return None;
+        }
+        self.erased.get(&who(name, value)[..]).copied()
     }
 
     async fn look_up_aliases(
@@ -283,8 +300,12 @@ impl<'a> UserSet<'a> {
             // Another partition created a user with one of them before the lock.
             return Err(ApplyError::Changed);
         }
+        self.hinted = hinted;
         self.locked_emails = names.iter().map(|(_, email)| email.to_string()).collect();
-        self.look_up_erased(tx, Name::Email, names.iter().map(|(_, email)| email.as_ref())).await
+        let changed = identifier_set.emails.iter().filter(|(_, usage)| usage.changes);
+        let changed = changed.map(|(email, _)| email.as_ref());
+        let names = names.iter().map(|(_, email)| email.as_ref()).chain(changed);
+        self.look_up_erased(tx, Name::Email, names).await
     }
 
     /// Locks and reads the profiles that objects can change.
@@ -355,7 +376,7 @@ impl<'a> UserSet<'a> {
             }
         }
         let unsure: Vec<Uuid> = missing.difference(&sure).copied().collect();
-        if !identity_rows::find_merged(tx, self.workspace, &unsure).await?.is_empty() {
+        if !merged_rows::find_merged(tx, self.workspace, &unsure).await?.is_empty() {
             return Err(ApplyError::Changed);
         }
         if sure.is_empty() {
@@ -467,6 +488,11 @@ impl<'a> UserSet<'a> {
             attributes_at: received_at,
             doc: String::new(),
         };
+        if let Some(unsubscribed_at) = email.as_deref().and_then(|email| self.opt_outs.of(email)) {
+            let mut consent = Consent::default();
+            consent.meet_address(Some(unsubscribed_at), received_at);
+            consent.write(&mut profile);
+        }
         let place = self.users.len();
         self.by_id.insert(service_id, place);
         self.users.push(UserEntry { user, found: None, draft: Some(Draft::new(profile)) });
@@ -474,35 +500,52 @@ impl<'a> UserSet<'a> {
         place
     }
 
-    /// Changes a profile; returns how many changes did not match.
+    /// Changes a profile; returns how many changes did not match. `now` is the database's time: if
+    /// a gateway's clock is ahead, its decisions about messages must not outlast later ones.
     pub fn change(
         &mut self,
         place: usize,
         attributes: &Attributes<'_>,
         received_at: i64,
+        now: i64,
     ) -> Result<Result<u64, Dropped>, ApplyError> {
-        let UserEntry { user, draft, .. } = &mut self.users[place];
-        let draft = match draft {
-            Some(draft) => draft,
-            None => draft.insert(
-                Draft::open(&user.doc).map_err(|why| ApplyError::Profile(user.service_id, why))?,
-            ),
-        };
+        let decided_at = received_at.min(now);
+        let draft = self.draft(place)?;
         let pieces = draft.pieces();
-        let changed = draft.change(attributes);
-        self.room.take((draft.pieces() - pieces) * PIECE)?;
-        let mismatches = match changed.map_err(|why| ApplyError::Profile(user.service_id, why))? {
-            Ok(mismatches) => mismatches,
-            Err(TooLarge) => return Ok(Err(Dropped::TooLarge)),
-        };
-        user.attributes_at = user.attributes_at.max(received_at);
-        if attributes.fields.0.iter().any(|(name, _)| name == Field::Email.name()) {
-            let email = draft.text(Field::Email);
+        let changed = draft.change(attributes, decided_at);
+        let pieces = draft.pieces() - pieces;
+        self.room.take(pieces * PIECE)?;
+        let UserEntry { user, draft, .. } = &mut self.users[place];
+        let changed = changed.map_err(|why| ApplyError::Profile(user.service_id, why))?;
+        let writes =
+            |field: Field| attributes.fields.0.iter().any(|(name, _)| name == field.name());
+        let former = user.email.clone();
+        if changed.is_ok() {
+            user.attributes_at = user.attributes_at.max(received_at);
+        }
+        if changed.is_ok() && writes(Field::Email) {
+            let email = draft.as_ref().and_then(|draft| draft.text(Field::Email));
             user.email = email.map(|email| compared(&email).into_owned());
-            let email = user.email.clone();
+        }
+        let email = user.email.clone();
+        if email != former {
             self.index_email(place, email.as_deref());
         }
-        Ok(Ok(mismatches))
+        if email != former || writes(Field::EmailSubscribe) {
+            self.meet_address(place, email != former, decided_at)?;
+        }
+        Ok(changed.map_err(|TooLarge| Dropped::TooLarge))
+    }
+
+    /// The profile that objects change.
+    fn draft(&mut self, place: usize) -> Result<&mut Draft, ApplyError> {
+        let UserEntry { user, draft, .. } = &mut self.users[place];
+        match draft {
+            Some(draft) => Ok(draft),
+            None => Ok(draft.insert(
+                Draft::open(&user.doc).map_err(|why| ApplyError::Profile(user.service_id, why))?,
+            )),
+        }
     }
 
     /// Locks and reads the activity of some users, all of which must exist: a missing one was
@@ -576,6 +619,9 @@ impl<'a> UserSet<'a> {
         rows::remove_emails(tx, self.workspace, &former_emails).await?;
         rows::add_emails(tx, self.workspace, &emails).await?;
         rows::put_users(tx, self.workspace, &users).await?;
+        let taken: Vec<&str> = emails.iter().map(|(email, _)| email.as_str()).collect();
+        let known = self.by_id.keys().chain(&self.hinted).copied().collect();
+        write_opt_outs(tx, self.workspace, &self.opt_outs, &taken, &known).await?;
         activity_rows::put_activity(tx, self.workspace, &activity).await?;
         Ok(new.len() as u64)
     }

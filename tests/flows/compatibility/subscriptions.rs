@@ -65,7 +65,8 @@ async fn an_email_status_applies_after_earlier_tracking() {
     let log = world.fleet.log().await;
     let messages = read_all(&log, |messages| messages.len() >= 2).await;
     log.close().await;
-    assert_eq!(messages[0].partition, messages[1].partition, "{messages:?}");
+    let later = &messages[1..];
+    assert!(later.iter().any(|of| of.partition == messages[0].partition), "{messages:?}");
     assert_eq!(world.user("ann").await["email_subscribe"], "unsubscribed");
     world.fleet.close().await;
 }

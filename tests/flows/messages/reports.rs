@@ -33,7 +33,7 @@ impl World {
         let (relay, provider) = (ScriptedRelay::start(&[], []).await, Receiver::start([]).await);
         let workspace = WorkspaceFile::new("acme")
             .with_percent(None)
-            .permitted(&["messages.send"])
+            .permitted(&["messages.send", "users.merge", "users.delete"])
             .with("campaigns", json!([{ "id": CAMPAIGN, "name": "Welcome", "type": "api" }]))
             .with("apps", json!([{ "id": IOS, "name": "Acme", "platform": "ios" }]))
             .with(
@@ -295,6 +295,36 @@ impl World {
         let count = metrics.lines().find_map(|line| line.strip_prefix(name));
         count.map_or(0, |count| count.parse().expect("a number"))
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_works_for_as_long_as_its_user_exists() {
+    let world = World::start(Backend::Embedded).await;
+    let link = world.link().await;
+    let bob = json!({ "external_id": "bob", "first_name": "Bob" });
+    world.fleet.import("acme", &[bob.to_string()]).await;
+    let merge = json!({ "merge_updates": [{
+        "identifier_to_merge": { "external_id": "ann" },
+        "identifier_to_keep": { "external_id": "bob" },
+    }] });
+    let answer = world.api.post("/users/merge", &merge).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    world.fleet.applied().await;
+    assert_eq!(unsubscribe(&link).await, 200);
+    world.fleet.applied().await;
+    let shown = world.fleet.run(&["users", "show", "bob", "--json"]).await;
+    let bob: Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(bob["email_subscribe"], "unsubscribed");
+    assert_eq!(bob["email"], "ann@people.example");
+    // Nobody is left who could be unsubscribed: the response must not look like success.
+    let delete = json!({ "external_ids": ["bob"] });
+    assert_eq!(world.api.post("/users/delete", &delete).await.status, 201);
+    world.fleet.applied().await;
+    assert_eq!(unsubscribe(&link).await, 410);
+    let page = Client::new().get(&link).send().await.expect("an answer");
+    assert_eq!(page.status(), 410);
+    assert!(!page.text().await.expect("a text").contains("<form"));
+    world.fleet.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -65,7 +65,7 @@ pub fn message(bytes: &[u8]) -> Option<Accepted> {
     for object in &batch.objects {
         if let Object::Attributes(attributes) = object {
             // Data that no gateway writes may be rejected.
-            let _ = draft.change(attributes);
+            let _ = draft.change(attributes, NOW);
         }
     }
     happen(&batch);
@@ -101,11 +101,11 @@ fn check_parts(payload: &[u8], batch: &Batch<'_>) {
 /// unless it adds numbers.
 fn check_change(attributes: &Attributes<'_>) {
     let mut draft = Draft::open(PROFILE).expect("a profile");
-    draft.change(attributes).expect("the profile can be read").expect("there is room");
+    draft.change(attributes, NOW).expect("the profile can be read").expect("there is room");
     let once = draft.into_document();
     Profile::parse(&once).expect("a profile is left");
     let mut draft = Draft::open(&once).expect("a profile is left");
-    draft.change(attributes).expect("the profile can be read").expect("there is room");
+    draft.change(attributes, NOW).expect("the profile can be read").expect("there is room");
     if attributes.inc.is_empty() {
         assert_eq!(draft.into_document(), once);
     }

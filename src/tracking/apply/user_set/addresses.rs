@@ -1,0 +1,131 @@
+//! Combines the states of users and of their email addresses.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use uuid::Uuid;
+
+use super::super::super::message::Attributes;
+use super::super::ApplyError;
+use super::super::identifier_set::{IdentifierSet, compared};
+use super::super::opt_outs::OptOuts;
+use super::{ExternalIdOwner, UserSet};
+use crate::users::consent::{Topic, UNSUBSCRIBED};
+use crate::users::find::Name;
+use crate::users::identifier::Identifier;
+use crate::users::profile::Field;
+use crate::users::{optout_rows, rows, service_id};
+use store::Tx;
+
+impl<'a> UserSet<'a> {
+    /// Looks up the unsubscribed ones among the addresses that users may get.
+    pub(super) async fn look_up_opt_outs(
+        &mut self,
+        tx: &mut Tx,
+        identifier_set: &IdentifierSet<'a>,
+    ) -> Result<(), ApplyError> {
+        let is_stored = |user: &Identifier<'_>, email: &str| match user {
+            Identifier::ExternalId(id) => match self.external_ids.get(id.as_ref()) {
+                Some(ExternalIdOwner::Of(place)) => {
+                    self.users[*place].user.email.as_deref() == Some(email)
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        let written = identifier_set.written_emails.iter();
+        let written = written.filter(|(user, email)| !is_stored(user, email));
+        let emails: HashSet<&str> = written
+            .map(|(_, email)| email.as_str())
+            .chain(identifier_set.emails.keys().map(Cow::as_ref))
+            .collect();
+        let emails: Vec<&str> = emails.into_iter().collect();
+        self.opt_outs = OptOuts::look_up(tx, self.workspace, &emails).await?;
+        Ok(())
+    }
+
+    /// Combines the states of a user and of the user's email address, after one of them changed.
+    pub(super) fn meet_address(
+        &mut self,
+        place: usize,
+        is_new: bool,
+        at: i64,
+    ) -> Result<(), ApplyError> {
+        let Some(email) = self.users[place].user.email.clone() else { return Ok(()) };
+        let unsubscribed_at = self.opt_outs.of(&email);
+        let draft = self.draft(place)?;
+        let mut consent = draft.consent();
+        if is_new {
+            consent.meet_address(unsubscribed_at, at);
+            draft.set_consent(&consent);
+        }
+        match consent.unsubscribed_at() {
+            Some(at) => self.opt_outs.unsubscribe(&email, at),
+            None if consent.email_decided_at() == at => self.opt_outs.subscribe(&email, at),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Applies a state of emails that was set by address: it applies to all users who have the
+    /// address, and to those who get it later.
+    pub fn decide_by_address(
+        &mut self,
+        attributes: &Attributes<'_>,
+        received_at: i64,
+        now: i64,
+    ) -> Result<(), ApplyError> {
+        let Identifier::Email(email) = &attributes.user else { return Ok(()) };
+        let name = Field::EmailSubscribe.name();
+        let Some((_, state)) = attributes.fields.0.iter().find(|(field, _)| field == name) else {
+            return Ok(());
+        };
+        let (email, at) = (compared(email), received_at.min(now));
+        let erased_at = self.erased_at(Name::Email, &email).filter(|erased| received_at <= *erased);
+        let state: Option<String> = serde_json::from_str(state.get()).unwrap_or_default();
+        let mut outlasted = false;
+        for place in self.emails.get(email.as_ref()).cloned().unwrap_or_default() {
+            let user = &self.users[place].user;
+            // The user who comes after an erased one is another one.
+            let is_later = erased_at.is_some_and(|at| service_id::millis(&user.service_id) > at);
+            let has_it = user.email.as_deref() == Some(&email) && !is_later;
+            if !has_it || !self.exists(place) {
+                continue;
+            }
+            let draft = self.draft(place)?;
+            let mut consent = draft.consent();
+            consent.decide(Topic::Email, state.as_deref(), at);
+            draft.set_consent(&consent);
+            outlasted |= consent.unsubscribed_at().is_none() && consent.email_decided_at() > at;
+        }
+        if state.as_deref() != Some(UNSUBSCRIBED) {
+            self.opt_outs.subscribe(&email, at);
+        } else if !outlasted && erased_at.is_none() {
+            self.opt_outs.unsubscribe_by_address(&email, at);
+        }
+        Ok(())
+    }
+}
+
+/// Stores unsubscribed addresses. Another transaction may unsubscribe an address that a user gets in
+/// this one, or the other way round: one of them waits for the other, and then starts again.
+pub(super) async fn write_opt_outs(
+    tx: &mut Tx,
+    workspace: i32,
+    opt_outs: &OptOuts,
+    taken: &[&str],
+    known: &HashSet<Uuid>,
+) -> Result<(), ApplyError> {
+    // SQLite has one writer.
+    if matches!(tx, Tx::Postgres(_)) {
+        optout_rows::lock(tx, workspace, taken, &opt_outs.unsubscribed()).await?;
+        let now = optout_rows::find(tx, workspace, taken).await?;
+        let users = rows::find_emails(tx, workspace, &opt_outs.decided_by_address()).await?;
+        if now.keys().any(|email| !opt_outs.is_known(email))
+            || users.iter().any(|user| !known.contains(user))
+        {
+            return Err(ApplyError::Changed);
+        }
+    }
+    Ok(opt_outs.write(tx, workspace).await?)
+}

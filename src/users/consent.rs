@@ -1,0 +1,341 @@
+//! The user's decisions to get messages or not: about emails, about push messages, and about each
+//! subscription group.
+//!
+//! The profile has each state in a field, as requests set it, and the times of the decisions in one
+//! more member ([`DECISION_TIMES`](super::profile::DECISION_TIMES)). A state without a time counts
+//! as decided before all others.
+//!
+//! - The decision that was received last holds, in whatever order decisions are applied. Of two
+//!   that were received at the same time, `unsubscribed` holds.
+//! - Where the states of two users [meet](Consent::meet), `unsubscribed` holds, unless the kept
+//!   user decided later. The same applies if a user gets an [address](Consent::meet_address) that
+//!   is unsubscribed.
+//! - A decision that was received before two users met can be applied after that. Then nobody knows
+//!   to which of them it was an answer. `unsubscribed` counts as if it was received when they met,
+//!   and any other decision does not end it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::profile::{Field, Profile};
+use kit::json::push_string;
+
+/// The state in which a user gets no messages.
+pub const UNSUBSCRIBED: &str = "unsubscribed";
+
+/// What a user decides about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic<'a> {
+    Email,
+    Push,
+    /// A subscription group, by its id.
+    Group(&'a str),
+}
+
+/// A state, and when it was decided, in milliseconds since the epoch; 0 if that is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Decision {
+    state: Option<String>,
+    at: i64,
+}
+
+/// A user's decisions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Consent {
+    email: Decision,
+    push: Decision,
+    groups: Vec<(String, Decision)>,
+    /// When the user's state met that of another user for the last time; else 0.
+    met_at: i64,
+}
+
+/// The stored form of the times; a time that is 0 is absent.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Times {
+    #[serde(skip_serializing_if = "is_unknown")]
+    email: i64,
+    #[serde(skip_serializing_if = "is_unknown")]
+    push: i64,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    groups: BTreeMap<String, i64>,
+    #[serde(skip_serializing_if = "is_unknown")]
+    met: i64,
+}
+
+#[derive(Deserialize)]
+struct StoredGroup {
+    subscription_group_id: String,
+    subscription_state: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_unknown(time: &i64) -> bool {
+    *time == 0
+}
+
+/// Whether a profile's field has a state.
+pub fn is_state(field: Field) -> bool {
+    matches!(field, Field::EmailSubscribe | Field::PushSubscribe | Field::SubscriptionGroups)
+}
+
+/// The groups in a value of `subscription_groups`, with their states.
+fn groups(json: &str) -> Vec<(String, String)> {
+    let groups: Vec<StoredGroup> = serde_json::from_str(json).unwrap_or_default();
+    groups.into_iter().map(|of| (of.subscription_group_id, of.subscription_state)).collect()
+}
+
+impl Decision {
+    fn is_opt_out(&self) -> bool {
+        self.state.as_deref() == Some(UNSUBSCRIBED)
+    }
+
+    fn decide(&mut self, met_at: i64, state: Option<&str>, at: i64) {
+        let is_opt_out = state == Some(UNSUBSCRIBED);
+        let is_last = at > self.at || (at == self.at && (is_opt_out || !self.is_opt_out()));
+        let new = state.map(str::to_owned);
+        match is_last {
+            true if at > met_at => *self = Self { state: new, at },
+            true if is_opt_out => *self = Self { state: new, at: met_at },
+            // The state can change, but it must not end an earlier `unsubscribed` that is applied
+            // later.
+            true if !self.is_opt_out() => self.state = new,
+            _ => {}
+        }
+    }
+
+    /// Whether this decision was made after a meeting, so that the state of `other` does not matter.
+    fn outlasts(&self, other: &Self, met_at: i64) -> bool {
+        self.at > met_at && self.at > other.at
+    }
+
+    fn met(&self, other: &Self, at: i64, both_continue: bool) -> Self {
+        if self.outlasts(other, at) {
+            return self.clone();
+        }
+        if both_continue && other.outlasts(self, at) {
+            return other.clone();
+        }
+        let opt_outs = [self, other].into_iter().filter(|decision| decision.is_opt_out());
+        match opt_outs.map(|decision| decision.at).max() {
+            Some(decided) => Self { state: Some(UNSUBSCRIBED.to_owned()), at: decided.max(at) },
+            None => Self {
+                state: self.state.clone().or_else(|| other.state.clone()),
+                at: self.at.min(other.at),
+            },
+        }
+    }
+
+    fn joined(&self, other: &Self) -> Self {
+        let is_last = other.at > self.at || (other.at == self.at && other.is_opt_out());
+        let last = if is_last { other } else { self };
+        Self { state: last.state.clone(), at: last.at }
+    }
+}
+
+impl Consent {
+    /// The decisions in a profile.
+    pub fn read(profile: &Profile) -> Self {
+        let times = profile.decision_times().and_then(|times| serde_json::from_str(times).ok());
+        let Times { email, push, groups: mut by_group, met } = times.unwrap_or_default();
+        let decision = |field, at| Decision { state: profile.text(field), at };
+        let mut consent = Self {
+            email: decision(Field::EmailSubscribe, email),
+            push: decision(Field::PushSubscribe, push),
+            groups: Vec::new(),
+            met_at: met,
+        };
+        for (id, state) in profile.get(Field::SubscriptionGroups).map(groups).unwrap_or_default() {
+            let at = by_group.remove(&id).unwrap_or_default();
+            // A group can be there twice, from a request that named it twice.
+            consent.decision(Topic::Group(&id)).decide(i64::MIN, Some(&state), at);
+        }
+        let removed = by_group.into_iter().map(|(id, at)| (id, Decision { state: None, at }));
+        consent.groups.extend(removed);
+        consent
+    }
+
+    /// The state that was decided; none if no request set one, or if it was removed.
+    pub fn state(&self, topic: Topic<'_>) -> Option<&str> {
+        let decision = match topic {
+            Topic::Email => &self.email,
+            Topic::Push => &self.push,
+            Topic::Group(id) => &self.groups.iter().find(|(group, _)| group == id)?.1,
+        };
+        decision.state.as_deref()
+    }
+
+    fn decision(&mut self, topic: Topic<'_>) -> &mut Decision {
+        let id = match topic {
+            Topic::Email => return &mut self.email,
+            Topic::Push => return &mut self.push,
+            Topic::Group(id) => id,
+        };
+        let at = self.groups.iter().position(|(group, _)| group == id).unwrap_or_else(|| {
+            self.groups.push((id.to_owned(), Decision::default()));
+            self.groups.len() - 1
+        });
+        &mut self.groups[at].1
+    }
+
+    /// Applies a decision that was received at a time. None is the state of a user without one. A
+    /// decision that was received before the stored one has no effect.
+    pub fn decide(&mut self, topic: Topic<'_>, state: Option<&str>, at: i64) {
+        let met_at = self.met_at;
+        self.decision(topic).decide(met_at, state, at);
+    }
+
+    /// Applies the value of a [field with states](is_state), received at a time. A list of groups
+    /// removes the states of other groups; but it says nothing about them, so `unsubscribed` stays.
+    pub fn decide_field(&mut self, field: Field, value: Option<&str>, at: i64) {
+        let text = || value.and_then(|value| serde_json::from_str::<String>(value).ok());
+        match field {
+            Field::EmailSubscribe => self.decide(Topic::Email, text().as_deref(), at),
+            Field::PushSubscribe => self.decide(Topic::Push, text().as_deref(), at),
+            Field::SubscriptionGroups => {
+                let named = value.map(groups).unwrap_or_default();
+                let is_named = |id: &str| named.iter().any(|(group, _)| group == id);
+                let others: Vec<String> = self
+                    .groups
+                    .iter()
+                    .filter(|(id, stored)| !is_named(id) && !stored.is_opt_out())
+                    .map(|(id, _)| id.clone())
+                    .collect();
+                for id in &others {
+                    self.decide(Topic::Group(id), None, at);
+                }
+                for (id, state) in &named {
+                    self.decide(Topic::Group(id), Some(state), at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// When the user unsubscribed from emails; none if emails can be sent.
+    pub fn unsubscribed_at(&self) -> Option<i64> {
+        self.email.is_opt_out().then_some(self.email.at)
+    }
+
+    /// When the state of emails was decided, as far as that is known; else 0.
+    pub fn email_decided_at(&self) -> i64 {
+        self.email.at
+    }
+
+    /// Applies that the user got another email address at a time; with the time at which the
+    /// address was unsubscribed, if it is.
+    pub fn meet_address(&mut self, unsubscribed_at: Option<i64>, at: i64) {
+        let address = match unsubscribed_at {
+            Some(decided) if decided > at => {
+                return self.decide(Topic::Email, Some(UNSUBSCRIBED), decided);
+            }
+            Some(decided) => Decision { state: Some(UNSUBSCRIBED.to_owned()), at: decided },
+            None => Decision::default(),
+        };
+        // The state in the same request is one for the new address.
+        if self.email.at >= at || self.email == address {
+            return;
+        }
+        self.email = self.email.met(&address, at, false);
+        self.met_at = self.met_at.max(at);
+    }
+
+    /// Combines the state with that of another user who becomes part of this one, at the time when
+    /// the request was received. If the other user's names identify this one from then on, so do
+    /// later decisions (`both_continue`).
+    pub fn meet(&mut self, other: &Self, at: i64, both_continue: bool) {
+        self.combine(other, |own, theirs| own.met(theirs, at, both_continue));
+        self.met_at = self.met_at.max(at);
+    }
+
+    /// Combines the state with that of another profile of the same user: the last decisions hold.
+    pub fn join(&mut self, other: &Self) {
+        self.combine(other, Decision::joined);
+    }
+
+    fn combine(&mut self, other: &Self, combined: impl Fn(&Decision, &Decision) -> Decision) {
+        self.email = combined(&self.email, &other.email);
+        self.push = combined(&self.push, &other.push);
+        for (id, _) in &other.groups {
+            self.decision(Topic::Group(id));
+        }
+        let none = Decision::default();
+        for (id, own) in &mut self.groups {
+            let theirs = other.groups.iter().find(|(group, _)| group == id);
+            *own = combined(own, theirs.map_or(&none, |(_, theirs)| theirs));
+        }
+        self.met_at = self.met_at.max(other.met_at);
+    }
+
+    /// Applies the states in an imported profile. A line is older than the time of its import, so it
+    /// does not end an opt-out; topics that it does not name stay as they are. Returns how many
+    /// states stay `unsubscribed` although the line has another one.
+    pub fn import(&mut self, line: &Profile, at: i64) -> u64 {
+        let (line, mut overruled) = (Self::read(line), 0);
+        let email = Some((Topic::Email, &line.email));
+        let push = Some((Topic::Push, &line.push));
+        let groups = line.groups.iter().map(|(id, decision)| (Topic::Group(id), decision));
+        for (topic, decision) in email.into_iter().chain(push).chain(groups) {
+            let Some(state) = &decision.state else { continue };
+            if self.state(topic) == Some(UNSUBSCRIBED) && !decision.is_opt_out() {
+                overruled += 1;
+            } else {
+                self.decide(topic, Some(state), at);
+            }
+        }
+        overruled
+    }
+
+    /// Writes the decisions to a profile; parts that are the same stay as they are.
+    pub fn write(&self, profile: &mut Profile) {
+        let before = Self::read(profile);
+        let set = |profile: &mut Profile, field, decision: &Decision| match &decision.state {
+            Some(state) => profile.set_text(field, state),
+            None => profile.clear(field),
+        };
+        if self.email.state != before.email.state {
+            set(profile, Field::EmailSubscribe, &self.email);
+        }
+        if self.push.state != before.push.state {
+            set(profile, Field::PushSubscribe, &self.push);
+        }
+        if self.groups_json() != before.groups_json() {
+            match self.groups_json() {
+                Some(groups) => profile.set_json(Field::SubscriptionGroups, groups),
+                None => profile.clear(Field::SubscriptionGroups),
+            }
+        }
+        profile.replace_decision_times(self.times().map(String::into_boxed_str));
+    }
+
+    fn groups_json(&self) -> Option<String> {
+        let mut out = String::new();
+        for (id, decision) in &self.groups {
+            let Some(state) = &decision.state else { continue };
+            out.push_str(if out.is_empty() { "[" } else { "," });
+            out.push_str(r#"{"subscription_group_id":"#);
+            push_string(&mut out, id);
+            out.push_str(r#","subscription_state":"#);
+            push_string(&mut out, state);
+            out.push('}');
+        }
+        (!out.is_empty()).then_some(out + "]")
+    }
+
+    fn times(&self) -> Option<String> {
+        let groups = self.groups.iter().filter(|(_, decision)| decision.at != 0);
+        let times = Times {
+            email: self.email.at,
+            push: self.push.at,
+            groups: groups.map(|(id, decision)| (id.clone(), decision.at)).collect(),
+            met: self.met_at,
+        };
+        let times = json!(times);
+        (times != Value::Object(serde_json::Map::new())).then(|| times.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+use super::*;
+
+fn profile(json: &str) -> Profile {
+    Profile::parse(json).unwrap()
+}
+
+fn decided(decisions: &[(&str, i64)]) -> Consent {
+    let mut consent = Consent::default();
+    for (state, at) in decisions {
+        consent.decide(Topic::Email, Some(state), *at);
+    }
+    consent
+}
+
+#[test]
+fn the_last_decision_by_receipt_holds_in_any_order() {
+    for (decisions, state) in [
+        (&[("subscribed", 5), ("unsubscribed", 7)][..], "unsubscribed"),
+        (&[("unsubscribed", 7), ("subscribed", 5)], "unsubscribed"),
+        (&[("unsubscribed", 7), ("subscribed", 8)], "subscribed"),
+        (&[("subscribed", 8), ("unsubscribed", 7)], "subscribed"),
+        // At the same time, as in one request.
+        (&[("unsubscribed", 7), ("subscribed", 7)], "unsubscribed"),
+        (&[("subscribed", 7), ("unsubscribed", 7)], "unsubscribed"),
+        (&[("subscribed", 7), ("opted_in", 7)], "opted_in"),
+    ] {
+        assert_eq!(decided(decisions).state(Topic::Email), Some(state), "{decisions:?}");
+    }
+}
+
+#[test]
+fn states_without_times_count_as_decided_first() {
+    let mut stored = profile(r#"{"email_subscribe":"unsubscribed","push_subscribe":"opted_in"}"#);
+    let mut consent = Consent::read(&stored);
+    consent.decide(Topic::Email, Some("subscribed"), 1);
+    consent.decide(Topic::Push, None, 1);
+    consent.write(&mut stored);
+    let expected = r#"{"email_subscribe":"subscribed","decision_times":{"email":1,"push":1}}"#;
+    assert_eq!(stored.to_document(), expected);
+    assert_eq!(Consent::read(&stored), consent);
+}
+
+#[test]
+fn a_list_of_groups_does_not_end_the_opt_outs_from_other_groups() {
+    let group = |id: &str, state: &str| {
+        format!(r#"{{"subscription_group_id":"{id}","subscription_state":"{state}"}}"#)
+    };
+    let list = |groups: &[String]| format!("[{}]", groups.join(","));
+    let (out, other) = (group("out", UNSUBSCRIBED), group("in", "subscribed"));
+    let mut stored = profile(&format!(r#"{{"subscription_groups":[{out},{other}]}}"#));
+    let new = list(&[group("new", "subscribed")]);
+    for value in [Some(new.as_str()), None] {
+        let mut consent = Consent::read(&stored);
+        consent.decide_field(Field::SubscriptionGroups, value, 5);
+        consent.write(&mut stored);
+        let states = ["out", "in", "new"].map(|id| consent.state(Topic::Group(id)));
+        assert_eq!(states, [Some(UNSUBSCRIBED), None, value.map(|_| "subscribed")]);
+        consent = Consent::read(&stored);
+        // Nor does a list that was received before the removal and is applied later.
+        consent.decide(Topic::Group("in"), Some("subscribed"), 4);
+        assert_eq!(consent.state(Topic::Group("in")), None);
+    }
+    assert_eq!(stored.get(Field::SubscriptionGroups), Some(list(&[out]).as_str()));
+}
+
+#[test]
+fn a_group_that_is_stored_twice_is_unsubscribed_if_one_state_is() {
+    let group =
+        |state: &str| format!(r#"{{"subscription_group_id":"g","subscription_state":"{state}"}}"#);
+    for states in [["subscribed", UNSUBSCRIBED], [UNSUBSCRIBED, "subscribed"]] {
+        let [one, other] = states.map(group);
+        let stored = profile(&format!(r#"{{"subscription_groups":[{one},{other}]}}"#));
+        assert_eq!(Consent::read(&stored).state(Topic::Group("g")), Some(UNSUBSCRIBED));
+    }
+}
+
+fn met(kept: &[(&str, i64)], gone: &[(&str, i64)], at: i64) -> Consent {
+    let mut kept = decided(kept);
+    kept.meet(&decided(gone), at, false);
+    kept
+}
+
+#[test]
+fn an_opt_out_holds_where_two_states_meet() {
+    const OUT: &[(&str, i64)] = &[(UNSUBSCRIBED, 3)];
+    const IN: &[(&str, i64)] = &[("subscribed", 7)];
+    const LATER: &[(&str, i64)] = &[("subscribed", 12)];
+    for (kept, gone, state) in [
+        (OUT, IN, Some(UNSUBSCRIBED)),
+        (IN, OUT, Some(UNSUBSCRIBED)),
+        (&[], OUT, Some(UNSUBSCRIBED)),
+        (OUT, &[], Some(UNSUBSCRIBED)),
+        (&[], IN, Some("subscribed")),
+        (&[], &[], None),
+        // The kept user decided after the merge was received; the other one's name is then free.
+        (LATER, OUT, Some("subscribed")),
+        (OUT, LATER, Some(UNSUBSCRIBED)),
+    ] {
+        assert_eq!(met(kept, gone, 10).state(Topic::Email), state, "{kept:?} {gone:?}");
+    }
+    let mut kept = decided(OUT);
+    kept.meet(&decided(LATER), 10, true);
+    assert_eq!(kept.state(Topic::Email), Some("subscribed"), "the name still identifies the user");
+    // Two profiles of one user, who was renamed.
+    let mut renamed = decided(OUT);
+    renamed.join(&decided(LATER));
+    assert_eq!(renamed.state(Topic::Email), Some("subscribed"));
+}
+
+#[test]
+fn an_unsubscribed_address_stays_unsubscribed_when_another_user_gets_it() {
+    for (own, unsubscribed_at, state) in [
+        (&[][..], Some(3), Some(UNSUBSCRIBED)),
+        (&[("subscribed", 7)], Some(3), Some(UNSUBSCRIBED)),
+        (&[("subscribed", 7)], None, Some("subscribed")),
+        (&[], None, None),
+        // With the address, and after it.
+        (&[("subscribed", 10)], Some(3), Some("subscribed")),
+        (&[("subscribed", 11)], Some(3), Some("subscribed")),
+        // The address was unsubscribed after the user got it.
+        (&[("subscribed", 10)], Some(12), Some(UNSUBSCRIBED)),
+    ] {
+        let mut consent = decided(own);
+        consent.meet_address(unsubscribed_at, 10);
+        assert_eq!(consent.state(Topic::Email), state, "{own:?} {unsubscribed_at:?}");
+    }
+}
+
+#[test]
+fn imports_opt_out_but_do_not_opt_in() {
+    let mut consent = decided(&[(UNSUBSCRIBED, 5)]);
+    let line = r#"{"email_subscribe":"subscribed","push_subscribe":"unsubscribed","subscription_groups":[{"subscription_group_id":"g","subscription_state":"subscribed"}]}"#;
+    assert_eq!(consent.import(&profile(line), 9), 1);
+    let states = [Topic::Email, Topic::Push, Topic::Group("g")].map(|topic| consent.state(topic));
+    assert_eq!(states, [Some(UNSUBSCRIBED), Some(UNSUBSCRIBED), Some("subscribed")]);
+    assert_eq!(consent.import(&profile("{}"), 10), 0);
+    assert_eq!(consent.state(Topic::Group("g")), Some("subscribed"));
+}
+
+#[test]
+fn decisions_from_before_a_merge_opt_out_but_do_not_opt_in_after_it() {
+    let state = |mut consent: Consent, decisions: &[(&str, i64)]| {
+        for (state, at) in decisions {
+            consent.decide(Topic::Email, Some(state), *at);
+        }
+        consent.state(Topic::Email).map(str::to_owned)
+    };
+    let subscribed = || met(&[("subscribed", 7)], &[], 10);
+    let out = || met(&[("subscribed", 7)], &[(UNSUBSCRIBED, 3)], 10);
+    for (consent, decisions, expected) in [
+        (subscribed(), &[(UNSUBSCRIBED, 4)][..], UNSUBSCRIBED),
+        (subscribed(), &[(UNSUBSCRIBED, 4), ("subscribed", 9)], UNSUBSCRIBED),
+        (subscribed(), &[("opted_in", 9), (UNSUBSCRIBED, 8)], UNSUBSCRIBED),
+        (subscribed(), &[("opted_in", 9)], "opted_in"),
+        (out(), &[("subscribed", 9)], UNSUBSCRIBED),
+        (out(), &[("subscribed", 11), (UNSUBSCRIBED, 9)], "subscribed"),
+        (subscribed(), &[("subscribed", 12), (UNSUBSCRIBED, 11)], "subscribed"),
+    ] {
+        assert_eq!(state(consent, decisions).as_deref(), Some(expected), "{decisions:?}");
+    }
+}

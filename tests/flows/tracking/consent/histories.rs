@@ -1,0 +1,500 @@
+//! Random histories of users, and a model of the decisions that hold after them.
+//!
+//! The model reads a history in the order of receipt. Where users become one, or get an address, a
+//! decision that was received before can be applied after that; then `unsubscribed` may hold
+//! although the model does not know of it. It must never be the other way round.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::super::model::Random;
+
+pub const PARTITIONS: usize = 3;
+
+/// Emails, push messages and two groups.
+pub const TOPICS: usize = 4;
+
+/// When the first request is received, and the time between two.
+const START: i64 = 1_790_000_000_000;
+const STEP: i64 = 1_000;
+
+pub struct Request {
+    pub at: i64,
+    pub partition: usize,
+    pub objects: Vec<Value>,
+}
+
+/// The copies of a change: the one in the partition of the first user, and that of the second.
+pub fn copies(user: Value, change: Value) -> [Value; 2] {
+    let copy = json!({ "identity": { "user": user, "change": change } });
+    let mut second = copy.clone();
+    second["identity"]["is_second"] = true.into();
+    [copy, second]
+}
+
+/// The last decision about a topic.
+#[derive(Clone, Copy, Debug, Default)]
+struct Decided {
+    is_out: bool,
+    /// Whether it was ever unsubscribed.
+    was_out: bool,
+    /// Whether `unsubscribed` may hold, too.
+    is_open: bool,
+    /// Whether another state may hold, too: an address has changed its user in one partition, and a
+    /// decision about it came from another one.
+    may_be_in: bool,
+}
+
+impl Decided {
+    fn decide(&mut self, is_out: bool) {
+        *self = Self { is_out, was_out: self.was_out || is_out, ..Self::default() };
+    }
+
+    /// The state of two users or a user and an address that become one.
+    fn meet(self, other: Self) -> Self {
+        let (is_out, was_out) = (self.is_out || other.is_out, self.was_out || other.was_out);
+        let may_be_in = self.may_be_in || other.may_be_in;
+        Self { is_out, was_out, is_open: !is_out && was_out, may_be_in }
+    }
+}
+
+/// The state of an address.
+#[derive(Clone, Copy, Debug, Default)]
+struct Address {
+    decided: Decided,
+    /// Whether the decision was that of one of its users, who may be behind.
+    is_of_user: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Person {
+    external_ids: Vec<String>,
+    alias: Option<String>,
+    service_ids: Vec<Uuid>,
+    email: Option<usize>,
+    /// All addresses that the user had.
+    emails: Vec<usize>,
+    topics: [Decided; TOPICS],
+    /// Whether a change of names waits, so that no other one should be requested.
+    is_changing: bool,
+    /// Whether the address is new, so that a partition may not know it yet.
+    has_new_email: bool,
+    is_gone: bool,
+}
+
+struct History {
+    name: String,
+    persons: Vec<Person>,
+    addresses: [Address; 3],
+    at: i64,
+    requests: Vec<Request>,
+    told: Vec<String>,
+}
+
+pub struct Histories(Vec<History>);
+
+impl Histories {
+    pub fn new(random: &mut Random, count: usize) -> Self {
+        Self((0..count).map(|n| History::new(random, n)).collect())
+    }
+
+    /// The requests that create the users.
+    pub fn start(&mut self) -> Vec<Request> {
+        self.taken()
+    }
+
+    /// Notes the ids of the users.
+    pub fn know_ids(&mut self, documents: &[Value]) {
+        let mut by_name: HashMap<String, Uuid> = HashMap::new();
+        for document in documents {
+            let id = document["service_id"].as_str().unwrap().parse().unwrap();
+            let name = document["external_id"].as_str();
+            let name = name.or(document["user_aliases"][0]["alias_name"].as_str());
+            by_name.extend(name.map(|name| (name.to_owned(), id)));
+        }
+        for person in self.0.iter_mut().flat_map(|history| &mut history.persons) {
+            let name = person.external_ids.first().or(person.alias.as_ref()).unwrap();
+            person.service_ids = vec![by_name[name]];
+        }
+    }
+
+    /// More requests; all earlier ones are applied.
+    pub fn go_on(&mut self, random: &mut Random) -> Vec<Request> {
+        for history in &mut self.0 {
+            for person in &mut history.persons {
+                (person.is_changing, person.has_new_email) = (false, false);
+            }
+            history.addresses.iter_mut().for_each(|address| address.is_of_user = false);
+            for _ in 0..3 + random.below(6) {
+                history.step(random);
+            }
+        }
+        self.taken()
+    }
+
+    fn taken(&mut self) -> Vec<Request> {
+        let requests = self.0.iter_mut().flat_map(|history| std::mem::take(&mut history.requests));
+        let mut requests: Vec<Request> = requests.collect();
+        requests.sort_by_key(|request| request.at);
+        requests
+    }
+
+    /// Compares the stored users with the model.
+    pub fn check(&self, documents: &[Value], seed: u64) {
+        let by_id: HashMap<&str, &Value> =
+            documents.iter().filter_map(|user| Some((user["external_id"].as_str()?, user))).collect();
+        let mut checked = 0;
+        for history in &self.0 {
+            for person in history.persons.iter().filter(|person| !person.is_gone) {
+                let Some(name) = person.external_ids.last() else { continue };
+                let user = by_id.get(name.as_str());
+                let user = user.unwrap_or_else(|| panic!("seed {seed}: no {name}: {:#?}", history.told));
+                for (topic, decided) in person.topics.iter().enumerate() {
+                    let is_out = is_out(user, topic);
+                    assert!(
+                        is_out == decided.is_out
+                            || (if is_out { decided.is_open } else { decided.may_be_in }),
+                        "seed {seed}, topic {topic} of {name}, {decided:?}: {user}\n{:#?}",
+                        history.told,
+                    );
+                    checked += 1;
+                }
+            }
+        }
+        assert!(checked >= self.0.len() * TOPICS, "{checked}");
+    }
+}
+
+/// Whether a stored user is unsubscribed.
+fn is_out(user: &Value, topic: usize) -> bool {
+    let state = match topic {
+        0 => &user["email_subscribe"],
+        1 => &user["push_subscribe"],
+        _ => {
+            let groups = user["subscription_groups"].as_array().into_iter().flatten();
+            let id = group(topic);
+            let state = groups.filter(|of| of["subscription_group_id"] == id).last();
+            state.map_or(&Value::Null, |of| &of["subscription_state"])
+        }
+    };
+    state == "unsubscribed"
+}
+
+fn group(topic: usize) -> String {
+    format!("g{topic}")
+}
+
+/// The part of an attribute object that sets a state.
+fn state(random: &mut Random, topic: usize, is_out: bool) -> Value {
+    let state = if is_out { "unsubscribed" } else { "subscribed" };
+    match topic {
+        0 => json!({ "fields": { "email_subscribe": state } }),
+        1 => json!({ "fields": { "push_subscribe": state } }),
+        _ if random.below(2) == 0 => json!({ "groups": { group(topic): state } }),
+        _ => {
+            let group = json!({ "subscription_group_id": group(topic), "subscription_state": state });
+            json!({ "fields": { "subscription_groups": [group] } })
+        }
+    }
+}
+
+impl History {
+    fn new(random: &mut Random, n: usize) -> Self {
+        let mut history = Self {
+            name: format!("{n}"),
+            persons: Vec::new(),
+            addresses: [Address::default(); 3],
+            at: START,
+            requests: Vec::new(),
+            told: Vec::new(),
+        };
+        for person in 0..3 {
+            let name = format!("{n}-{person}");
+            history.at += STEP;
+            let mut of = Person::default();
+            let user = if person == 2 {
+                let add = json!({ "alias_name": name, "alias_label": "crm" });
+                let user = json!({ "user_alias": add });
+                let change = json!({ "user": user, "change": { "add_alias": add } });
+                history.push(&name, json!({ "identity": change }));
+                of.alias = Some(name.clone());
+                user
+            } else {
+                of.external_ids.push(name.clone());
+                json!({ "external_id": name })
+            };
+            history.persons.push(of);
+            history.at += STEP;
+            let email = (random.below(3) > 0).then(|| random.below(3) as usize);
+            let topic = random.below(TOPICS as i64 + 1) as usize;
+            let mut object = match topic {
+                TOPICS => json!({ "fields": {} }),
+                topic => {
+                    let is_out = random.below(2) == 0;
+                    let object = state(random, topic, is_out);
+                    if let Some(email) = email {
+                        history.take(person, email);
+                    }
+                    history.decide(person, topic, is_out);
+                    object
+                }
+            };
+            if let Some(email) = email {
+                object["fields"]["email"] = history.email(email).into();
+                history.take(person, email);
+            }
+            object["user"] = user;
+            history.push(&name, json!({ "attributes": object }));
+        }
+        // All are applied before anything else is received.
+        history.addresses.iter_mut().for_each(|address| address.is_of_user = false);
+        history
+    }
+
+    fn email(&self, email: usize) -> String {
+        format!("{}-{email}@acme.example", self.name)
+    }
+
+    fn push(&mut self, key: &str, object: Value) {
+        let sum: usize = key.bytes().map(usize::from).sum();
+        let (partition, at) = (sum % PARTITIONS, self.at);
+        self.told.push(format!("{} in {partition}: {object}", (at - START) / STEP));
+        self.requests.push(Request { at, partition, objects: vec![object] });
+    }
+
+    fn set(&mut self, key: &str, user: Value, mut object: Value) {
+        object["user"] = user;
+        self.push(key, json!({ "attributes": object }));
+    }
+
+    /// A user's decision, with effect on the user's address.
+    fn decide(&mut self, person: usize, topic: usize, is_out: bool) {
+        let person = &mut self.persons[person];
+        person.topics[topic].decide(is_out);
+        if topic == 0
+            && let Some(email) = person.email
+        {
+            self.addresses[email].decided.decide(is_out);
+            self.addresses[email].is_of_user = true;
+        }
+        // A partition that is behind may take the user to have another address.
+        if topic == 0 {
+            for email in &person.emails {
+                let decided = &mut self.addresses[*email].decided;
+                decided.was_out |= is_out;
+                decided.may_be_in |= person.has_new_email && person.email != Some(*email);
+            }
+        }
+    }
+
+    fn take(&mut self, person: usize, email: usize) {
+        let person = &mut self.persons[person];
+        if person.email == Some(email) {
+            return;
+        }
+        person.email = Some(email);
+        person.emails.push(email);
+        person.has_new_email = true;
+        let address = &mut self.addresses[email];
+        let was_out = person.topics[0].is_out;
+        person.topics[0] = person.topics[0].meet(address.decided);
+        person.topics[0].may_be_in |= !was_out && address.is_of_user;
+        address.decided = address.decided.meet(person.topics[0]);
+    }
+
+    fn step(&mut self, random: &mut Random) {
+        self.at += STEP;
+        let alive: Vec<usize> =
+            (0..self.persons.len()).filter(|at| !self.persons[*at].is_gone).collect();
+        let at = alive[random.below(alive.len() as i64) as usize];
+        let other = alive[random.below(alive.len() as i64) as usize];
+        let is_out = random.below(2) == 0;
+        let topic = random.below(TOPICS as i64) as usize;
+        match random.below(12) {
+            0..4 => self.track(random, at, topic, is_out),
+            4 => self.link(random, at),
+            5 => self.email_status(random, is_out),
+            6 => self.stop(at),
+            7 => self.change_email(random, at, is_out),
+            8 => self.merge(at, other),
+            9 => self.identify(at, other),
+            10 => self.rename(at),
+            _ => self.erase(random, at),
+        }
+    }
+
+    /// By any name of the user.
+    fn track(&mut self, random: &mut Random, at: usize, topic: usize, is_out: bool) {
+        let person = &self.persons[at];
+        let ids = person.external_ids.iter().map(|id| (id.clone(), json!({ "external_id": id })));
+        let alias = person.alias.iter().map(|name| {
+            let alias = json!({ "alias_name": name, "alias_label": "crm" });
+            (name.clone(), json!({ "user_alias": alias }))
+        });
+        let service_ids = person.service_ids.iter().map(|id| {
+            (id.to_string(), json!({ "service_id": id }))
+        });
+        let names: Vec<(String, Value)> = ids.chain(alias).chain(service_ids).collect();
+        let (key, user) = names[random.below(names.len() as i64) as usize].clone();
+        let object = state(random, topic, is_out);
+        // The name may still be that of the other user in its partition.
+        let is_former = user.get("external_id").is_none() && person.is_changing;
+        self.set(&key, user, object);
+        self.decide(at, topic, is_out);
+        let decided = &mut self.persons[at].topics[topic];
+        decided.is_open |= is_former && !is_out && decided.was_out;
+    }
+
+    /// The link in an email of any age: of the user, and of the address that the gateway knows.
+    fn link(&mut self, random: &mut Random, at: usize) {
+        let person = &self.persons[at];
+        if person.service_ids.is_empty() {
+            return;
+        }
+        let id = person.service_ids[random.below(person.service_ids.len() as i64) as usize];
+        let out = json!({ "fields": { "email_subscribe": "unsubscribed" }, "update_only": true });
+        self.set(&id.to_string(), json!({ "service_id": id }), out);
+        self.decide(at, 0, true);
+    }
+
+    fn email_status(&mut self, random: &mut Random, is_out: bool) {
+        let email = random.below(3) as usize;
+        let (address, mut object) = (self.email(email), state(random, 0, is_out));
+        object["update_only"] = true.into();
+        self.set(&address, json!({ "email": address }), object);
+        for at in 0..self.persons.len() {
+            let had = self.persons[at].emails.contains(&email);
+            let is_new = self.persons[at].has_new_email;
+            if self.persons[at].email == Some(email) {
+                self.decide(at, 0, is_out);
+                let decided = &mut self.persons[at].topics[0];
+                decided.is_open |= is_new && !is_out && decided.was_out;
+            } else if had {
+                // A partition that is behind may take the user to have the address still.
+                let decided = &mut self.persons[at].topics[0];
+                decided.was_out |= is_out;
+                decided.is_open |= is_out;
+                decided.may_be_in |= !is_out;
+            }
+        }
+        self.addresses[email].decided.decide(is_out);
+        self.addresses[email].is_of_user = false;
+    }
+
+    /// `STOP` in reply to an SMS: the provider's program sets the state of the group.
+    fn stop(&mut self, at: usize) {
+        let Some(id) = self.persons[at].external_ids.first().cloned() else { return };
+        let object = json!({ "groups": { group(2): "unsubscribed" }, "update_only": true });
+        self.set(&id, json!({ "external_id": id }), object);
+        self.decide(at, 2, true);
+    }
+
+    fn change_email(&mut self, random: &mut Random, at: usize, is_out: bool) {
+        let Some(id) = self.persons[at].external_ids.first().cloned() else { return };
+        let email = random.below(3) as usize;
+        let mut object = json!({ "fields": { "email": self.email(email) } });
+        self.take(at, email);
+        if random.below(3) == 0 {
+            object = state(random, 0, is_out);
+            object["fields"]["email"] = self.email(email).into();
+            self.decide(at, 0, is_out);
+        }
+        self.set(&id, json!({ "external_id": id }), object);
+    }
+
+    /// Pushes the copies of a change.
+    fn change(&mut self, keys: [&str; 2], user: Value, change: Value) {
+        for (key, copy) in keys.into_iter().zip(copies(user, change)) {
+            self.push(key, copy);
+        }
+    }
+
+    fn merge(&mut self, gone: usize, kept: usize) {
+        let [of, into] = [gone, kept].map(|at| &self.persons[at]);
+        let (Some(id), Some(kept_id)) = (of.external_ids.first(), into.external_ids.first()) else {
+            return;
+        };
+        if gone == kept || of.is_changing || into.is_changing {
+            return;
+        }
+        let (id, kept_id) = (id.clone(), kept_id.clone());
+        let change = json!({ "merge_into": { "external_id": kept_id } });
+        self.change([&id, &kept_id], json!({ "external_id": id }), change);
+        self.become_one(gone, kept);
+    }
+
+    fn identify(&mut self, gone: usize, kept: usize) {
+        let [of, into] = [gone, kept].map(|at| &self.persons[at]);
+        let (true, Some(alias)) = (of.external_ids.is_empty(), &of.alias) else { return };
+        let Some(kept_id) = into.external_ids.first() else { return };
+        if gone == kept || of.is_changing || into.is_changing {
+            return;
+        }
+        let (alias, kept_id) = (alias.clone(), kept_id.clone());
+        let user = json!({ "user_alias": { "alias_name": alias, "alias_label": "crm" } });
+        self.change([&alias, &kept_id], user, json!({ "identify": kept_id }));
+        self.become_one(gone, kept);
+    }
+
+    fn become_one(&mut self, gone: usize, kept: usize) {
+        let of = self.persons[gone].clone();
+        self.persons[gone].is_gone = true;
+        let into = &mut self.persons[kept];
+        into.is_changing = true;
+        into.alias = into.alias.take().or(of.alias);
+        into.service_ids.extend(of.service_ids);
+        into.email = into.email.or(of.email);
+        into.emails.extend(of.emails);
+        into.has_new_email = true;
+        for (own, other) in into.topics.iter_mut().zip(of.topics) {
+            *own = own.meet(other);
+        }
+        if let Some(email) = into.email {
+            let address = &mut self.addresses[email];
+            address.decided = address.decided.meet(into.topics[0]);
+            address.is_of_user = true;
+        }
+    }
+
+    fn rename(&mut self, at: usize) {
+        let person = &self.persons[at];
+        let [id] = person.external_ids.as_slice() else { return };
+        if person.is_changing {
+            return;
+        }
+        let (id, new) = (id.clone(), format!("{id}+"));
+        let change = json!({ "rename_external_id": new });
+        self.change([&id, &new], json!({ "external_id": id }), change);
+        let person = &mut self.persons[at];
+        person.external_ids.push(new);
+        person.is_changing = true;
+    }
+
+    /// Erases a user, who may come back.
+    fn erase(&mut self, random: &mut Random, at: usize) {
+        let person = &self.persons[at];
+        let [id] = person.external_ids.as_slice() else { return };
+        if person.is_changing || self.persons.iter().filter(|person| !person.is_gone).count() < 2 {
+            return;
+        }
+        let id = id.clone();
+        self.push(&id, json!({ "identity": { "user": { "external_id": id }, "change": "erase" } }));
+        let email = self.persons[at].email;
+        self.persons[at].is_gone = true;
+        if let Some(email) = email {
+            // Only its users know of the state, if there are more.
+            let was_out = self.addresses[email].decided.was_out;
+            self.addresses[email].decided = Decided { was_out, ..Decided::default() };
+        }
+        if random.below(3) > 0 {
+            self.at += STEP;
+            let is_out = random.below(2) == 0;
+            self.persons.push(Person { external_ids: vec![id.clone()], ..Person::default() });
+            let object = state(random, 1, is_out);
+            self.set(&id, json!({ "external_id": id }), object);
+            self.decide(self.persons.len() - 1, 1, is_out);
+        }
+    }
+}
