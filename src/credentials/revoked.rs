@@ -63,7 +63,7 @@ impl RevokedSecret {
 
 fn read_hash(text: &str) -> Option<Hash> {
     let mut hash = Hash::default();
-    if text.len() != 2 * hash.len() || !text.is_ascii() {
+    if text.len() != 2 * hash.len() || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
     for (byte, digits) in hash.iter_mut().zip(text.as_bytes().chunks(2)) {
