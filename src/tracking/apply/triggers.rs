@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::UserAction;
@@ -82,7 +83,8 @@ impl<'a> Starts<'a> {
         properties: Option<&'a str>,
         age_ms: i64,
     ) {
-        let given = properties.and_then(|json| TreeObject::parse(json).ok()).unwrap_or_default();
+        let given: Map<String, Value> =
+            properties.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
         let are_met = |one: &&Triggered| has_properties(&one.trigger.properties, &given);
         for campaign in campaigns.iter().filter(are_met) {
             if age_ms > campaign.trigger.max_age_ms {
@@ -127,7 +129,7 @@ fn order(campaign: &Triggered, users: &[Start<'_>], place: OrderContext<'_>) -> 
         who: Who::ServiceId(*user),
         trigger_properties: None,
         canvas_entry_properties: None,
-        event_properties: properties.and_then(object),
+        event_properties: properties.and_then(|json| TreeObject::parse(json).ok()),
     };
     Order {
         // A new id each time: a transaction that was not committed leaves nothing.
@@ -153,7 +155,7 @@ fn order(campaign: &Triggered, users: &[Start<'_>], place: OrderContext<'_>) -> 
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Map, Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::campaigns::Trigger;

@@ -2,12 +2,14 @@
 
 use std::sync::LazyLock;
 
+use kit::json::TreeObject;
 use serde_json::{Map, Value, json};
 
 use super::{Accepted, NOW, body, refused, seeds, text};
 use longshore::messages::content;
 use longshore::messages::content::{Content, MessageSource, Problem, Rendered};
 use longshore::messages::personalization::{NAMES, Scope};
+use longshore::users::recipient::CustomAttributes;
 use longshore::workspaces::Channel;
 use longshore::workspaces::settings::{Email, Secret, Settings, SignedAddress, SubscriptionGroup};
 use template::{Data, MAX_OUTPUT, RenderBudget, Stop, Template, View};
@@ -50,6 +52,13 @@ static PROFILE: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     }))
 });
 
+/// The same with the digits of its numbers.
+static TREE: LazyLock<TreeObject> =
+    LazyLock::new(|| TreeObject::parse(&json!(*PROFILE).to_string()).unwrap_or_default());
+
+static CUSTOM: LazyLock<CustomAttributes> =
+    LazyLock::new(|| CustomAttributes::read(&TREE.to_json()).unwrap_or_default());
+
 fn members(object: Value) -> Map<String, Value> {
     match object {
         Value::Object(members) => members,
@@ -59,8 +68,9 @@ fn members(object: Value) -> Map<String, Value> {
 
 fn scope() -> Scope<'static> {
     Scope {
-        event_properties: PROFILE["custom_attributes"].as_object(),
-        api_trigger_properties: Some(&PROFILE),
+        event_properties: Some(CUSTOM.get()),
+        api_trigger_properties: Some(&TREE),
+        custom: Some(&CUSTOM),
         ..Scope::of(&PROFILE, NOW)
     }
 }

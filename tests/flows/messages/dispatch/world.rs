@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
+use kit::json::TreeObject;
 use longshore::messages::dispatch::state::State;
 use longshore::messages::dispatch::{self, DispatchSummary};
 use longshore::messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
@@ -229,7 +230,7 @@ impl World {
 }
 
 pub fn named(who: Who, word: &str) -> Named {
-    let properties = json!({ "word": word }).as_object().unwrap().clone();
+    let properties = TreeObject::parse(&json!({ "word": word }).to_string()).unwrap();
     Named {
         who,
         trigger_properties: Some(properties),
