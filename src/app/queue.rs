@@ -1,15 +1,15 @@
 //! Requests that wait for the store.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use crate::fairness::{Holder, SLOT_BYTES, SharedMemory};
 use store::{Store, StoreError, Tx};
 
 /// Requests that wait at the same time, for seconds if the store is down. They occupy resources
-/// that requests without the store need, so there are few.
+/// that requests without the store need, so there are few. A workspace gets at most as many as it
+/// leaves free.
 const PLACES: usize = 64;
 
 /// How long a request waits for a place; after that, the store is down or overloaded.
@@ -19,12 +19,22 @@ const TIMEOUT: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub struct StoreQueue {
     store: Store,
-    places: Arc<Semaphore>,
+    places: SharedMemory,
+}
+
+tokio::task_local! {
+    static HOLDER: Holder;
+}
+
+/// Does the work of a request whose places in the queue are this holder's. Without one, they are
+/// those of unauthenticated senders.
+pub async fn held_by<T>(holder: Holder, work: impl Future<Output = T>) -> T {
+    HOLDER.scope(holder, work).await
 }
 
 impl StoreQueue {
     pub fn new(store: Store) -> Self {
-        Self { store, places: Arc::new(Semaphore::new(PLACES)) }
+        Self { store, places: SharedMemory::halves(PLACES * SLOT_BYTES) }
     }
 
     /// [`Store::snapshot`].
@@ -42,9 +52,9 @@ impl StoreQueue {
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        // The semaphore is never closed.
-        let place = timeout(TIMEOUT, self.places.acquire()).await;
-        let Ok(Ok(_place)) = place else {
+        let holder = HOLDER.try_with(|holder| *holder).unwrap_or(Holder::Unauthenticated);
+        let place = timeout(TIMEOUT, self.places.reserve(holder, SLOT_BYTES)).await;
+        let Ok(_place) = place else {
             metrics::counter!("longshore_http_refused_total", "reason" => "store").increment(1);
             return Err(StoreError::Timeout);
         };
@@ -58,23 +68,26 @@ mod tests {
     use crate::config::Config;
 
     #[tokio::test]
-    async fn a_full_queue_rejects_requests() {
+    async fn a_workspace_leaves_places_of_the_queue_to_others() {
         let directory = tempfile::tempdir().unwrap();
         let config = Config { data: directory.path().to_owned(), ..Config::default() };
         let queue = StoreQueue::new(Store::connect(&config.database_url(), 16).await.unwrap());
-        let waiting: Vec<_> = (0..PLACES)
-            .map(|_| {
-                let queue = queue.clone();
-                tokio::spawn(
-                    async move { queue.pass(std::future::pending::<Result<(), _>>()).await },
-                )
-            })
-            .collect();
-        while queue.places.available_permits() > 0 {
+        let (one, other) = (Holder::Workspace(1), Holder::Workspace(2));
+        let wait = |holder| {
+            let queue = queue.clone();
+            let forever =
+                async move { queue.pass(std::future::pending::<Result<(), StoreError>>()).await };
+            tokio::spawn(held_by(holder, forever))
+        };
+        let waiting: Vec<_> = (0..PLACES / 2).map(|_| wait(one)).collect();
+        while queue.places.used_and_limit().0 < PLACES / 2 * SLOT_BYTES {
             tokio::task::yield_now().await;
         }
-        assert!(matches!(queue.pass(async { Ok(()) }).await, Err(StoreError::Timeout)));
+        let pass = |holder| held_by(holder, queue.pass(async { Ok(()) }));
+        assert!(matches!(pass(one).await, Err(StoreError::Timeout)));
+        assert!(pass(other).await.is_ok());
+        assert!(queue.pass(async { Ok(()) }).await.is_ok(), "a sender without a key");
         waiting[0].abort();
-        assert!(queue.pass(async { Ok(()) }).await.is_ok());
+        assert!(pass(one).await.is_ok());
     }
 }

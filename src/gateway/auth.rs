@@ -15,7 +15,8 @@ use super::limits::{self, BudgetStatus};
 use super::request::RequestId;
 use super::{ADDRESS_REFUSED, ApiError, Caller, Connection, body, refused};
 use crate::app::App;
-use crate::fairness::Reservation;
+use crate::app::queue::held_by;
+use crate::fairness::{Holder, Reservation};
 use crate::gateway::memory::place;
 use crate::workspaces::{Budget, keys};
 
@@ -37,8 +38,9 @@ async fn check(permission: &'static str, request: Request, next: Next) -> Respon
     let mut budget_status = None;
     let mut response = match caller(permission, &head, &mut budget_status).await {
         Ok((caller, _place)) => {
+            let holder = Holder::Workspace(caller.workspace.id);
             head.extensions.insert(caller);
-            next.run(Request::from_parts(head, body)).await
+            held_by(holder, next.run(Request::from_parts(head, body))).await
         }
         Err(error) => {
             body::discard(&head, body);
@@ -69,23 +71,26 @@ async fn caller(
     let place = place(app, workspace.id)?;
     let budget = Budget::of_permission(permission);
     let limit = |budget: Budget| (budget, workspace.rate_limit(budget));
+    let of_refused = budget.or(Budget::for_unread_body(permission)).map(limit);
     // A key from a network that is not allowed authenticates nobody.
     if let Err(error) = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]) {
-        let shown = budget.or(Budget::for_unread_body(permission)).map(limit);
-        *budget_status =
-            shown.and_then(|(budget, limit)| limits::status(app, workspace.id, budget, limit));
+        if let Some((budget, limit)) = of_refused {
+            *budget_status = Some(limits::status(app, workspace.id, budget, limit).await);
+        }
         refused::count(app, key.key_id)?;
         return Err(error);
     }
     mark_authenticated(&head.extensions, workspace.id);
     if !key.permissions.iter().any(|granted| granted == permission) {
-        refused::count(app, key.key_id)?;
-        if let Some((budget, limit)) = budget.or(Budget::for_unread_body(permission)).map(limit) {
-            *budget_status = match refused::counts(app, key.key_id, budget, limit) {
-                true => Some(limits::count(app, workspace.id, budget, limit).await),
-                false => limits::status(app, workspace.id, budget, limit),
-            };
+        let counted = refused::count(app, key.key_id);
+        if let Some((budget, limit)) = of_refused {
+            let uses_budget = counted.is_ok() && refused::counts(app, key.key_id, budget, limit);
+            *budget_status = Some(match uses_budget {
+                true => limits::count(app, workspace.id, budget, limit).await,
+                false => limits::status(app, workspace.id, budget, limit).await,
+            });
         }
+        counted?;
         return Err(ApiError::NoPermission(permission));
     }
     if let Some((budget, limit)) = budget.map(limit) {

@@ -91,15 +91,13 @@ pub async fn count(app: &App, workspace: i32, budget: Budget, limit: Limit) -> B
     }
 }
 
-/// The state of a budget without counting a request; none if this gateway has not counted any in
-/// this window.
-pub fn status(app: &App, workspace: i32, budget: Budget, limit: Limit) -> Option<BudgetStatus> {
-    let (limits, now) = (app.singleton::<Limits>(), app.clock.now_ms());
-    let mut state = limits.0.lock();
-    let account = state.accounts.get_mut(&(workspace, budget, limit))?;
-    account.enter(now);
-    account.given?;
-    Some(account.status(None))
+/// The state of a budget without counting a request.
+pub async fn status(app: &App, workspace: i32, budget: Budget, limit: Limit) -> BudgetStatus {
+    let counter = BudgetCounter { app, limits: app.singleton(), key: (workspace, budget, limit) };
+    if counter.is_unknown() {
+        counter.look().await;
+    }
+    counter.in_window(|account| account.status(None))
 }
 
 /// A changed limit gets a separate account, but uses the same row in the database.
@@ -265,6 +263,30 @@ struct BudgetCounter<'a> {
 }
 
 impl<'a> BudgetCounter<'a> {
+    /// Reads or changes the account, in the current window.
+    fn in_window<T>(&self, work: impl FnOnce(&mut BudgetWindow) -> T) -> T {
+        let mut state = self.limits.0.lock();
+        let account =
+            state.accounts.entry(self.key).or_insert_with(|| BudgetWindow::new(self.key.2));
+        account.enter(self.app.clock.now_ms());
+        work(account)
+    }
+
+    /// Whether the database has not told this gateway the count of the window.
+    fn is_unknown(&self) -> bool {
+        self.in_window(|account| account.given.is_none())
+    }
+
+    /// Reads the count of the window, without a request. If the database does not respond, it stays
+    /// unknown.
+    async fn look(&self) {
+        let (store, key, now) = (self.app.store.clone(), self.key, self.app.clock.now_ms());
+        let read = tokio::spawn(async move { rows::lease(&store, key, 0, now).await });
+        if let Ok(Ok(Ok(counted))) = timeout(TIMEOUT, read).await {
+            self.in_window(|account| account.apply_response(now, 0, &counted));
+        }
+    }
+
     /// Counts a request if no query is needed; otherwise starts one.
     fn next(&self) -> Next {
         let now = self.app.clock.now_ms();

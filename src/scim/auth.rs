@@ -12,13 +12,17 @@ use axum::routing::MethodRouter;
 
 use super::tokens::{self, TokenMatch};
 use crate::app::App;
-use crate::fairness::Reservation;
+use crate::app::queue::held_by;
+use crate::fairness::{Holder, Reservation};
 use crate::gateway::limits::{self, BudgetStatus};
 use crate::gateway::{self, ApiError, COMPANY, CompanyCaller, refused};
 use crate::workspaces::Budget;
 
 /// The error without `X-Request-Origin`.
 pub(super) const NO_ORIGIN: &str = "The header X-Request-Origin is missing";
+
+/// Who holds the places of SCIM requests.
+const COMPANY_HOLDER: Holder = Holder::Workspace(COMPANY);
 
 const X_REQUEST_ORIGIN: HeaderName = HeaderName::from_static("x-request-origin");
 
@@ -36,7 +40,7 @@ pub fn protected_discovery(route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(async |request: Request, next: Next| {
         let (head, body) = request.into_parts();
         match admit_uncounted(&head).await {
-            Ok(_place) => next.run(Request::from_parts(head, body)).await,
+            Ok(_place) => held_by(COMPANY_HOLDER, next.run(Request::from_parts(head, body))).await,
             Err(error) => {
                 gateway::discard(&head, body);
                 error.into_response()
@@ -51,7 +55,7 @@ async fn check(request: Request, next: Next) -> Response {
     let mut response = match admit(&head, &mut budget_status).await {
         Ok(_place) => {
             head.extensions.insert(CompanyCaller);
-            next.run(Request::from_parts(head, body)).await
+            held_by(COMPANY_HOLDER, next.run(Request::from_parts(head, body))).await
         }
         Err(error) => {
             gateway::discard(&head, body);
@@ -73,7 +77,7 @@ async fn admit(
     let (app, token, place) = token(head).await?;
     let (budget, limit) = (Budget::Scim, Budget::Scim.default_limit());
     if let Err(error) = check_address(app, head, &token) {
-        *budget_status = limits::status(app, COMPANY, budget, limit);
+        *budget_status = Some(limits::status(app, COMPANY, budget, limit).await);
         return Err(error);
     }
     let counted = limits::count(app, COMPANY, budget, limit).await;

@@ -6,6 +6,8 @@ use uuid::Uuid;
 
 use super::{BROKEN_WAYS, Scene, endure, outage};
 use crate::support::api::{Accepted, EXPORT};
+use crate::support::eventually;
+use crate::support::fleet::{Backend, Fleet};
 use crate::support::proxy::ProxyMode;
 use crate::support::storage::TestStorage;
 use crate::support::temporary::Temporary;
@@ -62,7 +64,7 @@ const FILL: [&str; 2] = [
      END $$",
     "DO $$ DECLARE t TEXT; BEGIN
         FOREACH t IN ARRAY ARRAY['claims', 'export_jobs', 'export_parts', 'deliveries',
-                                 'message_attempts', 'dead_letters'] LOOP
+                                 'message_attempts', 'dead_letters', 'settings'] LOOP
             EXECUTE format('CREATE TRIGGER no_room BEFORE INSERT OR UPDATE ON %I
                             EXECUTE FUNCTION no_room()', t);
             COMMIT;
@@ -79,8 +81,37 @@ async fn has_no_room(scene: &Scene) {
     }
     let answer = scene.api.post(EXPORT, &json!({ "fields_to_export": ["email"] })).await;
     assert_eq!(answer.status, 503, "{answer:?}");
+    rejected_writes_are_reported(&scene.fleet).await;
     endure(&scene.fleet, "the database: full").await;
     stores::execute(&database, MAKE_ROOM).await;
+}
+
+/// The gateway still accepts what goes to Kafka; no worker can do anything.
+async fn rejected_writes_are_reported(fleet: &Fleet) {
+    for (name, status) in [("gateway", 200), ("worker-1", 503)] {
+        eventually(&format!("{name} reports that writes fail"), async || {
+            let (got, text) = fleet.readiness(name).await;
+            got == status && text.contains("cannot write to the database")
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_rejects_writes_is_reported() {
+    let mut fleet = Fleet::start(Backend::Fleet(1), &[]).await;
+    let database = fleet.database_url();
+    for sql in FILL {
+        stores::execute(&database, sql).await;
+    }
+    rejected_writes_are_reported(&fleet).await;
+    stores::execute(&database, MAKE_ROOM).await;
+    fleet.ready("worker-1").await;
+    eventually("the warning ends", async || {
+        fleet.readiness("gateway").await == (200, "ready\n".into())
+    })
+    .await;
+    fleet.close().await;
 }
 
 /// The role may not log in any more, and who was in is put out: first some, then all.
