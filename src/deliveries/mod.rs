@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! pending ──2xx──> delivered
-//!    │  └─ anything else: again after a growing pause, until `retry_until` ──> given_up
+//!    │  └─ anything else: again after a growing pause, or after the time in the receiver's
+//!    │     `Retry-After`, until `retry_until` ──> given_up
 //!    └──<── resend ──<── delivered │ given_up
 //! ```
 //!
@@ -405,7 +406,7 @@ async fn post_until_stopped(
     };
     let sender = app.singleton::<Sender>();
     Ok(tokio::select! {
-        answer = sender.post(url, signed, delivery.body.clone()) => Some(answer),
+        answer = sender.post(url, signed, delivery.body.clone(), &app.clock) => Some(answer),
         () = stop.cancelled() => None,
     })
 }
@@ -481,8 +482,8 @@ async fn settle(
     })
 }
 
-/// The state of a delivery after an attempt. The last attempt happens when the time limit is
-/// reached.
+/// The state of a delivery after an attempt. The next one is after `pause`, or later if the receiver
+/// asks for that. The last attempt happens when the time limit is reached.
 fn after(
     result: Result<u16, Failure>,
     now: i64,
@@ -497,8 +498,9 @@ fn after(
             error: None,
             finished_at: Some(now),
         },
-        Err(Failure { status, error }) => {
+        Err(Failure { status, retry_after, error }) => {
             let is_over = now >= retry_until;
+            let pause = pause.max(retry_after.unwrap_or_default());
             let next_at = now.saturating_add(millis(pause)).min(retry_until);
             AttemptResult {
                 state: if is_over { State::GivenUp } else { State::Pending },
@@ -556,10 +558,18 @@ mod tests {
 
     #[test]
     fn failures_are_tried_again_until_the_time_is_up() {
-        let failure = || Err(Failure { status: Some(410), error: "gone".into() });
-        let pause = Duration::from_millis(500);
+        let asking = |seconds| {
+            let retry_after = Some(Duration::from_secs(seconds));
+            Err(Failure { status: Some(410), retry_after, error: "gone".into() })
+        };
+        let (failure, pause) = (|| asking(0), Duration::from_millis(500));
         let made = after(failure(), 1_000, 9_000, pause);
         assert_eq!((made.state, made.next_at), (State::Pending, Some(1_500)));
+        // The receiver can ask for a longer pause, but not for a shorter one.
+        let made = after(asking(3), 1_000, 9_000, pause);
+        assert_eq!((made.state, made.next_at), (State::Pending, Some(4_000)));
+        let made = after(asking(60), 1_000, 9_000, pause);
+        assert_eq!((made.state, made.next_at), (State::Pending, Some(9_000)));
         // The last attempt is exactly at the end, not before it.
         let made = after(failure(), 8_900, 9_000, pause);
         assert_eq!((made.state, made.next_at), (State::Pending, Some(9_000)));

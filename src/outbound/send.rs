@@ -52,13 +52,15 @@ pub struct Sender {
 pub struct Failure {
     /// The receiver's status, if it responded.
     pub status: Option<u16>,
+    /// The delay of its `Retry-After`.
+    pub retry_after: Option<Duration>,
     pub error: String,
 }
 
 impl Failure {
     /// A failure without a response from the receiver.
     pub fn no_response(error: impl Into<String>) -> Self {
-        Self { status: None, error: kept(&error.into()) }
+        Self { status: None, retry_after: None, error: kept(&error.into()) }
     }
 }
 
@@ -138,19 +140,27 @@ impl Singleton for Sender {
 
 impl Sender {
     /// POSTs `body` to the checked `url`; returns the status if it is 2xx.
-    pub async fn post(&self, url: Url, signed: Signed, body: String) -> Result<u16, Failure> {
+    pub async fn post(
+        &self,
+        url: Url,
+        signed: Signed,
+        body: String,
+        clock: &Clock,
+    ) -> Result<u16, Failure> {
         let mut headers = signed.headers();
         traces::inject(&mut headers);
         let (method, response) = (Method::POST, ResponseBody::ErrorText);
         let request = Request { method, url, headers, body, timeout: None, response };
-        let answered = self.request(request, &Clock::system()).await;
+        let answered = self.request(request, clock).await;
         match answered {
             Ok(answer) if answer.status.is_success() => Ok(answer.status.as_u16()),
-            Ok(answer) => {
-                Err(Failure { status: Some(answer.status.as_u16()), error: answer.summary() })
-            }
+            Ok(answer) => Err(Failure {
+                status: Some(answer.status.as_u16()),
+                retry_after: answer.retry_after,
+                error: answer.summary(),
+            }),
             Err(RequestError::Refused(error) | RequestError::Failed(error)) => {
-                Err(Failure { status: None, error })
+                Err(Failure { status: None, retry_after: None, error })
             }
         }
     }

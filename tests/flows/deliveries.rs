@@ -192,6 +192,23 @@ async fn failures_are_tried_again_under_the_same_id(store: TestStore) {
     world.close().await;
 }
 
+async fn receivers_can_ask_for_a_longer_pause(store: TestStore) {
+    let world = World::open(store).await;
+    let receiver = Receiver::start([]).await;
+    let in_decades = "Thu, 31 Dec 2099 23:59:59 GMT";
+    for (asked, longest) in [("120", 120_000), ("7200", HOUR_MS), (in_decades, HOUR_MS)] {
+        receiver.script([ScriptedResponse::Busy(asked.into())]);
+        let id = world.enqueue(receiver.url("/hook")).await;
+        let delivery = world.wait_for_failure(id).await;
+        let now = world.app().clock.now_ms();
+        let pause = delivery.next_at.expect("a next attempt") - delivery.created_at;
+        let passed = now - delivery.created_at;
+        assert!((longest..=longest + passed).contains(&pause), "{asked}: {pause}");
+        assert_eq!((delivery.state, delivery.attempts), (State::Pending, 1));
+    }
+    world.close().await;
+}
+
 async fn delivery_errors_are_short_and_hide_secrets(store: TestStore) {
     let world = World::open(store).await;
     let text = format!("no such token: token-of-acme path-of-the-acme {}", "x\0".repeat(10_000));
@@ -426,6 +443,7 @@ async fn late_workers_are_ignored_and_stopped_ones_release_claims(store: TestSto
 on_sqlite!(
     it_is_delivered_once_and_signed,
     failures_are_tried_again_under_the_same_id,
+    receivers_can_ask_for_a_longer_pause,
     delivery_errors_are_short_and_hide_secrets,
     it_is_given_up_when_its_time_is_up_and_can_be_resent,
     redirects_are_not_followed,
@@ -442,6 +460,7 @@ on_sqlite!(
 on_postgres!(
     it_is_delivered_once_and_signed,
     failures_are_tried_again_under_the_same_id,
+    receivers_can_ask_for_a_longer_pause,
     delivery_errors_are_short_and_hide_secrets,
     it_is_given_up_when_its_time_is_up_and_can_be_resent,
     a_slow_receiver_holds_up_no_other,
