@@ -2,6 +2,7 @@
 //! `LONGSHORE_ALLOW_PRIVATE`. Checked twice: in the URL itself, and after its host name is
 //! resolved, so that the connection uses a checked address.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::sync::{Arc, LazyLock};
 
@@ -197,19 +198,37 @@ pub struct Refused {
 /// customers choose the names.
 static LOOKUPS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(256)));
 
+/// The same for relays. They have their own share, so that the names that customers choose do not
+/// delay emails.
+static RELAY_LOOKUPS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(64)));
+
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let allowed = self.allowed.clone();
         Box::pin(async move {
-            let permit = LOOKUPS.clone().acquire_owned().await?;
-            let found = spawn_blocking(move || {
-                let found = (name.as_str(), 0).to_socket_addrs();
-                drop(permit);
-                found
-            });
-            Ok(Box::new(reachable(found.await??, &allowed)?.into_iter()) as Addrs)
+            let found = look_up(&LOOKUPS, name.as_str().to_owned(), 0).await?;
+            Ok(Box::new(reachable(found.into_iter(), &allowed)?.into_iter()) as Addrs)
         })
     }
+}
+
+/// The addresses of a relay, which operators choose: it may be in a private network.
+pub async fn look_up_relay(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    match host.parse() {
+        Ok(address) => Ok(vec![SocketAddr::new(address, port)]),
+        Err(_) => look_up(&RELAY_LOOKUPS, host.to_owned(), port).await,
+    }
+}
+
+/// Looks up a name with the system's resolver, on a thread.
+async fn look_up(lookups: &Arc<Semaphore>, name: String, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let permit = lookups.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let found = spawn_blocking(move || {
+        let found = (name.as_str(), port).to_socket_addrs();
+        drop(permit);
+        found
+    });
+    Ok(found.await??.collect())
 }
 
 /// The allowed addresses; an error if there is none.
@@ -415,6 +434,20 @@ mod tests {
         let error = resolve(&[]).await.err().unwrap().to_string();
         assert!(error.contains("a loopback address"), "{error}");
         assert!(resolve(&["127.0.0.0/8", "::1/128"]).await.unwrap().next().is_some());
+    }
+
+    #[tokio::test]
+    async fn lookups_of_relays_are_bounded_and_have_their_own_share() {
+        let all = LOOKUPS.clone().acquire_many_owned(256).await.unwrap();
+        assert!(!look_up_relay("localhost", 25).await.unwrap().is_empty());
+        drop(all);
+        let all = RELAY_LOOKUPS.clone().acquire_many_owned(64).await.unwrap();
+        let found = look_up_relay("127.0.0.1", 25).await.unwrap();
+        assert_eq!(found, ["127.0.0.1:25".parse().unwrap()]);
+        let mut found = std::pin::pin!(look_up_relay("localhost", 25));
+        assert!(futures::poll!(&mut found).is_pending());
+        drop(all);
+        assert!(found.await.unwrap().iter().all(|address| address.port() == 25));
     }
 
     proptest! {

@@ -3,7 +3,6 @@
 //! there.
 
 use futures::future::join_all;
-use lettre::transport::smtp::extension::ClientId;
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 
@@ -38,7 +37,7 @@ pub async fn channels(config: &Config, secrets: &SecretKey) -> Result<Vec<Findin
             match &settings.email {
                 Some(email) => {
                     let what = format!("email of {workspace}");
-                    let check = try_relay(what.clone(), email.relay());
+                    let check = try_relay(what.clone(), email.relay(), config.clone());
                     bounded(&what, async move { vec![check.await] }).await
                 }
                 None => Vec::new(),
@@ -95,14 +94,14 @@ fn addresses(settings: &Settings) -> Vec<(&'static str, &str)> {
     postback.into_iter().chain(providers).collect()
 }
 
-async fn try_relay(what: String, relay: Result<Relay, String>) -> Finding {
+async fn try_relay(what: String, relay: Result<Relay, String>, config: Config) -> Finding {
     let relay = match relay {
         Ok(relay) => relay,
         Err(error) => return Finding::fail(&what, error, "fix email.smtp, and apply the file"),
     };
     let place = relay.place();
     let timeouts = Timeouts { connect: TIMEOUT, reply: TIMEOUT, accept: TIMEOUT };
-    let connector = Connector::new(relay.clone(), ClientId::default(), timeouts);
+    let connector = Connector::new(relay.clone(), &config, timeouts);
     let mut connection = match connector.connect().await {
         Ok(connection) => connection,
         Err(trouble) => {
@@ -110,16 +109,15 @@ async fn try_relay(what: String, relay: Result<Relay, String>) -> Finding {
             return Finding::fail(&what, format!("{place}: {error}"), fix);
         }
     };
-    let is_there = connection.test_connected().await;
+    let is_alive = connection.is_alive().await;
     let how = match (connection.is_encrypted(), relay.login.is_some()) {
         (true, true) => "over TLS, with the login",
         (true, false) => "over TLS",
         (false, true) => "with the login, without TLS",
         (false, false) => "without TLS",
     };
-    // The response is already known.
-    let _ = connection.quit().await;
-    match is_there {
+    connection.quit().await;
+    match is_alive {
         true => Finding::ok(&what, format!("{place} accepts emails, {how}")),
         false => Finding::fail(
             &what,

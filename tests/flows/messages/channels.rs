@@ -3,6 +3,7 @@
 mod cards;
 mod email;
 mod providers;
+mod replies;
 mod webhooks;
 
 use std::collections::BTreeMap;

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 pub enum Step {
     Connect,
     Hello,
+    Tls,
     LogIn,
     From,
     To,
@@ -28,6 +29,11 @@ pub enum Step {
 #[derive(Clone, Debug)]
 pub enum Does {
     Says(u16, &'static str),
+    /// These bytes, with their line ends. It takes the email if they begin with 2, and continues
+    /// after DATA if they begin with 3.
+    Sends(&'static [u8]),
+    /// A line without an end, as long as somebody listens.
+    Floods,
     /// What is right, after a while.
     Slowly(Duration),
     /// Nothing, ever.
@@ -74,6 +80,7 @@ struct Shared {
     opened: AtomicUsize,
     open: AtomicUsize,
     most_open: AtomicUsize,
+    flooded: AtomicUsize,
 }
 
 impl ScriptedRelay {
@@ -153,6 +160,11 @@ impl ScriptedRelay {
         self.shared.open.load(Ordering::SeqCst)
     }
 
+    /// Bytes of lines without an end that were sent, with those that nobody has read.
+    pub fn flooded(&self) -> usize {
+        self.shared.flooded.load(Ordering::SeqCst)
+    }
+
     /// Connections there have been at once.
     pub fn most_open(&self) -> usize {
         self.shared.most_open.load(Ordering::SeqCst)
@@ -198,6 +210,8 @@ async fn converse(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
                 let lines: String = lines.iter().map(|line| format!("250-{line}\r\n")).collect();
                 (Step::Hello, format!("{lines}250 {last}"))
             }
+            // It has no certificate: what follows is up to the script.
+            "STARTTLS" => (Step::Tls, "220 ready".to_owned()),
             "AUTH" => (Step::LogIn, "235 welcome".to_owned()),
             "MAIL" => {
                 (from, to) = (address(), Vec::new());
@@ -215,7 +229,7 @@ async fn converse(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
             }
             _ => (Step::Reset, "500 what?".to_owned()),
         };
-        let is_scripted = step == Step::Data && has(shared, Step::Data);
+        let is_scripted = step == Step::Data && has_refusal(shared);
         if !answer(&mut stream, shared, step, &right).await? {
             return Ok(());
         }
@@ -229,8 +243,11 @@ async fn converse(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
     }
 }
 
-fn has(shared: &Shared, step: Step) -> bool {
-    shared.script.lock().unwrap().get(&step).is_some_and(|next| !next.is_empty())
+/// Whether the email is not to be sent after DATA.
+fn has_refusal(shared: &Shared) -> bool {
+    let script = shared.script.lock().unwrap();
+    let next = script.get(&Step::Data).and_then(VecDeque::front);
+    next.is_some_and(|next| !matches!(next, Does::Sends(bytes) if bytes.starts_with(b"3")))
 }
 
 /// Answers as scripted, or what is right; whether it continues.
@@ -243,6 +260,11 @@ async fn answer(
     let said = match shared.next(step) {
         None => right.to_owned(),
         Some(Does::Says(code, text)) => format!("{code} {text}"),
+        Some(Does::Sends(bytes)) => {
+            stream.write_all(bytes).await?;
+            return Ok(true);
+        }
+        Some(Does::Floods) => return flood(stream, shared).await,
         Some(Does::Slowly(time)) => {
             tokio::time::sleep(time).await;
             right.to_owned()
@@ -264,7 +286,8 @@ async fn end(
     let takes = match &next {
         None | Some(Does::Slowly(_) | Does::TakesAndCloses) => true,
         Some(Does::Says(code, _)) => *code < 300,
-        Some(Does::Stalls | Does::Closes) => false,
+        Some(Does::Sends(bytes)) => bytes.starts_with(b"2"),
+        Some(Does::Stalls | Does::Closes | Does::Floods) => false,
     };
     if let Some(Does::Slowly(time)) = &next {
         tokio::time::sleep(*time).await;
@@ -275,11 +298,25 @@ async fn end(
     let said = match next {
         None | Some(Does::Slowly(_)) => "250 taken".to_owned(),
         Some(Does::Says(code, text)) => format!("{code} {text}"),
+        Some(Does::Sends(bytes)) => {
+            stream.write_all(bytes).await?;
+            return Ok(true);
+        }
+        Some(Does::Floods) => return flood(stream, shared).await,
         Some(Does::Stalls) => std::future::pending().await,
         Some(Does::Closes | Does::TakesAndCloses) => return Ok(false),
     };
     stream.write_all(format!("{said}\r\n").as_bytes()).await?;
     Ok(true)
+}
+
+/// Sends a line without an end until nobody listens.
+async fn flood(stream: &mut BufReader<TcpStream>, shared: &Shared) -> std::io::Result<bool> {
+    let block = [b'2'; 64 << 10];
+    while let Ok(count) = stream.write(&block).await {
+        shared.flooded.fetch_add(count, Ordering::SeqCst);
+    }
+    Ok(false)
 }
 
 /// The lines to the last dot.

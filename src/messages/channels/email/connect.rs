@@ -2,25 +2,30 @@
 //!
 //! Certificates are always checked, against the system's roots (`SSL_CERT_FILE` overrides them).
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use lettre::transport::smtp::authentication::{Credentials, Mechanism};
-use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
-use lettre::transport::smtp::extension::ClientId;
-use secrecy::ExposeSecret as _;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
+use tokio_rustls::TlsConnector;
+use url::Host;
 
+use super::connection::{ByteStream, Connection};
 use super::conversation::{SmtpError, Step, within};
-use crate::workspaces::relay::{Login, Relay, Tls};
+use crate::config::Config;
+use crate::outbound::address::look_up_relay;
+use crate::workspaces::relay::{Relay, Tls};
 
 /// Connects to a relay.
 pub struct Connector {
     relay: Relay,
-    hello: ClientId,
+    /// Our name.
+    hello: String,
     timeouts: Timeouts,
     /// Created when first needed, because that reads the system's certificates.
-    tls: OnceCell<TlsParameters>,
+    tls: OnceCell<TlsConnector>,
 }
 
 /// The time limits of a relay.
@@ -32,22 +37,15 @@ pub struct Timeouts {
 }
 
 impl Connector {
-    /// `hello` is our name for EHLO.
-    pub fn new(relay: Relay, hello: ClientId, timeouts: Timeouts) -> Self {
-        Self { relay, hello, timeouts, tls: OnceCell::new() }
+    pub fn new(relay: Relay, config: &Config, timeouts: Timeouts) -> Self {
+        Self { relay, hello: hello(config), timeouts, tls: OnceCell::new() }
     }
 
     /// Connects and logs in, so that an email can be sent next.
-    pub async fn connect(&self) -> Result<AsyncSmtpConnection, SmtpError> {
+    pub async fn connect(&self) -> Result<Connection, SmtpError> {
         let (most, tls) = (self.timeouts.connect, self.relay.tls);
-        let connecting = async {
-            match tls {
-                Tls::Wrapped => self.wrapped().await,
-                Tls::Required | Tls::Opportunistic | Tls::None => self.plain().await,
-            }
-        };
-        let mut connection = within(most, Step::Connect, connecting).await?;
-        let offered = connection.can_starttls();
+        let mut connection = within(most, Step::Connect, self.open()).await?;
+        let offered = !connection.is_encrypted() && connection.extensions().starttls;
         if tls == Tls::Required && !offered {
             let text = match self.relay.login {
                 Some(_) => {
@@ -58,58 +56,94 @@ impl Connector {
             return Err(SmtpError::lost(Step::Tls, text.into()));
         }
         if offered && tls != Tls::None {
-            within(most, Step::Tls, async {
-                let starting = connection.starttls(self.tls().await?, &self.hello);
-                starting.await.map_err(|error| SmtpError::of(Step::Tls, &error))
-            })
-            .await?;
+            connection = within(most, Step::Tls, self.start_tls(connection)).await?;
         }
-        self.log_in(&mut connection).await?;
+        if let Some(login) = &self.relay.login {
+            within(self.timeouts.reply, Step::LogIn, connection.log_in(login)).await?;
+        }
         Ok(connection)
     }
 
-    async fn wrapped(&self) -> Result<AsyncSmtpConnection, SmtpError> {
-        let server = (self.relay.host.as_str(), self.relay.port);
-        let (most, tls) = (Some(self.timeouts.connect), Some(self.tls().await?));
-        AsyncSmtpConnection::connect_tokio1(server, most, &self.hello, tls, None)
-            .await
-            .map_err(|error| SmtpError::of(Step::Connect, &error))
-    }
-
-    async fn plain(&self) -> Result<AsyncSmtpConnection, SmtpError> {
+    async fn open(&self) -> Result<Connection, SmtpError> {
         let stream = self.stream().await;
         let stream = stream.map_err(|error| SmtpError::lost(Step::Connect, error.to_string()))?;
-        AsyncSmtpConnection::connect_with_transport(Box::new(stream), &self.hello)
-            .await
-            .map_err(|error| SmtpError::of(Step::Connect, &error))
+        let (stream, is_encrypted) = match self.relay.tls {
+            Tls::Wrapped => (self.encrypt(Step::Connect, stream).await?, true),
+            Tls::Required | Tls::Opportunistic | Tls::None => (stream, false),
+        };
+        Connection::open(stream, is_encrypted, &self.hello).await
     }
 
     /// A connection with TCP_NODELAY.
-    async fn stream(&self) -> std::io::Result<TcpStream> {
-        let stream = TcpStream::connect((self.relay.host.as_str(), self.relay.port)).await?;
+    async fn stream(&self) -> std::io::Result<Box<dyn ByteStream>> {
+        let addresses = look_up_relay(&self.relay.host, self.relay.port).await?;
+        let stream = TcpStream::connect(addresses.as_slice()).await?;
         stream.set_nodelay(true)?;
-        Ok(stream)
+        Ok(Box::new(stream))
     }
 
-    async fn tls(&self) -> Result<TlsParameters, SmtpError> {
-        let made = self.tls.get_or_try_init(|| async {
-            let host = self.relay.host.clone();
-            tokio::task::spawn_blocking(move || TlsParameters::builder(host).build_rustls())
-                .await
-                .map_err(|error| SmtpError::lost(Step::Tls, error.to_string()))?
-                .map_err(|error| SmtpError::of(Step::Tls, &error))
+    async fn start_tls(&self, connection: Connection) -> Result<Connection, SmtpError> {
+        let stream = connection.ask_for_tls().await.inspect_err(|error| {
+            let relay = self.relay.place();
+            tracing::warn!(relay, %error, "cannot start TLS with the relay");
+        })?;
+        let stream = self.encrypt(Step::Tls, stream).await?;
+        Connection::open_over_tls(stream, &self.hello).await
+    }
+
+    async fn encrypt(
+        &self,
+        step: Step,
+        stream: Box<dyn ByteStream>,
+    ) -> Result<Box<dyn ByteStream>, SmtpError> {
+        let lost = |error: String| SmtpError::lost(step, error);
+        let connector = self.tls.get_or_try_init(|| async {
+            let connector = tokio::task::spawn_blocking(tls_connector).await;
+            connector.map_err(|error| lost(error.to_string()))?.map_err(lost)
         });
-        made.await.cloned()
+        let name = ServerName::try_from(self.relay.host.clone());
+        let name = name.map_err(|error| lost(error.to_string()))?;
+        let stream = connector.await?.connect(name, stream).await;
+        Ok(Box::new(stream.map_err(|error| lost(error.to_string()))?))
     }
+}
 
-    async fn log_in(&self, connection: &mut AsyncSmtpConnection) -> Result<(), SmtpError> {
-        let Some(Login { user, password }) = &self.relay.login else { return Ok(()) };
-        let password = password.expose_secret().to_owned();
-        let credentials = Credentials::new(user.clone(), password);
-        within(self.timeouts.reply, Step::LogIn, async {
-            let said = connection.auth(&[Mechanism::Plain, Mechanism::Login], &credentials).await;
-            said.map(drop).map_err(|error| SmtpError::of(Step::LogIn, &error))
-        })
-        .await
+fn tls_connector() -> Result<TlsConnector, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let errors: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
+        return Err(format!(
+            "no certificate authorities found on this machine: set SSL_CERT_FILE {}",
+            errors.join("; ")
+        ));
     }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// The name for EHLO: the API's host name, else the machine's.
+fn hello(config: &Config) -> String {
+    let url = config.public_url.as_ref();
+    match url.and_then(|url| url.host()) {
+        Some(Host::Domain(name)) if name.contains('.') => name.to_owned(),
+        Some(Host::Ipv4(address)) => format!("[{address}]"),
+        Some(Host::Ipv6(address)) => format!("[IPv6:{address}]"),
+        _ => {
+            let machine = rustix::system::uname();
+            let name = machine.nodename().to_str().ok().filter(|name| is_name(name));
+            name.unwrap_or("localhost").to_owned()
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    !text.is_empty() && text.bytes().all(plain)
 }

@@ -2,21 +2,20 @@
 //!
 //! A relay gets a limited number of connections for sends, and as many again for transactional
 //! emails, which therefore never wait for other emails (`smtp.connections`). Idle connections are
-//! closed after a while.
+//! closed after a while. A relay that defers the emails of one connection may accept them on another
+//! one, so such a connection is closed too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lettre::transport::smtp::client::AsyncSmtpConnection;
-use lettre::transport::smtp::extension::ClientId;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
-use url::Host;
 
 use super::connect::{Connector, Timeouts};
+use super::connection::Connection;
 use super::conversation::{OutgoingEmail, SmtpError, reset_connection, send_email};
 use crate::config::{Config, Smtp};
 use crate::messages::Outcome;
@@ -50,9 +49,11 @@ struct RelayPool {
 }
 
 struct PooledConnection {
-    connection: AsyncSmtpConnection,
+    connection: Connection,
     opened: Instant,
     used: Instant,
+    /// Whether the relay deferred the last email.
+    has_deferred: bool,
 }
 
 impl RelayPools {
@@ -116,7 +117,7 @@ impl PooledConnection {
         since(self.used) >= settings.idle_seconds || since(self.opened) >= settings.age_seconds
     }
 
-    async fn close(mut self) {
+    async fn close(self) {
         // The connection is closed in any case.
         let _ = timeout(QUIT_TIMEOUT, self.connection.quit()).await;
     }
@@ -131,8 +132,7 @@ impl RelayPool {
             accept: Duration::from_secs(settings.accept_seconds),
         };
         Self {
-            connector: Relay::parse(address)
-                .map(|relay| Connector::new(relay, hello(config), timeouts)),
+            connector: Relay::parse(address).map(|relay| Connector::new(relay, config, timeouts)),
             timeouts,
             permits: Semaphore::new(settings.connections),
             idle: Mutex::default(),
@@ -148,29 +148,41 @@ impl RelayPool {
         let Ok(Ok(_place)) = permit else {
             return Err(later("all connections to the relay are in use".into()));
         };
+        let mut idle = self.take_idle();
         loop {
-            let idle = self.take_idle();
             let is_used = idle.is_some();
             let mut pooled = match idle {
                 Some(pooled) => pooled,
                 None => open(connector).await?,
             };
-            let handed = send_email(&mut pooled.connection, letter, self.timeouts).await;
-            match handed {
-                Err(error) if is_used && error.may_be_expired_connection() => {}
-                Ok(()) => {
-                    self.put_back(pooled);
-                    return Ok(());
-                }
-                Err(error) => {
-                    let goes_on = error.allows_reuse()
-                        && reset_connection(&mut pooled.connection, self.timeouts).await;
-                    if goes_on {
-                        self.put_back(pooled);
-                    }
-                    return Err(error.into());
-                }
+            let Err(error) = send_email(&mut pooled.connection, letter, self.timeouts).await else {
+                pooled.has_deferred = false;
+                self.put_back(pooled);
+                return Ok(());
+            };
+            if is_used && error.may_be_expired_connection() {
+                idle = self.take_idle();
+            } else if is_used && error.defers_connection() {
+                pooled.close().await;
+                // Another idle connection may be deferred as well.
+                idle = None;
+            } else {
+                self.settle(pooled, &error).await;
+                return Err(error.into());
             }
+        }
+    }
+
+    /// Keeps a connection on which an email was not accepted, or closes it.
+    async fn settle(&self, mut pooled: PooledConnection, error: &SmtpError) {
+        if !error.allows_reuse() {
+            return;
+        }
+        let was_deferred = std::mem::replace(&mut pooled.has_deferred, error.is_deferral());
+        if error.defers_connection() || (was_deferred && pooled.has_deferred) {
+            pooled.close().await;
+        } else if reset_connection(&mut pooled.connection, self.timeouts).await {
+            self.put_back(pooled);
         }
     }
 
@@ -197,24 +209,10 @@ async fn open(connector: &Connector) -> Result<PooledConnection, SmtpError> {
     let outcome = if opened.is_ok() { "opened" } else { "failed" };
     metrics::counter!("longshore_smtp_connections_total", "outcome" => outcome).increment(1);
     let now = Instant::now();
-    opened.map(|connection| PooledConnection { connection, opened: now, used: now })
-}
-
-/// The name for EHLO: the API's host name, else the machine's.
-fn hello(config: &Config) -> ClientId {
-    let url = config.public_url.as_ref();
-    match url.and_then(|url| url.host()) {
-        Some(Host::Domain(name)) if name.contains('.') => ClientId::Domain(name.to_owned()),
-        Some(Host::Ipv4(address)) => ClientId::Ipv4(address),
-        Some(Host::Ipv6(address)) => ClientId::Ipv6(address),
-        _ => match ClientId::default() {
-            ClientId::Domain(name) if !is_name(&name) => ClientId::Domain("localhost".into()),
-            hello => hello,
-        },
-    }
-}
-
-fn is_name(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    !text.is_empty() && text.bytes().all(plain)
+    opened.map(|connection| PooledConnection {
+        connection,
+        opened: now,
+        used: now,
+        has_deferred: false,
+    })
 }

@@ -4,11 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use lettre::Address;
-use lettre::transport::smtp::client::AsyncSmtpConnection;
-use lettre::transport::smtp::commands::{Data, Mail, Rcpt, Rset};
-use lettre::transport::smtp::extension::{Extension, MailBodyParameter, MailParameter};
 
 use super::connect::Timeouts;
+use super::connection::{Connection, Extensions};
 use crate::messages::Outcome;
 use crate::outbound::kept;
 
@@ -46,11 +44,9 @@ impl Content {
     pub fn is_ascii(&self) -> bool {
         self.0.is_ascii()
     }
-}
 
-impl fmt::Display for Content {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
     }
 }
 
@@ -100,16 +96,6 @@ impl SmtpError {
         Self::Lost { step, text, in_time: true }
     }
 
-    pub fn of(step: Step, error: &lettre::transport::smtp::Error) -> Self {
-        let said = std::error::Error::source(error).map(ToString::to_string);
-        match error.status() {
-            Some(code) => {
-                Self::Rejected { step, code: code.into(), text: said.unwrap_or_default() }
-            }
-            None => Self::lost(step, said.unwrap_or_else(|| error.to_string())),
-        }
-    }
-
     /// Whether the cause may be only an expired connection: no email was started on it, and a new
     /// connection may work.
     pub fn may_be_expired_connection(&self) -> bool {
@@ -118,6 +104,23 @@ impl SmtpError {
             Self::Lost { step, in_time, .. } => *step == Step::From && *in_time,
             Self::UnsupportedAddress(_) | Self::Unsupported(_) => false,
         }
+    }
+
+    /// Whether the relay does not accept the email now, but may accept it later.
+    pub fn is_deferral(&self) -> bool {
+        match self {
+            Self::Rejected { code, .. } => {
+                matches!(code, 400..=499) || LOGIN_ERROR_CODES.contains(code)
+            }
+            Self::Lost { .. } | Self::UnsupportedAddress(_) | Self::Unsupported(_) => false,
+        }
+    }
+
+    /// Whether the relay defers emails before it knows the recipient. The cause may be only this
+    /// connection, such as a limit of emails for each.
+    pub fn defers_connection(&self) -> bool {
+        let is_sender = matches!(self, Self::Rejected { step: Step::From, .. });
+        is_sender && self.is_deferral()
     }
 
     /// Whether the connection can be used for another email, after a RSET.
@@ -164,6 +167,9 @@ impl From<SmtpError> for Outcome {
 impl fmt::Display for SmtpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Rejected { step, code, text } if text.is_empty() => {
+                write!(f, "{code} ({})", step.label())
+            }
             Self::Rejected { step, code, text } => {
                 write!(f, "{code} {text} ({})", step.label())
             }
@@ -187,47 +193,36 @@ pub async fn within<T>(
 
 /// Sends an email; the relay has accepted it when this returns.
 pub async fn send_email(
-    connection: &mut AsyncSmtpConnection,
+    connection: &mut Connection,
     letter: &OutgoingEmail,
     timeouts: Timeouts,
 ) -> Result<(), SmtpError> {
     let parameters = parameters(connection, letter)?;
-    let mut said = SmtpSession { connection, timeouts };
-    said.send_command(Step::From, Mail::new(Some(letter.from.clone()), parameters)).await?;
-    said.send_command(Step::To, Rcpt::new(letter.to.clone(), Vec::new())).await?;
+    let sender = format!("MAIL FROM:<{}>{parameters}", letter.from);
+    let Timeouts { reply, accept, .. } = timeouts;
+    within(reply, Step::From, connection.command(Step::From, &sender)).await?;
+    let recipient = |address: &Address| format!("RCPT TO:<{address}>");
+    within(reply, Step::To, connection.command(Step::To, &recipient(&letter.to))).await?;
     for copy in &letter.copies {
-        let named = said.send_command(Step::To, Rcpt::new(copy.clone(), Vec::new())).await;
+        let named = within(reply, Step::To, connection.command(Step::To, &recipient(copy))).await;
         match named {
             // The recipient's email does not depend on a copy.
             Err(SmtpError::Rejected { code, .. }) if code != CLOSING => {
                 tracing::warn!(code, "copy of an email rejected");
             }
-            named => named?,
+            named => drop(named?),
         }
     }
-    said.send_command(Step::Data, Data).await?;
-    said.send_command(Step::Accept, &letter.content).await
+    within(reply, Step::Data, connection.ask_for_data()).await?;
+    within(accept, Step::Accept, connection.send_content(&letter.content)).await
 }
 
 /// The parameters of MAIL FROM.
-fn parameters(
-    connection: &AsyncSmtpConnection,
-    letter: &OutgoingEmail,
-) -> Result<Vec<MailParameter>, SmtpError> {
-    let has = |extension| connection.server_info().supports_feature(extension);
-    let info =
-        RelayExtensions { utf8: has(Extension::SmtpUtfEight), mime: has(Extension::EightBitMime) };
-    let (needs_utf8, needs_mime) = required_extensions(letter, info)?;
-    let utf8 = needs_utf8.then_some(MailParameter::SmtpUtfEight);
-    let mime = needs_mime.then_some(MailParameter::Body(MailBodyParameter::EightBitMime));
-    Ok(utf8.into_iter().chain(mime).collect())
-}
-
-/// The extensions that a relay offers.
-#[derive(Clone, Copy)]
-struct RelayExtensions {
-    utf8: bool,
-    mime: bool,
+fn parameters(connection: &Connection, letter: &OutgoingEmail) -> Result<String, SmtpError> {
+    let (needs_utf8, needs_mime) = required_extensions(letter, connection.extensions())?;
+    let utf8 = if needs_utf8 { " SMTPUTF8" } else { "" };
+    let mime = if needs_mime { " BODY=8BITMIME" } else { "" };
+    Ok(format!("{utf8}{mime}"))
 }
 
 /// Whether an email needs SMTPUTF8, and whether it needs 8BITMIME. If the relay does not support
@@ -235,7 +230,7 @@ struct RelayExtensions {
 /// message.
 fn required_extensions(
     letter: &OutgoingEmail,
-    offered: RelayExtensions,
+    offered: Extensions,
 ) -> Result<(bool, bool), SmtpError> {
     let is_ascii = |address: &Address| AsRef::<str>::as_ref(address).is_ascii();
     let own = [
@@ -251,8 +246,8 @@ fn required_extensions(
     let is_own = own.iter().find(|(is_ascii, _)| !is_ascii);
     let needs_utf8 = is_own.is_some() || !is_ascii(&letter.to);
     match is_own {
-        Some((_, why)) if !offered.utf8 => return Err(SmtpError::Unsupported(why)),
-        None if needs_utf8 && !offered.utf8 => {
+        Some((_, why)) if !offered.smtputf8 => return Err(SmtpError::Unsupported(why)),
+        None if needs_utf8 && !offered.smtputf8 => {
             return Err(SmtpError::UnsupportedAddress(
                 "the user's email address has characters outside ASCII, but the relay does not \
                  support SMTPUTF8",
@@ -261,7 +256,7 @@ fn required_extensions(
         _ => {}
     }
     let needs_mime = !letter.content.is_ascii();
-    match needs_mime && !offered.mime {
+    match needs_mime && !offered.eight_bit_mime {
         true => Err(SmtpError::Unsupported(
             "the email has characters outside ASCII in its headers, but the relay does not \
              support 8BITMIME",
@@ -271,24 +266,8 @@ fn required_extensions(
 }
 
 /// Makes the relay drop an email that it did not accept; returns whether the connection is usable.
-pub async fn reset_connection(connection: &mut AsyncSmtpConnection, timeouts: Timeouts) -> bool {
-    SmtpSession { connection, timeouts }.send_command(Step::From, Rset).await.is_ok()
-}
-
-struct SmtpSession<'c> {
-    connection: &'c mut AsyncSmtpConnection,
-    timeouts: Timeouts,
-}
-
-impl SmtpSession<'_> {
-    async fn send_command(&mut self, step: Step, what: impl fmt::Display) -> Result<(), SmtpError> {
-        let most = if step == Step::Accept { self.timeouts.accept } else { self.timeouts.reply };
-        within(most, step, async {
-            let reply = self.connection.command(what).await;
-            reply.map(drop).map_err(|error| SmtpError::of(step, &error))
-        })
-        .await
-    }
+pub async fn reset_connection(connection: &mut Connection, timeouts: Timeouts) -> bool {
+    within(timeouts.reply, Step::From, connection.command(Step::From, "RSET")).await.is_ok()
 }
 
 #[cfg(test)]
@@ -322,6 +301,8 @@ mod tests {
         let lost = SmtpError::lost(Step::Accept, "gone".into());
         assert!(!lost.allows_reuse() && !lost.may_be_expired_connection());
         assert!(matches!(Outcome::from(lost), Outcome::Later { .. }));
+        let bare = SmtpError::Rejected { step: Step::To, code: 550, text: String::new() };
+        assert_eq!(Outcome::from(bare), Outcome::Bounced("550 (RCPT TO)".into()));
         assert!(SmtpError::lost(Step::From, "gone".into()).may_be_expired_connection());
         assert!(!SmtpError::lost(Step::To, "gone".into()).may_be_expired_connection());
     }
@@ -335,9 +316,9 @@ mod tests {
             copies: vec![copy.parse().unwrap()],
             content: Content::new(content),
         };
-        let none = RelayExtensions { utf8: false, mime: false };
-        let (utf8, all) =
-            (RelayExtensions { utf8: true, ..none }, RelayExtensions { utf8: true, mime: true });
+        let none = Extensions::default();
+        let utf8 = Extensions { smtputf8: true, ..none };
+        let all = Extensions { eight_bit_mime: true, ..utf8 };
         let needs = |letter: OutgoingEmail, offered| match required_extensions(&letter, offered) {
             Ok(needs) => Ok(needs),
             Err(error) => Err(Outcome::from(error)),

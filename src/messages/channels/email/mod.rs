@@ -2,9 +2,11 @@
 
 mod compose;
 mod connect;
+mod connection;
 mod connections;
 mod conversation;
 mod plain;
+mod reply;
 
 pub(super) use compose::{check_header, check_header_value};
 pub use compose::{check_mailbox, check_mailboxes};
