@@ -2,6 +2,7 @@
 
 mod cards;
 mod email;
+mod headers;
 mod providers;
 mod replies;
 mod webhooks;

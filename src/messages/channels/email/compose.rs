@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use url::Host;
 
 use super::conversation::{Content, OutgoingEmail};
-use super::{message_id, plain};
+use super::{header, message_id, plain};
 use crate::app::App;
 use crate::messages::channels::MAX_HEADERS;
 use crate::messages::unsubscribe_token;
@@ -81,15 +81,16 @@ fn write(
         .envelope(envelope)
         .date(SystemTime::UNIX_EPOCH + Duration::from_millis(now))
         .message_id(Some(format!("<{}>", message_id(&message.id, from.email.domain()))))
-        .from(from.clone())
-        .to(to.clone());
+        .raw_header(header::mailbox("From", &from))
+        .raw_header(header::mailbox("To", &to));
     if let Some(reply_to) = text(object, "reply_to")? {
         let reply_to =
             mailbox(reply_to).map_err(|why| Outcome::Failed(about_field("reply_to", why)))?;
-        builder = builder.reply_to(reply_to);
+        builder = builder.raw_header(header::mailbox("Reply-To", &reply_to));
     }
     if let Some(subject) = text(object, "subject")? {
-        builder = builder.subject(in_one_line(subject));
+        let name = HeaderName::new_from_ascii_str("Subject");
+        builder = builder.raw_header(header::text(name, &in_one_line(subject)));
     }
     for header in headers(object)? {
         builder = builder.raw_header(header);
@@ -97,7 +98,7 @@ fn write(
     if !message.rendered.extras.is_empty() {
         let extras = serde_json::to_string(&message.rendered.extras).unwrap_or_default();
         let name = HeaderName::new_from_ascii_str("X-Message-Extras");
-        builder = builder.raw_header(HeaderValue::new(name, extras));
+        builder = builder.raw_header(header::custom(name, &extras));
     }
     if !message.is_transactional {
         let url = unsubscribe_token::url(app, message.workspace_id, message.id.service_id);
@@ -206,7 +207,7 @@ fn headers(object: &Map<String, Value>) -> Result<Vec<HeaderValue>, Outcome> {
         check_header_value(value).map_err(|why| wrong(&why))?;
         let name =
             HeaderName::new_from_ascii(name.clone()).map_err(|error| wrong(&error.to_string()))?;
-        headers.push(HeaderValue::new(name, value.to_owned()));
+        headers.push(header::custom(name, value));
     }
     Ok(headers)
 }

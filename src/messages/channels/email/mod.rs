@@ -5,6 +5,7 @@ mod connect;
 mod connection;
 mod connections;
 mod conversation;
+mod header;
 mod plain;
 mod reply;
 
