@@ -9,10 +9,12 @@ use super::{MAX_REASON_LENGTH, MAX_REPORTS, at, reason};
 use crate::app::App;
 use crate::gateway::formats::{List, Time};
 use crate::gateway::{ApiError, IdempotencyKey, JsonText, fields, idempotency};
-use crate::messages::MessageId;
 use crate::messages::channels::providers::INVALID_BY_PROVIDER;
+use crate::messages::{MessageId, dispatch};
 use crate::sms::{self, PhoneNumber};
 use crate::users::devices::{self, InvalidToken};
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The reporting providers.
 pub const PROVIDERS: [&str; 3] = ["push", "sms", "whats_app"];
@@ -61,7 +63,8 @@ struct ReportFields {
     /// The id of the message, as the provider received it. For `unregistered_device`, the id of a
     /// message that was sent to the device.
     id: Option<String>,
-    /// Only for `unregistered_device`: the push token.
+    /// Only for `unregistered_device`: the push token. It stays if it was registered after the
+    /// message was sent.
     token: Option<String>,
     /// Only for `unregistered_device`: the app of the token. If it is absent, the token is removed
     /// for all apps.
@@ -115,8 +118,17 @@ impl TryFrom<ReportFields> for Report {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
     invalid: Vec<PhoneNumber>,
-    gone: Vec<InvalidToken>,
+    gone: Vec<GoneDevice>,
     updates: Vec<StatusUpdate>,
+}
+
+/// A device that is no longer registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct GoneDevice {
+    /// A message that was sent to it.
+    message: MessageId,
+    app_id: Option<String>,
+    token: String,
 }
 
 /// Parses a body; the error names what is wrong. Ignores reports about messages without a Longshore
@@ -128,8 +140,7 @@ pub fn read(body: &JsonText, now: i64) -> Result<Feedback, ApiError> {
         match report {
             Report::InvalidNumber(number) => feedback.invalid.push(number),
             Report::UnregisteredDevice { id, token, app_id } => {
-                let gone =
-                    |id: MessageId| InvalidToken { service_id: id.service_id, app_id, token };
+                let gone = |message: MessageId| GoneDevice { message, app_id, token };
                 feedback.gone.extend(MessageId::parse(&id).map(gone));
             }
             Report::StatusUpdate { id, status, at: reported, reason: why } => {
@@ -160,7 +171,19 @@ pub async fn apply(
         return Ok(());
     }
     if !gone.is_empty() {
-        devices::remove_tokens(&mut tx, workspace, gone).await?;
+        let messages: Vec<MessageId> = gone.iter().map(|gone| gone.message).collect();
+        // A message whose record was deleted is older.
+        let kept = i64::from(app.config.messages.keep_days) * DAY_MS;
+        let oldest = app.clock.now_ms() - kept;
+        let sent_at = dispatch::sent_at(&mut tx, workspace, &messages).await?;
+        let invalid = |GoneDevice { message, app_id, token }: &GoneDevice| InvalidToken {
+            service_id: message.service_id,
+            app_id: app_id.clone(),
+            token: token.clone(),
+            sent_at: sent_at.get(message).copied().unwrap_or(oldest),
+        };
+        let invalid: Vec<InvalidToken> = gone.iter().map(invalid).collect();
+        devices::remove_tokens(&mut tx, workspace, &invalid).await?;
     }
     if !invalid.is_empty() {
         sms::add(&mut tx, workspace, invalid, INVALID_BY_PROVIDER, app.clock.now_ms()).await?;
@@ -212,11 +235,7 @@ mod tests {
             feedback.unwrap(),
             Feedback {
                 invalid: vec![PhoneNumber::parse("+15550100").unwrap()],
-                gone: vec![InvalidToken {
-                    service_id: id.service_id,
-                    app_id: Some("a".into()),
-                    token: "t".into()
-                }],
+                gone: vec![GoneDevice { message: id, app_id: Some("a".into()), token: "t".into() }],
                 updates: vec![
                     updates(ReportedStatus::Delivered, now - 1_000, None),
                     updates(ReportedStatus::Failed, now, Some("blocked")),

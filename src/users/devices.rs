@@ -1,16 +1,15 @@
 //! Removes push tokens that no device has any longer.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::large_rows::lock_users;
 use super::profile::{Field, Profile};
 use super::rows::put_users;
 use super::service_id;
+use super::token_rows;
+use super::tokens::{self, Token, TokenKey};
 use store::{ByteBudget, StoreError, Tx};
 
 /// A token of a user to remove.
@@ -20,19 +19,13 @@ pub struct InvalidToken {
     /// None means any app.
     pub app_id: Option<String>,
     pub token: String,
-}
-
-/// The identity of a token.
-#[derive(Deserialize)]
-struct Stored<'a> {
-    #[serde(borrow)]
-    app_id: Cow<'a, str>,
-    #[serde(borrow)]
-    token: Cow<'a, str>,
+    /// When the message was sent whose report says so, in milliseconds since the epoch: a token
+    /// that was registered later stays.
+    pub sent_at: i64,
 }
 
 impl InvalidToken {
-    fn is(&self, stored: &Stored<'_>) -> bool {
+    fn is(&self, stored: &Token<'_>) -> bool {
         let is_of_app = |app_id: &String| *app_id == stored.app_id;
         self.token == stored.token && self.app_id.as_ref().is_none_or(is_of_app)
     }
@@ -52,10 +45,19 @@ pub async fn remove_tokens(
     }
     let ids: Vec<Uuid> = by_user.keys().copied().collect();
     let found = lock_users(tx, workspace, &ids, &mut ByteBudget::unlimited()).await?;
+    // A registration locks the profile, too, so all times are those of the locked profiles.
+    let keys: BTreeSet<TokenKey> = found.iter().flat_map(|user| keys(&user.doc)).collect();
+    let registered = token_rows::find(tx, workspace, &keys).await?;
     let mut changed = Vec::new();
     for mut user in found {
         let gone = by_user.get(&user.service_id).map_or(&[][..], Vec::as_slice);
-        if let Some(document) = without(&user.doc, gone) {
+        let is_gone = |token: &Token<'_>| {
+            let own = registered.get(&token.key()).filter(|own| own.service_id == user.service_id);
+            let is_older =
+                |gone: &InvalidToken| own.is_none_or(|own| own.registered_at <= gone.sent_at);
+            gone.iter().any(|gone| gone.is(token) && is_older(gone))
+        };
+        if let Some(document) = without(&user.doc, is_gone) {
             user.doc = document;
             changed.push(user);
         }
@@ -68,24 +70,17 @@ pub async fn remove_tokens(
     Ok(changed.len())
 }
 
+/// The keys of the tokens in a document; none if it is unreadable.
+pub(super) fn keys(document: &str) -> Vec<TokenKey> {
+    let profile = Profile::parse(document).unwrap_or_default();
+    profile.get(Field::PushTokens).map(tokens::keys).unwrap_or_default()
+}
+
 /// The document without some tokens; none if it has none of them, or is unreadable.
-fn without(document: &str, gone: &[&InvalidToken]) -> Option<String> {
+pub(super) fn without(document: &str, is_gone: impl Fn(&Token<'_>) -> bool) -> Option<String> {
     let mut profile = Profile::parse(document).ok()?;
-    let stored = profile.get(Field::PushTokens)?.to_owned();
-    let tokens: Vec<&RawValue> = serde_json::from_str(&stored).ok()?;
-    let is_gone = |token: &RawValue| {
-        let token = serde_json::from_str::<Stored<'_>>(token.get());
-        token.is_ok_and(|token| gone.iter().any(|gone| gone.is(&token)))
-    };
-    let left: Vec<&str> =
-        tokens.iter().filter(|token| !is_gone(token)).map(|token| token.get()).collect();
-    if left.len() == tokens.len() {
-        return None;
-    }
-    match left.is_empty() {
-        true => profile.clear(Field::PushTokens),
-        false => profile.set_json(Field::PushTokens, format!("[{}]", left.join(","))),
-    }
+    let left = tokens::without(profile.get(Field::PushTokens)?, is_gone)?;
+    profile.replace(Field::PushTokens, left.map(String::into_boxed_str));
     Some(profile.to_document())
 }
 
@@ -106,6 +101,10 @@ mod tests {
             service_id: Uuid::nil(),
             app_id: app_id.map(str::to_owned),
             token: token.to_owned(),
+            sent_at: 0,
+        };
+        let without = |document: &str, gone: &[&InvalidToken]| {
+            super::without(document, |token| gone.iter().any(|gone| gone.is(token)))
         };
         let all = document(&[one, of_other_app, other]);
         assert_eq!(without(&all, &[&gone(Some("a"), "t")]), Some(document(&[of_other_app, other])));

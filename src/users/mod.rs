@@ -15,6 +15,7 @@
 //! | [`generate`] | realistic users, the same for the same seed |
 //! | [`moment`] | the users that existed at a moment |
 //! | [`scan`] | users in order: splitting into parts, and reading, for exports |
+//! | [`tokens`] | push tokens, and the user to whom each belongs |
 //! | [`devices`] | removal of push tokens |
 //! | [`find`] | finding one user |
 //! | [`recipient`] | a user as messages see them |
@@ -44,6 +45,9 @@ pub(crate) mod rows;
 pub mod scan;
 pub mod service_id;
 pub mod sweep;
+pub(crate) mod token_rows;
+pub mod tokens;
+mod unrecorded_tokens;
 
 pub use recipient::Recipient;
 

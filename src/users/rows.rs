@@ -502,15 +502,16 @@ pub async fn delete_old_erasures(tx: &mut Tx, before: i64) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Deletes a user's profile and activity, and the data to show to the user.
+/// Deletes a user's profile and activity, the data to show to the user, and the user's ownership of
+/// push tokens.
 pub async fn remove_user(tx: &mut Tx, workspace: i32, user: &StoredUser) -> Result<(), StoreError> {
     let slice = slice(&user.service_id)?;
-    execute!(
-        tx,
-        sqlx::query("DELETE FROM content_cards WHERE workspace_id = $1 AND service_id = $2")
-            .bind(workspace)
-            .bind(user.service_id)
-    );
+    for sql in [
+        "DELETE FROM content_cards WHERE workspace_id = $1 AND service_id = $2",
+        "DELETE FROM push_tokens WHERE workspace_id = $1 AND service_id = $2",
+    ] {
+        execute!(tx, sqlx::query(sql).bind(workspace).bind(user.service_id));
+    }
     match tx {
         Tx::Postgres(tx) => {
             for sql in [

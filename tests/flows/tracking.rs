@@ -5,6 +5,7 @@ mod bounds;
 mod erasing;
 mod identities;
 mod model;
+mod push_tokens;
 mod racing;
 
 use kit::clock::Clock;

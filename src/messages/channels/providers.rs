@@ -187,6 +187,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         Ok(body) => body,
         Err(error) => return Outcome::Failed(format!("cannot write the message: {error}")),
     };
+    let sent_at = app.clock.now_ms();
     let (id, now) = (message.id.to_string(), app.clock.now().as_second());
     let headers = signature::sign_with_each(provider.signing().each(), id, now, &body).headers();
     let request = Request {
@@ -206,7 +207,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         return outcome;
     }
     let response = response(answer.status, &answer.body);
-    match apply_response(app, message, &to, &response).await {
+    match apply_response(app, message, &to, (&response, sent_at)).await {
         Some(reason) => Outcome::Bounced(reason),
         None => outcome,
     }
@@ -320,7 +321,7 @@ async fn apply_response(
     app: &App,
     message: &Outgoing<'_>,
     to: &Destination<'_>,
-    response: &ProviderResponse,
+    (response, sent_at): (&ProviderResponse, i64),
 ) -> Option<String> {
     let workspace = message.workspace_id;
     let (stored, reason) = match to {
@@ -335,6 +336,7 @@ async fn apply_response(
                     service_id: message.id.service_id,
                     app_id: Some(device.app_id.to_owned()),
                     token: device.token.to_owned(),
+                    sent_at,
                 })
                 .collect();
             if gone.is_empty() {

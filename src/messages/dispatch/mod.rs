@@ -69,7 +69,7 @@ pub use report::{Report, reported};
 pub(crate) use report_rows::shown_state;
 pub use report_rows::{
     Console, DispatchSummary, Receipt, Statistics, UnsentMessages, console, list, one, receipts,
-    statistics, unsent_messages,
+    sent_at, statistics, unsent_messages,
 };
 pub use state::State;
 

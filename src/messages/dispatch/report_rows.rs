@@ -1,5 +1,6 @@
 //! The SQL of reports about dispatches: lists, statistics, receipts, the console.
 
+use std::collections::HashMap;
 use std::ops::AddAssign;
 
 use serde::Serialize;
@@ -15,6 +16,58 @@ use crate::workspaces::Channel;
 use kit::clock::{serialize_optional_time, serialize_time};
 use store::to_json;
 use store::{StoreError, Tx, execute, from_row, on};
+
+/// When these messages were sent or, if that is not recorded yet, created; none for unknown ones.
+pub async fn sent_at(
+    tx: &mut Tx,
+    workspace: i32,
+    messages: &[MessageId],
+) -> Result<HashMap<MessageId, i64>, StoreError> {
+    let rows: Vec<(Uuid, Uuid, String, i64)> = match tx {
+        _ if messages.is_empty() => Vec::new(),
+        Tx::Postgres(tx) => {
+            let users: Vec<Uuid> = messages.iter().map(|id| id.service_id).collect();
+            let dispatches: Vec<Uuid> = messages.iter().map(|id| id.dispatch_id).collect();
+            let channels: Vec<&str> = messages.iter().map(|id| id.channel.name()).collect();
+            sqlx::query_as(
+                "SELECT found.* FROM unnest($2::uuid[], $3::uuid[], $4::text[])
+                     AS wanted (service_id, dispatch_id, channel)
+                 CROSS JOIN LATERAL (
+                     SELECT service_id, dispatch_id, channel, coalesce(sent_at, created_at)
+                     FROM messages
+                     WHERE workspace_id = $1 AND service_id = wanted.service_id
+                       AND dispatch_id = wanted.dispatch_id AND channel = wanted.channel
+                     LIMIT 1) AS found",
+            )
+            .bind(workspace)
+            .bind(users)
+            .bind(dispatches)
+            .bind(channels)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            let wanted =
+                messages.iter().map(|id| (id.service_id, id.dispatch_id, id.channel.name()));
+            sqlx::query_as(
+                "SELECT service_id, dispatch_id, channel, coalesce(sent_at, created_at)
+                 FROM json_each($2) AS wanted CROSS JOIN messages
+                 WHERE workspace_id = $1 AND service_id = unhex(wanted.value ->> 0, '-')
+                   AND dispatch_id = unhex(wanted.value ->> 1, '-')
+                   AND channel = wanted.value ->> 2",
+            )
+            .bind(workspace)
+            .bind(to_json(&wanted.collect::<Vec<_>>())?)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    };
+    let sent = |(service_id, dispatch_id, channel, at): (Uuid, Uuid, String, i64)| {
+        let channel = Channel::from_name(&channel)?;
+        Some((MessageId { dispatch_id, service_id, channel }, at))
+    };
+    Ok(rows.into_iter().filter_map(sent).collect())
+}
 
 // Statistics ---------------------------------------------------------------------------
 

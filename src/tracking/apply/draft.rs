@@ -5,6 +5,7 @@ use super::super::message::Attributes;
 use super::custom::{Custom, changes};
 use crate::users::consent::{self, Consent, Topic};
 use crate::users::profile::{Field, MAX_BYTES, Profile};
+use crate::users::tokens::{self, Token, TokenKey};
 
 /// Bytes by which decisions about messages may exceed [`MAX_BYTES`]: a user with a full profile can
 /// still unsubscribe.
@@ -54,6 +55,15 @@ impl Draft {
             self.profile.set_json(Field::CustomAttributes, custom);
         }
         self.profile.to_document()
+    }
+
+    /// Removes push tokens.
+    pub fn remove_tokens(&mut self, keys: &[TokenKey]) {
+        let is_gone = |token: &Token<'_>| keys.contains(&token.key());
+        let stored = self.profile.get(Field::PushTokens);
+        if let Some(left) = stored.and_then(|stored| tokens::without(stored, is_gone)) {
+            self.profile.replace(Field::PushTokens, left.map(String::into_boxed_str));
+        }
     }
 
     /// Number of custom attributes and elements that are held separately.

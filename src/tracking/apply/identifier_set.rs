@@ -1,14 +1,15 @@
 //! The identifiers that objects need, and whether they change the identified users.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use uuid::Uuid;
 
-use super::super::message::Object;
+use super::super::message::{Attributes, Object};
 use crate::users::identifier::Identifier;
 use crate::users::profile::Field;
 use crate::users::service_id;
+use crate::users::tokens::{self, TokenKey};
 
 /// How objects use an identifier.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +40,8 @@ pub struct IdentifierSet<'a> {
     pub service_ids: HashMap<Uuid, IdentifierUse>,
     /// In the form in which emails are compared.
     pub emails: HashMap<Cow<'a, str>, IdentifierUse>,
+    /// The push tokens that objects register.
+    pub tokens: BTreeSet<TokenKey>,
     /// Whether an object changes or removes a user's email.
     pub changes_emails: bool,
     /// The emails that objects write, in the form in which emails are compared, and their users.
@@ -74,10 +77,18 @@ impl<'a> IdentifierSet<'a> {
                     let written = email.map(|email| (object.user(), email));
                     identifier_set.written_emails.extend(written);
                 }
+                identifier_set.tokens.extend(registered_tokens(attributes));
             }
         }
         identifier_set
     }
+}
+
+/// The push tokens that an object registers.
+pub fn registered_tokens(attributes: &Attributes<'_>) -> Vec<TokenKey> {
+    let fields = attributes.fields.0.iter();
+    let lists = fields.filter(|(name, _)| name == Field::PushTokens.name());
+    lists.flat_map(|(_, value)| tokens::keys(value.get())).collect()
 }
 
 /// An email in the form in which emails are compared.

@@ -23,7 +23,7 @@ use crate::users::identifier::{Identifier, UserAlias};
 use crate::users::profile::{Alias, Field, MAX_BYTES, Profile};
 use crate::users::rows::{self, For, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
-use crate::users::{activity_rows, keys, merged_rows, name_locks, optout_rows};
+use crate::users::{activity_rows, keys, merged_rows, name_locks, optout_rows, token_rows, tokens};
 use kit::clock::format_time;
 use kit::json::{self, JsonFields};
 use store::{ByteBudget, StoreError, Tx};
@@ -284,6 +284,8 @@ impl Identities<'_> {
         received_at: i64,
     ) -> Result<(), ApplyError> {
         let activity = self.merged_activity(&gone.user, user).await?;
+        let (from, to) = (gone.user.service_id, user.service_id);
+        token_rows::reassign(self.tx, self.workspace, from, to).await?;
         find::remove(self.tx, self.workspace, &[], Some(&gone.user), 0).await?;
         (self.erase_hook)(self.tx, self.workspace, gone.user.service_id).await?;
         let (workspace, former) = (self.workspace, gone.user.service_id);
@@ -573,6 +575,7 @@ fn merge_profiles(kept: &mut Profile, gone: &Profile, meeting: Meeting) {
             // Both have the same format, so the texts compare like the times.
             Field::DateOfFirstSession => own.filter(|own| *own < value).unwrap_or(value).to_owned(),
             Field::DateOfLastSession => own.filter(|own| *own > value).unwrap_or(value).to_owned(),
+            Field::PushTokens => own.map_or(value.to_owned(), |own| tokens::merged(own, value)),
             Field::CustomAttributes => match own.and_then(|own| merged_members(own, value)) {
                 Some(members) => members,
                 None => own.unwrap_or(value).to_owned(),

@@ -9,6 +9,7 @@
 //! moment create two, and the rule above decides between them from then on.
 
 mod addresses;
+mod tokens;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -19,7 +20,7 @@ use self::addresses::write_opt_outs;
 use super::super::message::{Attributes, Object};
 use super::ApplyError;
 use super::draft::{Draft, TooLarge};
-use super::identifier_set::{IdentifierSet, compared};
+use super::identifier_set::{IdentifierSet, compared, registered_tokens};
 use super::opt_outs::OptOuts;
 use super::tally::Dropped;
 use crate::users::consent::Consent;
@@ -28,6 +29,7 @@ use crate::users::identifier::Identifier;
 use crate::users::profile::{Alias, Field, Profile};
 use crate::users::rows::{self, For, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
+use crate::users::tokens::Registrations;
 use crate::users::{activity_rows, keys, large_rows, merged_rows, name_locks};
 use kit::clock::format_time;
 use kit::fail_point;
@@ -86,6 +88,8 @@ pub struct UserSet<'a> {
     opt_outs: OptOuts,
     /// When the user with an identifier was erased.
     erased: HashMap<Vec<u8>, i64>,
+    /// The owners of the push tokens that objects register.
+    tokens: Registrations,
     /// Whether a user got another email since it was looked up.
     is_outdated: bool,
 }
@@ -113,6 +117,7 @@ impl<'a> UserSet<'a> {
             hinted: Vec::new(),
             opt_outs: OptOuts::default(),
             erased: HashMap::new(),
+            tokens: Registrations::default(),
             is_outdated: false,
         };
         let mut changed = Vec::new();
@@ -127,6 +132,7 @@ impl<'a> UserSet<'a> {
             changed.extend(usage.changes.then_some(present));
         }
         user_set.look_up_emails(tx, identifier_set, &mut changed).await?;
+        user_set.look_up_tokens(tx, identifier_set, &mut changed).await?;
         fail_point!("tracking::named");
         user_set.open(tx, &changed).await?;
         user_set.look_up_opt_outs(tx, identifier_set).await?;
@@ -534,6 +540,9 @@ impl<'a> UserSet<'a> {
         if email != former || writes(Field::EmailSubscribe) {
             self.meet_address(place, email != former, decided_at)?;
         }
+        if changed.is_ok() {
+            self.register_tokens(place, &registered_tokens(attributes), decided_at);
+        }
         Ok(changed.map_err(|TooLarge| Dropped::TooLarge))
     }
 
@@ -604,6 +613,7 @@ impl<'a> UserSet<'a> {
         activity.sort_unstable_by_key(|(_, id, _)| order(id));
 
         let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
+        let tokens = std::mem::take(&mut self.tokens);
         let mut users: Vec<StoredUser> = Vec::new();
         for entry in self.users {
             let Some((user, former)) = entry.changed() else { continue };
@@ -623,6 +633,7 @@ impl<'a> UserSet<'a> {
         let known = self.by_id.keys().chain(&self.hinted).copied().collect();
         write_opt_outs(tx, self.workspace, &self.opt_outs, &taken, &known).await?;
         activity_rows::put_activity(tx, self.workspace, &activity).await?;
+        tokens.write(tx, self.workspace).await?;
         Ok(new.len() as u64)
     }
 
