@@ -1,5 +1,5 @@
 //! A file of items: newline-delimited JSON, one item per line with its id and its fields; also
-//! `.gz`.
+//! compressed.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 
 use super::{Catalog, Field, Fields, check};
-use crate::users::import::{BadLine, Input, Line, next_line, problem_of_format};
+use crate::users::import::{BadLine, Input, Line, describe_error, next_line, problem_of_format};
 
 /// Maximum number of invalid lines that an error lists.
 const LISTED: usize = 100;
@@ -65,44 +65,48 @@ pub fn read(
     fields: &Fields,
     mut take: impl FnMut(Vec<Row>) -> bool,
 ) -> Result<Digest, ItemsError> {
-    let file = path.display().to_string();
-    let io = |error| ItemsError::Io { file: file.clone(), error };
-    let mut input = Input::new(&file, File::open(path).map_err(io)?);
+    let name = path.display().to_string();
+    let io = |error| ItemsError::Io { file: name.clone(), error };
+    let broken = |error| io(std::io::Error::other(describe_error(&error)));
+    let mut input = Input::new(&name, File::open(path).map_err(io)?);
     let (mut hash, mut count) = (Sha256::new(), 0);
     let (mut ids, mut bad) = (HashSet::new(), BadLines::default());
     let (mut batch, mut bytes, mut line) = (Vec::new(), 0, Vec::new());
-    let mut is_first = true;
-    for number in 1.. {
-        let item = match next_line(&mut *input.reader, &mut line).map_err(io)? {
-            Line::End => break,
-            Line::TooLong => Err("is too long".to_owned()),
-            Line::Read if line.trim_ascii().is_empty() => continue,
-            Line::Read => {
-                let first = std::mem::take(&mut is_first);
-                if let Some(problem) = first.then(|| problem_of_format(&file, &line)).flatten() {
-                    bad.note(&file, number, problem);
-                    break;
+    'files: while let Some(mut file) = input.next_file().map_err(broken)? {
+        let mut is_first = true;
+        for number in 1.. {
+            let item = match next_line(&mut *file.reader, &mut line).map_err(broken)? {
+                Line::End => break,
+                Line::TooLong => Err("is too long".to_owned()),
+                Line::Read if line.trim_ascii().is_empty() => continue,
+                Line::Read => {
+                    let first = std::mem::take(&mut is_first);
+                    let problem = first.then(|| problem_of_format(&file.name, &line)).flatten();
+                    if let Some(problem) = problem {
+                        bad.note(&file.name, number, problem);
+                        break;
+                    }
+                    hash.update(&line);
+                    hash.update(b"\n");
+                    row(&line, fields).and_then(|row| match ids.insert(row.0.clone()) {
+                        true => Ok(row),
+                        false => Err(format!("duplicate id {}", row.0)),
+                    })
                 }
-                hash.update(&line);
-                hash.update(b"\n");
-                row(&line, number, fields).and_then(|row| match ids.insert(row.0.clone()) {
-                    true => Ok(row),
-                    false => Err(format!("duplicate id {}", row.0)),
-                })
+            };
+            match item {
+                Ok(row) => {
+                    count += 1;
+                    bytes += row.1.len();
+                    batch.push(row);
+                }
+                Err(reason) => bad.note(&file.name, number, reason),
             }
-        };
-        match item {
-            Ok(row) => {
-                count += 1;
-                bytes += row.1.len();
-                batch.push(row);
-            }
-            Err(reason) => bad.note(&file, number, reason),
-        }
-        if batch.len() >= BATCH_ITEMS || bytes >= BATCH_BYTES {
-            bytes = 0;
-            if !take(sorted(std::mem::take(&mut batch))) {
-                break;
+            if batch.len() >= BATCH_ITEMS || bytes >= BATCH_BYTES {
+                bytes = 0;
+                if !take(sorted(std::mem::take(&mut batch))) {
+                    break 'files;
+                }
             }
         }
     }
@@ -130,10 +134,10 @@ fn sorted(mut batch: Vec<Row>) -> Vec<Row> {
     batch
 }
 
-fn row(line: &[u8], number: u64, fields: &Fields) -> Result<Row, String> {
+fn row(line: &[u8], fields: &Fields) -> Result<Row, String> {
     let line = std::str::from_utf8(line).map_err(|_| "is not UTF-8".to_owned())?;
-    // Some programs start their files with a byte order mark.
-    let line = if number == 1 { line.strip_prefix('\u{feff}').unwrap_or(line) } else { line };
+    // Some programs start their files with a byte order mark, and files can be joined.
+    let line = line.trim_start_matches('\u{feff}');
     let mut item = check::line(line, fields)?;
     item.values.0.retain(|(_, value)| value.get() != "null");
     let doc = serde_json::to_string(&item.values).map_err(|error| error.to_string())?;

@@ -19,20 +19,25 @@ use kit::words::count;
 /// The hint for an import that did not finish.
 const STAYS: &str = "imported users stay; run the same import again to finish it";
 
+/// The same for a dry run.
+const NOTHING: &str = "nothing was written (--dry-run)";
+
 /// Number of invalid lines that are printed.
 const SHOWN: u64 = 20;
 
 /// Import users, one export record per line. A record with the identifier of an existing profile
 /// (service_id, external_id, alias, then email) replaces its fields; any other creates a profile.
-/// Invalid lines are reported with file and line number, the first 20 individually and all of them
+/// Subscription states, push tokens and other fields that exports do not contain are kept unless
+/// the line has them, and unsubscribed users stay unsubscribed. Invalid lines are reported with file and line number, the first 20 individually and all of them
 /// by reason; the other lines are imported. Repeating an import creates no duplicates.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   longshore generate --users 50000 | longshore import -
-  longshore import users.ndjson --max-errors 100 --rejects bad.ndjson")]
+  longshore import users.ndjson --max-errors 100 --rejects bad.ndjson
+  longshore import export.zip --dry-run")]
 pub struct Arguments {
-    /// Files of newline-delimited JSON; `-` is standard input, `.gz` is decompressed
+    /// Files of newline-delimited JSON, also in gzip, ZIP or UTF-16; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -43,6 +48,10 @@ pub struct Arguments {
     /// Write the invalid lines to a new file, to fix and import them
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
+    /// Check all lines and count the changes, including the fields that users would lose, but write
+    /// nothing
+    #[arg(long)]
+    dry_run: bool,
     /// Print the summary as JSON
     #[arg(long)]
     json: bool,
@@ -60,7 +69,12 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let workspace = arguments.workspace.find(&mut app.store.snapshot().await?).await?;
     let mut rejects = arguments.rejects.as_deref().map(Rejects::create).transpose()?;
     let mut shown = progress::Progress::begin(Unit::Bytes);
-    let options = Options { max_bad_lines: arguments.max_errors, keep_lines: rejects.is_some() };
+    let options = Options {
+        max_bad_lines: arguments.max_errors,
+        keep_lines: rejects.is_some(),
+        dry_run: arguments.dry_run,
+    };
+    let stays = if arguments.dry_run { NOTHING } else { STAYS };
     let importer = Importer::new(app.store.clone(), app.clock.clone(), workspace).with(options);
     let mut told_of = 0;
     let work = importer.run(inputs, |told| match told {
@@ -76,24 +90,25 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             shown.update(&users, read.load(Ordering::Relaxed), size);
         }
     });
-    let result = shutdown::with_hint(work, || STAYS.to_owned()).await?;
+    let result = shutdown::with_hint(work, || stays.to_owned()).await?;
     let seconds = shown.seconds();
     drop(shown);
     // Before the result, because the file is useful even after a failure.
     let kept = rejects.map_or(Ok(()), Rejects::close);
-    let summary = result.map_err(|error| format!("{error}\n{STAYS}"))?;
+    let summary = result.map_err(|error| format!("{error}\n{stays}"))?;
     if summary.bad > SHOWN {
         print_reasons(&summary);
     }
-    print(&summary, seconds, arguments.json);
+    print(&summary, seconds, &arguments);
     kept?;
     match summary.bad {
         _ if summary.stopped => {
             let most = HumanCount(arguments.max_errors.unwrap_or_default());
-            Err(format!("stopped: more than {most} lines are invalid (--max-errors); {STAYS}")
+            Err(format!("stopped: more than {most} lines are invalid (--max-errors); {stays}")
                 .into())
         }
         0 => Ok(()),
+        bad if arguments.dry_run => Err(count(bad, "invalid line").into()),
         1 => Err("1 line was not imported".into()),
         bad => Err(format!("{} lines were not imported", HumanCount(bad)).into()),
     }
@@ -189,11 +204,12 @@ fn print_reasons(summary: &Summary) {
     }
 }
 
-fn print(summary: &Summary, seconds: f64, json: bool) {
+fn print(summary: &Summary, seconds: f64, arguments: &Arguments) {
     let users = summary.created + summary.replaced;
     let rate = (users as f64 / seconds.max(0.001)) as u64;
-    if json {
+    if arguments.json {
         let mut value = serde_json::json!(summary);
+        value["dry_run"] = arguments.dry_run.into();
         value["seconds"] = seconds.into();
         value["users_per_second"] = rate.into();
         println!("{value}");
@@ -207,7 +223,17 @@ fn print(summary: &Summary, seconds: f64, json: bool) {
         HumanCount(summary.replaced),
         count(summary.bad, "invalid line"),
     );
+    if summary.kept_unsubscribed > 0 {
+        let users = count(summary.kept_unsubscribed, "line");
+        println!("unsubscribed users stay unsubscribed: {users} with another state");
+    }
+    for (name, users) in &summary.removed {
+        println!("would be removed: {name} ({})", count(*users, "user"));
+    }
     for (name, lines) in &summary.ignored {
         println!("unknown field, ignored: {name} ({})", count(*lines, "time"));
+    }
+    if arguments.dry_run {
+        println!("{NOTHING}");
     }
 }

@@ -51,6 +51,15 @@ pub fn record() -> impl Iterator<Item = &'static str> {
     stored.map(|field| field.name()).chain(OF_ACTIVITY)
 }
 
+/// Fields that no export contains unless they are requested: the user's consent.
+pub const ON_REQUEST: [&str; 3] =
+    [Field::EmailSubscribe.name(), Field::PushSubscribe.name(), Field::SubscriptionGroups.name()];
+
+/// All fields that can be requested by their names.
+pub fn exportable() -> impl Iterator<Item = &'static str> {
+    record().chain(ON_REQUEST)
+}
+
 /// Checks the size of `fields_to_export`. The error follows the field's name.
 fn check_size(names: &[impl AsRef<str>]) -> Result<(), String> {
     let bytes: usize = names.iter().map(|name| name.as_ref().len()).sum();
@@ -63,7 +72,7 @@ fn check_size(names: &[impl AsRef<str>]) -> Result<(), String> {
 /// The requested fields, checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    /// Names of [`record`].
+    /// Names of [`exportable`].
     members: BTreeSet<&'static str>,
     /// Names of single custom attributes; none if all of them are requested.
     attributes: BTreeSet<String>,
@@ -101,7 +110,7 @@ impl FieldSet {
 
     /// False for an unknown field.
     fn add(&mut self, name: &str) -> bool {
-        if let Some(member) = record().find(|member| *member == name) {
+        if let Some(member) = exportable().find(|member| *member == name) {
             self.members.insert(member);
             return true;
         }
@@ -121,12 +130,12 @@ impl FieldSet {
         }
     }
 
-    /// Whether a field of [`record`] is requested as a whole.
+    /// Whether an [exportable] field is requested as a whole.
     pub fn wants(&self, member: &str) -> bool {
         self.members.contains(member)
     }
 
-    /// The requested fields, as named in [`record`].
+    /// The requested fields, as named in [`exportable`].
     pub fn members(&self) -> impl Iterator<Item = &'static str> {
         self.members.iter().copied()
     }
@@ -162,6 +171,14 @@ mod tests {
         let set = parse(&record).unwrap();
         assert!(set.members().eq(record.into_iter().collect::<BTreeSet<_>>()));
         assert!(set.needs_activity());
+    }
+
+    #[test]
+    fn consent_is_exported_only_on_request() {
+        assert!(record().all(|member| !ON_REQUEST.contains(&member)));
+        let set = parse(&ON_REQUEST).unwrap();
+        assert!(set.members().eq(BTreeSet::from(ON_REQUEST)));
+        assert!(!set.needs_activity());
     }
 
     #[test]

@@ -13,7 +13,7 @@ const DAY_MS: i64 = 86_400_000;
 /// 2026-11-21, at midnight.
 const TODAY: i64 = 20_778 * DAY_MS;
 
-/// Stored, but never exported.
+/// Stored, but not exported without a request, or at all.
 const NEVER: [&str; 5] =
     ["push_tokens", "email_subscribe", "subscription_groups", "Email", "custom_attributes.a"];
 

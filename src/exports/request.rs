@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::fields::{CUSTOM_ATTRIBUTES, FieldSet, MAX_BYTES, MAX_NAMES, record};
+use super::fields::{CUSTOM_ATTRIBUTES, FieldSet, MAX_BYTES, MAX_NAMES, exportable};
 use super::{Format, warnings};
 use crate::gateway::{ApiError, fields};
 use crate::outbound;
@@ -37,7 +37,7 @@ pub struct ExportRequest {
          in total."
     ),
     extend("minItems" = 1, "maxItems" = MAX_NAMES, "items" = { "anyOf": [
-        { "enum": record().collect::<Vec<_>>() },
+        { "enum": exportable().collect::<Vec<_>>() },
         { "type": "string", "pattern": format!(r"^{CUSTOM_ATTRIBUTES}\.[^\u0000]+$") },
     ] }),
 )]

@@ -258,6 +258,10 @@ impl<'a> Activity<'a> {
         self.revenue.iter().map(|(currency, millionths)| (currency.as_ref(), *millionths))
     }
 
+    pub fn has_revenue(&self) -> bool {
+        !self.revenue.is_empty()
+    }
+
     /// The sum of all revenue in `currency`; `rates` has the value of other currencies in
     /// millionths. None without revenue. Rounded once, half to even.
     pub fn total_revenue(

@@ -472,7 +472,7 @@ mod tests {
 
     use super::*;
     use crate::users::profile::Field;
-    use crate::users::record::{self, Record};
+    use crate::users::record::{self, Record, RecordContext};
 
     const AS_OF: Date = date(2024, 5, 1);
 
@@ -499,7 +499,8 @@ mod tests {
     fn generated_users_survive_an_import() {
         let now = Users::new(7, AS_OF).end_ms;
         for line in lines(&mut Users::new(7, AS_OF), 0..2_000) {
-            let record = Record::parse(&line, now, "USD").unwrap_or_else(|e| panic!("{e}: {line}"));
+            let context = RecordContext { now_ms: now, currency: "USD", service_id_alias: None };
+            let record = Record::parse(&line, &context).unwrap_or_else(|e| panic!("{e}: {line}"));
             assert_eq!(record.ignored, Vec::<String>::new());
             let document = record.profile.to_document();
             let out = record::show(&document, &record.activity, AS_OF, "USD", &BTreeMap::new());

@@ -7,20 +7,26 @@
 //! A batch is one transaction. An import that is interrupted and repeated creates no duplicates:
 //! every accepted line identifies its user, by an id that the first run stored.
 
+mod decode;
 mod file_format;
+mod kept;
 mod lines;
+mod removed;
 mod resolve;
+mod zip;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+pub use decode::Input;
+pub(crate) use decode::describe as describe_error;
 pub(crate) use file_format::problem as problem_of_format;
-pub use lines::Input;
 pub(crate) use lines::{Line, next_line};
 
-use super::record::Record;
+use super::record::{BETWEEN_REASONS, Record};
+use super::rows::For;
 use super::service_id::Generator;
 use crate::workspaces::Workspace;
 use kit::clock::Clock;
@@ -41,6 +47,9 @@ const MAX_IGNORED: usize = 100;
 /// Maximum number of reasons that a summary counts separately.
 const MAX_REASONS: usize = 100;
 const OTHER_REASONS: &str = "other reasons";
+
+/// Maximum number of removed fields that a summary lists.
+const MAX_REMOVED: usize = 100;
 
 /// The error that ended an import.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +91,8 @@ pub struct Options {
     pub max_bad_lines: Option<u64>,
     /// Whether invalid lines are reported with their text.
     pub keep_lines: bool,
+    /// Whether everything is read and checked, but nothing is written.
+    pub dry_run: bool,
 }
 
 /// The result of an import.
@@ -91,6 +102,10 @@ pub struct Summary {
     pub lines: u64,
     pub created: u64,
     pub replaced: u64,
+    /// Lines with another subscription state than `unsubscribed` for a user who stays unsubscribed.
+    pub kept_unsubscribed: u64,
+    /// Only in a dry run: the number of users who would lose a field, by the field.
+    pub removed: BTreeMap<String, u64>,
     /// Invalid lines, including one for each file that could not be read to its end.
     pub bad: u64,
     pub broken_files: u64,
@@ -115,6 +130,9 @@ pub enum Progress<'a> {
 pub struct Written {
     pub created: u64,
     pub replaced: u64,
+    pub kept_unsubscribed: u64,
+    /// Only in a dry run: the number of users who would lose a field, by the field.
+    pub removed: BTreeMap<String, u64>,
     /// Rejected records, by their index in the batch.
     pub refused: Vec<(usize, String)>,
 }
@@ -149,11 +167,14 @@ impl Importer {
     ) -> Result<Summary, ImportError> {
         let size = if self.store.is_postgres() { POSTGRES_BATCH } else { SQLITE_BATCH };
         let (to_writer, mut batches) = mpsc::channel(2);
-        let (clock, currency) = (self.clock.clone(), self.workspace.currency.clone());
-        let keep = self.options.keep_lines;
-        let reader = tokio::task::spawn_blocking(move || {
-            lines::read(inputs, size, keep, &clock, &currency, &to_writer);
-        });
+        let reader = lines::Reader {
+            size,
+            keep: self.options.keep_lines,
+            clock: self.clock.clone(),
+            currency: self.workspace.currency.clone(),
+            alias: self.workspace.aliases.service_id.clone(),
+        };
+        let reader = tokio::task::spawn_blocking(move || reader.read(inputs, &to_writer));
         let mut summary = Summary::default();
         while let Some(batch) = batches.recv().await {
             self.take(batch, &mut summary, &mut tell).await?;
@@ -187,18 +208,26 @@ impl Importer {
         );
         for bad in &bad {
             tell(Progress::Bad(bad));
-            let reason = kind(&bad.reason);
-            let is_known = summary.reasons.contains_key(&reason);
-            let reason = match summary.reasons.len() < MAX_REASONS || is_known {
-                true => reason,
-                false => OTHER_REASONS.to_owned(),
-            };
-            *summary.reasons.entry(reason).or_default() += 1;
+            for reason in bad.reason.split(BETWEEN_REASONS) {
+                let reason = kind(reason);
+                let is_known = summary.reasons.contains_key(&reason);
+                let reason = match summary.reasons.len() < MAX_REASONS || is_known {
+                    true => reason,
+                    false => OTHER_REASONS.to_owned(),
+                };
+                *summary.reasons.entry(reason).or_default() += 1;
+            }
         }
         let refused = bad.len() as u64;
         summary.lines += batch.lines;
         summary.created += written.created;
         summary.replaced += written.replaced;
+        summary.kept_unsubscribed += written.kept_unsubscribed;
+        for (name, users) in written.removed {
+            if summary.removed.len() < MAX_REMOVED || summary.removed.contains_key(&name) {
+                *summary.removed.entry(name).or_default() += users;
+            }
+        }
         summary.bad += refused;
         summary.broken_files += batch.broken_files;
         for record in &batch.records {
@@ -237,19 +266,30 @@ impl Importer {
         if records.is_empty() {
             return Ok(Written::default());
         }
-        let now_ms = self.clock.now_ms();
-        let mut tx = self.store.write().await?;
+        let (now_ms, today) = (self.clock.now_ms(), self.clock.today());
+        let (mut tx, purpose) = match self.options.dry_run {
+            true => (self.store.snapshot().await?, For::Reading),
+            false => (self.store.write().await?, For::Writing),
+        };
         let workspace = self.workspace.id;
-        let mut imported = resolve::ImportedUsers::look_up(&mut tx, workspace, records).await?;
+        let mut imported =
+            resolve::ImportedUsers::look_up(&mut tx, workspace, records, purpose).await?;
         let mut written = Written::default();
         for (place, record) in records.iter().enumerate() {
             match imported.apply(record, &self.ids, now_ms) {
-                Ok(resolve::Applied::Created) => written.created += 1,
-                Ok(resolve::Applied::Replaced) => written.replaced += 1,
+                Ok(applied) => {
+                    written.created += u64::from(applied.is_new);
+                    written.replaced += u64::from(!applied.is_new);
+                    written.kept_unsubscribed += u64::from(applied.is_overruled);
+                }
                 Err(reason) => written.refused.push((place, reason)),
             }
         }
-        imported.write(&mut tx, workspace, self.clock.today(), now_ms).await?;
+        if self.options.dry_run {
+            written.removed = imported.removed(&mut tx, workspace, today).await?;
+            return Ok(written);
+        }
+        imported.write(&mut tx, workspace, today, now_ms).await?;
         tx.commit().await?;
         Ok(written)
     }

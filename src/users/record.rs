@@ -1,6 +1,7 @@
 //! A user as one line of JSON: the export's user record (docs/reference/api/user-record.md) with
 //! the fields that are never exported. `import` reads it, `users show` prints it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -32,13 +33,25 @@ pub struct Record {
     pub ignored: Vec<String>,
 }
 
+/// What a line is read with.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordContext<'a> {
+    /// The import's time: later activity is moved to it, and later ids are rejected.
+    pub now_ms: i64,
+    /// The currency of `total_revenue`.
+    pub currency: &'a str,
+    /// The workspace's other name for `service_id`.
+    pub service_id_alias: Option<&'a str>,
+}
+
 /// Why a line is not a user's record; a text for the operator, without values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     #[error("not a JSON object: {0}")]
     Json(String),
-    #[error(transparent)]
-    Field(#[from] FieldError),
+    /// At least one.
+    #[error("{}", reasons(.0))]
+    Fields(Vec<FieldError>),
     #[error("Missing user identifier: set external_id, user_alias, service_id or email")]
     MissingIdentifier,
     #[error("the profile is larger than {} KiB", MAX_BYTES >> 10)]
@@ -47,66 +60,66 @@ pub enum RecordError {
 
 impl kit::retry::Retry for RecordError {}
 
+/// The text between the reasons of one line.
+pub const BETWEEN_REASONS: &str = "; ";
+
+/// Reasons of one line that are listed.
+const MAX_REASONS: usize = 20;
+
+fn reasons(errors: &[FieldError]) -> String {
+    let mut reasons: Vec<String> =
+        errors.iter().take(MAX_REASONS).map(ToString::to_string).collect();
+    if errors.len() > MAX_REASONS {
+        reasons.push("and more".to_owned());
+    }
+    reasons.join(BETWEEN_REASONS)
+}
+
 impl Record {
-    /// Reads a line. `now_ms` is the import's time: later activity is moved to it, and later ids
-    /// are rejected. `currency` is the currency of `total_revenue`.
-    pub fn parse(line: &str, now_ms: i64, currency: &str) -> Result<Self, RecordError> {
+    /// Reads a line. The error has every reason for which it is invalid.
+    pub fn parse(line: &str, context: &RecordContext<'_>) -> Result<Self, RecordError> {
+        let RecordContext { now_ms, currency, service_id_alias } = *context;
         let members: JsonFields<'_> = json::parse(line).map_err(RecordError::Json)?;
+        let mut errors = Vec::new();
         if let Some(name) = members.repeated() {
-            return Err(FieldError::new(name, "duplicate field").into());
+            errors.push(FieldError::new(name, "duplicate field"));
         }
         let mut ignored = Vec::new();
         let mut profile = Profile::default();
         let mut activity = Activity::default();
         for (name, value) in &members.0 {
-            match (name.as_ref(), value.get()) {
+            let is_alias = service_id_alias == Some(name.as_ref());
+            let name = if is_alias { Field::ServiceId.name() } else { name.as_ref() };
+            if is_alias && members.get(name).is_some() {
+                let reason = format!("duplicate field: {name} is the same");
+                errors.push(FieldError::new(service_id_alias.unwrap_or_default(), reason));
+            }
+            match (name, value.get()) {
                 (_, "null") => {}
                 ("purchases", value) => {
-                    entries("purchases", value, now_ms, |name, at, count| {
+                    entries("purchases", value, now_ms, &mut errors, |name, at, count| {
                         activity.record_purchase(name, at, count, None);
-                    })?;
+                    });
                 }
                 ("custom_events", value) => {
-                    entries("custom_events", value, now_ms, |name, at, count| {
+                    entries("custom_events", value, now_ms, &mut errors, |name, at, count| {
                         activity.record_event(name, at, count, None);
-                    })?;
+                    });
                 }
-                ("total_revenue", value) => {
-                    activity.record_revenue(currency, revenue(value)?);
-                }
+                ("total_revenue", value) => match revenue(value) {
+                    Ok(revenue) => activity.record_revenue(currency, revenue),
+                    Err(error) => errors.push(error),
+                },
                 (name, _) => match Field::from_name(name) {
-                    Some(field) => profile.set(field, value, &mut ignored)?,
+                    Some(field) => errors.extend(profile.set(field, value, &mut ignored).err()),
                     None => ignored.push(name.to_owned()),
                 },
             }
         }
-        Self::identified(profile, activity, ignored, now_ms)
-    }
-
-    fn identified(
-        profile: Profile,
-        activity: Activity<'static>,
-        ignored: Vec<String>,
-        now_ms: i64,
-    ) -> Result<Self, RecordError> {
-        let field_error = |field: Field, reason| FieldError::new(field.name(), reason);
-        let given = profile.get(Field::RandomBucket).and_then(|bucket| bucket.parse().ok());
-        let service_id = profile.text(Field::ServiceId).and_then(|id| Uuid::parse_str(&id).ok());
-        let random_bucket = match service_id {
-            None => given,
-            Some(id) => {
-                let bucket = service_id::bucket(&id)
-                    .ok_or_else(|| field_error(Field::ServiceId, "was not created by Longshore"))?;
-                if service_id::millis(&id) > now_ms {
-                    return Err(field_error(Field::ServiceId, "is in the future").into());
-                }
-                if given.is_some_and(|given| given != bucket) {
-                    let reason = "does not match the bucket in service_id";
-                    return Err(field_error(Field::RandomBucket, reason).into());
-                }
-                Some(bucket)
-            }
-        };
+        let (service_id, random_bucket) = Self::check_identity(&profile, now_ms, &mut errors);
+        if !errors.is_empty() {
+            return Err(RecordError::Fields(errors));
+        }
         let record = Self {
             service_id,
             random_bucket,
@@ -122,6 +135,31 @@ impl Record {
             || record.email.is_some()
             || !record.aliases.is_empty();
         if named { Ok(record) } else { Err(RecordError::MissingIdentifier) }
+    }
+
+    /// The service_id and the bucket, if they fit each other.
+    fn check_identity(
+        profile: &Profile,
+        now_ms: i64,
+        errors: &mut Vec<FieldError>,
+    ) -> (Option<Uuid>, Option<u16>) {
+        let given = profile.get(Field::RandomBucket).and_then(|bucket| bucket.parse().ok());
+        let service_id = profile.text(Field::ServiceId).and_then(|id| Uuid::parse_str(&id).ok());
+        let Some(id) = service_id else { return (None, given) };
+        let mut refuse =
+            |field: Field, reason: &str| errors.push(FieldError::new(field.name(), reason));
+        let bucket = service_id::bucket(&id);
+        match bucket {
+            None => refuse(Field::ServiceId, "was not created by Longshore"),
+            Some(_) if service_id::millis(&id) > now_ms => {
+                refuse(Field::ServiceId, "is in the future");
+            }
+            Some(bucket) if given.is_some_and(|given| given != bucket) => {
+                refuse(Field::RandomBucket, "does not match the bucket in service_id");
+            }
+            Some(_) => {}
+        }
+        (Some(id), bucket)
     }
 }
 
@@ -141,43 +179,55 @@ fn entries(
     field: &str,
     json: &str,
     now_ms: i64,
+    errors: &mut Vec<FieldError>,
     mut record: impl FnMut(&str, i64, u64),
-) -> Result<(), FieldError> {
-    let items: Vec<JsonFields<'_>> =
-        json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
+) {
+    let items: Vec<JsonFields<'_>> = match json::parse(json) {
+        Ok(items) => items,
+        Err(reason) => return errors.push(FieldError::new(field, reason)),
+    };
     for (index, members) in items.iter().enumerate() {
-        let refuse = |member: &str, reason: &str| {
-            FieldError::new(format!("{field}[{index}].{member}"), reason)
-        };
-        if let Some(name) = members.repeated() {
-            return Err(refuse(name, "duplicate field"));
+        match entry(members) {
+            Ok((name, first, last, count)) => {
+                record(&name, first.min(now_ms), 1);
+                record(&name, last.min(now_ms), count - 1);
+            }
+            Err((member, reason)) => {
+                errors.push(FieldError::new(format!("{field}[{index}].{member}"), reason));
+            }
         }
-        let get = |member: &str| members.get(member).ok_or_else(|| refuse(member, "is missing"));
-        let text = |member: &str| {
-            let json::Text(text) =
-                json::parse(get(member)?).map_err(|reason| refuse(member, &reason))?;
-            Ok(text)
-        };
-        let moment = |member: &str| parse_time(&text(member)?).map_err(|why| refuse(member, &why));
-        let name = text("name")?;
-        if name.is_empty() || name.chars().count() > MAX_TEXT {
-            return Err(refuse("name", &format!("expected 1 to {MAX_TEXT} characters")));
-        }
-        let (first, last) = (moment("first")?, moment("last")?);
-        let count = json::parse::<u64>(get("count")?).unwrap_or(0);
-        if count == 0 {
-            return Err(refuse("count", "expected a whole number from 1"));
-        }
-        if last < first {
-            return Err(refuse("last", "is before first"));
-        }
-        if count == 1 && last != first {
-            return Err(refuse("count", "is 1, but first and last are not the same"));
-        }
-        record(&name, first.min(now_ms), 1);
-        record(&name, last.min(now_ms), count - 1);
     }
-    Ok(())
+}
+
+/// The name of an entry, its first and last times, and its count. The error has the name of the
+/// invalid field and the reason.
+fn entry<'a>(members: &JsonFields<'a>) -> Result<(Cow<'a, str>, i64, i64, u64), (String, String)> {
+    let refuse = |member: &str, reason: &str| (member.to_owned(), reason.to_owned());
+    if let Some(name) = members.repeated() {
+        return Err(refuse(name, "duplicate field"));
+    }
+    let get = |member: &str| members.get(member).ok_or_else(|| refuse(member, "is missing"));
+    let text = |member: &str| {
+        let text = json::parse(get(member)?).map_err(|reason| refuse(member, &reason));
+        text.map(|json::Text(text)| text)
+    };
+    let moment = |member: &str| parse_time(&text(member)?).map_err(|why| refuse(member, &why));
+    let name = text("name")?;
+    if name.is_empty() || name.chars().count() > MAX_TEXT {
+        return Err(refuse("name", &format!("expected 1 to {MAX_TEXT} characters")));
+    }
+    let (first, last) = (moment("first")?, moment("last")?);
+    let count = json::whole_number(get("count")?).unwrap_or(0);
+    if count == 0 {
+        return Err(refuse("count", "expected a whole number from 1"));
+    }
+    if last < first {
+        return Err(refuse("last", "is before first"));
+    }
+    if count == 1 && last != first {
+        return Err(refuse("count", "is 1, but first and last are not the same"));
+    }
+    Ok((name, first, last, count))
 }
 
 /// The record of a stored user as of `today`, with the fields that are never exported; compact
@@ -229,7 +279,9 @@ mod tests {
     const NOW: i64 = 1_700_000_000_000;
 
     fn parse(line: &str) -> Result<Record, String> {
-        Record::parse(line, NOW, "USD").map_err(|error| error.to_string())
+        let context =
+            RecordContext { now_ms: NOW, currency: "USD", service_id_alias: Some("their_id") };
+        Record::parse(line, &context).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -252,6 +304,53 @@ mod tests {
             shown,
             r#"{"purchases":[{"name":"shoes","first":"2023-11-01T10:00:00.000Z","last":"2023-11-03T00:00:00.000Z","count":3}],"custom_events":[{"name":"seen","first":"2023-11-14T22:13:20.000Z","last":"2023-11-14T22:13:20.000Z","count":1}],"total_revenue":12.345}"#
         );
+    }
+
+    #[test]
+    fn whole_numbers_may_have_the_form_of_decimals() {
+        let record = parse(
+            r#"{"email":"a@b","random_bucket":77.0,"apps":[{"sessions":5.0},{"sessions":6}],"purchases":[{"name":"a","first":"2023-11-01","last":"2023-11-02","count":5.0}]}"#,
+        )
+        .unwrap();
+        assert_eq!(record.random_bucket, Some(77));
+        assert_eq!(record.profile.get(Field::RandomBucket), Some("77"));
+        assert_eq!(record.profile.get(Field::Apps), Some(r#"[{"sessions":"5"},{"sessions":"6"}]"#));
+        let day = |day| Date::constant(2023, 11, day);
+        let purchases: Vec<_> = record.activity.purchases(day(1), day(2)).collect();
+        assert_eq!(serde_json::to_value(&purchases).unwrap()[0]["count"], 5);
+    }
+
+    #[test]
+    fn service_id_has_the_other_name_of_the_workspace() {
+        let id = service_id::new(NOW - 5, 1, 77, 9);
+        let record = parse(&format!(r#"{{"their_id":"{id}"}}"#)).unwrap();
+        assert_eq!((record.service_id, record.random_bucket), (Some(id), Some(77)));
+        assert_eq!(record.ignored, Vec::<String>::new());
+        let both = format!(r#"{{"their_id":"{id}","service_id":"{id}"}}"#);
+        assert!(parse(&both).unwrap_err().starts_with("their_id: duplicate field"));
+    }
+
+    #[test]
+    fn all_reasons_of_a_line_are_named() {
+        let error = parse(
+            r#"{"gender":"x","country":"ZZ","purchases":[{"name":"a"},{"first":1}],"total_revenue":-1,"random_bucket":10000}"#,
+        )
+        .unwrap_err();
+        let reasons: Vec<&str> = error.split(BETWEEN_REASONS).collect();
+        for (reason, field) in reasons.iter().zip([
+            "gender",
+            "country",
+            "purchases[0].first",
+            "purchases[1].name",
+            "total_revenue",
+            "random_bucket",
+        ]) {
+            assert!(reason.starts_with(field), "{error}");
+        }
+        assert_eq!(reasons.len(), 6, "{error}");
+        let many = vec!["{}"; 100].join(",");
+        let error = parse(&format!(r#"{{"purchases":[{many}]}}"#)).unwrap_err();
+        assert!(error.ends_with("; and more") && error.len() < 2_000, "{error}");
     }
 
     #[test]

@@ -471,6 +471,50 @@ async fn reserved_names_are_not_exports() {
     fleet.close().await;
 }
 
+/// An export with the consent of users can be corrected and imported, as the ZIP that it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn consent_is_exported_on_request_and_survives_an_import() {
+    let fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
+    let user = json!({
+        "external_id": "ann", "email": "ann@acme.example", "email_subscribe": "unsubscribed",
+        "push_subscribe": "opted_in", "push_tokens": [{"app_id": "a", "token": "t"}],
+        "subscription_groups": [
+            {"subscription_group_id": "g", "subscription_state": "unsubscribed"},
+            {"subscription_group_id": "h", "subscription_state": "subscribed"},
+        ],
+    });
+    fleet.import("acme", &[user.to_string()]).await;
+    let consent = ["email_subscribe", "push_subscribe", "subscription_groups"];
+    let read = async |fields: &[&str]| {
+        let accepted = api.export(&json!({ "fields_to_export": fields })).await;
+        api.done(&accepted.prefix).await;
+        let archive = api.download(accepted.address()).await;
+        let files = checker::downloaded(&archive);
+        let line: Value = serde_json::from_slice(&files[0].bytes).expect("one line");
+        (line, archive)
+    };
+    let all: Vec<&str> = ALL_FIELDS.to_vec();
+    let (line, _) = read(&all).await;
+    assert!(consent.iter().all(|field| line.get(field).is_none()), "{line}");
+    let (line, archive) = read(&[&all[..], &consent].concat()).await;
+    for field in consent {
+        assert_eq!(line[field], user[field], "{field}");
+    }
+    let shown = async || {
+        let shown = fleet.run(&["users", "show", "ann", "--json"]).await;
+        serde_json::from_str::<Value>(&shown).expect("JSON")
+    };
+    let before = shown().await;
+    let path = fleet.directory().join("export.zip");
+    std::fs::write(&path, &archive).expect("the archive is written");
+    let imported = fleet.run(&["import", path.to_str().expect("text"), "--json"]).await;
+    let imported: Value = serde_json::from_str(&imported).expect("JSON");
+    assert_eq!((&imported["replaced"], &imported["bad"]), (&json!(1), &json!(0)), "{imported}");
+    assert_eq!(shown().await, before);
+    fleet.close().await;
+}
+
 /// Each line has the wanted fields and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_requested_fields_are_exported() {

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod checked;
+mod kept;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;

@@ -1,15 +1,16 @@
 //! Reads lines and checks them, on a separate thread.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::BufRead;
 use std::sync::Arc;
 
-use flate2::read::MultiGzDecoder;
 use tokio::sync::mpsc;
 
+use super::decode::{self, Input, LineFile};
 use super::{BadLine, file_format};
 use crate::users::profile::MAX_BYTES;
-use crate::users::record::Record;
+use crate::users::record::{Record, RecordContext};
 use kit::clock::Clock;
+use kit::words::count;
 
 /// Maximum bytes of a line: enough for the largest profile with its activity.
 const MAX_LINE: usize = 4 * MAX_BYTES;
@@ -17,25 +18,7 @@ const MAX_LINE: usize = 4 * MAX_BYTES;
 /// Maximum bytes of lines in one batch, give or take one line.
 const MAX_BATCH: usize = 16 * MAX_BYTES;
 
-/// One stream of lines.
-pub struct Input {
-    /// Its name in messages.
-    name: Arc<str>,
-    pub(crate) reader: Box<dyn BufRead + Send>,
-}
-
-impl Input {
-    /// Lines of JSON; compressed with gzip if the name ends with `.gz`.
-    pub fn new(name: &str, reader: impl Read + Send + 'static) -> Self {
-        const BUFFER: usize = 256 << 10;
-        let reader: Box<dyn BufRead + Send> = if name.ends_with(".gz") {
-            Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(reader)))
-        } else {
-            Box::new(BufReader::with_capacity(BUFFER, reader))
-        };
-        Self { name: name.into(), reader }
-    }
-}
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The file and line of a record.
 pub struct Origin {
@@ -58,82 +41,145 @@ pub struct Batch {
     bytes: usize,
 }
 
-/// Reads all inputs into batches of `size` records, until the receiver is gone. If an input does
-/// not consist of lines of JSON, only its first line is read. With `keep`, batches include the
-/// lines themselves.
-pub fn read(
-    inputs: Vec<Input>,
-    size: usize,
-    keep: bool,
-    clock: &Clock,
-    currency: &str,
-    to_writer: &mpsc::Sender<Batch>,
-) {
-    let mut batch = Batch::default();
-    for Input { name, mut reader } in inputs {
+/// Reads inputs into batches.
+pub struct Reader {
+    /// Records of a batch.
+    pub size: usize,
+    /// Whether batches include the lines themselves.
+    pub keep: bool,
+    pub clock: Clock,
+    /// The workspace's currency, and its other name for `service_id`.
+    pub currency: String,
+    pub alias: Option<String>,
+}
+
+/// How the reading of a file ended.
+enum Ended {
+    AtItsEnd,
+    /// The rest of its input cannot be read either.
+    Broken,
+    /// The receiver is gone.
+    Stopped,
+}
+
+impl Reader {
+    /// Reads all inputs, until the receiver is gone. If a file does not consist of lines of JSON,
+    /// only its first line is read.
+    pub fn read(&self, inputs: Vec<Input>, to_writer: &mpsc::Sender<Batch>) {
+        let mut batch = Batch::default();
+        for mut input in inputs {
+            loop {
+                let ended = match input.next_file() {
+                    Ok(None) => break,
+                    Ok(Some(file)) => self.read_file(file, &mut batch, to_writer),
+                    Err(error) => {
+                        batch.break_file(input.name(), 1, decode::describe(&error));
+                        Ended::Broken
+                    }
+                };
+                match ended {
+                    Ended::AtItsEnd => {}
+                    Ended::Broken => break,
+                    Ended::Stopped => return,
+                }
+            }
+        }
+        // A closed receiver has reported its reason.
+        let _ = to_writer.blocking_send(batch);
+    }
+
+    fn read_file(
+        &self,
+        mut file: LineFile,
+        batch: &mut Batch,
+        to_writer: &mpsc::Sender<Batch>,
+    ) -> Ended {
         let mut line = Vec::new();
         let mut is_first = true;
         for number in 1.. {
-            let read = next_line(&mut *reader, &mut line);
-            let mut ends = read.is_err();
-            let text = || if keep { line.clone() } else { Vec::new() };
-            let mut bad_text = Vec::new();
-            let bad = match read {
+            match next_line(&mut *file.reader, &mut line) {
                 Ok(Line::End) => break,
-                Ok(Line::TooLong) => Some(format!("longer than {} MiB", MAX_LINE >> 20)),
                 Ok(Line::Read) if line.trim_ascii().is_empty() => continue,
+                Ok(Line::TooLong) => {
+                    batch.lines += 1;
+                    let reason = format!("longer than {} MiB", MAX_LINE >> 20);
+                    batch.reject(&file.name, number, reason, Vec::new());
+                }
                 Ok(Line::Read) => {
-                    let first = std::mem::take(&mut is_first);
-                    let file_format = first.then(|| file_format::problem(&name, &line)).flatten();
-                    match (file_format, record(&line, number, clock, currency)) {
-                        (Some(problem), _) => {
-                            ends = true;
-                            batch.broken_files += 1;
-                            Some(problem)
-                        }
-                        (None, Ok(record)) => {
-                            batch.records.push(record);
-                            let (file, line_number) = (name.clone(), number);
-                            batch.origins.push(Origin { file, line: line_number, text: text() });
-                            batch.bytes += line.len();
-                            None
-                        }
-                        (None, Err(reason)) => {
-                            bad_text = text();
-                            batch.bytes += bad_text.len();
-                            Some(reason)
-                        }
+                    batch.lines += 1;
+                    let problem = match std::mem::take(&mut is_first) {
+                        true => file_format::problem(&file.name, &line),
+                        false => decode::changed_form(&line),
+                    };
+                    if let Some(problem) = problem {
+                        batch.break_file(&file.name, number, problem);
+                        return Ended::AtItsEnd;
                     }
+                    self.take(&file.name, number, &line, batch);
                 }
-                Err(ref error) => {
-                    batch.broken_files += 1;
-                    Some(format!("cannot read the rest of the file: {error}"))
+                Err(error) => {
+                    let reason = format!(
+                        "cannot read the rest of the file, after {} and {} of it: {}",
+                        count(number - 1, "line"),
+                        count(file.bytes_read(), "byte"),
+                        decode::describe(&error)
+                    );
+                    batch.break_file(&file.name, number, reason);
+                    return Ended::Broken;
                 }
-            };
-            batch.lines += u64::from(read.is_ok());
-            if let Some(reason) = bad {
-                let (file, text) = (name.to_string(), bad_text);
-                batch.bad.push(BadLine { file, line: number, reason, text });
             }
-            let full =
-                batch.records.len() >= size || batch.bad.len() >= size || batch.bytes >= MAX_BATCH;
-            if full && to_writer.blocking_send(std::mem::take(&mut batch)).is_err() {
-                return;
+            let is_full = batch.records.len() >= self.size
+                || batch.bad.len() >= self.size
+                || batch.bytes >= MAX_BATCH;
+            if is_full && to_writer.blocking_send(std::mem::take(batch)).is_err() {
+                return Ended::Stopped;
             }
-            if ends {
-                break;
+        }
+        Ended::AtItsEnd
+    }
+
+    fn take(&self, file: &Arc<str>, number: u64, line: &[u8], batch: &mut Batch) {
+        let text = || if self.keep { line.to_vec() } else { Vec::new() };
+        match self.record(line) {
+            Ok(record) => {
+                batch.records.push(record);
+                batch.origins.push(Origin { file: file.clone(), line: number, text: text() });
+                batch.bytes += line.len();
+            }
+            Err(reason) => {
+                let text = text();
+                batch.bytes += text.len();
+                batch.reject(file, number, reason, text);
             }
         }
     }
-    // A closed receiver has reported its reason.
-    let _ = to_writer.blocking_send(batch);
+
+    fn record(&self, line: &[u8]) -> Result<Record, String> {
+        let line = std::str::from_utf8(line).map_err(|_| "not UTF-8".to_owned())?;
+        // Some programs begin their files with a byte order mark, and files can be joined.
+        let line = line.trim_start_matches(BYTE_ORDER_MARK);
+        let context = RecordContext {
+            now_ms: self.clock.now_ms(),
+            currency: &self.currency,
+            service_id_alias: self.alias.as_deref(),
+        };
+        Record::parse(line, &context).map_err(|error| match line.contains("}\u{feff}{") {
+            true => "two lines without a line break between them, where files were joined".into(),
+            false => error.to_string(),
+        })
+    }
 }
 
-fn record(line: &[u8], number: u64, clock: &Clock, currency: &str) -> Result<Record, String> {
-    let line = std::str::from_utf8(line).map_err(|_| "not UTF-8".to_owned())?;
-    // Some programs begin their files with a byte order mark.
-    let line = if number == 1 { line.strip_prefix('\u{feff}').unwrap_or(line) } else { line };
-    Record::parse(line, clock.now_ms(), currency).map_err(|error| error.to_string())
+impl Batch {
+    fn reject(&mut self, file: &Arc<str>, line: u64, reason: String, text: Vec<u8>) {
+        self.bad.push(BadLine { file: file.to_string(), line, reason, text });
+    }
+
+    /// Rejects a file from a line on.
+    fn break_file(&mut self, file: &Arc<str>, line: u64, reason: String) {
+        self.broken_files += 1;
+        self.reject(file, line, reason, Vec::new());
+    }
 }
 
 pub(crate) enum Line {
@@ -178,11 +224,14 @@ pub(crate) fn next_line(reader: &mut dyn BufRead, line: &mut Vec<u8>) -> std::io
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+
     use super::*;
 
     fn read_all(inputs: Vec<Input>, size: usize) -> Vec<Batch> {
         let (sender, mut receiver) = mpsc::channel(100);
-        read(inputs, size, true, &Clock::system(), "USD", &sender);
+        let (clock, currency) = (Clock::system(), "USD".to_owned());
+        Reader { size, keep: true, clock, currency, alias: None }.read(inputs, &sender);
         drop(sender);
         std::iter::from_fn(|| receiver.blocking_recv()).collect()
     }
@@ -247,5 +296,145 @@ mod tests {
         assert_eq!(batches.iter().map(|batch| batch.broken_files).sum::<u64>(), 1);
         let bad: Vec<_> = batches.iter().flat_map(|batch| &batch.bad).collect();
         assert_eq!((bad.len(), bad[0].file.as_str(), bad[0].line), (1, "torn.gz", 3));
+        let read = format!("after 2 lines and {} bytes", whole.len() - 6);
+        assert!(bad[0].reason.contains(&read), "{}", bad[0].reason);
+        assert!(bad[0].reason.contains("truncated"), "{}", bad[0].reason);
+    }
+
+    fn utf16(text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+        text.encode_utf16().flat_map(bytes).collect()
+    }
+
+    /// A ZIP of these files, compressed or not, with sizes after the data or before.
+    fn zip(files: &[(&str, &[u8])], is_compressed: bool, has_descriptor: bool) -> Vec<u8> {
+        let mut zip = Vec::new();
+        for (name, data) in files {
+            let mut crc = flate2::Crc::new();
+            crc.update(data);
+            let mut stored = data.to_vec();
+            if is_compressed {
+                stored.clear();
+                let mut encoder = flate2::bufread::DeflateEncoder::new(*data, Default::default());
+                encoder.read_to_end(&mut stored).unwrap();
+            }
+            let sizes = [crc.sum(), stored.len() as u32, data.len() as u32];
+            let flags = if has_descriptor { 8_u16 } else { 0 };
+            let method = if is_compressed { 8_u16 } else { 0 };
+            zip.extend_from_slice(b"PK\x03\x04\x14\0");
+            zip.extend_from_slice(&flags.to_le_bytes());
+            zip.extend_from_slice(&method.to_le_bytes());
+            zip.extend_from_slice(&[0; 4]);
+            for size in sizes {
+                zip.extend_from_slice(&if has_descriptor { 0 } else { size }.to_le_bytes());
+            }
+            zip.extend_from_slice(&(name.len() as u16).to_le_bytes());
+            zip.extend_from_slice(&[0; 2]);
+            zip.extend_from_slice(name.as_bytes());
+            zip.extend_from_slice(&stored);
+            if has_descriptor {
+                zip.extend_from_slice(b"PK\x07\x08");
+                sizes.iter().for_each(|size| zip.extend_from_slice(&size.to_le_bytes()));
+            }
+        }
+        zip.extend_from_slice(b"PK\x05\x06");
+        zip.extend_from_slice(&[0; 18]);
+        zip
+    }
+
+    /// The email addresses that were read from bytes, and the reasons of what was not.
+    fn read_bytes(bytes: Vec<u8>) -> (Vec<String>, Vec<BadLine>) {
+        let batches = read_all(vec![Input::new("-", std::io::Cursor::new(bytes))], 100);
+        let (mut emails, mut bad) = (Vec::new(), Vec::new());
+        for mut batch in batches {
+            emails.extend(batch.records.into_iter().filter_map(|record| record.email));
+            bad.append(&mut batch.bad);
+        }
+        (emails, bad)
+    }
+
+    #[test]
+    fn forms_are_recognized_by_their_content() {
+        let text = "{\"email\":\"a@b\"}\n{\"email\":\"ö@d\",\"first_name\":\"😀\"}";
+        let bom = format!("\u{feff}{text}");
+        let (little, big) = (utf16(&bom, u16::to_le_bytes), utf16(&bom, u16::to_be_bytes));
+        let once = gzip(text);
+        let mut twice = Vec::new();
+        let mut encoder = flate2::bufread::GzEncoder::new(&once[..], Default::default());
+        encoder.read_to_end(&mut twice).unwrap();
+        for bytes in [
+            bom.clone().into_bytes(),
+            little.clone(),
+            big,
+            utf16(text, u16::to_le_bytes),
+            once.clone(),
+            twice,
+            zip(&[("a", text.as_bytes())], true, false),
+            zip(&[("a/", b""), ("a/b", text.as_bytes())], true, true),
+            zip(&[("__MACOSX/a", b"\0"), ("b", &little)], false, false),
+            zip(&[("a.gz", &once)], false, false),
+        ] {
+            let (emails, bad) = read_bytes(bytes.clone());
+            assert_eq!((emails.join(" "), bad), ("a@b ö@d".to_owned(), vec![]), "{bytes:?}");
+        }
+        // Large enough for several buffers.
+        let many = format!("{text}\n").repeat(20_000);
+        for bytes in [
+            utf16(&format!("\u{feff}{many}"), u16::to_be_bytes),
+            zip(&[("a", many.as_bytes()), ("b", many.as_bytes())], true, true),
+            zip(&[("a", many.as_bytes()), ("b", many.as_bytes())], false, false),
+        ] {
+            let (emails, bad) = read_bytes(bytes);
+            assert!(emails.len() >= 40_000 && bad.is_empty(), "{} {:?}", emails.len(), bad.first());
+        }
+        assert_eq!(read_bytes(zip(&[], true, false)), (vec![], vec![]));
+        assert_eq!(read_bytes(Vec::new()), (vec![], vec![]));
+        // Joined files.
+        let joined = format!("{bom}\n{bom}");
+        assert_eq!(read_bytes(joined.into_bytes()).0.len(), 4);
+    }
+
+    #[test]
+    fn forms_that_cannot_be_read_are_named_once() {
+        let line = "{\"email\":\"a@b\"}";
+        let lines = format!("{line}\n{line}\n");
+        let mut encrypted = zip(&[("a", lines.as_bytes())], true, false);
+        encrypted[6] |= 1;
+        let mut damaged = zip(&[("a", lines.as_bytes())], false, false);
+        damaged[14] ^= 1;
+        let whole = zip(&[("a", lines.as_bytes()), ("b", lines.as_bytes())], true, false);
+        let joined = [lines.as_bytes(), &utf16(&format!("\u{feff}{lines}"), u16::to_le_bytes)];
+        let mut many_times = lines.clone().into_bytes();
+        for _ in 0..10 {
+            let mut packed = Vec::new();
+            let mut encoder = flate2::bufread::GzEncoder::new(&many_times[..], Default::default());
+            encoder.read_to_end(&mut packed).unwrap();
+            many_times = packed;
+        }
+        for (bytes, part, read) in [
+            (b"\x28\xb5\x2f\xfd\n\n\n".to_vec(), "Zstandard", 0),
+            (b"\xff\xfe\0\0{\0\0\0\n\0\0\0".to_vec(), "UTF-32", 0),
+            (encrypted, "encrypted", 0),
+            (zip(&[("b", &whole)], false, false), "ZIP inside a ZIP", 0),
+            (whole[..whole.len() - 22].to_vec(), "truncated", 4),
+            (damaged, "damaged", 2),
+            (many_times, "more than 4 times", 0),
+            (joined.concat(), "UTF-16", 2),
+            (zip(&[("a", b"id,email\n1,2\n")], true, false), "CSV", 0),
+        ] {
+            let (emails, bad) = read_bytes(bytes);
+            let reasons: Vec<&str> = bad.iter().map(|bad| bad.reason.as_str()).collect();
+            assert!(reasons.len() == 1 && reasons[0].contains(part), "{part}: {reasons:?}");
+            assert_eq!(emails.len(), read, "{part}");
+        }
+        // Only the joint is lost.
+        let joint = format!("{line}\u{feff}{line}\n{line}\n");
+        let (emails, bad) = read_bytes(joint.into_bytes());
+        assert!(emails.len() == 1 && bad.len() == 1 && bad[0].reason.contains("joined"), "{bad:?}");
+        // What is no text in UTF-16.
+        let mut broken = utf16(&format!("\u{feff}{line}\n"), u16::to_le_bytes);
+        broken.extend([b'{', 0, 0, 0xd8, b'\n', 0]);
+        broken.extend(utf16(line, u16::to_le_bytes));
+        let (emails, bad) = read_bytes(broken);
+        assert!(emails.len() == 2 && bad.len() == 1 && bad[0].line == 2, "{bad:?}");
     }
 }

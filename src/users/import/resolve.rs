@@ -8,20 +8,23 @@
 //! An email identifies a user only if the record has none of these: of several users with the
 //! address, the one written last that has an external_id, otherwise the one written last. A
 //! replaced profile keeps its service_id, its bucket, and the identifiers that the record does not
-//! contain: a user's identity is independent of the profile.
+//! contain: a user's identity is independent of the profile. It also [keeps](kept) fields that
+//! exports do not contain. A push token of the record is removed from the user who had it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::civil::Date;
 use uuid::Uuid;
 
-use super::ImportError;
+use super::kept::{self, Kept, NewAddress};
+use super::{ImportError, MAX_REMOVED, removed};
 use crate::users::activity::Activity;
 use crate::users::profile::{Alias, Field, MAX_BYTES, Profile};
 use crate::users::record::{Record, RecordError};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
-use crate::users::{activity_rows, keys};
+use crate::users::tokens::{self, Registered, Registrations, Token, TokenKey};
+use crate::users::{activity_rows, devices, keys, large_rows, optout_rows};
 use kit::clock::format_time;
 use store::{StoreError, Tx};
 
@@ -39,6 +42,10 @@ struct ImportedUser {
     email: Option<String>,
     /// The value of the field, as JSON.
     created_at: String,
+    /// The part of the profile that a record does not replace.
+    kept: Profile,
+    /// When the user unsubscribed from emails, if a record was applied to an unsubscribed user.
+    unsubscribed_at: Option<i64>,
     /// When it was written: in milliseconds since the epoch, then by order within the batch.
     written: (i64, usize),
     change: Option<Change>,
@@ -46,12 +53,16 @@ struct ImportedUser {
 
 struct Change {
     doc: String,
-    activity: Activity<'static>,
+    /// None for a user who only lost push tokens.
+    activity: Option<Activity<'static>>,
 }
 
-pub enum Applied {
-    Created,
-    Replaced,
+/// The effect of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Applied {
+    pub is_new: bool,
+    /// Whether a state stays `unsubscribed` although the record has another one.
+    pub is_overruled: bool,
 }
 
 /// The users of a batch.
@@ -61,15 +72,19 @@ pub struct ImportedUsers {
     by_id: HashMap<Uuid, usize>,
     by_identifier: HashMap<(Kind, String), usize>,
     by_email: HashMap<String, Vec<usize>>,
+    tokens: Registrations,
+    /// When addresses of records were unsubscribed, for those that are.
+    opt_outs: HashMap<String, i64>,
     applied: usize,
 }
 
 impl ImportedUsers {
-    /// All users that one of the records may identify.
+    /// All users that one of the records may identify or take a push token from.
     pub async fn look_up(
         tx: &mut Tx,
         workspace: i32,
         records: &[Record],
+        purpose: For,
     ) -> Result<Self, ImportError> {
         let external_ids: Vec<&str> =
             records.iter().filter_map(|r| r.external_id.as_deref()).collect();
@@ -89,8 +104,17 @@ impl ImportedUsers {
         ids.extend(known.iter().map(|identifier| identifier.service_id));
         ids.extend(rows::find_emails(tx, workspace, &emails).await?);
 
-        let mut imported = Self::default();
-        for user in rows::find_users(tx, workspace, &ids, For::Writing).await? {
+        let token_keys = records.iter().flat_map(record_tokens).collect();
+        let tokens = match purpose {
+            For::Reading => Registrations::find(tx, workspace, &token_keys).await?,
+            _ => Registrations::lock(tx, workspace, &token_keys).await?,
+        };
+        ids.extend(tokens.owners());
+        let addresses: Vec<&str> = records.iter().filter_map(|r| r.email.as_deref()).collect();
+        let opt_outs = optout_rows::find(tx, workspace, &addresses).await?;
+
+        let mut imported = Self { tokens, opt_outs, ..Self::default() };
+        for user in rows::find_users(tx, workspace, &ids, purpose).await? {
             imported.add_stored(user);
         }
         for Identifier { kind, value, service_id } in known {
@@ -115,6 +139,8 @@ impl ImportedUsers {
             email: user.email.clone(),
             created_at: created_at
                 .unwrap_or_else(|| time_json(service_id::millis(&user.service_id))),
+            kept: kept::part(profile),
+            unsubscribed_at: None,
             written: (user.attributes_at, 0),
             stored: Some(user),
             change: None,
@@ -147,23 +173,95 @@ impl ImportedUsers {
             (None, None, None) => ids.next_anywhere(now_ms),
         };
         let before = found.map(|place| &self.imported[place]);
-        let (user, profile) = merge(record, service_id, before);
+        let (user, profile, is_overruled) = self.merge(record, service_id, before, now_ms);
         let doc = profile.to_document();
         if doc.len() > MAX_BYTES {
             return Err(RecordError::TooLarge.to_string());
         }
         self.applied += 1;
-        let change = Change { doc, activity: record.activity.clone() };
+        let change = Change { doc, activity: Some(record.activity.clone()) };
         let user = ImportedUser { written: (now_ms, self.applied), change: Some(change), ..user };
         match found {
-            Some(place) => {
-                self.replace(place, user);
-                Ok(Applied::Replaced)
-            }
+            Some(place) => self.replace(place, user),
             None => {
                 let place = self.add(user);
                 self.own_identifiers(place);
-                Ok(Applied::Created)
+            }
+        }
+        self.register_tokens(record, service_id, now_ms);
+        Ok(Applied { is_new: found.is_none(), is_overruled })
+    }
+
+    /// The profile of a record, its user, and whether a state of the record is overruled. `before` is
+    /// the user as it was.
+    fn merge(
+        &self,
+        record: &Record,
+        service_id: Uuid,
+        before: Option<&ImportedUser>,
+        now_ms: i64,
+    ) -> (ImportedUser, Profile, bool) {
+        let nothing = Profile::default();
+        let stored = before.map_or(&nothing, |before| &before.kept);
+        let is_new = before.is_none_or(|before| before.email != record.email);
+        let email = record.email.as_ref().filter(|_| is_new);
+        let address =
+            email.map(|email| NewAddress { unsubscribed_at: self.opt_outs.get(email).copied() });
+        let Kept { profile: kept, overruled, unsubscribed_at } =
+            kept::after(stored, &record.profile, address, now_ms);
+        let mut profile = kept.clone();
+        for field in Field::ALL.iter().copied().filter(|field| field.is_exported()) {
+            if let Some(value) = record.profile.get(field) {
+                profile.set_json(field, value.to_owned());
+            }
+        }
+        profile.set_text(Field::ServiceId, &service_id.to_string());
+        if let Some(bucket) = service_id::bucket(&service_id) {
+            profile.set_bucket(bucket);
+        }
+        let deprecated_ids = before.map(|before| before.deprecated_ids.clone()).unwrap_or_default();
+        profile.set_deprecated_external_ids(&deprecated_ids);
+        let given = record.external_id.clone().filter(|id| !deprecated_ids.contains(id));
+        let external_id = given.or_else(|| before.and_then(|before| before.external_id.clone()));
+        if let Some(external_id) = &external_id {
+            profile.set_text(Field::ExternalId, external_id);
+        }
+        let mut aliases = record.aliases.clone();
+        let more = before.iter().flat_map(|before| &before.aliases);
+        aliases.extend(more.filter(|alias| !record.aliases.contains(alias)).cloned());
+        profile.set_aliases(&aliases);
+        let created_at = match (profile.get(Field::CreatedAt), before) {
+            (Some(given), _) => given.to_owned(),
+            (None, Some(before)) => before.created_at.clone(),
+            (None, None) => time_json(service_id::millis(&service_id)),
+        };
+        profile.set_json(Field::CreatedAt, created_at.clone());
+        let user = ImportedUser {
+            service_id,
+            stored: None,
+            stored_aliases: Vec::new(),
+            external_id,
+            aliases,
+            deprecated_ids,
+            email: record.email.clone(),
+            created_at,
+            kept,
+            unsubscribed_at,
+            written: (0, 0),
+            change: None,
+        };
+        (user, profile, overruled > 0)
+    }
+
+    fn register_tokens(&mut self, record: &Record, service_id: Uuid, now_ms: i64) {
+        for key in record_tokens(record) {
+            let loser = match self.tokens.register(key, service_id, now_ms) {
+                Registered::Own => continue,
+                Registered::OfAnother => service_id,
+                Registered::TakenFrom(owner) => owner,
+            };
+            if let Some(user) = self.by_id.get(&loser).and_then(|at| self.imported.get_mut(*at)) {
+                user.remove_token(&key);
             }
         }
     }
@@ -260,32 +358,79 @@ impl ImportedUsers {
         });
         write_identifiers(tx, workspace, &imported).await?;
         let keys = keys_of(tx, &imported).await?;
+        write_opt_outs(tx, workspace, &imported, &self.opt_outs).await?;
         let mut users = Vec::with_capacity(imported.len());
         let mut activity = Vec::new();
         for (user, key) in imported.into_iter().zip(keys) {
             let Some(change) = user.change else { continue };
-            let mut packed = change.activity;
-            packed.prune(today);
-            // Empty new activity needs no row; existing activity is replaced with nothing.
-            if user.stored.is_some() || !packed.is_empty() {
-                activity.push((key, user.service_id, packed.encode()));
+            let is_replaced = change.activity.is_some();
+            if let Some(mut packed) = change.activity {
+                packed.prune(today);
+                // Empty new activity needs no row; existing activity is replaced with nothing.
+                if user.stored.is_some() || !packed.is_empty() {
+                    activity.push((key, user.service_id, packed.encode()));
+                }
             }
             users.push(StoredUser {
                 key,
                 service_id: user.service_id,
                 external_id: user.external_id,
                 email: user.email,
-                attributes_at: now_ms,
+                attributes_at: if is_replaced { now_ms } else { user.written.0 },
                 doc: change.doc,
             });
         }
         rows::put_users(tx, workspace, &users).await?;
         activity_rows::put_activity(tx, workspace, &activity).await?;
-        Ok(())
+        Ok(self.tokens.write(tx, workspace).await?)
+    }
+
+    /// The number of users who would lose a field, by the field.
+    pub async fn removed(
+        &self,
+        tx: &mut Tx,
+        workspace: i32,
+        today: Date,
+    ) -> Result<BTreeMap<String, u64>, ImportError> {
+        let replaced = || {
+            let users = self.imported.iter();
+            users.filter_map(|user| Some((user.stored.as_ref()?, user.change.as_ref()?)))
+        };
+        let ids: Vec<Uuid> = replaced().map(|(stored, _)| stored.service_id).collect();
+        let bodies: HashMap<Uuid, Vec<u8>> =
+            large_rows::bodies(tx, workspace, &ids).await?.into_iter().collect();
+        let mut counts = BTreeMap::new();
+        for (stored, change) in replaced() {
+            let body = bodies.get(&stored.service_id).map(|body| Activity::decode(body));
+            let own = body.and_then(Result::ok).unwrap_or_default();
+            let after = change.activity.as_ref().unwrap_or(&own);
+            let after = removed::names(&change.doc, after, today);
+            let before = removed::names(&stored.doc, &own, today);
+            removed::count(&mut counts, before.difference(&after).cloned(), MAX_REMOVED);
+        }
+        Ok(counts)
     }
 }
 
+/// The push tokens that a record registers.
+fn record_tokens(record: &Record) -> Vec<TokenKey> {
+    record.profile.get(Field::PushTokens).map(tokens::keys).unwrap_or_default()
+}
+
 impl ImportedUser {
+    /// Removes a push token that belongs to another user.
+    fn remove_token(&mut self, key: &TokenKey) {
+        let is_gone = |token: &Token<'_>| token.key() == *key;
+        let stored = self.stored.as_ref().map(|stored| stored.doc.as_str());
+        let doc = self.change.as_ref().map(|change| change.doc.as_str()).or(stored);
+        let Some(doc) = doc.and_then(|doc| devices::without(doc, is_gone)) else { return };
+        self.kept = kept::part(Profile::parse(&doc).unwrap_or_default());
+        match &mut self.change {
+            Some(change) => change.doc = doc,
+            None => self.change = Some(Change { doc, activity: None }),
+        }
+    }
+
     fn identifiers(&self) -> Vec<(Kind, String)> {
         let external_id = self.external_id.iter().map(|id| (Kind::ExternalId, id.clone()));
         let aliases = self.aliases.iter().map(|alias| (Kind::Alias, alias.key()));
@@ -311,49 +456,6 @@ fn alias_text(alias: &Alias) -> String {
 
 fn time_json(ms: i64) -> String {
     format!("\"{}\"", format_time(ms))
-}
-
-/// The profile of a record, and its user. `before` is the user as it was.
-fn merge(
-    record: &Record,
-    service_id: Uuid,
-    before: Option<&ImportedUser>,
-) -> (ImportedUser, Profile) {
-    let mut profile = record.profile.clone();
-    profile.set_text(Field::ServiceId, &service_id.to_string());
-    if let Some(bucket) = service_id::bucket(&service_id) {
-        profile.set_bucket(bucket);
-    }
-    let deprecated_ids = before.map(|before| before.deprecated_ids.clone()).unwrap_or_default();
-    profile.set_deprecated_external_ids(&deprecated_ids);
-    let given = record.external_id.clone().filter(|id| !deprecated_ids.contains(id));
-    let external_id = given.or_else(|| before.and_then(|before| before.external_id.clone()));
-    if let Some(external_id) = &external_id {
-        profile.set_text(Field::ExternalId, external_id);
-    }
-    let mut aliases = record.aliases.clone();
-    let kept = before.iter().flat_map(|before| &before.aliases);
-    aliases.extend(kept.filter(|alias| !record.aliases.contains(alias)).cloned());
-    profile.set_aliases(&aliases);
-    let created_at = match (profile.get(Field::CreatedAt), before) {
-        (Some(given), _) => given.to_owned(),
-        (None, Some(before)) => before.created_at.clone(),
-        (None, None) => time_json(service_id::millis(&service_id)),
-    };
-    profile.set_json(Field::CreatedAt, created_at.clone());
-    let user = ImportedUser {
-        service_id,
-        stored: None,
-        stored_aliases: Vec::new(),
-        external_id,
-        aliases,
-        deprecated_ids,
-        email: record.email.clone(),
-        created_at,
-        written: (0, 0),
-        change: None,
-    };
-    (user, profile)
 }
 
 /// Adds and removes the identifiers and email hints of the changed users.
@@ -388,6 +490,36 @@ async fn write_identifiers(
     rows::remove_emails(tx, workspace, &former_emails).await?;
     emails.sort_unstable();
     Ok(rows::add_emails(tx, workspace, &emails).await?)
+}
+
+/// Stores the unsubscribed addresses of users. Another transaction may unsubscribe an address that a
+/// user gets in this one: one of them waits for the other, and then this one starts again.
+async fn write_opt_outs(
+    tx: &mut Tx,
+    workspace: i32,
+    imported: &[ImportedUser],
+    known: &HashMap<String, i64>,
+) -> Result<(), ImportError> {
+    let (mut taken, mut unsubscribed) = (Vec::new(), BTreeMap::new());
+    for user in imported {
+        let Some(email) = user.email.as_deref() else { continue };
+        let stored = user.stored.as_ref().and_then(|stored| stored.email.as_deref());
+        taken.extend((stored != Some(email)).then_some(email));
+        if let Some(at) = user.unsubscribed_at {
+            let last = unsubscribed.entry(email).or_insert(at);
+            *last = at.max(*last);
+        }
+    }
+    let new: Vec<(&str, i64)> = unsubscribed.into_iter().collect();
+    if tx.is_postgres() {
+        let addresses: Vec<&str> = new.iter().map(|(email, _)| *email).collect();
+        optout_rows::lock(tx, workspace, &taken, &addresses).await?;
+        let now = optout_rows::find(tx, workspace, &taken).await?;
+        if now.keys().any(|email| !known.contains_key(email)) {
+            return Err(ImportError::Conflict);
+        }
+    }
+    Ok(optout_rows::put(tx, workspace, &new).await?)
 }
 
 /// SQLite's keys of users: existing and new ones.

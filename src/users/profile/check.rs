@@ -170,7 +170,8 @@ fn quoted(text: &str) -> String {
 
 /// A bucket, 0 to 9999.
 pub fn bucket(json: &str) -> Result<u16, String> {
-    let bucket = json.parse().ok().filter(|bucket| *bucket < BUCKETS);
+    let bucket = json::whole_number(json).and_then(|bucket| u16::try_from(bucket).ok());
+    let bucket = bucket.filter(|bucket| *bucket < BUCKETS);
     bucket.ok_or_else(|| "expected a whole number from 0 to 9999".to_owned())
 }
 
@@ -386,6 +387,10 @@ fn member(kind: Kind, json: &str) -> Result<Option<String>, String> {
             return json::parse::<bool>(json).map(|value| Some(value.to_string()));
         }
         Kind::Count if json.bytes().all(|byte| byte.is_ascii_digit()) => Cow::Borrowed(json),
+        Kind::Count => match json::whole_number(json) {
+            Some(number) => Cow::Owned(number.to_string()),
+            None => text(json)?,
+        },
         _ => text(json)?,
     };
     match kind {

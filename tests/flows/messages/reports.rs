@@ -154,6 +154,19 @@ async fn reports_are_applied_once(backend: Backend) {
     }
     let listed = world.fleet.run(&["invalid-numbers", "list", "--json"]).await;
     assert!(listed.lines().count() == 1 && listed.contains("15550177"), "{listed}");
+    // A device that was registered again after the message stays, and one of another app, too.
+    let again = json!({ "external_id": "ann", "push_tokens": [{ "app_id": IOS, "token": "old" }] });
+    world.fleet.import("acme", &[again.to_string()]).await;
+    let late = json!({ "reports": [
+        { "type": "unregistered_device", "id": push, "token": "old" },
+        { "type": "failed", "id": push },
+    ] });
+    assert_eq!(world.report(PUSH, FEEDBACK_SECRET, &late).await, 200);
+    assert_eq!(world.ann().await["push_tokens"].as_array().map(Vec::len), Some(2));
+    let (_, push) = world.send().await;
+    let now = json!({ "reports": [{ "type": "unregistered_device", "id": push, "token": "old" }] });
+    assert_eq!(world.report(PUSH, FEEDBACK_SECRET, &now).await, 200);
+    assert_eq!(world.ann().await["push_tokens"].as_array().map(Vec::len), Some(1));
     // Anything wrong in one: nothing of it is written.
     let wrong = json!({ "reports": [
         { "type": "unregistered_device", "id": push, "token": "new" }, { "type": "read" },

@@ -6,7 +6,7 @@ use kit::clock::{from_ms, utc_date};
 use longshore::catalogs::check;
 use longshore::users::activity::Activity;
 use longshore::users::profile::Profile;
-use longshore::users::record::{self, Record};
+use longshore::users::record::{self, Record, RecordContext};
 use longshore::workspace_file::file;
 
 const CURRENCY: &str = "USD";
@@ -33,7 +33,9 @@ pub fn import_line(bytes: &[u8]) -> Option<Accepted> {
         Ok(item) => check_values(&item),
         Err(reason) => assert!(!reason.is_empty()),
     }
-    let record = match Record::parse(text, NOW, CURRENCY) {
+    let context =
+        RecordContext { now_ms: NOW, currency: CURRENCY, service_id_alias: Some("their_id") };
+    let record = match Record::parse(text, &context) {
         Ok(record) => record,
         Err(error) => {
             assert!(!error.to_string().is_empty());

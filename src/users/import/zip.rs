@@ -1,0 +1,230 @@
+//! Reads the files of a ZIP from its beginning to its end, without seeking, so that it can come
+//! from standard input.
+
+use std::io::{self, BufRead, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flate2::{Crc, Decompress, FlushDecompress, Status};
+
+use super::decode::unreadable;
+
+const ENTRY: u32 = 0x0403_4b50;
+const DIRECTORY: u32 = 0x0201_4b50;
+const END: u32 = 0x0605_4b50;
+const DESCRIPTOR: u32 = 0x0807_4b50;
+
+const ENCRYPTED: u16 = 1;
+const HAS_DESCRIPTOR: u16 = 1 << 3;
+
+const STORED: u16 = 0;
+const DEFLATED: u16 = 8;
+
+const ZIP64: u16 = 1;
+const IN_ZIP64: u32 = u32::MAX;
+
+/// A ZIP that is read once.
+pub struct Zip(Arc<Mutex<Stream>>);
+
+/// A file in a ZIP.
+pub struct ZipEntry {
+    pub name: String,
+    pub reader: EntryReader,
+}
+
+/// The data of the current file.
+pub struct EntryReader(Arc<Mutex<Stream>>);
+
+struct Stream {
+    bytes: Box<dyn BufRead + Send>,
+    current: Option<Current>,
+}
+
+/// The file that is being read.
+struct Current {
+    /// None for data that is not compressed.
+    inflate: Option<Decompress>,
+    /// Stored bytes that are left, if they are known.
+    left: Option<u64>,
+    /// The expected checksum, if it is before the data.
+    crc: Option<u32>,
+    actual: Crc,
+    has_descriptor: bool,
+    is_zip64: bool,
+}
+
+impl Zip {
+    /// The beginning of every ZIP with files, and of one without.
+    pub const MAGIC: &'static [u8] = b"PK\x03\x04";
+    pub const EMPTY: &'static [u8] = b"PK\x05\x06";
+
+    pub fn new(bytes: Box<dyn BufRead + Send>) -> Self {
+        Self(Arc::new(Mutex::new(Stream { bytes, current: None })))
+    }
+
+    /// The next file; what was not read of the one before is skipped.
+    pub fn next_entry(&self) -> io::Result<Option<ZipEntry>> {
+        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let mut skipped = [0; 8_192];
+            while stream.current.is_some() {
+                stream.read(&mut skipped)?;
+            }
+            let Some(name) = stream.open_next()? else { return Ok(None) };
+            // Folders, and what macOS stores beside files.
+            if !name.ends_with('/') && !name.starts_with("__MACOSX/") {
+                let reader = EntryReader(self.0.clone());
+                return Ok(Some(ZipEntry { name, reader }));
+            }
+        }
+    }
+}
+
+impl Read for EntryReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).read(buffer)
+    }
+}
+
+impl Stream {
+    fn u16(&mut self) -> io::Result<u16> {
+        let mut bytes = [0; 2];
+        self.bytes.read_exact(&mut bytes)?;
+        Ok(u16::from_le_bytes(bytes))
+    }
+
+    fn u32(&mut self) -> io::Result<u32> {
+        let mut bytes = [0; 4];
+        self.bytes.read_exact(&mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    /// Reads the header of the next file; none at the directory, which follows the last one.
+    fn open_next(&mut self) -> io::Result<Option<String>> {
+        match self.u32()? {
+            ENTRY => {}
+            DIRECTORY | END => return Ok(None),
+            _ => {
+                return Err(unreadable("the ZIP is damaged: it has no file where one is expected"));
+            }
+        }
+        self.u16()?;
+        let (flags, method) = (self.u16()?, self.u16()?);
+        self.u32()?;
+        let (crc, stored, _) = (self.u32()?, self.u32()?, self.u32()?);
+        let (name, extra) = (usize::from(self.u16()?), usize::from(self.u16()?));
+        let (mut name, mut extra) = (vec![0; name], vec![0; extra]);
+        self.bytes.read_exact(&mut name)?;
+        self.bytes.read_exact(&mut extra)?;
+        let name = String::from_utf8_lossy(&name).into_owned();
+        let refused = |why: &str| Err(unreadable(format!("the ZIP's file {name} {why}")));
+        if flags & ENCRYPTED != 0 {
+            return refused("is encrypted: extract it");
+        }
+        let inflate = match method {
+            STORED => None,
+            DEFLATED => Some(Decompress::new(false)),
+            _ => return refused("has an unknown compression: extract it"),
+        };
+        let has_descriptor = flags & HAS_DESCRIPTOR != 0;
+        let zip64 = zip64_stored(&extra);
+        let left = match (stored, zip64) {
+            _ if has_descriptor => None,
+            (IN_ZIP64, Some(stored)) => Some(stored),
+            (stored, _) => Some(u64::from(stored)),
+        };
+        if inflate.is_none() && left.is_none() {
+            return refused("has no size before its data: extract it");
+        }
+        self.current = Some(Current {
+            inflate,
+            left,
+            crc: (!has_descriptor).then_some(crc),
+            actual: Crc::new(),
+            has_descriptor,
+            is_zip64: zip64.is_some(),
+        });
+        Ok(Some(name))
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(current) = &mut self.current else { return Ok(0) };
+        loop {
+            let available = self.bytes.fill_buf()?;
+            let usable = current.left.map_or(available.len(), |left| {
+                usize::try_from(left).unwrap_or(usize::MAX).min(available.len())
+            });
+            let is_cut = available.is_empty() && current.left != Some(0);
+            let (used, count, is_end) = match &mut current.inflate {
+                None => {
+                    let count = usable.min(buffer.len());
+                    buffer[..count].copy_from_slice(&available[..count]);
+                    (count, count, current.left == Some(0))
+                }
+                Some(inflate) => {
+                    let before = (inflate.total_in(), inflate.total_out());
+                    let status = inflate
+                        .decompress(&available[..usable], buffer, FlushDecompress::None)
+                        .map_err(|_| unreadable("the ZIP is damaged"))?;
+                    // Both are at most the lengths of the buffers.
+                    let used = (inflate.total_in() - before.0) as usize;
+                    let count = (inflate.total_out() - before.1) as usize;
+                    (used, count, matches!(status, Status::StreamEnd))
+                }
+            };
+            self.bytes.consume(used);
+            current.left = current.left.map(|left| left - used as u64);
+            current.actual.update(&buffer[..count]);
+            if is_end {
+                self.close()?;
+                return Ok(count);
+            }
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            if is_cut {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            if used == 0 && usable == 0 {
+                return Err(unreadable("the ZIP is damaged"));
+            }
+        }
+    }
+
+    /// Ends the current file, and checks it.
+    fn close(&mut self) -> io::Result<()> {
+        let Some(current) = self.current.take() else { return Ok(()) };
+        let mut expected = current.crc;
+        if current.has_descriptor {
+            let first = self.u32()?;
+            // Its signature is optional.
+            expected = Some(if first == DESCRIPTOR { self.u32()? } else { first });
+            // Both sizes.
+            let words = if current.is_zip64 { 4 } else { 2 };
+            for _ in 0..words {
+                self.u32()?;
+            }
+        }
+        if let Some(left) = current.left.filter(|left| *left > 0) {
+            io::copy(&mut self.bytes.by_ref().take(left), &mut io::sink())?;
+        }
+        match expected == Some(current.actual.sum()) {
+            true => Ok(()),
+            false => Err(unreadable("the ZIP is damaged: a checksum is wrong")),
+        }
+    }
+}
+
+/// The stored size in a header's ZIP64 field.
+fn zip64_stored(mut extra: &[u8]) -> Option<u64> {
+    loop {
+        let (id, rest) = extra.split_first_chunk::<2>()?;
+        let (length, rest) = rest.split_first_chunk::<2>()?;
+        let length = usize::from(u16::from_le_bytes(*length));
+        let value = rest.get(..length)?;
+        if u16::from_le_bytes(*id) == ZIP64 {
+            // The size of the data, then its size in the ZIP.
+            return Some(u64::from_le_bytes(*value.get(8..)?.first_chunk()?));
+        }
+        extra = &rest[length..];
+    }
+}
