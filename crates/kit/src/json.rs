@@ -285,12 +285,6 @@ pub fn check_readable(json: &str) -> Result<(), String> {
     readable(json, |_, _| Ok(()))
 }
 
-/// [`parse`], if every reader can read the value.
-pub fn parse_readable<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
-    check_readable(json)?;
-    parse(json)
-}
-
 /// [`check`], and checks with `text` every string that is not a name. `text` gets whether the
 /// string is inside of an array, at any depth.
 pub fn check_texts(
