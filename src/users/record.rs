@@ -107,7 +107,9 @@ impl Record {
                     });
                 }
                 ("total_revenue", value) => match revenue(value) {
-                    Ok(revenue) => activity.record_revenue(currency, revenue),
+                    Ok(revenue) => {
+                        activity.record_revenue(currency, revenue);
+                    }
                     Err(error) => errors.push(error),
                 },
                 (name, _) => match Field::from_name(name) {
@@ -217,7 +219,8 @@ fn entry<'a>(members: &JsonFields<'a>) -> Result<(Cow<'a, str>, i64, i64, u64), 
         return Err(refuse("name", &format!("expected 1 to {MAX_TEXT} characters")));
     }
     let (first, last) = (moment("first")?, moment("last")?);
-    let count = json::whole_number(get("count")?).unwrap_or(0);
+    let count = json::whole_number(get("count")?);
+    let count = count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
     if count == 0 {
         return Err(refuse("count", "expected a whole number from 1"));
     }

@@ -229,19 +229,6 @@ pub fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
     serde_json::from_str(json).map_err(|error| in_words(&error))
 }
 
-/// A whole number that is not negative, also in the form of a decimal, such as `5.0`: some programs
-/// write all numbers in this form.
-pub fn whole_number(json: &str) -> Option<u64> {
-    /// From here on, doubles leave out whole numbers.
-    const EXACT: f64 = (1_u64 << 53) as f64;
-    if let Ok(number) = json.parse() {
-        return Some(number);
-    }
-    let number: f64 = parse(json).ok()?;
-    let is_whole = number.fract() == 0.0 && (0.0..EXACT).contains(&number);
-    is_whole.then_some(number as u64)
-}
-
 /// Parses an object of at most `most` fields; the error is like that of [`parse`].
 pub fn fields(json: &str, most: usize) -> Result<JsonFields<'_>, String> {
     let mut deserializer = serde_json::Deserializer::from_str(json);

@@ -20,7 +20,7 @@ use crate::app::App;
 use crate::messages::order::{Named, SubscriptionState, Wave};
 use crate::users::Recipient;
 use crate::users::activity::Activity;
-use crate::users::recipient::Subscription;
+use crate::users::recipient::{CustomAttributes, Subscription};
 use crate::users::rows::{For, StoredUser, find_users};
 use crate::users::{Position, SLICES, large_rows, scan};
 use crate::workspaces::Channel;
@@ -351,7 +351,8 @@ fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>,
                 // reason.
                 let ended = job.content.messages().iter();
                 let ended = ended.map(|message| (message.channel, RowState::Failed, why));
-                let recipient = Recipient { service_id, profile: Map::new() };
+                let (profile, custom) = (Map::new(), CustomAttributes::default());
+                let recipient = Recipient { service_id, profile, custom };
                 let user = User { recipient, named, messages: Vec::new() };
                 chosen.push(Chosen { user, ended: ended.collect() });
                 continue;
