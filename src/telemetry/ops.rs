@@ -25,7 +25,7 @@ use crate::setup::migrations::MIGRATIONS;
 use crate::traces;
 use log::Log;
 use store::migrate::Schema;
-use store::{StoreError, within_timeout_and_permit};
+use store::{StoreError, inspect, within_timeout_and_permit};
 
 /// Time limit of a response from the store, before the process counts as not ready.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -167,10 +167,14 @@ impl Ops {
         if is_tolerated { (Vec::new(), failing) } else { (failing, Vec::new()) }
     }
 
-    /// Whether the store responds in time and has a supported schema.
+    /// Whether the store responds in time, has a supported schema and can be written.
     async fn store_ready(&self) -> Result<Schema, StoreError> {
         let store = self.app.store.clone();
-        let look = async move { MIGRATIONS.check(&store).await };
+        let look = async move {
+            let schema = MIGRATIONS.check(&store).await?;
+            inspect::check_writable(&store).await?;
+            Ok(schema)
+        };
         within_timeout_and_permit(look, &self.query_permits, STORE_TIMEOUT).await
     }
 }

@@ -8,6 +8,7 @@ mod broker;
 mod bucket;
 mod database;
 mod disk;
+mod read_only;
 mod receiver;
 
 use std::time::{Duration, Instant};

@@ -145,6 +145,11 @@ pub enum StoreError {
     /// An error of a read that several callers share.
     #[error(transparent)]
     Shared(Arc<Self>),
+    /// Writes fail until the server changes, or another one takes its place.
+    #[error("the database is read-only: {0}")]
+    ReadOnly(&'static str),
+    #[error("a pooler in transaction mode is in front of the database, so notifications are off")]
+    Pooled,
     /// Smaller pieces may fit.
     #[error("it is too large for one transaction")]
     TooLarge,
@@ -178,7 +183,9 @@ impl Retry for StoreError {
     fn can_retry(&self) -> bool {
         match self {
             Self::Database(error) => database_can_retry(error),
-            Self::Timeout | Self::TooLarge | Self::Newer(_) => true,
+            Self::Timeout | Self::TooLarge | Self::Newer(_) | Self::ReadOnly(_) | Self::Pooled => {
+                true
+            }
             Self::Migrate(_) | Self::Version(_) | Self::Corrupt(_) => false,
             Self::Shared(error) => error.can_retry(),
         }
@@ -235,6 +242,8 @@ fn is_data_error(code: &str) -> bool {
     }
 }
 
+const NO_RESPONSE: &str = "unexpected response from SSLRequest: 0x00";
+
 const SQLITE_NO_MEMORY: u32 = 7;
 const SQLITE_IO_ERROR: u32 = 10;
 const SQLITE_FULL: u32 = 13;
@@ -252,7 +261,14 @@ fn sqlite_code(code: &str) -> Option<u32> {
 /// nobody here. SQLite reports an I/O error when there is no space for its shared memory, so both
 /// errors name the usual cause.
 pub fn in_words(error: &sqlx::Error) -> String {
-    let Some(answer) = error.as_database_error() else { return error.to_string() };
+    let Some(answer) = error.as_database_error() else {
+        // What sqlx makes of an empty response to its first message.
+        let is_closed = matches!(error, sqlx::Error::Protocol(text) if text.ends_with(NO_RESPONSE));
+        return match is_closed {
+            true => "the server, or a proxy in front of it, closed the new connection".to_owned(),
+            false => error.to_string(),
+        };
+    };
     match answer.code().as_deref().and_then(sqlite_code) {
         None => answer.message().to_owned(),
         Some(SQLITE_IO_ERROR | SQLITE_FULL) => {
@@ -403,7 +419,9 @@ impl Store {
     }
 
     /// [`write`](Self::write) for work that finds its rows only by keys, and that is repeated, with
-    /// the same result, if a server crash loses it.
+    /// the same result, if a server crash loses it. A crash loses the last commits that did not wait
+    /// for the disk, although they were visible: after such a commit, keep nothing in memory that
+    /// the repetition relies on, or [wait for the disk](Tx::commit_synchronously).
     ///
     /// PostgreSQL plans each statement once per connection, because planning over a hundred
     /// partitions takes longer than finding the users of a small batch. The cached plan may come
@@ -585,6 +603,14 @@ mod tests {
         assert_eq!(sqlite_code("4874"), Some(SQLITE_IO_ERROR));
         // PostgreSQL's "disk full", whose low byte means nothing.
         assert_eq!(sqlite_code("53100"), None);
+    }
+
+    #[test]
+    fn a_connection_that_is_closed_at_once_is_reported_as_such() {
+        let error = sqlx::Error::Protocol(NO_RESPONSE.to_owned());
+        assert!(in_words(&error).contains("closed the new connection"), "{}", in_words(&error));
+        let error = sqlx::Error::Protocol("unexpected response from SSLRequest: 0x45".into());
+        assert!(in_words(&error).contains("0x45"), "{}", in_words(&error));
     }
 
     #[test]

@@ -471,9 +471,14 @@ impl Fleet {
 
     /// What a process's `/readyz` answers.
     pub async fn readiness(&self, name: &str) -> (u16, String) {
+        self.try_readiness(name).await.expect("the operations listener answers")
+    }
+
+    /// The same of a process that may not have begun to listen.
+    pub async fn try_readiness(&self, name: &str) -> Option<(u16, String)> {
         let address = format!("http://127.0.0.1:{}/readyz", self.ops[name]);
-        let answer = reqwest::get(address).await.expect("the operations listener answers");
-        (answer.status().as_u16(), answer.text().await.expect("a text"))
+        let answer = reqwest::get(address).await.ok()?;
+        Some((answer.status().as_u16(), answer.text().await.ok()?))
     }
 
     /// What each process has done so far.

@@ -17,6 +17,7 @@ pub mod local_api;
 pub mod mail;
 pub mod open_work;
 pub mod order_log;
+pub mod postgres;
 pub mod process;
 pub mod proxy;
 pub mod python;
