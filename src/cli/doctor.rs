@@ -255,12 +255,13 @@ async fn at_this_version(config: &Config, secrets: &SecretKey) -> Result<String,
     fixed::check_secret_key(&mut tx, secrets).await?;
     tx.commit().await?;
     let mut state = schema.to_string();
-    if !store.wake().notifications_arrive().await {
+    if let Err(error) = store.wake().check_notifications().await {
+        let why = match error {
+            StoreError::Pooled => error.to_string(),
+            _ => format!("notifications do not arrive ({error})"),
+        };
         let poll = config.worker.poll_ms;
-        state += &format!(
-            "; notifications do not arrive, so idle workers poll every {poll} ms (is a pooler in \
-             transaction mode in front of it?)"
-        );
+        state += &format!("; {why}: idle workers poll every {poll} ms");
     }
     store.close().await;
     Ok(state)

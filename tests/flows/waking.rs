@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::support::eventually;
 use crate::support::installation::Installation;
-use crate::support::stores::{TestStore, execute, on_both_stores, on_pool};
+use crate::support::stores::{TestStore, count, execute, on_both_stores, on_pool};
 
 on_both_stores!(delayed_work_starts_when_due,);
 
@@ -153,5 +153,32 @@ async fn workers_poll_without_notifications_and_doctor_reports_it() {
     offer(&place.store.store, Duration::ZERO).await;
     all_work_is_claimed(&place.store.store).await;
     assert!(!worker.app.store.wake().is_listening());
+    worker.stop().await;
+}
+
+/// The statements of a session run on changing connections of the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_do_not_listen_behind_a_pooler_in_transaction_mode() {
+    let test = TestStore::postgres().await;
+    let place = Installation::open(test, r#"{ "workspace": "acme" }"#, |_| {}).await;
+    let url = place.store.config.database.url.as_ref().unwrap().expose_secret();
+    for sql in [
+        "CREATE FUNCTION public.pg_backend_pid() RETURNS int LANGUAGE sql AS
+             'SELECT (random() * 1e9)::int'",
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog',
+                                    current_database()); END $$",
+    ] {
+        execute(url, sql).await;
+    }
+    let output = place.run(&["doctor"]).await;
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && said.contains("a pooler in transaction mode"), "{said}");
+    let worker = Worker::start(&place.store, 50).await;
+    offer(&place.store.store, Duration::ZERO).await;
+    all_work_is_claimed(&place.store.store).await;
+    assert!(!worker.app.store.wake().is_listening());
+    let listening = "SELECT count(*) FROM pg_stat_activity
+                     WHERE datname = current_database() AND query ILIKE 'LISTEN%'";
+    assert_eq!(count(url, listening).await, 0);
     worker.stop().await;
 }

@@ -4,6 +4,10 @@
 //! PostgreSQL it also notifies other processes, after the commit and on a separate connection,
 //! because PostgreSQL commits transactions with notifications one after the other. A lost
 //! notification costs one poll interval.
+//!
+//! Behind a pooler in transaction mode, `LISTEN` would stay on a connection of the server that the
+//! pooler gives to others, whose work then fails. So it is only sent after a
+//! [test](Others::is_pooled).
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
@@ -12,7 +16,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgPoolOptions};
-use sqlx::{Connection as _, Error};
+use sqlx::{Connection as _, Error, PgExecutor, Row as _};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -39,6 +43,10 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The payload of a test, instead of a kind.
 const PROBE: &str = "";
+
+/// How often the listener tests whether it has a connection of the server to itself: another client
+/// of a busy pooler can hide once that it does not.
+const POOLER_TESTS: usize = 5;
 
 /// Pauses before the listener connects again.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(100);
@@ -109,6 +117,12 @@ impl WakeSignal {
         self.0.others.as_ref().is_none_or(|others| *others.is_listening.borrow())
     }
 
+    /// Changes when the connection that listens to other processes is lost, and when it works; none
+    /// if there are no other processes.
+    pub fn connection(&self) -> Option<watch::Receiver<bool>> {
+        self.0.others.as_ref().map(|others| others.is_listening.subscribe())
+    }
+
     fn wake_here(&self, kind: &str) {
         if let Some(signal) = self.0.loops.lock().get(kind) {
             signal.send_replace(());
@@ -175,14 +189,14 @@ impl WakeSignal {
         }
     }
 
-    /// Whether notifications arrive: false behind a pooler in transaction mode, for example.
-    pub async fn notifications_arrive(&self) -> bool {
-        let Some(others) = &self.0.others else { return true };
+    /// Whether notifications arrive, or why they do not: a pooler in transaction mode, for example.
+    pub async fn check_notifications(&self) -> Result<(), StoreError> {
+        let Some(others) = &self.0.others else { return Ok(()) };
         let mut is_listening = others.is_listening.subscribe();
         tokio::select! {
-            _error = self.listen_once(others) => false,
-            _works = is_listening.wait_for(|is_listening| *is_listening) => true,
-            () = sleep(TIMEOUT) => false,
+            error = self.listen_once(others) => Err(error),
+            _works = is_listening.wait_for(|is_listening| *is_listening) => Ok(()),
+            () = sleep(TIMEOUT) => Err(StoreError::Timeout),
         }
     }
 
@@ -190,7 +204,7 @@ impl WakeSignal {
     async fn listen_once(&self, others: &Others) -> StoreError {
         let mut listener = match timeout(TIMEOUT, others.listener()).await {
             Ok(Ok(listener)) => listener,
-            Ok(Err(error)) => return error.into(),
+            Ok(Err(error)) => return error,
             Err(_) => return StoreError::Timeout,
         };
         let hearing = async {
@@ -270,8 +284,8 @@ impl Others {
         Ok(())
     }
 
-    /// Uses a new connection, because the last one may hang.
-    async fn listener(&self) -> Result<PgListener, Error> {
+    /// Uses new connections, because the last ones may hang.
+    async fn listener(&self) -> Result<PgListener, StoreError> {
         let pool = PgPoolOptions::new()
             .max_connections(1)
             .max_lifetime(None)
@@ -279,9 +293,36 @@ impl Others {
             .connect_lazy_with(self.options.clone());
         let mut listener = PgListener::connect_with(&pool).await?;
         listener.eager_reconnect(false);
+        if self.is_pooled(&mut listener).await? {
+            return Err(StoreError::Pooled);
+        }
         listener.listen(CHANNEL).await?;
         Ok(listener)
     }
+
+    /// Whether a pooler gives the listener's connection of the server to other clients between two
+    /// statements, or another one to the listener.
+    async fn is_pooled(&self, listener: &mut PgListener) -> Result<bool, Error> {
+        let mut kept = self.connection.lock().await;
+        *kept = None;
+        let mut other = PgConnection::connect_with(&self.options).await?;
+        for _ in 0..POOLER_TESTS {
+            let before = backend(&mut *listener).await?;
+            // It keeps a connection until its transaction ends.
+            sqlx::raw_sql("BEGIN").execute(&mut other).await?;
+            if backend(&mut other).await? == before || backend(&mut *listener).await? != before {
+                return Ok(true);
+            }
+            sqlx::raw_sql("ROLLBACK").execute(&mut other).await?;
+        }
+        *kept = Some(other);
+        Ok(false)
+    }
+}
+
+/// The server's process behind a connection. Not a prepared statement, which poolers may reject.
+async fn backend(connection: impl PgExecutor<'_>) -> Result<i32, Error> {
+    sqlx::raw_sql("SELECT pg_backend_pid()").fetch_one(connection).await?.try_get(0)
 }
 
 #[cfg(test)]
