@@ -1,6 +1,9 @@
 //! Applies batches of messages exactly once: the changes of a batch and the offset of its partition
 //! are one transaction, guarded by the expected offset.
 //!
+//! A batch's commit does not wait for the disk. If the database crashes and loses it, changes and
+//! offset go back together, and the [positions] notice that the messages must be applied again.
+//!
 //! When the store is down, the worker waits with its partitions. A batch that fails permanently is
 //! halved until the message is found. Each part of that message is tried separately, and failing
 //! parts become a dead letter in the same transaction as the offset. A batch that is too large for
@@ -17,6 +20,7 @@ mod attempt;
 pub mod dead_letters;
 mod failure;
 mod parts;
+mod positions;
 mod rows;
 mod shared;
 mod work;
@@ -35,21 +39,18 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use self::attempt::{Ending, process_batch};
+use self::positions::Positions;
 use self::shared::Shared;
 use super::wait_for_log;
 use crate::app::App;
 use crate::config::Config;
 use crate::traces;
 use kit::retry::Retry;
-use log::offsets::{self, GroupOffset};
 use log::{Ack, Batch, Consumer, ConsumerStatus, Limits, Message, PartitionStatus, Topic};
-use store::{StoreError, Tx, within_timeout};
+use store::{StoreError, Tx};
 
-/// Interval between reports of the partitions' lag, and checks whether stopped ones may continue.
-const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Time limit for the store to return a stopped partition's position.
-const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval between reports of the partitions' lag.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Applies messages in the caller's transaction.
 pub trait Handler: Send + Sync + 'static {
@@ -86,8 +87,12 @@ pub trait Handler: Send + Sync + 'static {
     }
 
     /// Called after the commit, for metrics. A process that ends at this very moment never calls
-    /// it.
+    /// it. A crash of the database may revert the commit even now.
     fn applied(&self, _applied: Self::Applied) {}
+
+    /// Called when the database has lost commits, before their messages are applied again: forgets
+    /// what was learned from them.
+    fn lost_commits(&self) {}
 }
 
 /// Options of the processing.
@@ -164,14 +169,15 @@ impl<H: Handler> Runner<H> {
         failures: &mut u32,
     ) {
         let shutdown = self.shared.shutdown.clone();
-        let mut looks = interval(CHECK_INTERVAL);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut reports = interval(REPORT_INTERVAL);
+        reports.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut positions = Positions::new(&self.shared.app.store, self.shared.group, self.topic);
         loop {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => break,
                 Some(ended) = self.tasks.join_next() => match ended {
-                    Ok(Ending::Done | Ending::HandedBack) => {}
+                    Ok(Ending::Done | Ending::HandedBack | Ending::Reverted) => {}
                     Ok(Ending::Lost) => break,
                     // Panics of the handler are caught earlier: this is a bug of the runner.
                     Err(error) => {
@@ -180,15 +186,18 @@ impl<H: Handler> Runner<H> {
                         break;
                     }
                 },
-                _ = looks.tick() => {
-                    let waiting = statuses.waiting();
-                    let statuses = statuses.all(self.shared.app.clock.now_ms());
-                    self.report(&statuses, &waiting);
-                    if self.can_continue(&statuses).await {
+                read = positions.read() => {
+                    if positions.compare(read, statuses, &self.shared.handler) {
                         tracing::info!("a stopped partition was reset; reading the partitions \
                                         again");
                         break;
                     }
+                }
+                _ = reports.tick() => {
+                    let waiting = statuses.waiting();
+                    let all = statuses.all(self.shared.app.clock.now_ms());
+                    self.report(&all, &waiting);
+                    positions.query_if_due(&all, statuses);
                 }
                 next = consumer.next() => match next {
                     Ok((batch, ack)) => {
@@ -268,26 +277,5 @@ impl<H: Handler> Runner<H> {
         ];
         metrics::gauge!("longshore_log_lag_messages", &labels).set(behind as f64);
         metrics::gauge!("longshore_log_lag_seconds", &labels).set(waiting_ms as f64 / 1000.0);
-    }
-
-    /// Whether the stored position of a stopped partition has changed since it stopped.
-    async fn can_continue(&self, statuses: &[PartitionStatus]) -> bool {
-        let stopped = statuses.iter().filter_map(|status| status.stopped.clone());
-        let stopped: Vec<GroupOffset> = stopped.map(|(position, _)| position).collect();
-        if stopped.is_empty() {
-            return false;
-        }
-        let (store, topic) = (self.shared.app.store.clone(), self.topic);
-        let positions =
-            async move { offsets::positions(&mut store.snapshot().await?, topic).await };
-        let positions: Result<Vec<GroupOffset>, StoreError> =
-            within_timeout(positions, tokio::time::sleep(LOOKUP_TIMEOUT)).await;
-        match positions {
-            Ok(positions) => stopped.iter().any(|position| !positions.contains(position)),
-            Err(error) => {
-                tracing::warn!(%error, "cannot check whether a stopped partition was reset");
-                false
-            }
-        }
     }
 }

@@ -313,6 +313,10 @@ impl Handler for Ingest {
         arrays::join(parts, OBJECTS)
     }
 
+    fn lost_commits(&self) {
+        self.products.forget();
+    }
+
     fn applied(&self, mut tally: Tally) {
         let listed = std::mem::take(&mut tally.listed);
         listed.into_iter().for_each(|listed| self.products.learn(listed));

@@ -6,6 +6,7 @@
 
 mod broker;
 mod bucket;
+mod crash;
 mod database;
 mod disk;
 mod read_only;

@@ -113,6 +113,13 @@ impl Ack {
         self.done = true;
     }
 
+    /// The batch is not done: its partition is read again from the stored position.
+    pub fn restart(self) {
+        let (partitions, partition, epoch) = (self.partitions.clone(), self.partition, self.epoch);
+        drop(self);
+        partitions.renew(partition, epoch);
+    }
+
     /// Whether the partition still belongs to this consumer. If not, another one processes the
     /// batch, and [`done`](Self::done) has no effect.
     pub fn is_assigned(&self) -> bool {

@@ -3,10 +3,13 @@
 //!
 //! Each partition has one batch in progress; the next one is read when it is done.
 
+mod idle;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub use self::idle::IdlePartition;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::batch::{Batch, Fetched};
@@ -285,7 +288,7 @@ impl Cursors {
             match former.and(stop_reason(&cursor.read_position(), topic_offsets)) {
                 Some(reason) => cursor.stop(self.topic, &reason, None),
                 None if cursor.may_be_tried() && !self.partitions.is_busy(*partition) => {
-                    self.partitions.renew(*partition);
+                    self.partitions.renew(*partition, cursor.epoch);
                 }
                 None => {}
             }
@@ -373,7 +376,7 @@ mod tests {
     }
 
     /// Two partitions, both at 5.
-    fn cursors() -> Cursors {
+    pub(super) fn cursors() -> Cursors {
         let pool = sqlx::PgPool::connect_lazy("postgres://nobody").unwrap();
         let store = Store::Postgres { pool, wake: WakeSignal::local() };
         let partitions = Arc::new(Partitions::new(|| {}));
@@ -388,7 +391,7 @@ mod tests {
     }
 
     /// A message whose append time is its number.
-    fn message(offset: i64) -> Message {
+    pub(super) fn message(offset: i64) -> Message {
         Message {
             topic: Topic::new("tracking"),
             partition: 0,

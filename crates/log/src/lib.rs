@@ -23,7 +23,7 @@ use std::time::Instant;
 pub use batch::Batch;
 pub use consumer::{Ack, Consumer};
 pub use cursors::{
-    ConsumerStatus, Limits, OffsetRange, PartitionStatus, TopicOffsets, stop_reason,
+    ConsumerStatus, IdlePartition, Limits, OffsetRange, PartitionStatus, TopicOffsets, stop_reason,
 };
 pub use embedded::LogFile;
 pub use message::{

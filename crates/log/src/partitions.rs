@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 pub(super) struct Partitions {
     state: Mutex<Assignments>,
     finished: Condvar,
-    /// Called whenever work has ended.
+    /// Called whenever work has ended, and when a partition is to be read again.
     on_finish: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -41,6 +41,37 @@ struct PartitionState {
     committed: Option<i64>,
 }
 
+/// A partition without a batch in progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Idle {
+    pub epoch: u64,
+    /// The offset before which everything is done; none before the first batch.
+    pub position: Option<i64>,
+}
+
+impl Assignments {
+    fn assign(&mut self, partition: i32) -> u64 {
+        self.epochs += 1;
+        let epoch = self.epochs;
+        let held = PartitionState {
+            epoch,
+            stopped: false,
+            in_progress: None,
+            position: None,
+            committed: None,
+        };
+        self.held.insert(partition, held);
+        epoch
+    }
+}
+
+impl PartitionState {
+    fn idle(&self) -> Option<Idle> {
+        let idle = Idle { epoch: self.epoch, position: self.position };
+        self.in_progress.is_none().then_some(idle)
+    }
+}
+
 impl Partitions {
     pub fn new(on_finish: impl Fn() + Send + Sync + 'static) -> Self {
         Self { state: Mutex::default(), finished: Condvar::new(), on_finish: Box::new(on_finish) }
@@ -52,25 +83,37 @@ impl Partitions {
 
     /// Starts an epoch of `partition`.
     pub fn assign(&self, partition: i32) -> u64 {
-        let mut state = self.lock();
-        state.epochs += 1;
-        let epoch = state.epochs;
-        let held = PartitionState {
-            epoch,
-            stopped: false,
-            in_progress: None,
-            position: None,
-            committed: None,
-        };
-        state.held.insert(partition, held);
-        epoch
+        self.lock().assign(partition)
     }
 
-    /// Starts another epoch of `partition`, if it is held.
-    pub fn renew(&self, partition: i32) {
-        if self.epoch(partition).is_some() {
-            self.assign(partition);
+    /// Starts another epoch of `partition`, unless this one has ended.
+    pub fn renew(&self, partition: i32, epoch: u64) {
+        self.renew_if(partition, |held| held.epoch == epoch);
+    }
+
+    /// The same for an idle partition; `false` if it has changed since.
+    pub fn renew_idle(&self, partition: i32, idle: Idle) -> bool {
+        self.renew_if(partition, |held| held.idle() == Some(idle))
+    }
+
+    fn renew_if(&self, partition: i32, matches: impl FnOnce(&PartitionState) -> bool) -> bool {
+        let mut state = self.lock();
+        let is_same = state.held.get(&partition).is_some_and(|held| !held.stopped && matches(held));
+        if is_same {
+            state.assign(partition);
         }
+        drop(state);
+        if is_same {
+            (self.on_finish)();
+        }
+        is_same
+    }
+
+    /// The partitions whose messages may be read and that have no batch in progress.
+    pub fn idle(&self) -> Vec<(i32, Idle)> {
+        let state = self.lock();
+        let open = state.held.iter().filter(|(_, held)| !held.stopped);
+        open.filter_map(|(partition, held)| Some((*partition, held.idle()?))).collect()
     }
 
     /// The epoch of `partition`, while its messages may be read.
@@ -211,6 +254,26 @@ mod tests {
         assert_eq!(partitions.to_commit(), [(3, 11)]);
         partitions.committed(&[(3, 11)]);
         assert!(partitions.to_commit().is_empty());
+    }
+
+    #[test]
+    fn only_an_unchanged_idle_partition_is_renewed() {
+        let partitions = partitions();
+        let epoch = partitions.assign(0);
+        let (_, at_first) = partitions.idle()[0];
+        assert_eq!(at_first, Idle { epoch, position: None });
+        assert!(partitions.start(0, epoch, 5));
+        assert_eq!(partitions.idle(), []);
+        assert!(!partitions.renew_idle(0, at_first), "a batch is in progress");
+        partitions.finish(0, epoch, 5, true);
+        assert!(!partitions.renew_idle(0, at_first), "a batch was done in between");
+        let (_, idle) = partitions.idle()[0];
+        assert!(partitions.renew_idle(0, idle) && partitions.epoch(0) != Some(epoch));
+        assert_eq!(partitions.position(0), None, "the stored position decides");
+        assert!(!partitions.start(0, epoch, 6), "what was read ahead is dropped");
+        assert!(!partitions.renew_idle(0, idle), "it has another epoch");
+        partitions.stop(&[0]);
+        assert_eq!(partitions.idle(), [], "another consumer gets it");
     }
 
     #[test]

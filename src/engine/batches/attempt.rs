@@ -8,6 +8,7 @@ use tokio::time::sleep;
 
 use super::Handler;
 use super::failure::{Failure, caught};
+use super::positions::Difference;
 use super::rows;
 use super::shared::{ApplyMode, Shared, TIMEOUT};
 use super::work::{Done, Work};
@@ -40,7 +41,9 @@ pub(super) enum Ending {
     Done,
     /// The worker must stop, or the partition was revoked: its next owner continues.
     HandedBack,
-    /// The stored position differs from this worker's.
+    /// The database lost commits, so the partition is read again from the stored position.
+    Reverted,
+    /// The stored position differs from this worker's for another reason.
     Lost,
 }
 
@@ -62,12 +65,17 @@ pub(super) async fn process_batch<H: Handler>(
         attempt.ack.done();
     } else {
         attempt.delete_record().await;
+        if ending == Ending::Reverted {
+            shared.handler.lost_commits();
+            attempt.ack.restart();
+        }
     }
     shared.clear_waiting(batch.position.partition);
     let topic = batch.messages[0].topic.name();
     let outcome = match ending {
         Ending::Done => "done",
         Ending::HandedBack => "handed_back",
+        Ending::Reverted => "reverted",
         Ending::Lost => "lost",
     };
     metrics::counter!("longshore_batches_total", "topic" => topic, "outcome" => outcome)
@@ -276,10 +284,14 @@ impl<H: Handler> Attempt<H> {
                     self.position = position;
                     return None;
                 }
-                Ok(position) => {
-                    tracing::warn!(?position, expected = ?self.position, "the partition's position was \
-                                                                    changed");
-                    return Some(Ending::Lost);
+                Ok(stored) => {
+                    let topic = self.batch.messages[0].topic;
+                    let difference = Difference::of(&self.position, stored.as_ref());
+                    difference.report(topic, &self.position, stored.as_ref());
+                    return Some(match difference {
+                        Difference::LostCommits => Ending::Reverted,
+                        Difference::Reset | Difference::Advanced => Ending::Lost,
+                    });
                 }
                 Err(error) => {
                     tries += 1;
@@ -362,10 +374,7 @@ impl<H: Handler> Attempt<H> {
             };
             let error = match noted {
                 Ok(true) => return None,
-                Ok(false) => {
-                    tracing::warn!(expected = ?self.position, "the partition's position was changed");
-                    return Some(Ending::Lost);
-                }
+                Ok(false) => return Some(self.reload_position().await.unwrap_or(Ending::Lost)),
                 Err(error) => error,
             };
             tries += 1;

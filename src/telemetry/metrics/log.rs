@@ -47,10 +47,19 @@ const METRICS: &[Metric] = &[
         "Number of partitions of this worker whose position is not known yet, by topic and group",
     ),
     counter(
+        "longshore_log_reverted_total",
+        &["topic"],
+        "Total number of times that this worker found the stored position of a partition behind \
+         its own, by topic (exports, tracking, catalogs, messages): the database lost commits in a \
+         crash, or a standby or a backup has replaced it. The worker applies the messages again",
+    )
+    .begins_at_0(&[&["exports"], &["tracking"], &["catalogs"], &["messages"]]),
+    counter(
         "longshore_messages_total",
         &["topic", "outcome"],
         "Total number of processed messages of the log, by topic (exports, tracking, catalogs, \
-         messages) and outcome: done, dead_letter, repeated",
+         messages) and outcome: done, dead_letter, repeated. Messages whose commit the database \
+         lost in a crash are counted again",
     )
     .begins_at_0(&[
         &["exports", "dead_letter"],
@@ -62,7 +71,8 @@ const METRICS: &[Metric] = &[
         "longshore_batches_total",
         &["topic", "outcome"],
         "Total number of batches of messages, by topic (exports, tracking, catalogs, messages) \
-         and outcome: done, handed_back, or lost to another worker",
+         and outcome: done, handed_back, lost to another worker, or reverted, because the \
+         database lost the commits before it",
     ),
     histogram("longshore_batch_messages", &["topic"], "Number of messages in a batch, by topic"),
     histogram(

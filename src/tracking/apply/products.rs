@@ -75,6 +75,8 @@ pub struct Listed {
 impl Products {
     /// Lists the bought products, as far as there is room. Queries the store only about products
     /// that this process has not seen recently; other writers wait for the end of the transaction.
+    /// A commit that lists a product waits for the disk, so that every product that any process
+    /// knows stays listed after a crash of the database.
     pub async fn list<'a>(
         &self,
         tx: &mut Tx,
@@ -90,6 +92,12 @@ impl Products {
         let is_unlisted = |product: &&&str| listed.products.get(**product) == Some(&false);
         listed.unlisted += unknown.iter().filter(is_unlisted).count() as u64;
         Ok(listed)
+    }
+
+    /// Forgets everything: the database lost commits, and not only those that did not wait for the
+    /// disk, if an asynchronous standby has replaced it.
+    pub fn forget(&self) {
+        *self.known.lock() = Known::default();
     }
 
     /// Updates the cache after the commit.
@@ -138,6 +146,7 @@ async fn list_new(
         let added: Vec<&str> = new.iter().copied().take(room).collect();
         if !added.is_empty() {
             rows::add_products(tx, workspace, &added).await?;
+            tx.commit_synchronously().await?;
         }
         new = new.into_iter().skip(room).collect();
     }

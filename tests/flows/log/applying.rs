@@ -3,6 +3,7 @@
 mod killed;
 mod pieces;
 mod repeated;
+mod reverted;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -97,6 +98,8 @@ struct Tally {
     begun: Arc<AtomicUsize>,
     /// What is refused, fails or hangs succeeds from now on.
     healed: Arc<AtomicBool>,
+    /// How often it was to forget what it learned.
+    reverted: Arc<AtomicUsize>,
 }
 
 const COUNT: &str = "INSERT INTO tally (payload, n) VALUES ($1, 1)
@@ -150,6 +153,10 @@ impl Handler for Tally {
             }
         }
         Ok(())
+    }
+
+    fn lost_commits(&self) {
+        self.reverted.fetch_add(1, Ordering::SeqCst);
     }
 }
 
