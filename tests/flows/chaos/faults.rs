@@ -29,6 +29,8 @@ const HOUR: i64 = 3_600;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     Kill(&'static str),
+    /// The load stops before, and begins again only when all is applied.
+    KillInQuiet(&'static str),
     Pause(&'static str),
     Slow(&'static str),
     Full(&'static str),
@@ -56,6 +58,7 @@ pub fn all() -> Vec<(String, Fault)> {
             all.push((format!("{server}-full"), Fault::Full(server)));
         }
     }
+    all.push(("postgres-kill-in-quiet".to_owned(), Fault::KillInQuiet("postgres")));
     for (name, is_all, seconds) in [
         ("clock-forward", false, HOUR),
         ("clock-back", false, -HOUR),
@@ -112,10 +115,13 @@ impl Fault {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             }
-            Self::Kill(server) => {
-                servers.tell(&format!("signal {server} KILL")).await;
-                tokio::time::sleep(DOWN).await;
-                servers.tell(&format!("start {server}")).await;
+            Self::Kill(server) => kill(servers, server).await,
+            Self::KillInQuiet(server) => {
+                stage.world.is_quiet.send_replace(true);
+                stage.fleet.applied().await;
+                kill(servers, server).await;
+                stage.fleet.applied().await;
+                stage.world.is_quiet.send_replace(false);
             }
             Self::Pause(server) => {
                 servers.tell(&format!("signal {server} STOP")).await;
@@ -166,6 +172,12 @@ impl Fault {
             }
         }
     }
+}
+
+async fn kill(servers: &Servers, server: &str) {
+    servers.tell(&format!("signal {server} KILL")).await;
+    tokio::time::sleep(DOWN).await;
+    servers.tell(&format!("start {server}")).await;
 }
 
 /// The first gateway goes by another clock: the prefix of an export ends with its time.

@@ -12,6 +12,7 @@ use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -56,6 +57,8 @@ pub struct World {
     pub pace: u32,
     /// How far ahead is scheduled.
     pub ahead: Duration,
+    /// While it is, no client begins anything.
+    pub is_quiet: watch::Sender<bool>,
     pub numbers: Numbers,
 }
 
@@ -141,12 +144,17 @@ impl Load {
     }
 }
 
-/// Whether there is another turn, once its time has come.
-async fn goes_on(stop: &CancellationToken, interval: &mut Interval) -> bool {
+/// Whether there is another turn, once its time has come and it is not quiet.
+async fn goes_on(world: &World, stop: &CancellationToken, interval: &mut Interval) -> bool {
+    let mut is_quiet = world.is_quiet.subscribe();
+    let turn = async {
+        interval.tick().await;
+        is_quiet.wait_for(|is_quiet| !is_quiet).await.is_ok()
+    };
     tokio::select! {
         biased;
         () = stop.cancelled() => false,
-        _ = interval.tick() => true,
+        is_turn = turn => is_turn,
     }
 }
 
@@ -157,7 +165,7 @@ async fn track(world: Arc<World>, number: usize, stop: CancellationToken) {
     let mut client = Client::new(number, users, way, Quota::ENDLESS, world.seed, Arc::default());
     let mut interval = world.every(1_600);
     for request in 0.. {
-        if !goes_on(&stop, &mut interval).await {
+        if !goes_on(&world, &stop, &mut interval).await {
             break;
         }
         let composed = client.compose();
@@ -191,7 +199,7 @@ fn about_alone(number: usize, until: i64) -> Value {
 /// Calls without a key, each about a user of its own.
 async fn track_alone(world: Arc<World>, stop: CancellationToken) {
     let mut interval = world.every(400);
-    while goes_on(&stop, &mut interval).await {
+    while goes_on(&world, &stop, &mut interval).await {
         let number = world.numbers.alone.fetch_add(1, Ordering::Relaxed);
         let body = about_alone(number, world.users.until).to_string();
         let (kind, method, path) = (Kind::Keyless, Method::POST, "/users/track");
@@ -214,7 +222,7 @@ async fn edit(world: Arc<World>, number: usize, stop: CancellationToken) {
     let own: Vec<usize> = (number..ITEMS).step_by(EDITORS).collect();
     let path = format!("/catalogs/{CATALOG}/items");
     for value in 1.. {
-        if !goes_on(&stop, &mut interval).await {
+        if !goes_on(&world, &stop, &mut interval).await {
             return;
         }
         let count = random.random_range(1..=20);
@@ -245,7 +253,7 @@ fn external_ids(users: &[usize]) -> Vec<String> {
 /// Webhooks, emails and content cards to users who are named.
 async fn send(world: Arc<World>, stop: CancellationToken) {
     let (mut random, mut interval) = (world.random(200), world.every(500));
-    while goes_on(&stop, &mut interval).await {
+    while goes_on(&world, &stop, &mut interval).await {
         let send = world.numbers.sends.fetch_add(1, Ordering::Relaxed);
         let count = random.random_range(1..=10);
         let users = world.addressees(&mut random, count);
@@ -277,7 +285,7 @@ async fn send(world: Arc<World>, stop: CancellationToken) {
 async fn transact(world: Arc<World>, stop: CancellationToken) {
     let (mut random, mut interval) = (world.random(300), world.every(400));
     let path = format!("/transactional/v1/campaigns/{RECEIPT}/send");
-    while goes_on(&stop, &mut interval).await {
+    while goes_on(&world, &stop, &mut interval).await {
         let send = world.numbers.sends.fetch_add(1, Ordering::Relaxed);
         let users = world.addressees(&mut random, 1);
         let body = json!({
@@ -293,7 +301,7 @@ async fn transact(world: Arc<World>, stop: CancellationToken) {
 /// Webhooks that are to be sent a little later.
 async fn schedule(world: Arc<World>, stop: CancellationToken) {
     let (mut random, mut interval) = (world.random(400), world.every(3_000));
-    while goes_on(&stop, &mut interval).await {
+    while goes_on(&world, &stop, &mut interval).await {
         let send = world.numbers.sends.fetch_add(1, Ordering::Relaxed);
         let users = world.addressees(&mut random, 5);
         let ahead = world.ahead.mul_f64(random.random_range(1.0..2.0));
@@ -323,7 +331,7 @@ async fn export(world: Arc<World>, workspace: usize, stop: CancellationToken) {
     let mut interval = world.every(if workspace == OWN { 5_000 } else { 3_000 });
     let fields: &[&str] = if workspace == OWN { &["external_id", "email"] } else { &ALL_FIELDS };
     for number in 0.. {
-        if !goes_on(&stop, &mut interval).await {
+        if !goes_on(&world, &stop, &mut interval).await {
             return;
         }
         let path = (number % 2 == 0).then(|| format!("/export/{workspace}/{number}"));

@@ -128,6 +128,7 @@ impl Stage {
             seed: plan.seed,
             pace: plan.pace,
             ahead: plan.ahead,
+            is_quiet: Default::default(),
             numbers: Numbers::default(),
         };
         let world = Arc::new(world);
