@@ -82,7 +82,8 @@ pub struct Config {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Database {
-    /// `sqlite://FILE` or `postgres://…`. The default is `store.db` in the data directory.
+    /// `sqlite://FILE` or `postgres://…`, with one host, which must lead to the primary. The
+    /// default is `store.db` in the data directory.
     #[serde(skip_serializing)]
     #[schemars(with = "Option<String>")]
     pub url: Option<SecretString>,

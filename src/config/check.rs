@@ -9,6 +9,7 @@ use url::Url;
 use super::{Config, Mode, Traces};
 use kit::secrets::SecretKey;
 use objects::settings as objects;
+use store::inspect::url_problem;
 
 impl Traces {
     /// The headers of requests to the collector; nothing if they are invalid.
@@ -92,6 +93,9 @@ impl Config {
             !shared && !database.starts_with("sqlite:"),
             "database.url (LONGSHORE_DATABASE_URL): expected sqlite://FILE or postgres://…",
         );
+        if let Some(problem) = Some(database.as_str()).filter(|_| shared).and_then(url_problem) {
+            refuse(true, &format!("database.url (LONGSHORE_DATABASE_URL): {problem}"));
+        }
         refuse(
             shared && self.secret_key.is_none(),
             "secret_key (LONGSHORE_SECRET_KEY) is required on a shared database: 32 bytes in \
