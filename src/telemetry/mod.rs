@@ -4,6 +4,7 @@
 pub mod fleet;
 pub mod lines;
 pub mod metrics;
+mod noise;
 pub mod ops;
 pub mod process;
 mod writes;
@@ -18,6 +19,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use self::noise::WithoutNoise;
 use crate::config::{Config, LogFormat};
 use crate::traces;
 use kit::retry::Retry;
@@ -65,7 +67,8 @@ pub fn init_tracing(config: &Config) -> Result<(), TelemetryError> {
         LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
     };
     let traces = traces::layer(&config.traces)?;
-    let begun = tracing_subscriber::registry().with(traces).with(lines).with(filter).try_init();
+    let registry = tracing_subscriber::registry().with(traces).with(lines);
+    let begun = registry.with(filter).with(WithoutNoise).try_init();
     if begun.is_ok() {
         std::panic::set_hook(Box::new(log_panic));
     }

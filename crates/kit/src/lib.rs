@@ -6,6 +6,7 @@
 //! | [`compute`] | limits on processors and memory within a process |
 //! | [`faults`] | places where a test can end or stop the process |
 //! | [`json`] | JSON as text: compact, bounded, without duplicate fields |
+//! | [`log_limit`] | limits log lines that an outage would repeat |
 //! | [`money`] | amounts as millionths, and currencies |
 //! | [`names`] | enums whose values have names |
 //! | [`panics`] | the text of a caught panic |
@@ -19,6 +20,7 @@ pub mod clock;
 pub mod compute;
 pub mod faults;
 pub mod json;
+pub mod log_limit;
 pub mod money;
 pub mod names;
 pub mod panics;

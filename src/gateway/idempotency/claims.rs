@@ -11,6 +11,7 @@ use super::rows::{self, Claim};
 use crate::app::App;
 use crate::gateway::ApiError;
 use kit::clock::{hours, millis};
+use kit::log_limit::LogLimit;
 use store::{StoreError, Tx};
 
 /// How long a key is valid.
@@ -23,6 +24,9 @@ const UNDER_WAY: &str = "A request with this Idempotency-Key is still in progres
 const UNREPEATABLE: &str = "The first request with this Idempotency-Key was started by another \
                             version of the service and cannot be completed; some of it may have \
                             been applied";
+
+static NOT_RELEASED: LogLimit = LogLimit::new();
+static NOT_STORED: LogLimit = LogLimit::new();
 
 /// The state of a key.
 pub(super) enum Found {
@@ -117,8 +121,15 @@ impl<'a> Claims<'a> {
 
     /// Releases the claim for the next repeat.
     pub async fn release(&self, claim: &Claim) {
-        if let Err(error) = rows::release(&self.app.store, self.key, claim).await {
-            tracing::warn!(%error, "cannot release an idempotency claim before its lease ends");
+        if let Err(error) = rows::release(&self.app.store, self.key, claim).await
+            && let Some(skipped) = NOT_RELEASED.skipped()
+        {
+            tracing::warn!(
+                %error,
+                skipped,
+                "cannot release idempotency claims, so repeated requests get 409 until their \
+                 leases end"
+            );
         }
     }
 
@@ -126,8 +137,10 @@ impl<'a> Claims<'a> {
     /// repeat would only append the same again.
     pub async fn finish(&self, claim: &Claim, status: StatusCode, answer: &str) {
         let (store, status) = (&self.app.store, status.as_u16().into());
-        if let Err(error) = rows::finish(store, self.key, claim, status, answer).await {
-            tracing::warn!(%error, "cannot store a response under its Idempotency-Key");
+        if let Err(error) = rows::finish(store, self.key, claim, status, answer).await
+            && let Some(skipped) = NOT_STORED.skipped()
+        {
+            tracing::warn!(%error, skipped, "cannot store responses under their Idempotency-Keys");
         }
     }
 
