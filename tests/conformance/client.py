@@ -1,12 +1,18 @@
-"""Makes each call that the documentation of the PyPI package braze-client shows.
+"""Makes each call that the documentation of the PyPI package braze-client shows. A call has passed
+if its effect is there as well.
 
     client.py BASE_URL KEY
 
-Prints a line for each: its name, a tab, and "passed" or what went wrong.
+Prints a line for each: its name, a tab, and "passed" or what went wrong. $LONGSHORE is the program
+that shows the effects.
 """
 
 import asyncio
+import json
+import os
+import subprocess
 import sys
+import time
 import types
 
 # The retries that the client imports are older than Python 3.11, which has this under one name.
@@ -84,6 +90,51 @@ CASES = {
 }
 
 
+def shown(*command):
+    """What a command of the program shows as JSON; None if it fails, as for an unknown user."""
+    run = subprocess.run([os.environ["LONGSHORE"], *command, "--json"], capture_output=True, check=False)
+    return json.loads(run.stdout) if run.returncode == 0 else None
+
+
+def custom(name):
+    return ((shown("users", "show", "ann") or {}).get("custom_attributes") or {}).get(name)
+
+
+def schedule_state(answer):
+    return (shown("schedules", "show", answer["schedule_id"]) or {}).get("state")
+
+
+# What shows the effect of a call, from its response, and what that must be.
+SCHEDULED = (schedule_state, "pending")
+EFFECTS = {
+    "user_track attributes": (lambda _: (shown("users", "show", "ann") or {}).get("email"), "email@example.com"),
+    "user_track events": (lambda answer: answer["events_processed"], 1),
+    "user_track purchases": (lambda answer: answer["purchases_processed"], 1),
+    "user_track all at once": (lambda _: custom("tier"), "gold"),
+    "user_track by alias": (lambda answer: answer["attributes_processed"], 1),
+    "user_track by braze_id": (lambda answer: answer["attributes_processed"], 1),
+    "user_track inc, add and remove": (lambda _: (custom("visits"), custom("colors")), (1, ["red"])),
+    "user_track array of objects": (lambda _: [pet["name"] for pet in custom("pets") or []], ["Rex"]),
+    "user_track update only": (lambda _: custom("tier"), "gold"),
+    "campaign_trigger_schedule_create recipients": SCHEDULED,
+    "campaign_trigger_schedule_create audience": SCHEDULED,
+    "campaign_trigger_schedule_create broadcast": SCHEDULED,
+    "campaign_trigger_schedule_create optimal": SCHEDULED,
+    "user_delete": (lambda _: shown("users", "show", "ann"), None),
+}
+
+
+def check_effect(name, answer):
+    """Waits for an effect, which workers have soon after the response."""
+    read, expected = EFFECTS.get(name, (lambda _: None, None))
+    for _ in range(60):
+        seen = read(answer)
+        if seen == expected:
+            return
+        time.sleep(0.25)
+    raise AssertionError(f"the effect is {seen!r}, not {expected!r}")
+
+
 def refused(call):
     try:
         call()
@@ -98,7 +149,9 @@ def main(base, key):
     for name, case in CASES.items():
         try:
             answer = case(client)
-            outcome = "passed" if answer["success"] else f"failed: {answer}"
+            assert answer["success"], answer
+            check_effect(name, answer)
+            outcome = "passed"
         except Exception as error:  # Whatever a client raises is an outcome.
             outcome = f"failed: {type(error).__name__} {error}"
         print(f"{name}\t{outcome}")
