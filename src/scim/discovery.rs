@@ -352,7 +352,7 @@ fn describe_resource_type() -> Operation {
 }
 
 fn describe_schemas() -> Operation {
-    unfiltered(about_service("schemas", "List schemas"))
+    unfiltered(about_service("listSchemas", "List schemas"))
         .about(
             "The schema of users lists the existing app groups as allowed values of permissions.",
         )
@@ -361,7 +361,7 @@ fn describe_schemas() -> Operation {
 }
 
 fn describe_schema_resource() -> Operation {
-    with_id(about_service("schema", "Get a schema"), USER)
+    with_id(about_service("getSchema", "Get a schema"), USER)
         .returns::<SchemaResource>(StatusCode::OK, "It.")
         .with_example(SchemaResource::all(BASE, &[]).remove(0))
 }

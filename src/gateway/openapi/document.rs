@@ -83,8 +83,9 @@ fn introduction(config: &Config) -> String {
          in this order, and the first one that fails decides the response: path 404, method 405 \
          with `Allow`, key 401, sender's address 403, permission 403, rate 429, `Idempotency-Key` \
          400, Content-Encoding 415, size 413, time 408, Content-Type 415, JSON 400, fields 400. \
-         Unknown fields and parameters are ignored. Every error has a `code`, which never changes \
-         its meaning, so programs can rely on it.\n\nHEAD returns the response of GET without its \
+         Unknown fields and parameters are ignored, except fields that select users in another \
+         request, such as `segment_id`, `recipients`, `email` and `phone`: these get 400. Every \
+         error has a `code`, which never changes its meaning, so programs can rely on it.\n\nHEAD returns the response of GET without its \
          body; OPTIONS returns 204 with `Allow` and needs no key. A request without a `Host` \
          header, with two of them, or with two `Authorization` headers gets 400 before these \
          checks. A request that is not valid HTTP/1.1 gets 400, and a request with more than 16 \
