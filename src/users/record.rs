@@ -201,9 +201,11 @@ fn entries(
     }
 }
 
-/// The name of an entry, its first and last times, and its count. The error has the name of the
-/// invalid field and the reason.
-fn entry<'a>(members: &JsonFields<'a>) -> Result<(Cow<'a, str>, i64, i64, u64), (String, String)> {
+/// The name of an entry, its first and last times, and its count.
+type Entry<'a> = (Cow<'a, str>, i64, i64, u64);
+
+/// Reads an entry. The error has the name of the invalid field and the reason.
+fn entry<'a>(members: &JsonFields<'a>) -> Result<Entry<'a>, (String, String)> {
     let refuse = |member: &str, reason: &str| (member.to_owned(), reason.to_owned());
     if let Some(name) = members.repeated() {
         return Err(refuse(name, "duplicate field"));

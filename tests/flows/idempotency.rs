@@ -57,7 +57,7 @@ impl AppendRequest for Echo {
         body: &JsonText,
         received: Received,
     ) -> Result<(Value, Vec<NewMessage>), ApiError> {
-        let body: Value = body.parse()?;
+        let body: Value = body.parse(&[])?;
         let message = |partition| NewMessage {
             topic: topics::TRACKING,
             key: Vec::new(),
