@@ -49,6 +49,9 @@ pub struct Consent {
     groups: Vec<(String, Decision)>,
     /// When the user's state met that of another user for the last time; else 0.
     met_at: i64,
+    /// When the user got another email address for the last time, if the state met that of the
+    /// address; else 0.
+    address_at: i64,
 }
 
 /// The stored form of the times; a time that is 0 is absent.
@@ -63,6 +66,8 @@ struct Times {
     groups: BTreeMap<String, i64>,
     #[serde(skip_serializing_if = "is_unknown")]
     met: i64,
+    #[serde(skip_serializing_if = "is_unknown")]
+    address: i64,
 }
 
 #[derive(Deserialize)]
@@ -139,13 +144,14 @@ impl Consent {
     /// The decisions in a profile.
     pub fn read(profile: &Profile) -> Self {
         let times = profile.decision_times().and_then(|times| serde_json::from_str(times).ok());
-        let Times { email, push, groups: mut by_group, met } = times.unwrap_or_default();
+        let Times { email, push, groups: mut by_group, met, address } = times.unwrap_or_default();
         let decision = |field, at| Decision { state: profile.text(field), at };
         let mut consent = Self {
             email: decision(Field::EmailSubscribe, email),
             push: decision(Field::PushSubscribe, push),
             groups: Vec::new(),
             met_at: met,
+            address_at: address,
         };
         for (id, state) in profile.get(Field::SubscriptionGroups).map(groups).unwrap_or_default() {
             let at = by_group.remove(&id).unwrap_or_default();
@@ -183,12 +189,16 @@ impl Consent {
     /// Applies a decision that was received at a time. None is the state of a user without one. A
     /// decision that was received before the stored one has no effect.
     pub fn decide(&mut self, topic: Topic<'_>, state: Option<&str>, at: i64) {
-        let met_at = self.met_at;
+        let met_at = match topic {
+            Topic::Email => self.met_at.max(self.address_at),
+            Topic::Push | Topic::Group(_) => self.met_at,
+        };
         self.decision(topic).decide(met_at, state, at);
     }
 
     /// Applies the value of a [field with states](is_state), received at a time. A list of groups
-    /// removes the states of other groups; but it says nothing about them, so `unsubscribed` stays.
+    /// removes the states of other groups. But this is no decision about them: `unsubscribed` stays,
+    /// and the time of the last decision, too.
     pub fn decide_field(&mut self, field: Field, value: Option<&str>, at: i64) {
         let text = || value.and_then(|value| serde_json::from_str::<String>(value).ok());
         match field {
@@ -197,14 +207,10 @@ impl Consent {
             Field::SubscriptionGroups => {
                 let named = value.map(groups).unwrap_or_default();
                 let is_named = |id: &str| named.iter().any(|(group, _)| group == id);
-                let others: Vec<String> = self
-                    .groups
-                    .iter()
-                    .filter(|(id, stored)| !is_named(id) && !stored.is_opt_out())
-                    .map(|(id, _)| id.clone())
-                    .collect();
-                for id in &others {
-                    self.decide(Topic::Group(id), None, at);
+                for (id, stored) in &mut self.groups {
+                    if !is_named(id) && !stored.is_opt_out() && stored.at < at {
+                        stored.state = None;
+                    }
                 }
                 for (id, state) in &named {
                     self.decide(Topic::Group(id), Some(state), at);
@@ -235,11 +241,11 @@ impl Consent {
             None => Decision::default(),
         };
         // The state in the same request is one for the new address.
-        if self.email.at >= at || self.email == address {
+        if self.email.at >= at {
             return;
         }
         self.email = self.email.met(&address, at, false);
-        self.met_at = self.met_at.max(at);
+        self.address_at = self.address_at.max(at);
     }
 
     /// Combines the state with that of another user who becomes part of this one, at the time when
@@ -267,6 +273,7 @@ impl Consent {
             *own = combined(own, theirs.map_or(&none, |(_, theirs)| theirs));
         }
         self.met_at = self.met_at.max(other.met_at);
+        self.address_at = self.address_at.max(other.address_at);
     }
 
     /// Applies the states in an imported profile. A line is older than the time of its import, so it
@@ -331,6 +338,7 @@ impl Consent {
             push: self.push.at,
             groups: groups.map(|(id, decision)| (id.clone(), decision.at)).collect(),
             met: self.met_at,
+            address: self.address_at,
         };
         let times = json!(times);
         (times != Value::Object(serde_json::Map::new())).then(|| times.to_string())

@@ -49,16 +49,16 @@ fn a_list_of_groups_does_not_end_the_opt_outs_from_other_groups() {
     let (out, other) = (group("out", UNSUBSCRIBED), group("in", "subscribed"));
     let mut stored = profile(&format!(r#"{{"subscription_groups":[{out},{other}]}}"#));
     let new = list(&[group("new", "subscribed")]);
-    for value in [Some(new.as_str()), None] {
+    for (at, value) in [(5, Some(new.as_str())), (6, None)] {
         let mut consent = Consent::read(&stored);
-        consent.decide_field(Field::SubscriptionGroups, value, 5);
+        consent.decide_field(Field::SubscriptionGroups, value, at);
         consent.write(&mut stored);
         let states = ["out", "in", "new"].map(|id| consent.state(Topic::Group(id)));
         assert_eq!(states, [Some(UNSUBSCRIBED), None, value.map(|_| "subscribed")]);
         consent = Consent::read(&stored);
-        // Nor does a list that was received before the removal and is applied later.
-        consent.decide(Topic::Group("in"), Some("subscribed"), 4);
-        assert_eq!(consent.state(Topic::Group("in")), None);
+        // Nor does the list end an opt-out that was received before it and is applied later.
+        consent.decide(Topic::Group("in"), Some(UNSUBSCRIBED), 4);
+        assert_eq!(consent.state(Topic::Group("in")), Some(UNSUBSCRIBED));
     }
     assert_eq!(stored.get(Field::SubscriptionGroups), Some(list(&[out]).as_str()));
 }

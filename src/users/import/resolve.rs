@@ -207,6 +207,8 @@ impl ImportedUsers {
         let email = record.email.as_ref().filter(|_| is_new);
         let address =
             email.map(|email| NewAddress { unsubscribed_at: self.opt_outs.get(email).copied() });
+        // A user who is created with the address has no other state that it could meet.
+        let address = address.filter(|of| before.is_some() || of.unsubscribed_at.is_some());
         let Kept { profile: kept, overruled, unsubscribed_at } =
             kept::after(stored, &record.profile, address, now_ms);
         let mut profile = kept.clone();

@@ -10,7 +10,7 @@ use super::super::ApplyError;
 use super::super::identifier_set::{IdentifierSet, compared};
 use super::super::opt_outs::OptOuts;
 use super::{ExternalIdOwner, UserSet};
-use crate::users::consent::{Topic, UNSUBSCRIBED};
+use crate::users::consent::{Consent, Topic, UNSUBSCRIBED};
 use crate::users::find::Name;
 use crate::users::identifier::Identifier;
 use crate::users::profile::Field;
@@ -53,9 +53,12 @@ impl<'a> UserSet<'a> {
     ) -> Result<(), ApplyError> {
         let Some(email) = self.users[place].user.email.clone() else { return Ok(()) };
         let unsubscribed_at = self.opt_outs.of(&email);
+        let is_created = self.users[place].found.is_none();
         let draft = self.draft(place)?;
         let mut consent = draft.consent();
-        if is_new {
+        // A user who is created with the address has no other state.
+        let has_none = is_created && unsubscribed_at.is_none() && consent == Consent::default();
+        if is_new && !has_none {
             consent.meet_address(unsubscribed_at, at);
             draft.set_consent(&consent);
         }

@@ -81,6 +81,10 @@ struct Person {
     is_changing: bool,
     /// Whether the address is new, so that a partition may not know it yet.
     has_new_email: bool,
+    /// The address that the gateway knows, while others wait in the log.
+    known_email: Option<usize>,
+    /// Whether an address that is not known yet has got a decision of its own.
+    is_fragile: bool,
     is_gone: bool,
 }
 
@@ -125,6 +129,7 @@ impl Histories {
         for history in &mut self.0 {
             for person in &mut history.persons {
                 (person.is_changing, person.has_new_email) = (false, false);
+                (person.known_email, person.is_fragile) = (person.email, false);
             }
             history.addresses.iter_mut().for_each(|address| address.is_of_user = false);
             for _ in 0..3 + random.below(6) {
@@ -270,8 +275,8 @@ impl History {
     }
 
     /// A user's decision, with effect on the user's address.
-    fn decide(&mut self, person: usize, topic: usize, is_out: bool) {
-        let person = &mut self.persons[person];
+    fn decide(&mut self, at: usize, topic: usize, is_out: bool) {
+        let person = &mut self.persons[at];
         person.topics[topic].decide(is_out);
         if topic == 0
             && let Some(email) = person.email
@@ -281,7 +286,10 @@ impl History {
         }
         // A partition that is behind may take the user to have another address.
         if topic == 0 {
-            for email in &person.emails {
+            let emails = person.emails.clone();
+            self.reach_others(at, &emails, is_out);
+            let person = &self.persons[at];
+            for email in &emails {
                 let decided = &mut self.addresses[*email].decided;
                 decided.was_out |= is_out;
                 decided.may_be_in |= person.has_new_email && person.email != Some(*email);
@@ -289,19 +297,44 @@ impl History {
         }
     }
 
-    fn take(&mut self, person: usize, email: usize) {
-        let person = &mut self.persons[person];
+    /// A state of addresses may reach other users who get one of them at about the same time.
+    fn reach_others(&mut self, at: usize, emails: &[usize], is_out: bool) {
+        for (other, person) in self.persons.iter_mut().enumerate() {
+            let has_it = emails.iter().any(|email| person.emails.contains(email));
+            if other != at && person.has_new_email && has_it {
+                let decided = &mut person.topics[0];
+                decided.was_out |= is_out;
+                decided.is_open |= is_out;
+                decided.may_be_in |= !is_out;
+            }
+        }
+    }
+
+    fn take(&mut self, at: usize, email: usize) {
+        let person = &mut self.persons[at];
         if person.email == Some(email) {
+            person.topics[0].is_open |= person.is_changing && person.topics[0].was_out;
             return;
         }
-        person.email = Some(email);
+        let is_second = std::mem::replace(&mut person.has_new_email, true);
+        if let Some(former) = person.email.replace(email)
+            && self.addresses[former].is_of_user
+        {
+            // The decision may be applied after this change.
+            self.addresses[former].decided.may_be_in = true;
+        }
         person.emails.push(email);
-        person.has_new_email = true;
         let address = &mut self.addresses[email];
         let was_out = person.topics[0].is_out;
         person.topics[0] = person.topics[0].meet(address.decided);
-        person.topics[0].may_be_in |= !was_out && address.is_of_user;
-        address.decided = address.decided.meet(person.topics[0]);
+        person.topics[0].may_be_in |=
+            is_second || person.is_fragile || (!was_out && address.is_of_user);
+        let decided = person.topics[0];
+        address.decided = address.decided.meet(decided);
+        address.is_of_user |= decided.is_out;
+        if decided.was_out {
+            self.reach_others(at, &[email], true);
+        }
     }
 
     fn step(&mut self, random: &mut Random) {
@@ -363,20 +396,44 @@ impl History {
         let email = random.below(3) as usize;
         let (address, mut object) = (self.email(email), state(random, 0, is_out));
         object["update_only"] = true.into();
+        let known = self.persons.iter().filter(|of| !of.is_gone && of.known_email == Some(email));
+        let known: Vec<(String, Value)> = known
+            .map(|person| match person.external_ids.first() {
+                Some(id) => (id.clone(), json!({ "external_id": id })),
+                None => {
+                    let id = person.service_ids[0];
+                    (id.to_string(), json!({ "service_id": id }))
+                }
+            })
+            .collect();
+        for (key, user) in known {
+            self.set(&key, user, object.clone());
+        }
         self.set(&address, json!({ "email": address }), object);
         for at in 0..self.persons.len() {
+            if self.persons[at].is_gone {
+                continue;
+            }
             let had = self.persons[at].emails.contains(&email);
             let is_new = self.persons[at].has_new_email;
             if self.persons[at].email == Some(email) {
                 self.decide(at, 0, is_out);
                 let decided = &mut self.persons[at].topics[0];
                 decided.is_open |= is_new && !is_out && decided.was_out;
+                self.persons[at].is_fragile |= is_new;
             } else if had {
                 // A partition that is behind may take the user to have the address still.
                 let decided = &mut self.persons[at].topics[0];
                 decided.was_out |= is_out;
                 decided.is_open |= is_out;
                 decided.may_be_in |= !is_out;
+                if let Some(own) = self.persons[at].email {
+                    let own = &mut self.addresses[own].decided;
+                    own.was_out |= is_out;
+                    own.may_be_in |= !is_out;
+                }
+                let emails = self.persons[at].emails.clone();
+                self.reach_others(at, &emails, is_out);
             }
         }
         self.addresses[email].decided.decide(is_out);
@@ -413,7 +470,8 @@ impl History {
 
     fn merge(&mut self, gone: usize, kept: usize) {
         let [of, into] = [gone, kept].map(|at| &self.persons[at]);
-        let (Some(id), Some(kept_id)) = (of.external_ids.first(), into.external_ids.first()) else {
+        // A merge waits for what was received for the ids that it names, not for former ones.
+        let ([id], Some(kept_id)) = (of.external_ids.as_slice(), into.external_ids.first()) else {
             return;
         };
         if gone == kept || of.is_changing || into.is_changing {
@@ -441,6 +499,12 @@ impl History {
     fn become_one(&mut self, gone: usize, kept: usize) {
         let of = self.persons[gone].clone();
         self.persons[gone].is_gone = true;
+        if let Some(former) = of.email
+            && self.addresses[former].is_of_user
+        {
+            // The decision may be applied after this change.
+            self.addresses[former].decided.may_be_in = true;
+        }
         let into = &mut self.persons[kept];
         into.is_changing = true;
         into.alias = into.alias.take().or(of.alias);
@@ -455,6 +519,10 @@ impl History {
             let address = &mut self.addresses[email];
             address.decided = address.decided.meet(into.topics[0]);
             address.is_of_user = true;
+        }
+        if self.persons[kept].topics[0].was_out {
+            let emails = self.persons[kept].emails.clone();
+            self.reach_others(kept, &emails, true);
         }
     }
 
@@ -487,6 +555,8 @@ impl History {
             // Only its users know of the state, if there are more.
             let was_out = self.addresses[email].decided.was_out;
             self.addresses[email].decided = Decided { was_out, ..Decided::default() };
+            let emails = self.persons[at].emails.clone();
+            self.reach_others(at, &emails, false);
         }
         if random.below(3) > 0 {
             self.at += STEP;
