@@ -50,9 +50,11 @@ async fn texts_are_read_as_they_were_given(store: TestStore) {
         object.insert("headers".into(), headers);
         message.rendered.extras.insert("text".into(), text.clone());
         assert_eq!(world.send(&message).await, Outcome::Sent, "{text}");
+        // Several blanks in the name of an address are read as one.
+        let name = text.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
         expected.push(json!({
-            "subject": text, "from": [text, "hello@acme.example"],
-            "reply_to": [text, "help@acme.example"], "custom": [text, text],
+            "subject": text, "from": [name, "hello@acme.example"],
+            "reply_to": [name, "help@acme.example"], "custom": [text, text],
             "extras": json!({ "text": text }).to_string(), "to": ["", "ann@people.example"],
             "bcc": null, "defects": 0,
         }));
