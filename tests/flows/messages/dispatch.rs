@@ -141,8 +141,10 @@ async fn a_segment_is_walked_in_parts(world: World) {
 }
 
 async fn subscriptions_are_respected(world: World) {
-    let token = json!([{ "app_id": APP, "token": "t" }]);
-    let user = |id: &str, state: &str| json!({ "external_id": id, "push_subscribe": state, "push_tokens": token });
+    let user = |id: &str, state: &str| {
+        let token = json!([{ "app_id": APP, "token": id }]);
+        json!({ "external_id": id, "push_subscribe": state, "push_tokens": token })
+    };
     world
         .import(&[
             user("in", "opted_in"),
@@ -361,7 +363,7 @@ async fn outcomes_are_stored_while_other_messages_are_pending(world: World) {
 
 async fn users_who_unsubscribe_before_a_retry_receive_nothing(world: World) {
     let user = |id: &str, state: &str| {
-        let token = json!([{ "app_id": APP, "token": "t" }]);
+        let token = json!([{ "app_id": APP, "token": id }]);
         json!({ "external_id": id, "push_subscribe": state, "push_tokens": token })
     };
     world.import(&[user("ann", "subscribed"), user("bob", "subscribed")]).await;
@@ -532,12 +534,12 @@ async fn messages_to_unreadable_users_fail_with_a_reason(world: World) {
 async fn only_emails_and_pushes_have_subscriptions(world: World) {
     const STATES: [Option<&str>; 4] =
         [None, Some("subscribed"), Some("opted_in"), Some("unsubscribed")];
-    let token = json!([{ "app_id": APP, "token": "t" }]);
     let groups = [SMS_GROUP, WHATS_APP_GROUP]
         .map(|id| json!({ "subscription_group_id": id, "subscription_state": "subscribed" }));
     let mut people = Vec::new();
     for email in STATES {
         for push in STATES {
+            let token = json!([{ "app_id": APP, "token": format!("t{}", people.len()) }]);
             let mut user = json!({
                 "external_id": format!("{email:?} {push:?}"), "email": "ann@people.example",
                 "phone": format!("+4420000000{}", 10 + people.len()),

@@ -154,8 +154,11 @@ async fn reports_are_applied_once(backend: Backend) {
     }
     let listed = world.fleet.run(&["invalid-numbers", "list", "--json"]).await;
     assert!(listed.lines().count() == 1 && listed.contains("15550177"), "{listed}");
-    // A device that was registered again after the message stays, and one of another app, too.
-    let again = json!({ "external_id": "ann", "push_tokens": [{ "app_id": IOS, "token": "old" }] });
+    // A device that was registered again after the message stays.
+    let again = json!({
+        "external_id": "ann", "email": "ann@people.example", "first_name": "Ann",
+        "push_tokens": [{ "app_id": IOS, "token": "old" }],
+    });
     world.fleet.import("acme", &[again.to_string()]).await;
     let late = json!({ "reports": [
         { "type": "unregistered_device", "id": push, "token": "old" },
