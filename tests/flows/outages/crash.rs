@@ -54,6 +54,8 @@ async fn crash_in_quiet_traffic(backend: Backend, worker: &str) {
         for user in 0..USERS {
             buy(&api, user, &format!("new-{round}-{user}")).await;
         }
+        // A batch with a new product waits for the disk.
+        fleet.applied().await;
         for user in (0..REPEATED).flat_map(|_| 0..USERS) {
             buy(&api, user, "tea").await;
         }
