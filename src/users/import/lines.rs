@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     fn read_all(inputs: Vec<Input>, size: usize) -> Vec<Batch> {
-        let (sender, mut receiver) = mpsc::channel(100);
+        let (sender, mut receiver) = mpsc::channel(1_000);
         let (clock, currency) = (Clock::system(), "USD".to_owned());
         Reader { size, keep: true, clock, currency, alias: None }.read(inputs, &sender);
         drop(sender);
