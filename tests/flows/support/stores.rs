@@ -58,7 +58,10 @@ fn url(database: &str) -> String {
 async fn template() -> String {
     let migrations = std::fs::read_dir(project("deploy/migrations/postgres"));
     let files = migrations.expect("the migrations").map(|file| file.expect("a migration").path());
-    let files = BTreeSet::from_iter(files).into_iter().map(read);
+    let files = BTreeSet::from_iter(files).into_iter().map(|file| {
+        let name = file.file_name().expect("a file").to_string_lossy().into_owned();
+        name + &read(file)
+    });
     let hash = Sha256::digest(files.collect::<String>());
     let name =
         format!("template_{}", hash[..8].iter().map(|b| format!("{b:02x}")).collect::<String>());
