@@ -29,6 +29,7 @@ fn filled(path: &str) -> String {
         .replace("{catalog_name}", "none")
         .replace("{item_id}", "none")
         .replace("{id}", UNKNOWN)
+        .replace("{campaign_id}", UNKNOWN)
         .replace("{path}", "a/b")
         .replace("{provider}", "push")
         .replace("{token}", &"A".repeat(70))

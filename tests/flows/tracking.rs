@@ -2,6 +2,7 @@
 //! the worker's handler as a runner does.
 
 mod bounds;
+mod consent;
 mod erasing;
 mod identities;
 mod model;

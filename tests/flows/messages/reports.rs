@@ -33,7 +33,7 @@ impl World {
         let (relay, provider) = (ScriptedRelay::start(&[], []).await, Receiver::start([]).await);
         let workspace = WorkspaceFile::new("acme")
             .with_percent(None)
-            .permitted(&["messages.send", "users.merge", "users.delete"])
+            .permitted(&["messages.send", "users.track", "users.merge", "users.delete"])
             .with("campaigns", json!([{ "id": CAMPAIGN, "name": "Welcome", "type": "api" }]))
             .with("apps", json!([{ "id": IOS, "name": "Acme", "platform": "ios" }]))
             .with(
@@ -355,7 +355,9 @@ async fn unsubscribing_again_appends_nothing() {
     assert_eq!(world.unsubscribed("standalone").await, 1);
     // Who has subscribed since can unsubscribe again.
     let ann = json!({ "external_id": "ann", "email_subscribe": "subscribed" });
-    world.fleet.import("acme", &[ann.to_string()]).await;
+    let answer = world.api.post("/users/track", &json!({ "attributes": [ann] })).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    world.fleet.applied().await;
     assert_eq!(unsubscribe(&link).await, 200);
     world.fleet.applied().await;
     assert_eq!(world.ann().await["email_subscribe"], "unsubscribed");

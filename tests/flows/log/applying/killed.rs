@@ -160,7 +160,7 @@ mod killed_around_the_commit {
         let running = Running::start(&installation.place.config, Tally::default()).await;
         until_applied(&store, 10).await;
         sleeper.signal("CONT");
-        let is_awake = async || sleeper.printed().contains("the partition's position was changed");
+        let is_awake = async || sleeper.printed().contains("another worker has applied messages");
         eventually("it is awake", is_awake).await;
         running.stop().await;
         assert_eq!((buried(&store).await.len(), notes(&store).await), (0, 0));
