@@ -195,13 +195,13 @@ impl Tasks {
     /// What may be claimed next.
     fn room(&self, options: Options) -> Room {
         let mut counts: HashMap<i32, usize> = HashMap::new();
-        self.workspaces.values().for_each(|one| *counts.entry(*one).or_default() += 1);
-        let most = options.per_workspace;
+        self.workspaces.values().for_each(|id| *counts.entry(*id).or_default() += 1);
+        let limit = options.per_workspace;
         let (full, others): (Vec<_>, Vec<_>) =
-            counts.into_iter().partition(|(_, count)| *count >= most);
+            counts.into_iter().partition(|(_, count)| *count >= limit);
         let held = others.iter().map(|(_, count)| *count).max().unwrap_or(0);
         Room {
-            rows: options.in_flight.saturating_sub(self.running.len()).min(most - held),
+            rows: options.in_flight.saturating_sub(self.running.len()).min(limit - held),
             full: full.into_iter().map(|(workspace, _)| workspace).collect(),
         }
     }

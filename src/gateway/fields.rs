@@ -298,8 +298,8 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'de> {
         if self.value.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
-    /// A value that is wanted as its text ([`RawValue`](serde_json::value::RawValue)) has the text
-    /// of the body, if the tree holds it.
+    /// A value that is read as its text ([`RawValue`](serde_json::value::RawValue)) has the text of
+    /// the body, if the tree holds it.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -454,8 +454,8 @@ mod tests {
         struct Inner {
             any: Value,
         }
-        let whole = json!({ "map": { "a": null }, "any": 1, "maps": [], "inner": { "any": 1 } });
-        let required: Required = read(whole.as_object().unwrap()).unwrap();
+        let valid = json!({ "map": { "a": null }, "any": 1, "maps": [], "inner": { "any": 1 } });
+        let required: Required = read(valid.as_object().unwrap()).unwrap();
         assert_eq!(required.map["a"], Value::Null, "a map keeps its own");
         for (path, value, text) in [
             ("/map", json!(null), "map is required"),
@@ -463,10 +463,10 @@ mod tests {
             ("/maps", json!([null]), "maps[0] is required"),
             ("/inner/any", json!(null), "inner.any is required"),
         ] {
-            let mut fields = whole.clone();
+            let mut fields = valid.clone();
             *fields.pointer_mut(path).unwrap() = value;
             match read::<Required>(fields.as_object().unwrap()) {
-                Err(ApiError::Field(Code::MissingField, said)) => assert_eq!(said, text),
+                Err(ApiError::Field(Code::MissingField, message)) => assert_eq!(message, text),
                 other => panic!("{fields}: {other:?}"),
             }
         }

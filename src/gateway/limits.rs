@@ -272,7 +272,7 @@ impl<'a> BudgetCounter<'a> {
         work(account)
     }
 
-    /// Whether the database has not told this gateway the count of the window.
+    /// Whether this gateway has not yet read the count of the window from the database.
     fn is_unknown(&self) -> bool {
         self.in_window(|account| account.given.is_none())
     }

@@ -439,8 +439,8 @@ fn describe_email() -> Operation {
         .about(
             "Changes all users who have the address. A user who gets an unsubscribed address later \
              is unsubscribed, too. At most 50 addresses. The response is sent once the change is \
-             durable. The change is applied soon after. It has no effect on users for whom a state \
-             was received later.",
+             durable. The change is applied soon after. It has no effect on users with a state \
+             that was received later.",
         )
         .repeatable()
         .takes::<EmailStatus>(

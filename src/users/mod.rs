@@ -15,7 +15,7 @@
 //! | [`generate`] | realistic users, the same for the same seed |
 //! | [`moment`] | the users that existed at a moment |
 //! | [`scan`] | users in order: splitting into parts, and reading, for exports |
-//! | [`tokens`] | push tokens, and the user to whom each belongs |
+//! | [`tokens`] | the owners of push tokens |
 //! | [`devices`] | removal of push tokens |
 //! | [`find`] | finding one user |
 //! | [`recipient`] | a user as messages see them |

@@ -1,4 +1,4 @@
-//! Push tokens, and the user to whom each belongs: the one who registered it last.
+//! The owners of push tokens: a token belongs to the user who registered it last.
 //!
 //! A profile lists the user's tokens; `push_tokens` has the owner of each token and the time of the
 //! registration. A token that another user registers is removed from its former owner, and a
@@ -126,12 +126,12 @@ impl Registrations {
         Ok(Self { owners, ..Self::default() })
     }
 
-    /// The users from whom a token may be taken.
+    /// The users who may lose a token.
     pub fn owners(&self) -> Vec<Uuid> {
         self.owners.values().map(|owner| owner.service_id).collect()
     }
 
-    /// Replaces owners with the users into whom they were merged.
+    /// Replaces merged owners with the kept users.
     pub fn move_merged(&mut self, merged: &HashMap<Uuid, Uuid>) {
         for owner in self.owners.values_mut() {
             owner.service_id = merged.get(&owner.service_id).copied().unwrap_or(owner.service_id);

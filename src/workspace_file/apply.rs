@@ -101,7 +101,7 @@ async fn check_secrets(
 ) -> Result<(), ApplyError> {
     for key in &declared.keys {
         let secret = key.secret.expose_secret();
-        if !current.iter().any(|is| is.name == *key.name && is.has_secret(secret)) {
+        if !current.iter().any(|old| old.name == *key.name && old.has_secret(secret)) {
             keys::check_not_revoked(tx, SecretKind::Key, secret)
                 .await
                 .map_err(|error| ApplyError::Key { name: key.name.to_string(), error })?;

@@ -320,7 +320,7 @@ async fn check_secrets(
 ) -> Result<(), ApplyError> {
     for token in &company.scim_tokens {
         let secret = token.secret.expose_secret();
-        if !current.iter().any(|is| is.name == *token.name && is.has_secret(secret)) {
+        if !current.iter().any(|old| old.name == *token.name && old.has_secret(secret)) {
             tokens::check_not_revoked(tx, secret)
                 .await
                 .map_err(|error| ApplyError::Token { name: token.name.to_string(), error })?;

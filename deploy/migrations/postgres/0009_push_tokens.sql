@@ -1,5 +1,5 @@
--- Whom each push token belongs to: the user who registered it last. The token is a hash of its app
--- and itself. A negative time is an estimate, from when profiles were first read.
+-- The owner of each push token: the user who registered it last. The token is a hash of its app and
+-- itself. A negative time is an estimate, from when profiles were first read.
 CREATE TABLE push_tokens (
     workspace_id  INTEGER NOT NULL,
     token         BYTEA NOT NULL,

@@ -1,5 +1,5 @@
--- Whoever waits for this lock holds up all who come after: for seconds at a time, with longer
--- pauses between.
+-- All later transactions wait behind the one that waits for this lock. So it waits for seconds at a
+-- time, with longer pauses between.
 DO $$
 BEGIN
     FOR attempt IN 1..20 LOOP
@@ -16,7 +16,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- The workspace of a claim's job; 0: none, or not known. Whoever gets the result, if jobs of several
--- workspaces share it.
+-- The workspace of a claim's job; 0: none, or not known. The receiver of its deliveries, which jobs
+-- of several workspaces may share.
 ALTER TABLE claims ADD COLUMN workspace_id INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE claims ADD COLUMN receiver UUID;

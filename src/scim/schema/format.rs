@@ -59,8 +59,8 @@ fn email_pattern() -> String {
     let atom = format!(r#"[^\s{CONTROLS}"(),.:;<>@\[\\\]]+"#);
     let inside = format!(r"[^\s{CONTROLS}!-,./:-@\[-`{{-~]");
     let end = format!(r"[^\s{CONTROLS}!-/:-@\[-`{{-~]");
-    let most = MAX_LABEL - 2;
-    let label = format!("{end}(?:{inside}{{0,{most}}}{end})?");
+    let max_inside = MAX_LABEL - 2;
+    let label = format!("{end}(?:{inside}{{0,{max_inside}}}{end})?");
     format!(r"^(?:{atom}(?:\.{atom})*@{label}(?:\.{label})+)?$")
 }
 

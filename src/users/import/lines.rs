@@ -279,10 +279,10 @@ mod tests {
 
     #[test]
     fn gzip_is_unpacked_and_truncation_is_reported() {
-        let whole = gzip("{\"email\":\"a@b\"}\n{\"email\":\"c@d\"}\n");
+        let packed = gzip("{\"email\":\"a@b\"}\n{\"email\":\"c@d\"}\n");
         // Two gzip members, as in `cat a.gz b.gz`.
-        let twice = [whole.clone(), whole.clone()].concat();
-        let torn = whole[..whole.len() - 6].to_vec();
+        let twice = [packed.clone(), packed.clone()].concat();
+        let torn = packed[..packed.len() - 6].to_vec();
         let batches = read_all(
             vec![
                 Input::new("twice.gz", std::io::Cursor::new(twice)),
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(batches.iter().map(|batch| batch.broken_files).sum::<u64>(), 1);
         let bad: Vec<_> = batches.iter().flat_map(|batch| &batch.bad).collect();
         assert_eq!((bad.len(), bad[0].file.as_str(), bad[0].line), (1, "torn.gz", 3));
-        let read = format!("after 2 lines and {} bytes", whole.len() - 6);
+        let read = format!("after 2 lines and {} bytes", packed.len() - 6);
         assert!(bad[0].reason.contains(&read), "{}", bad[0].reason);
         assert!(bad[0].reason.contains("truncated"), "{}", bad[0].reason);
     }
@@ -401,7 +401,7 @@ mod tests {
         encrypted[6] |= 1;
         let mut damaged = zip(&[("a", lines.as_bytes())], false, false);
         damaged[14] ^= 1;
-        let whole = zip(&[("a", lines.as_bytes()), ("b", lines.as_bytes())], true, false);
+        let archive = zip(&[("a", lines.as_bytes()), ("b", lines.as_bytes())], true, false);
         let joined = [lines.as_bytes(), &utf16(&format!("\u{feff}{lines}"), u16::to_le_bytes)];
         let mut many_times = lines.clone().into_bytes();
         for _ in 0..10 {
@@ -414,8 +414,8 @@ mod tests {
             (b"\x28\xb5\x2f\xfd\n\n\n".to_vec(), "Zstandard", 0),
             (b"\xff\xfe\0\0{\0\0\0\n\0\0\0".to_vec(), "UTF-32", 0),
             (encrypted, "encrypted", 0),
-            (zip(&[("b", &whole)], false, false), "ZIP inside a ZIP", 0),
-            (whole[..whole.len() - 22].to_vec(), "truncated", 4),
+            (zip(&[("b", &archive)], false, false), "ZIP inside a ZIP", 0),
+            (archive[..archive.len() - 22].to_vec(), "truncated", 4),
             (damaged, "damaged", 2),
             (many_times, "more than 4 times", 0),
             (joined.concat(), "UTF-16", 2),

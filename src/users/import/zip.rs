@@ -70,7 +70,7 @@ impl Zip {
                 stream.read(&mut skipped)?;
             }
             let Some(name) = stream.open_next()? else { return Ok(None) };
-            // Folders, and what macOS stores beside files.
+            // Skips folders, and the data about files that macOS adds.
             if !name.ends_with('/') && !name.starts_with("__MACOSX/") {
                 let reader = EntryReader(self.0.clone());
                 return Ok(Some(ZipEntry { name, reader }));

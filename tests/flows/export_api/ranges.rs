@@ -5,7 +5,7 @@ use tokio::process::Command;
 
 use super::*;
 
-/// What a request for a part of a file gets.
+/// The response to a request for a part of a file.
 struct Part {
     status: u16,
     content_range: Option<String>,
@@ -31,10 +31,10 @@ async fn a_download_is_served_in_ranges() {
     let (fleet, api) = with_users(Backend::Embedded, WorkspaceFile::new("acme"), 50, &[]).await;
     let accepted = api.export_all().await;
     api.done(&accepted.prefix).await;
-    let whole = api.download(accepted.address()).await;
+    let file_bytes = api.download(accepted.address()).await;
     let redirected = api.open(accepted.address()).await;
     let file = redirected.headers["location"].to_str().expect("an address");
-    let length = whole.len();
+    let length = file_bytes.len();
 
     for (range, from, to) in [
         ("bytes=0-9", 0, 10),
@@ -42,10 +42,10 @@ async fn a_download_is_served_in_ranges() {
         ("bytes=-7", length - 7, length),
         ("bytes=5-18446744073709551615", 5, length),
     ] {
-        let got = part(file, &[("range", range)]).await;
-        assert_eq!((got.status, &got.bytes[..]), (206, &whole[from..to]), "{range}");
+        let received = part(file, &[("range", range)]).await;
+        assert_eq!((received.status, &received.bytes[..]), (206, &file_bytes[from..to]), "{range}");
         let shown = format!("bytes {from}-{}/{length}", to - 1);
-        assert_eq!(got.content_range.as_deref(), Some(shown.as_str()), "{range}");
+        assert_eq!(received.content_range.as_deref(), Some(shown.as_str()), "{range}");
     }
     for range in [
         "lines=0-9",
@@ -55,14 +55,14 @@ async fn a_download_is_served_in_ranges() {
         "bytes=9-5",
         "nonsense",
     ] {
-        let got = part(file, &[("range", range)]).await;
-        assert_eq!((got.status, got.content_range), (200, None), "{range}");
-        assert_eq!(got.bytes, whole, "{range}");
+        let received = part(file, &[("range", range)]).await;
+        assert_eq!((received.status, received.content_range), (200, None), "{range}");
+        assert_eq!(received.bytes, file_bytes, "{range}");
     }
     for range in [format!("bytes={length}-"), "bytes=-0".to_owned()] {
-        let got = part(file, &[("range", &range)]).await;
+        let received = part(file, &[("range", &range)]).await;
         let shown = format!("bytes */{length}");
-        assert_eq!((got.status, got.content_range), (416, Some(shown)), "{range}");
+        assert_eq!((received.status, received.content_range), (416, Some(shown)), "{range}");
     }
 
     let answer = reqwest::get(file).await.expect("an answer");
@@ -70,17 +70,17 @@ async fn a_download_is_served_in_ranges() {
     for (validator, status) in
         [(modified.as_str(), 206), ("Sun, 06 Nov 1994 08:49:37 GMT", 200), ("\"a-tag\"", 200)]
     {
-        let got = part(file, &[("range", "bytes=0-9"), ("if-range", validator)]).await;
-        assert_eq!(got.status, status, "{validator}");
+        let received = part(file, &[("range", "bytes=0-9"), ("if-range", validator)]).await;
+        assert_eq!(received.status, status, "{validator}");
     }
 
-    // A client that goes on where it was cut off.
+    // A client continues a download that was interrupted.
     let copy = fleet.directory().join("copy.zip");
-    std::fs::write(&copy, &whole[..length / 2]).expect("a file");
+    std::fs::write(&copy, &file_bytes[..length / 2]).expect("a file");
     let mut curl = Command::new("curl");
     curl.args(["-sSLf", "-C", "-", "-o"]).arg(&copy).arg(accepted.address());
     let output = curl.output().await.expect("curl");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(std::fs::read(&copy).expect("the file"), whole);
+    assert_eq!(std::fs::read(&copy).expect("the file"), file_bytes);
     fleet.close().await;
 }

@@ -132,7 +132,7 @@ async fn refused_requests_leave_the_budget_to_others(store: TestStore) {
         for _ in 0..2 * REQUESTS {
             statuses.push(thing(&world, path, key).send().await.unwrap().status().as_u16());
         }
-        let count = |status| statuses.iter().filter(|one| **one == status).count();
+        let count = |status| statuses.iter().filter(|seen| **seen == status).count();
         assert_eq!((count(403), count(429)), (60, 140), "{path}");
         let answer = thing(&world, path, allowed).send().await.unwrap();
         assert_eq!((answer.status().as_u16(), rate_limit(answer.headers()).1), (201, left));
