@@ -88,9 +88,12 @@ pub fn read(
                     }
                     hash.update(&line);
                     hash.update(b"\n");
-                    row(&line, fields).and_then(|row| match ids.insert(row.0.clone()) {
-                        true => Ok(row),
-                        false => Err(format!("duplicate id {}", row.0)),
+                    row(&line, fields).and_then(|row| {
+                        if ids.insert(row.0.clone()) {
+                            Ok(row)
+                        } else {
+                            Err(format!("duplicate id {}", row.0))
+                        }
                     })
                 }
             };

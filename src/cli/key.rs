@@ -162,9 +162,10 @@ async fn revocations(app: &App) -> CommandResult {
 
 /// Revokes the secrets of a file of [`revocations`]: all of them, or none if a line is invalid.
 async fn revoke_again(app: &App, file: &Path, json: bool) -> CommandResult {
-    let text = match file == Path::new("-") {
-        true => std::io::read_to_string(std::io::stdin()),
-        false => std::fs::read_to_string(file),
+    let text = if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(file)
     };
     let text = text.map_err(|error| format!("{}: {error}", file.display()))?;
     let mut secrets = Vec::new();

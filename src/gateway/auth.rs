@@ -85,9 +85,10 @@ async fn caller(
         let counted = refused::count(app, key.key_id);
         if let Some((budget, limit)) = of_refused {
             let uses_budget = counted.is_ok() && refused::counts(app, key.key_id, budget, limit);
-            *budget_status = Some(match uses_budget {
-                true => limits::count(app, workspace.id, budget, limit).await,
-                false => limits::status(app, workspace.id, budget, limit).await,
+            *budget_status = Some(if uses_budget {
+                limits::count(app, workspace.id, budget, limit).await
+            } else {
+                limits::status(app, workspace.id, budget, limit).await
             });
         }
         counted?;

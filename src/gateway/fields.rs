@@ -73,9 +73,10 @@ fn read_with<'a, T: Deserialize<'a>>(
 
 /// Rejects a field that selects users in other requests.
 pub fn check_selector(name: &str) -> Result<(), ApiError> {
-    match SELECTORS.contains(&name) {
-        true => Err(ApiError::invalid_field(format!("{name} {NO_SELECTOR}"))),
-        false => Ok(()),
+    if SELECTORS.contains(&name) {
+        Err(ApiError::invalid_field(format!("{name} {NO_SELECTOR}")))
+    } else {
+        Ok(())
     }
 }
 

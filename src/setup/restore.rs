@@ -102,16 +102,17 @@ pub async fn restore(
     let places = Places { backup: folder, data, time };
     let positions = places.copy_store().await?;
     let existing = data.join("log.db");
-    let kept = match existing.exists() {
-        true => match behind(&existing, &positions).await {
+    let kept = if existing.exists() {
+        match behind(&existing, &positions).await {
             Ok(behind) => Some(behind),
             Err(_) if replaces_log => None,
             Err(why) => {
                 places.forget("store.db");
                 return Err(RestoreError::OtherLog(why));
             }
-        },
-        false => None,
+        }
+    } else {
+        None
     };
     let log = match kept {
         Some(behind) => RestoredLog::Kept(behind),
@@ -271,9 +272,10 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let to = to.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => copy_folder(&entry.path(), &to)?,
-            false => drop(fs::copy(entry.path(), to)?),
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &to)?
+        } else {
+            drop(fs::copy(entry.path(), to)?)
         }
     }
     Ok(())

@@ -56,9 +56,10 @@ impl WriteCheck {
 /// Kafka is asked only if the store fails: it then decides whether any request can be accepted.
 async fn write(app: &App) -> WriteErrors {
     let store = write_store(&app.store, app.clock.now_ms()).await;
-    let log = match store.is_some() || matches!(app.log, Log::Embedded(_)) {
-        true => write_log(&app.log).await,
-        false => None,
+    let log = if store.is_some() || matches!(app.log, Log::Embedded(_)) {
+        write_log(&app.log).await
+    } else {
+        None
     };
     WriteErrors { store, log }
 }

@@ -211,9 +211,10 @@ impl Importer {
             for reason in bad.reason.split(BETWEEN_REASONS) {
                 let reason = kind(reason);
                 let is_known = summary.reasons.contains_key(&reason);
-                let reason = match summary.reasons.len() < MAX_REASONS || is_known {
-                    true => reason,
-                    false => OTHER_REASONS.to_owned(),
+                let reason = if summary.reasons.len() < MAX_REASONS || is_known {
+                    reason
+                } else {
+                    OTHER_REASONS.to_owned()
                 };
                 *summary.reasons.entry(reason).or_default() += 1;
             }
@@ -267,9 +268,10 @@ impl Importer {
             return Ok(Written::default());
         }
         let (now_ms, today) = (self.clock.now_ms(), self.clock.today());
-        let (mut tx, purpose) = match self.options.dry_run {
-            true => (self.store.snapshot().await?, For::Reading),
-            false => (self.store.write().await?, For::Writing),
+        let (mut tx, purpose) = if self.options.dry_run {
+            (self.store.snapshot().await?, For::Reading)
+        } else {
+            (self.store.write().await?, For::Writing)
         };
         let workspace = self.workspace.id;
         let mut imported =

@@ -523,10 +523,7 @@ async fn check_common_responses(world: &World, seen: &mut Seen) {
         let has_json = |kind: &str| operation["requestBody"]["content"][kind].is_object();
         if has_json("application/json") || has_json("application/scim+json") {
             let twice = r#"{"other":[{"field":1,"fiel\u0064":2}]}"#;
-            let request = match is_signed {
-                true => world.signed(&path, twice),
-                false => keyed().body(twice),
-            };
+            let request = if is_signed { world.signed(&path, twice) } else { keyed().body(twice) };
             let refused = seen.see(request.header("content-type", "application/json"), 400).await;
             let text = refused.body.to_string();
             assert!(text.contains("field: duplicate field"), "{method} {path}: {text}");

@@ -264,9 +264,10 @@ pub fn in_words(error: &sqlx::Error) -> String {
     let Some(answer) = error.as_database_error() else {
         // What sqlx makes of an empty response to its first message.
         let is_closed = matches!(error, sqlx::Error::Protocol(text) if text.ends_with(NO_RESPONSE));
-        return match is_closed {
-            true => "the server, or a proxy in front of it, closed the new connection".to_owned(),
-            false => error.to_string(),
+        return if is_closed {
+            "the server, or a proxy in front of it, closed the new connection".to_owned()
+        } else {
+            error.to_string()
         };
     };
     match answer.code().as_deref().and_then(sqlite_code) {

@@ -155,9 +155,10 @@ impl<'s> Parser<'s> {
             Token::Mark("{{") => {
                 let chain = self.chain_in(depth + 1)?;
                 self.expect(Token::Mark("}}"))?;
-                match chain.filters.is_empty() {
-                    true => chain.value,
-                    false => Expression::Chain(Box::new(chain)),
+                if chain.filters.is_empty() {
+                    chain.value
+                } else {
+                    Expression::Chain(Box::new(chain))
                 }
             }
             Token::Mark("[") => {

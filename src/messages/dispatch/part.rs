@@ -224,10 +224,7 @@ impl Work {
 
     /// Why no other message may start.
     fn halted(&self) -> DispatchError {
-        match self.stop.is_cancelled() {
-            true => DispatchError::Stopped,
-            false => DispatchError::Ended,
-        }
+        if self.stop.is_cancelled() { DispatchError::Stopped } else { DispatchError::Ended }
     }
 
     /// The next messages, as many as are held at a time; none if all users were processed.

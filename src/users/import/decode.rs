@@ -229,10 +229,8 @@ impl<R: BufRead> Utf16<R> {
                 carried.take().into_iter().chain(available.iter().copied()).collect();
             let (pairs, rest) = units.as_chunks::<2>();
             for pair in pairs {
-                let unit = match self.is_big {
-                    true => u16::from_be_bytes(*pair),
-                    false => u16::from_le_bytes(*pair),
-                };
+                let unit =
+                    if self.is_big { u16::from_be_bytes(*pair) } else { u16::from_le_bytes(*pair) };
                 push_unit(&mut self.text, &mut self.high, unit);
             }
             carried = rest.first().copied();
@@ -249,10 +247,8 @@ impl<R: BufRead> Utf16<R> {
                     Err(error) => return Err(error),
                 }
                 let pair = [first, second[0]];
-                let unit = match self.is_big {
-                    true => u16::from_be_bytes(pair),
-                    false => u16::from_le_bytes(pair),
-                };
+                let unit =
+                    if self.is_big { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) };
                 push_unit(&mut self.text, &mut self.high, unit);
             }
         }

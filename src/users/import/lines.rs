@@ -107,9 +107,10 @@ impl Reader {
                 }
                 Ok(Line::Read) => {
                     batch.lines += 1;
-                    let problem = match std::mem::take(&mut is_first) {
-                        true => file_format::problem(&file.name, &line),
-                        false => decode::changed_form(&line),
+                    let problem = if std::mem::take(&mut is_first) {
+                        file_format::problem(&file.name, &line)
+                    } else {
+                        decode::changed_form(&line)
                     };
                     if let Some(problem) = problem {
                         batch.break_file(&file.name, number, problem);
@@ -163,9 +164,12 @@ impl Reader {
             currency: &self.currency,
             service_id_alias: self.alias.as_deref(),
         };
-        Record::parse(line, &context).map_err(|error| match line.contains("}\u{feff}{") {
-            true => "two lines without a line break between them, where files were joined".into(),
-            false => error.to_string(),
+        Record::parse(line, &context).map_err(|error| {
+            if line.contains("}\u{feff}{") {
+                "two lines without a line break between them, where files were joined".into()
+            } else {
+                error.to_string()
+            }
         })
     }
 }

@@ -207,9 +207,10 @@ impl Stream {
         if let Some(left) = current.left.filter(|left| *left > 0) {
             io::copy(&mut self.bytes.by_ref().take(left), &mut io::sink())?;
         }
-        match expected == Some(current.actual.sum()) {
-            true => Ok(()),
-            false => Err(unreadable("the ZIP is damaged: a checksum is wrong")),
+        if expected == Some(current.actual.sum()) {
+            Ok(())
+        } else {
+            Err(unreadable("the ZIP is damaged: a checksum is wrong"))
         }
     }
 }

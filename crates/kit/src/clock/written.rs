@@ -123,9 +123,10 @@ fn known(offset: PiecesOffset) -> Result<Option<Offset>, String> {
 }
 
 fn within_limits(offset: Offset) -> Result<Offset, String> {
-    match offset.seconds().abs() > MAX_OFFSET_SECONDS {
-        true => Err(format!("the offset {offset} is beyond 18 hours")),
-        false => Ok(offset),
+    if offset.seconds().abs() > MAX_OFFSET_SECONDS {
+        Err(format!("the offset {offset} is beyond 18 hours"))
+    } else {
+        Ok(offset)
     }
 }
 
@@ -147,9 +148,10 @@ fn zone_in(suffix: &str) -> Result<Option<(&str, TimeZone)>, String> {
         if name.contains('=') || zone.is_some() || calendar.is_some() {
             return Err(format!("the annotation [{shown}] is not supported"));
         }
-        let named = match name.starts_with(['+', '-']) {
-            true => fixed(name).map(|offset| within_limits(offset).map(TimeZone::fixed)),
-            false => zones::zone(name).map(Ok),
+        let named = if name.starts_with(['+', '-']) {
+            fixed(name).map(|offset| within_limits(offset).map(TimeZone::fixed))
+        } else {
+            zones::zone(name).map(Ok)
         };
         zone = match named {
             Some(named) => Some((name, named?)),
@@ -192,9 +194,12 @@ fn instant(local: DateTime, offset: Offset) -> Result<i64, String> {
     let epoch = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
     let since = local.duration_since(epoch) - SignedDuration::from_secs(offset.seconds().into());
     let time = epoch.checked_add(since).ok().and_then(|_| i64::try_from(since.as_millis()).ok());
-    time.ok_or_else(|| match since.is_negative() {
-        true => "the time is before the year -9999".to_owned(),
-        false => "the time is after 9999-12-31T23:59:59.999Z".to_owned(),
+    time.ok_or_else(|| {
+        if since.is_negative() {
+            "the time is before the year -9999".to_owned()
+        } else {
+            "the time is after 9999-12-31T23:59:59.999Z".to_owned()
+        }
     })
 }
 

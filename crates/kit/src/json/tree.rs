@@ -240,9 +240,10 @@ impl Parser<'_> {
         }
         self.at += 1;
         let quoted = &self.json[begin..self.at];
-        match has_escapes {
-            true => serde_json::from_str::<Box<str>>(quoted).ok(),
-            false => Some(quoted[1..quoted.len() - 1].into()),
+        if has_escapes {
+            serde_json::from_str::<Box<str>>(quoted).ok()
+        } else {
+            Some(quoted[1..quoted.len() - 1].into())
         }
     }
 }

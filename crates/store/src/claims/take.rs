@@ -200,17 +200,17 @@ pub async fn take_except(
         };
         let is_free = !is_limited && tried.is_empty() && skipped.workspaces.is_empty();
         // Usually there is only one job.
-        let next = match first == last && is_free {
-            true => Some(NextJob::only(first)),
-            false => next_job(store, kind, per_receiver, &tried, skipped.workspaces).await?,
+        let next = if first == last && is_free {
+            Some(NextJob::only(first))
+        } else {
+            next_job(store, kind, per_receiver, &tried, skipped.workspaces).await?
         };
         let Some(next) = next else { break };
-        let claims = match is_limited {
-            true => take_limited(store, kind, &next, per_receiver, limit, lease).await?,
-            false => {
-                let limit = next.room.min(limit.into());
-                take_of(store, kind, next.job, limit, lease).await?
-            }
+        let claims = if is_limited {
+            take_limited(store, kind, &next, per_receiver, limit, lease).await?
+        } else {
+            let limit = next.room.min(limit.into());
+            take_of(store, kind, next.job, limit, lease).await?
         };
         if !claims.is_empty() {
             return Ok(Claimed { claims, next: None });

@@ -182,9 +182,10 @@ impl Connection {
     }
 
     fn expect_silence(&self, step: Step) -> Result<(), SmtpError> {
-        match self.stream.buffer().is_empty() {
-            true => Ok(()),
-            false => Err(SmtpError::lost(step, UNREQUESTED.into())),
+        if self.stream.buffer().is_empty() {
+            Ok(())
+        } else {
+            Err(SmtpError::lost(step, UNREQUESTED.into()))
         }
     }
 
@@ -209,12 +210,11 @@ impl Connection {
 
 /// A reply of another class than the command can have is not a reply to it.
 fn expect_class(digit: u16, step: Step, reply: &Reply) -> Result<(), SmtpError> {
-    match reply.is_class(digit) {
-        true => Ok(()),
-        false => {
-            let text = format!("unexpected reply {} {}", reply.code, reply.text());
-            Err(SmtpError::lost(step, text.trim_end().to_owned()))
-        }
+    if reply.is_class(digit) {
+        Ok(())
+    } else {
+        let text = format!("unexpected reply {} {}", reply.code, reply.text());
+        Err(SmtpError::lost(step, text.trim_end().to_owned()))
     }
 }
 

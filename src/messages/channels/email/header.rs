@@ -63,9 +63,10 @@ fn written(column: usize, text: &str, longest: usize) -> String {
     let is_short = || text.split(' ').all(|word| word.len() <= longest);
     // Readers may change several blanks where a line is folded.
     let can_fold = || column + text.len() <= LINE || !text.contains("  ");
-    match is_plain(text) && is_short() && can_fold() {
-        true => folded(column, text),
-        false => encoded(column, text),
+    if is_plain(text) && is_short() && can_fold() {
+        folded(column, text)
+    } else {
+        encoded(column, text)
     }
 }
 
@@ -86,10 +87,7 @@ fn phrase(column: usize, name: &str) -> String {
         return folded(column, name);
     }
     let quoted = format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""));
-    match is_plain(name) && column + quoted.len() <= LINE {
-        true => quoted,
-        false => encoded(column, name),
-    }
+    if is_plain(name) && column + quoted.len() <= LINE { quoted } else { encoded(column, name) }
 }
 
 /// What comes before a word: a blank, or a new line that begins with one.
