@@ -90,8 +90,8 @@ pub trait Handler: Send + Sync + 'static {
     /// it. A crash of the database may revert the commit even now.
     fn applied(&self, _applied: Self::Applied) {}
 
-    /// Called when the database has lost commits, before their messages are applied again: forgets
-    /// what was learned from them.
+    /// Called when the database has lost commits, before their messages are applied again: clears
+    /// the caches that learned from them.
     fn lost_commits(&self) {}
 }
 

@@ -1,5 +1,5 @@
-//! The `Range` of a download (RFC 9110, section 14.2). What the file server does not know, or what
-//! does not apply, must be ignored, and not refused.
+//! The `Range` of a download (RFC 9110, section 14.2). A range that the
+//! file server does not support, or that does not apply, is ignored, not rejected.
 
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use jiff::fmt::rfc2822;

@@ -32,7 +32,7 @@ pub fn parameter<T>(
     read.map(Some).ok_or_else(|| format!("{name} must be {meant}"))
 }
 
-/// A [parameter] that is a date and time. The error says what is wrong with it.
+/// A [parameter] that is a date and time. The error has the reason.
 pub fn time_parameter(query: &str, name: &str) -> Result<Option<i64>, String> {
     let mut reason = None;
     let read = |text: &str| parse_time(text).map_err(|error| reason = Some(error)).ok();

@@ -1,6 +1,6 @@
 //! Requests that are refused although their API key or SCIM token is valid: from a network that is
 //! not allowed, or without the permission. Each gateway limits them for each key and token, so that
-//! whoever cannot use a credential does not use up the budget of those who can.
+//! they do not use up the budget of other requests.
 
 use std::collections::HashMap;
 

@@ -107,7 +107,7 @@ pub async fn restore(
             Ok(behind) => Some(behind),
             Err(_) if replaces_log => None,
             Err(why) => {
-                places.forget("store.db");
+                places.remove_copy("store.db");
                 return Err(RestoreError::OtherLog(why));
             }
         }
@@ -133,8 +133,8 @@ pub async fn restore(
 /// The positions of all groups, by topic.
 type Positions = Vec<(Topic, Vec<GroupOffset>)>;
 
-/// How many messages a log has after these positions; the error says why it does not continue
-/// them.
+/// How many messages a log has after these positions; the error is the reason why it does not
+/// continue them.
 async fn behind(file: &Path, positions: &Positions) -> Result<i64, String> {
     let log = LogFile::open(file).await.map_err(|error| error.to_string())?;
     let behind = behind_in(&log, positions).await;
@@ -186,7 +186,7 @@ impl Places<'_> {
         self.data.join(format!("{name}.restoring"))
     }
 
-    fn forget(&self, name: &str) {
+    fn remove_copy(&self, name: &str) {
         for end in ENDS {
             // It may not exist.
             let _ = fs::remove_file(with_end(&self.copy_of(name), end));
@@ -194,7 +194,7 @@ impl Places<'_> {
     }
 
     fn copy(&self, name: &str) -> Result<PathBuf, RestoreError> {
-        self.forget(name);
+        self.remove_copy(name);
         let (from, to) = (self.backup.join(name), self.copy_of(name));
         let copied = private::database(&to).and_then(|()| {
             io::copy(&mut File::open(&from)?, &mut File::options().write(true).open(&to)?)
@@ -216,7 +216,7 @@ impl Places<'_> {
         };
         let read = read.await;
         if read.is_err() {
-            self.forget("store.db");
+            self.remove_copy("store.db");
         }
         read
     }
@@ -225,7 +225,7 @@ impl Places<'_> {
     async fn copy_log(&self, positions: &Positions) -> Result<i64, RestoreError> {
         let file = self.copy("log.db")?;
         behind(&file, positions).await.map_err(|why| {
-            ["store.db", "log.db"].into_iter().for_each(|name| self.forget(name));
+            ["store.db", "log.db"].into_iter().for_each(|name| self.remove_copy(name));
             RestoreError::OtherLogInBackup(why)
         })
     }

@@ -16,7 +16,7 @@ const NOISE: &[(&str, &str)] = &[
     ("sqlx::postgres::notice", "there is no transaction in progress"),
 ];
 
-/// Drops these lines, whatever `RUST_LOG` says.
+/// Drops these lines with any `RUST_LOG`.
 pub(super) struct WithoutNoise;
 
 impl<S: Subscriber> Layer<S> for WithoutNoise {

@@ -314,7 +314,7 @@ impl Handler for Ingest {
     }
 
     fn lost_commits(&self) {
-        self.products.forget();
+        self.products.clear();
     }
 
     fn applied(&self, mut tally: Tally) {

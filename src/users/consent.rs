@@ -2,7 +2,7 @@
 //! subscription group.
 //!
 //! The profile has each state in a field, as requests set it, and the times of the decisions in one
-//! more member ([`DECISION_TIMES`](super::profile::DECISION_TIMES)). A state without a time counts
+//! more field ([`DECISION_TIMES`](super::profile::DECISION_TIMES)). A state without a time counts
 //! as decided before all others.
 //!
 //! - The decision that was received last holds, in whatever order decisions are applied. Of two
@@ -10,8 +10,8 @@
 //! - Where the states of two users [meet](Consent::meet), `unsubscribed` holds, unless the kept
 //!   user decided later. The same applies if a user gets an [address](Consent::meet_address) that
 //!   is unsubscribed.
-//! - A decision that was received before two users met can be applied after that. Then nobody knows
-//!   to which of them it was an answer. `unsubscribed` counts as if it was received when they met,
+//! - A decision that was received before two users met can be applied after that. Then it is
+//!   not known which of them it concerns. `unsubscribed` counts as if it was received when they met,
 //!   and any other decision does not end it.
 
 use std::collections::BTreeMap;

@@ -19,8 +19,8 @@ pub struct InvalidToken {
     /// None means any app.
     pub app_id: Option<String>,
     pub token: String,
-    /// When the message was sent whose report says so, in milliseconds since the epoch: a token
-    /// that was registered later stays.
+    /// When the reported message was sent, in milliseconds since the epoch: a token that was
+    /// registered later stays.
     pub sent_at: i64,
 }
 

@@ -118,8 +118,8 @@ pub(crate) async fn remove(
     }
 }
 
-/// Like [`remove`], for a user who was not merged into another one: also forgets the ids of users who
-/// were merged into this one, and that the address is unsubscribed.
+/// Like [`remove`], for a user who was not merged into another one: also deletes the ids of users who
+/// were merged into this one, and the record that the address is unsubscribed.
 pub(crate) async fn erase(
     tx: &mut Tx,
     workspace: i32,
@@ -129,10 +129,10 @@ pub(crate) async fn erase(
 ) -> Result<(), StoreError> {
     remove(tx, workspace, names, user, erased_at).await?;
     for (_, email) in names.iter().filter(|(name, _)| *name == Name::Email) {
-        optout_rows::forget(tx, workspace, email, erased_at).await?;
+        optout_rows::erase(tx, workspace, email, erased_at).await?;
     }
     match user {
-        Some(user) => merged_rows::forget_merged(tx, workspace, user.service_id).await,
+        Some(user) => merged_rows::delete_merged(tx, workspace, user.service_id).await,
         None => Ok(()),
     }
 }

@@ -87,8 +87,8 @@ async fn kept_as(
     Ok(rows.into_iter().collect())
 }
 
-/// Forgets all users who were merged into a user, and into those.
-pub(crate) async fn forget_merged(
+/// Deletes the ids of all users who were merged into a user, and into those.
+pub(crate) async fn delete_merged(
     tx: &mut Tx,
     workspace: i32,
     kept: Uuid,

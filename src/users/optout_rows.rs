@@ -142,7 +142,7 @@ pub(crate) async fn remove(
 }
 
 /// Deletes the address of a user who was erased at a time.
-pub(crate) async fn forget(
+pub(crate) async fn erase(
     tx: &mut Tx,
     workspace: i32,
     email: &str,

@@ -16,8 +16,8 @@ use kit::words::about_field;
 /// Maximum bytes of a document.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// The member with the times of the user's decisions. It is not a [`Field`]: requests and imports
-/// cannot set it. Version 0.2.0 keeps it unchanged, like every member that it does not know.
+/// The name under which a profile has the times of the user's decisions. It is not a [`Field`]:
+/// requests and imports cannot set it. Version 0.2.0 keeps it unchanged, like every unknown name.
 pub(crate) const DECISION_TIMES: &str = "decision_times";
 
 pub use kit::words::MAX_TEXT;

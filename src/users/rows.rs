@@ -483,8 +483,9 @@ pub async fn find_erased(
     })
 }
 
-/// Deletes records of erasures and of changes of two users before a time, unless an older dead letter can still be retried: including the time in which a message can be repeated
-/// before its append.
+/// Deletes records of erasures and of changes of two users before a time, unless an older dead
+/// letter can still be retried: including the time in which a message can be repeated before its
+/// append.
 pub async fn delete_old_erasures(tx: &mut Tx, before: i64) -> Result<(), StoreError> {
     let waiting = "SELECT min(appended_at) - $2 FROM dead_letters WHERE topic = $1";
     let oldest: Option<i64> = on!(tx, c => sqlx::query_scalar(waiting)

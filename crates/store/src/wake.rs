@@ -44,8 +44,8 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(30);
 /// The payload of a test, instead of a kind.
 const PROBE: &str = "";
 
-/// How often the listener tests whether it has a connection of the server to itself: another client
-/// of a busy pooler can hide once that it does not.
+/// Number of tests for a pooler in transaction mode. While other clients use the pooler, a single
+/// test can fail to detect it.
 const POOLER_TESTS: usize = 5;
 
 /// Pauses before the listener connects again.

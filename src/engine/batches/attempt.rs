@@ -286,7 +286,7 @@ impl<H: Handler> Attempt<H> {
                 }
                 Ok(stored) => {
                     let topic = self.batch.messages[0].topic;
-                    let difference = Difference::of(&self.position, stored.as_ref());
+                    let difference = Difference::between(&self.position, stored.as_ref());
                     difference.report(topic, &self.position, stored.as_ref());
                     return Some(match difference {
                         Difference::LostCommits => Ending::Reverted,

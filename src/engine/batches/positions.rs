@@ -35,7 +35,7 @@ pub(super) enum Difference {
 
 impl Difference {
     /// Why `stored` is not `expected`.
-    pub fn of(expected: &GroupOffset, stored: Option<&GroupOffset>) -> Self {
+    pub fn between(expected: &GroupOffset, stored: Option<&GroupOffset>) -> Self {
         match stored {
             Some(stored) if stored.resets > expected.resets => Self::Reset,
             Some(stored) if stored.next > expected.next => Self::Advanced,
@@ -163,7 +163,7 @@ impl Positions {
             if stored == Some(expected) {
                 continue;
             }
-            let difference = Difference::of(expected, stored);
+            let difference = Difference::between(expected, stored);
             if difference == Difference::LostCommits {
                 handler.lost_commits();
             }
@@ -189,9 +189,9 @@ mod tests {
             resets,
         };
         let expected = position(7, 1, "log");
-        let of = |stored: &GroupOffset| Difference::of(&expected, Some(stored));
+        let of = |stored: &GroupOffset| Difference::between(&expected, Some(stored));
         assert_eq!(of(&position(6, 1, "log")), Difference::LostCommits);
-        assert_eq!(Difference::of(&expected, None), Difference::LostCommits);
+        assert_eq!(Difference::between(&expected, None), Difference::LostCommits);
         assert_eq!(of(&position(7, 1, "restored")), Difference::LostCommits);
         assert_eq!(of(&position(7, 0, "log")), Difference::LostCommits);
         assert_eq!(of(&position(8, 1, "log")), Difference::Advanced);

@@ -72,7 +72,7 @@ impl Draft {
     }
 
     /// Applies all changes of an object, or none except for the user's decisions about messages,
-    /// which were received at `decided_at`. The error says why the profile is unreadable.
+    /// which were received at `decided_at`. The error is the reason why the profile is unreadable.
     pub fn change(
         &mut self,
         attributes: &Attributes<'_>,

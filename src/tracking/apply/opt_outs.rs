@@ -30,7 +30,7 @@ impl OptOuts {
     }
 
     /// When the user of an address unsubscribed.
-    pub fn of(&self, email: &str) -> Option<i64> {
+    pub fn unsubscribed_at(&self, email: &str) -> Option<i64> {
         self.known.get(email).copied()
     }
 
@@ -46,7 +46,7 @@ impl OptOuts {
     }
 
     pub fn subscribe(&mut self, email: &str, at: i64) {
-        if self.of(email).is_some_and(|known| known >= at) {
+        if self.unsubscribed_at(email).is_some_and(|known| known >= at) {
             return;
         }
         self.known.remove(email);

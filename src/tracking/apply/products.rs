@@ -94,9 +94,9 @@ impl Products {
         Ok(listed)
     }
 
-    /// Forgets everything: the database lost commits, and not only those that did not wait for the
+    /// Clears the cache: the database lost commits, and not only those that did not wait for the
     /// disk, if an asynchronous standby has replaced it.
-    pub fn forget(&self) {
+    pub fn clear(&self) {
         *self.known.lock() = Known::default();
     }
 

@@ -494,7 +494,9 @@ impl<'a> UserSet<'a> {
             attributes_at: received_at,
             doc: String::new(),
         };
-        if let Some(unsubscribed_at) = email.as_deref().and_then(|email| self.opt_outs.of(email)) {
+        if let Some(unsubscribed_at) =
+            email.as_deref().and_then(|email| self.opt_outs.unsubscribed_at(email))
+        {
             let mut consent = Consent::default();
             consent.meet_address(Some(unsubscribed_at), received_at);
             consent.write(&mut profile);

@@ -43,7 +43,7 @@ impl WrittenTime {
     /// A zone in brackets decides the instant if there is no offset. A local time that the zone
     /// skips is moved forward by the skipped time; of a local time that occurs twice, the first one
     /// counts. An offset that the zone does not have then is an error, except `Z` and `-00:00`,
-    /// which say that the local offset is unknown. Second 60 counts as 59 where a leap second can
+    /// which mean that the local offset is unknown. Second 60 counts as 59 where a leap second can
     /// be.
     pub fn read(text: &str) -> Result<Self, String> {
         let (base, suffix) = text.split_at(text.find('[').unwrap_or(text.len()));

@@ -16,7 +16,7 @@ use crate::workspaces::relay::Login;
 pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
-/// The relay said more than it was asked.
+/// The relay sent more than the requested reply.
 const UNREQUESTED: &str = "the relay sent a reply that was not requested";
 
 /// A relay does not know EHLO.
@@ -63,7 +63,7 @@ impl Extensions {
 }
 
 impl Connection {
-    /// Reads the greeting, and says `hello`, our name.
+    /// Reads the greeting, and sends EHLO with the name `hello`.
     pub async fn open(
         stream: Box<dyn ByteStream>,
         is_encrypted: bool,
@@ -85,15 +85,15 @@ impl Connection {
         self.extensions
     }
 
-    /// Asks for TLS; returns the stream on which the handshake begins. What the relay sent before
-    /// that could come from anybody in between, and must not be used inside TLS.
+    /// Asks for TLS; returns the stream on which the handshake begins. An attacker in the network can
+    /// have sent what comes before that, so it must not be used inside TLS.
     pub async fn ask_for_tls(mut self) -> Result<Box<dyn ByteStream>, SmtpError> {
         self.command(Step::Tls, "STARTTLS").await?;
         self.expect_silence(Step::Tls)?;
         Ok(self.stream.into_inner())
     }
 
-    /// Says hello again, over TLS: what the relay offered before does not count.
+    /// Sends EHLO again, over TLS: what the relay offered before does not count.
     pub async fn open_over_tls(
         stream: Box<dyn ByteStream>,
         hello: &str,
@@ -224,7 +224,7 @@ mod tests {
 
     use super::*;
 
-    /// Says `replies`, one for each line that it hears after the greeting; returns the lines.
+    /// Sends `replies`, one for each line that it reads after the greeting; returns the lines.
     fn relay(replies: &'static [&'static [u8]]) -> (DuplexStream, tokio::task::JoinHandle<String>) {
         let (ours, theirs) = duplex(64 << 10);
         let serving = tokio::spawn(async move {

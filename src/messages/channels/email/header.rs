@@ -70,7 +70,7 @@ fn written(column: usize, text: &str, longest: usize) -> String {
     }
 }
 
-/// Whether the text means itself in a header.
+/// Whether readers show the text unchanged in a header.
 fn is_plain(text: &str) -> bool {
     let is_ascii = text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     is_ascii && !text.contains("=?") && !text.starts_with(' ') && !text.ends_with(' ')

@@ -52,7 +52,7 @@ impl<'a> UserSet<'a> {
         at: i64,
     ) -> Result<(), ApplyError> {
         let Some(email) = self.users[place].user.email.clone() else { return Ok(()) };
-        let unsubscribed_at = self.opt_outs.of(&email);
+        let unsubscribed_at = self.opt_outs.unsubscribed_at(&email);
         let is_created = self.users[place].found.is_none();
         let draft = self.draft(place)?;
         let mut consent = draft.consent();
