@@ -28,14 +28,14 @@ pub(super) const AS_TEXT: &str = "$longshore::text";
 pub fn object(text: &str) -> serde_json::Result<Map<String, Value>> {
     let left = Cell::new(MAX_VALUES);
     let mut json = serde_json::Deserializer::from_str(text);
-    let object = json.deserialize_map(Members { left: &left, place: Place::Request })?;
+    let object = json.deserialize_map(Members { left: &left, section: Section::Request })?;
     json.end()?;
     Ok(object)
 }
 
 /// The part of a body that a value is in.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Section {
     Request,
     /// A recipient, or an array of them.
     Recipient,
@@ -47,13 +47,13 @@ enum Place {
 struct Any<'a> {
     /// How many more values are allowed.
     left: &'a Cell<usize>,
-    place: Place,
+    section: Section,
 }
 
 /// Accepts only an object.
 struct Members<'a> {
     left: &'a Cell<usize>,
-    place: Place,
+    section: Section,
 }
 
 impl Members<'_> {
@@ -63,12 +63,12 @@ impl Members<'_> {
         name: &str,
         members: &mut A,
     ) -> Result<Value, A::Error> {
-        let place = match self.place {
-            Place::Request if RECIPIENTS.contains(&name) => Place::Recipient,
-            _ => Place::Other,
+        let section = match self.section {
+            Section::Request if RECIPIENTS.contains(&name) => Section::Recipient,
+            _ => Section::Other,
         };
-        let any = Any { left: self.left, place };
-        if self.place == Place::Other || !WITH_TEXT.contains(&name) {
+        let any = Any { left: self.left, section };
+        if self.section == Section::Other || !WITH_TEXT.contains(&name) {
             return members.next_value_seed(any);
         }
         let json = members.next_value::<&RawValue>()?.get();
@@ -142,7 +142,7 @@ impl<'de> Visitor<'de> for Any<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Value, A::Error> {
-        Members { left: self.left, place: self.place }.visit_map(members).map(Value::Object)
+        Members { left: self.left, section: self.section }.visit_map(members).map(Value::Object)
     }
 }
 

@@ -96,8 +96,8 @@ impl World {
         keys::find(&self.app, secret).await.unwrap().is_some()
     }
 
-    async fn forgets(&self, secret: &str) {
-        eventually("a revoked key is forgotten", || async { !self.knows(secret).await }).await;
+    async fn rejects_soon(&self, secret: &str) {
+        eventually("a revoked key is rejected", || async { !self.knows(secret).await }).await;
     }
 
     /// Every row of every table of this domain, as text and bytes.
@@ -228,7 +228,7 @@ async fn removed_declarations_end_only_with_prune(world: World) {
         lines(&applied),
         ["- key integrator (revoked)".to_owned(), format!("- app Acme for iOS ({APP})")]
     );
-    world.forgets(SECRET).await;
+    world.rejects_soon(SECRET).await;
     assert!(world.knows(&by_hand).await);
     assert!(world.apply_with(bare, prune).await.unwrap().changes.is_empty());
     // And back again, with another secret than the one that was revoked.
@@ -243,7 +243,7 @@ async fn another_secret_is_a_rotation(world: World) {
     let applied = world.apply(&rotated).await.unwrap();
     assert_eq!(lines(&applied), ["~ key integrator (new secret; the previous one is revoked)"]);
     assert!(world.knows(OTHER_SECRET).await);
-    world.forgets(SECRET).await;
+    world.rejects_soon(SECRET).await;
 
     let wider = rotated.replace("[users.track]", "[users.track, messages.send]");
     let applied = world.apply(&wider).await.unwrap();
@@ -472,14 +472,14 @@ async fn keys_are_made_found_and_revoked(world: World) {
     let again = keys::revoke(&mut tx, clock, workspace.id, "one").await;
     assert!(matches!(again, Err(KeyError::Unknown(_))));
     tx.commit().await.unwrap();
-    world.forgets(&secret).await;
+    world.rejects_soon(&secret).await;
     // The name is free again, and an id names a key as well.
     let secret = world.create_key(&workspace, "one").await.unwrap();
     let id = keys::find(&world.app, &secret).await.unwrap().unwrap().key_id;
     let mut tx = world.app.store.write().await.unwrap();
     keys::revoke(&mut tx, clock, workspace.id, &id.to_string()).await.unwrap();
     tx.commit().await.unwrap();
-    world.forgets(&secret).await;
+    world.rejects_soon(&secret).await;
 }
 
 async fn revoked_secrets_are_refused(world: World) {
@@ -488,7 +488,7 @@ async fn revoked_secrets_are_refused(world: World) {
     let mut tx = world.app.store.write().await.unwrap();
     keys::revoke(&mut tx, &world.app.clock, workspace.id, "integrator").await.unwrap();
     tx.commit().await.unwrap();
-    world.forgets(SECRET).await;
+    world.rejects_soon(SECRET).await;
     let before = world.everything_in_rows().await;
     let renamed = acme("").replace("name: integrator", "name: another");
     let elsewhere = acme("").replace("workspace: acme", "workspace: other");
@@ -513,7 +513,7 @@ async fn revoked_secrets_are_refused(world: World) {
     apply(&world.app, &declared.workspaces[0], Options::default()).await.unwrap();
     let error = world.apply(&rotated).await.map(|_| ()).unwrap_err();
     assert!(error.contains("was revoked at"), "{error}");
-    world.forgets(OTHER_SECRET).await;
+    world.rejects_soon(OTHER_SECRET).await;
 
     // A SCIM token cannot have it, either.
     let company = "company: Acme Inc.\nscim_tokens: [{name: idp, secret: \"${ACME_KEY}\"}]\n";
@@ -568,7 +568,7 @@ async fn revoked_secrets_are_revoked_again_after_a_restore(world: World) {
     let restored = world.run(&["key", "revoke", "--from", file, "--json"]).await;
     let restored: serde_json::Value = serde_json::from_slice(&restored.stdout).unwrap();
     assert_eq!(restored, json!({ "secrets": 3, "revoked": ["integrator"] }));
-    world.forgets(SECRET).await;
+    world.rejects_soon(SECRET).await;
     type Environment<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
     for environment in [&environment as Environment<'_>, &later] {
         let declared = file::read(&acme(""), environment).unwrap();

@@ -189,13 +189,13 @@ mod tests {
             resets,
         };
         let expected = position(7, 1, "log");
-        let of = |stored: &GroupOffset| Difference::between(&expected, Some(stored));
-        assert_eq!(of(&position(6, 1, "log")), Difference::LostCommits);
+        let difference = |stored: &GroupOffset| Difference::between(&expected, Some(stored));
+        assert_eq!(difference(&position(6, 1, "log")), Difference::LostCommits);
         assert_eq!(Difference::between(&expected, None), Difference::LostCommits);
-        assert_eq!(of(&position(7, 1, "restored")), Difference::LostCommits);
-        assert_eq!(of(&position(7, 0, "log")), Difference::LostCommits);
-        assert_eq!(of(&position(8, 1, "log")), Difference::Advanced);
-        assert_eq!(of(&position(6, 2, "log")), Difference::Reset);
-        assert_eq!(of(&position(7, 2, "new")), Difference::Reset);
+        assert_eq!(difference(&position(7, 1, "restored")), Difference::LostCommits);
+        assert_eq!(difference(&position(7, 0, "log")), Difference::LostCommits);
+        assert_eq!(difference(&position(8, 1, "log")), Difference::Advanced);
+        assert_eq!(difference(&position(6, 2, "log")), Difference::Reset);
+        assert_eq!(difference(&position(7, 2, "new")), Difference::Reset);
     }
 }

@@ -98,7 +98,7 @@ struct Tally {
     begun: Arc<AtomicUsize>,
     /// What is refused, fails or hangs succeeds from now on.
     healed: Arc<AtomicBool>,
-    /// How often it was to forget what it learned.
+    /// Number of times that it had to clear its caches.
     reverted: Arc<AtomicUsize>,
 }
 

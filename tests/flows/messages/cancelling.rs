@@ -1,5 +1,5 @@
-//! A send under way is cancelled, while its receiver is slow: once it is said to be cancelled,
-//! nothing more arrives, and its counts are what the receiver counted.
+//! A send is cancelled while its receiver is slow: once its state is `cancelled`, nothing more
+//! arrives, and its counts are those of the receiver.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What an import keeps of the users that it replaces, and what a dry run says of it.
+//! What an import keeps of the users that it replaces, and what a dry run reports.
 
 use std::collections::BTreeMap;
 

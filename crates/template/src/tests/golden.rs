@@ -103,7 +103,7 @@ impl Case<'_> {
 }
 
 #[test]
-fn golden_cases_render_as_the_page_says() {
+fn golden_cases_render_as_documented() {
     let Tree::Array(cases) = Tree::parse(CASES).unwrap() else { panic!("no array") };
     let cases: Vec<Case<'_>> = cases.iter().map(case).collect();
     let (including, others): (Vec<_>, Vec<_>) = cases.iter().partition(|case| case.includes_others);

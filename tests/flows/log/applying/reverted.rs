@@ -38,7 +38,7 @@ async fn lost_commits_are_repeated_without_another_message(place: Place) {
         let before = handler.reverted.load(Ordering::SeqCst);
         revert(&store, 0, next).await.unwrap();
         until_applied(&store, 10).await;
-        assert!(handler.reverted.load(Ordering::SeqCst) > before, "it forgets what it learned");
+        assert!(handler.reverted.load(Ordering::SeqCst) > before, "it clears its caches");
     }
     assert_eq!([next(&store, 0).await, next(&store, 1).await], [5, 5]);
     assert!(metrics.render().contains("longshore_log_reverted_total{topic=\"tracking\"}"));
@@ -60,7 +60,7 @@ async fn a_batch_notices_lost_commits_before_it(place: Place) {
     revert(&store, 0, 3).await.unwrap();
     log.append(tracked(0, 5, 5)).await.unwrap();
     until_applied(&store, 10).await;
-    assert!(handler.reverted.load(Ordering::SeqCst) > 0, "it forgets what it learned");
+    assert!(handler.reverted.load(Ordering::SeqCst) > 0, "it clears its caches");
     running.stop().await;
     assert_eq!((buried(&store).await.len(), notes(&store).await), (0, 0));
     log.close().await;

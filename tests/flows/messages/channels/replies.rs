@@ -74,7 +74,7 @@ async fn rejections_are_final_whatever_their_text(store: TestStore) {
         let outcome = world.send(&Message::email("Hello")).await;
         assert_eq!(outcome, Outcome::Bounced(words.into()));
     }
-    // Who cannot be understood has not accepted anything; the reason shows what came.
+    // A relay with an unreadable reply has not accepted the email; the reason shows the reply.
     let relay = ScriptedRelay::start(&[], [(Step::End, Does::Sends(b"f\xfcr Sie\r\n"))]).await;
     world.by_relay(relay.url("", ""));
     let outcome = world.send(&Message::email("Hello")).await;
