@@ -227,19 +227,29 @@ async fn unsubscribe(
     let whose = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
     let appends = app.singleton::<Appends>();
     appends.take_post(whose, app.clock.now_ms())?;
-    match unsubscribe::link_state(&app, whose).await {
+    let email = match unsubscribe::link_state(&app, whose).await {
         LinkState::Gone => return Ok(gone()),
-        LinkState::Done => {}
+        LinkState::Done(email) => {
+            if !appends.take_repeat(whose, app.clock.now_ms()) {
+                return Ok(unsubscribed());
+            }
+            email
+        }
         LinkState::Active(email) => {
             appends.take(whose, app.clock.now_ms())?;
-            if let Err(error) = unsubscribe::unsubscribe(&app, whose, email, request_id).await {
-                // While the log is unavailable, repeats must not use up the allowed appends.
-                appends.give_back(whose);
-                return Err(error);
-            }
+            email
         }
+    };
+    if let Err(error) = unsubscribe::unsubscribe(&app, whose, email, request_id).await {
+        // While the log is unavailable, repeats must not use up the allowed appends.
+        appends.give_back(whose);
+        return Err(error);
     }
-    Ok(page("<p>You are unsubscribed.</p>"))
+    Ok(unsubscribed())
+}
+
+fn unsubscribed() -> Response {
+    page("<p>You are unsubscribed.</p>")
 }
 
 /// The response to a link that can do nothing. It must not look like success, because the person may

@@ -34,8 +34,9 @@ pub enum LinkState {
     /// The user can unsubscribe. The email address is none if there is none, or if it is not known
     /// because the store is down.
     Active(Option<String>),
-    /// The user is already unsubscribed, so a repeat needs no message.
-    Done,
+    /// The user is already unsubscribed, as far as changes are applied. An older change that is
+    /// still in the log could end that, so the decision is appended again, a few times.
+    Done(Option<String>),
     /// The user no longer exists.
     Gone,
 }
@@ -55,7 +56,9 @@ pub async fn link_state(app: &App, (workspace, user): (i32, Uuid)) -> LinkState 
         Err(_) => LinkState::Active(None),
         Ok(None) => LinkState::Gone,
         Ok(Some(user)) => match Recipient::read(user.service_id, &user.doc) {
-            Ok(user) if user.email_subscription() == Subscription::Unsubscribed => LinkState::Done,
+            Ok(recipient) if recipient.email_subscription() == Subscription::Unsubscribed => {
+                LinkState::Done(user.email)
+            }
             _ => LinkState::Active(user.email),
         },
     }
@@ -78,7 +81,7 @@ impl Count {
         if !self.is_current(now, window) {
             *self = Self { since: now, count: 0 };
         }
-        if self.count == most {
+        if self.count >= most {
             return Err(ApiError::RateLimited((self.since + window - now + 999) / 1_000));
         }
         self.count += 1;
@@ -116,6 +119,13 @@ impl Appends {
     /// Counts an append of a token with a counted POST; an error at its limit.
     pub fn take(&self, whose: (i32, Uuid), now: i64) -> Result<(), ApiError> {
         self.0.lock().entry(whose).or_default().appends.take(now, WINDOW, MAX_APPENDS)
+    }
+
+    /// Counts an append that only repeats a decision, unless that leaves none for a new one.
+    pub fn take_repeat(&self, whose: (i32, Uuid), now: i64) -> bool {
+        let mut all = self.0.lock();
+        let appends = &mut all.entry(whose).or_default().appends;
+        appends.take(now, WINDOW, MAX_APPENDS - 1).is_ok()
     }
 
     /// Uncounts an append that failed.

@@ -273,9 +273,9 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
         let entry = entry?;
         let to = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
-            copy_folder(&entry.path(), &to)?
+            copy_folder(&entry.path(), &to)?;
         } else {
-            drop(fs::copy(entry.path(), to)?)
+            fs::copy(entry.path(), to)?;
         }
     }
     Ok(())

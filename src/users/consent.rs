@@ -163,6 +163,18 @@ impl Consent {
         consent
     }
 
+    /// The same; opt-outs without a time count as decided at this one. The previous version stores
+    /// no times, so that is when the user's attributes were written last.
+    pub fn with_opt_outs_at(mut self, attributes_at: i64) -> Self {
+        let groups = self.groups.iter_mut().map(|(_, decision)| decision);
+        for decision in [&mut self.email, &mut self.push].into_iter().chain(groups) {
+            if decision.is_opt_out() && decision.at == 0 {
+                decision.at = attributes_at;
+            }
+        }
+        self
+    }
+
     /// The state that was decided; none if no request set one, or if it was removed.
     pub fn state(&self, topic: Topic<'_>) -> Option<&str> {
         let decision = match topic {
@@ -277,8 +289,9 @@ impl Consent {
     }
 
     /// Applies the states in an imported profile. A line is older than the time of its import, so it
-    /// does not end an opt-out; topics that it does not name stay as they are. Returns how many
-    /// states stay `unsubscribed` although the line has another one.
+    /// does not end an opt-out, nor one that was received before and is applied later; topics that it
+    /// does not name stay as they are. Returns how many states stay `unsubscribed` although the line
+    /// has another one.
     pub fn import(&mut self, line: &Profile, at: i64) -> u64 {
         let (line, mut overruled) = (Self::read(line), 0);
         let email = Some((Topic::Email, &line.email));
@@ -288,8 +301,10 @@ impl Consent {
             let Some(state) = &decision.state else { continue };
             if self.state(topic) == Some(UNSUBSCRIBED) && !decision.is_opt_out() {
                 overruled += 1;
-            } else {
+            } else if decision.is_opt_out() {
                 self.decide(topic, Some(state), at);
+            } else {
+                self.decision(topic).state = Some(state.clone());
             }
         }
         overruled

@@ -47,7 +47,7 @@ pub mod service_id;
 pub mod sweep;
 pub(crate) mod token_rows;
 pub mod tokens;
-mod unrecorded_tokens;
+mod unrecorded;
 
 pub use recipient::Recipient;
 

@@ -168,8 +168,9 @@ impl Record {
 fn revenue(json: &str) -> Result<i64, FieldError> {
     let refuse = |reason| FieldError::new("total_revenue", reason);
     // Strings, arrays and other types cannot be read as money.
-    match money::parse_below_limit(json) {
-        None => Err(refuse("expected a number below 9,223,372,036,854")),
+    // A sum can be at the maximum, so that what was exported can be imported.
+    match money::parse(json) {
+        None => Err(refuse("expected a number of at most 9,223,372,036,854.775807")),
         Some(amount) if amount < 0 => Err(refuse("is negative")),
         Some(amount) => Ok(amount),
     }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::activity::Activity;
 use super::activity_rows::{self, Cursor, StoredActivity};
-use super::{SLICES, rows, unrecorded_tokens};
+use super::{SLICES, rows, unrecorded};
 use crate::app::App;
 use crate::kinds;
 use kit::clock::{from_ms, hours, millis, utc_date};
@@ -41,7 +41,7 @@ pub async fn offer(store: &Store) -> Result<(), StoreError> {
 /// One pass through the slice of a claim.
 pub async fn sweep(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
     let slice = i16::try_from(claim.item).unwrap_or(SLICES);
-    unrecorded_tokens::record(&app.store, slice, stop).await?;
+    unrecorded::record(&app.store, slice, stop).await?;
     let mut at = Cursor { workspace: i32::MIN, service_id: Uuid::nil(), key: -1 };
     while !stop.is_cancelled() {
         let mut tx = app.store.snapshot().await?;

@@ -121,7 +121,7 @@ pub fn serialize_optional_time<S: Serializer>(
 
 /// Formats a stored time in whole seconds, for people: `2021-06-28T17:02:43Z`.
 pub fn format_seconds(ms: i64) -> String {
-    from_ms(ms - ms.rem_euclid(1_000)).to_string()
+    format!("{:.0}Z", civil_utc(ms - ms.rem_euclid(1_000)))
 }
 
 #[cfg(test)]

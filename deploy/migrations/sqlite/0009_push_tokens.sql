@@ -9,8 +9,11 @@ CREATE TABLE push_tokens (
 ) WITHOUT ROWID;
 CREATE INDEX push_tokens_of_user ON push_tokens (workspace_id, service_id);
 
--- Until then, daily passes record the tokens of profiles that have no row: they were registered
--- before, or by a worker of an older version.
+-- Until then, daily passes record the tokens of profiles that have no row, and unsubscribed email
+-- addresses: they are from before, or from a worker of an older version.
 INSERT INTO settings (name, value)
 VALUES ('push_tokens.recorded_until', (unixepoch() + 7 * 86400) * 1000)
 ON CONFLICT (name) DO NOTHING;
+
+-- The first pass begins at once: until then, a token of two users has no owner.
+UPDATE claims SET due_at = 0 WHERE kind = 'activity_sweep' AND owner IS NULL;

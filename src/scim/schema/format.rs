@@ -72,8 +72,14 @@ fn url_pattern() -> String {
     // If the last label is a number, the host is an IPv4 address.
     const LAST: &str = "(?:[A-Za-z_-]|[0-9]+[A-WYZa-wyz_-])[A-Za-z0-9_-]*";
     const BYTE: &str = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
-    let host = format!(r"(?:(?:{LABEL}\.)*{LAST}|(?:{BYTE}\.){{3}}{BYTE})");
-    format!("^(?:[hH][tT][tT][pP][sS]?://{host}(?::[0-9]{{1,4}})?(?:[/?]{PART})?(?:#{PART})?)?$")
+    // An IPv6 address with all groups, or with a gap.
+    const GROUP: &str = "[0-9A-Fa-f]{1,4}";
+    const PORT: &str =
+        "(?:[1-5]?[0-9]{1,4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])";
+    let few = format!("(?:{GROUP}(?::{GROUP}){{0,2}})?");
+    let ipv6 = format!(r"\[(?:(?:{GROUP}:){{7}}{GROUP}|{few}::{few})\]");
+    let host = format!(r"(?:(?:{LABEL}\.)*{LAST}|(?:{BYTE}\.){{3}}{BYTE}|{ipv6})");
+    format!("^(?:[hH][tT][tT][pP][sS]?://{host}(?::{PORT})?(?:[/?]{PART})?(?:#{PART})?)?$")
 }
 
 fn reference_pattern() -> String {
@@ -105,6 +111,8 @@ mod tests {
                     "https://acme.example",
                     "HTTP://acme.example:8080/a%20b?c=d#e",
                     "https://10.0.0.1/",
+                    "https://acme.example:65535/a",
+                    "https://[2001:db8::1]:18391/a",
                 ],
                 &[
                     "acme",
@@ -116,6 +124,7 @@ mod tests {
                     "https://acme.example/%zz",
                     "https://acme.example/\u{e9}",
                     "https://1.2.3.999/",
+                    "https://acme.example:65536/",
                     "javascript:alert(1)",
                 ],
             ),

@@ -24,15 +24,19 @@ pub struct Draft {
     profile: Profile,
     /// Set once an object changes custom attributes, which are then removed from `profile`.
     custom: Option<Custom>,
+    /// When attributes were written last, before this draft.
+    attributes_at: i64,
 }
 
 impl Draft {
-    pub fn open(document: &str) -> Result<Self, String> {
-        Profile::parse(document).map(Self::new)
+    /// Parses a document whose attributes were written last at a time, in milliseconds since the
+    /// epoch.
+    pub fn open(document: &str, attributes_at: i64) -> Result<Self, String> {
+        Ok(Self { attributes_at, ..Self::new(Profile::parse(document)?) })
     }
 
     pub fn new(profile: Profile) -> Self {
-        Self { profile, custom: None }
+        Self { profile, custom: None, attributes_at: 0 }
     }
 
     /// The text of a field that is not a custom attribute.
@@ -42,7 +46,7 @@ impl Draft {
 
     /// The user's decisions about messages.
     pub fn consent(&self) -> Consent {
-        Consent::read(&self.profile)
+        Consent::read(&self.profile).with_opt_outs_at(self.attributes_at)
     }
 
     pub fn set_consent(&mut self, consent: &Consent) {
@@ -79,6 +83,7 @@ impl Draft {
         decided_at: i64,
     ) -> Result<Result<Mismatches, TooLarge>, String> {
         let changes = changes(attributes);
+        let consent = self.consent();
         let mut none = Custom::default();
         let custom = match changes.is_empty() {
             true => self.custom.as_mut().unwrap_or(&mut none),
@@ -86,7 +91,7 @@ impl Draft {
         };
         let steps: Vec<_> =
             changes.into_iter().map(|(name, change)| custom.plan(name, change)).collect();
-        let before = set_decisions(&mut self.profile, attributes, decided_at);
+        let before = set_decisions(&mut self.profile, consent, attributes, decided_at);
         if let Some(before) = before
             && bytes(&self.profile, custom.members_bytes()) > MAX_BYTES + DECISION_BYTES
         {
@@ -154,6 +159,7 @@ fn fields<'a>(attributes: &'a Attributes<'_>) -> impl Iterator<Item = (Field, Op
 /// Applies the user's decisions in an object. Returns the profile as it was, if it has changed.
 fn set_decisions(
     profile: &mut Profile,
+    mut consent: Consent,
     attributes: &Attributes<'_>,
     decided_at: i64,
 ) -> Option<Profile> {
@@ -162,7 +168,6 @@ fn set_decisions(
         return None;
     }
     let before = profile.clone();
-    let mut consent = Consent::read(profile);
     for (field, value) in states {
         consent.decide_field(field, value, decided_at);
     }
@@ -189,9 +194,20 @@ mod tests {
         serde_json::from_str(json).unwrap()
     }
 
+    #[test]
+    fn an_opt_out_without_a_time_outlasts_decisions_before_the_last_change() {
+        let stored = r#"{"email_subscribe":"unsubscribed"}"#;
+        let object = r#"{"user":{"external_id":"a"},"fields":{"email_subscribe":"subscribed"}}"#;
+        for (at, state) in [(9, "unsubscribed"), (10, "unsubscribed"), (11, "subscribed")] {
+            let mut draft = Draft::open(stored, 10).unwrap();
+            draft.change(&attributes(object), at).unwrap().unwrap();
+            assert_eq!(draft.text(Field::EmailSubscribe).as_deref(), Some(state), "{at}");
+        }
+    }
+
     /// The custom attributes after some changes, and the number of changes that did not match.
     fn custom(before: &str, changes: &str) -> (Option<String>, Mismatches) {
-        let mut draft = Draft::open(&format!(r#"{{"custom_attributes":{before}}}"#)).unwrap();
+        let mut draft = Draft::open(&format!(r#"{{"custom_attributes":{before}}}"#), 0).unwrap();
         let object = format!(r#"{{"user":{{"external_id":"a"}},{changes}}}"#);
         let mismatches = draft.change(&attributes(&object), 5).unwrap().unwrap();
         (custom_of(draft), mismatches)
@@ -229,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_group_state_changes_only_its_group() {
-        let mut draft = Draft::open(r#"{"first_name":"Ann"}"#).unwrap();
+        let mut draft = Draft::open(r#"{"first_name":"Ann"}"#, 0).unwrap();
         let groups =
             |groups: &str| format!(r#"{{"user":{{"external_id":"a"}},"groups":{groups}}}"#);
         for change in [r#"{"g":"subscribed","h":"subscribed"}"#, r#"{"g":"unsubscribed"}"#] {
@@ -254,7 +270,7 @@ mod tests {
             )
         };
         for (more, changed) in [("", Ok(0)), (r#""first_name":"Ann","#, Err(TooLarge))] {
-            let mut draft = Draft::open(&document).unwrap();
+            let mut draft = Draft::open(&document, 0).unwrap();
             assert_eq!(draft.change(&attributes(&object(more)), 5), Ok(changed));
             assert_eq!(draft.text(Field::EmailSubscribe).as_deref(), Some("unsubscribed"));
             assert_eq!(draft.text(Field::FirstName), None);
@@ -264,7 +280,7 @@ mod tests {
             (0..1_000).map(|n| format!(r#""{n:030}":"subscribed""#)).collect();
         let groups =
             format!(r#"{{"user":{{"external_id":"a"}},"groups":{{{}}}}}"#, groups.join(","));
-        let mut draft = Draft::open(&document).unwrap();
+        let mut draft = Draft::open(&document, 0).unwrap();
         assert_eq!(draft.change(&attributes(&groups), 5), Ok(Err(TooLarge)));
         assert_eq!(draft.into_document(), document);
     }
@@ -284,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_profile_stays_within_its_bytes() {
-        let mut draft = Draft::open(r#"{"first_name":"Ann"}"#).unwrap();
+        let mut draft = Draft::open(r#"{"first_name":"Ann"}"#, 0).unwrap();
         let half = "x".repeat(MAX_BYTES / 2);
         let set = |name: &str, first: &str| {
             format!(
@@ -323,11 +339,11 @@ mod tests {
             r#""fields":{"first_name":"Ann"},"remove":{"a":[8]}"#,
         ];
         let start = r#"{"service_id":"x","custom_attributes":{"a":[1,2,1,2,3],"n":1,"t":"x"}}"#;
-        let (mut held, mut written) = (Draft::open(start).unwrap(), start.to_owned());
+        let (mut held, mut written) = (Draft::open(start, 0).unwrap(), start.to_owned());
         for change in changes {
             let object = format!(r#"{{"user":{{"external_id":"a"}},{change}}}"#);
             let object = attributes(&object);
-            let mut once = Draft::open(&written).unwrap();
+            let mut once = Draft::open(&written, 0).unwrap();
             assert_eq!(held.change(&object, 5), once.change(&object, 5), "{change}");
             let bytes = once.bytes();
             written = once.into_document();
@@ -345,7 +361,7 @@ mod tests {
     fn many_changes_of_a_large_array_are_quick() {
         let elements: Vec<String> = (0..150_000).map(|n| n.to_string()).collect();
         let document = format!(r#"{{"custom_attributes":{{"a":[{}]}}}}"#, elements.join(","));
-        let mut draft = Draft::open(&document).unwrap();
+        let mut draft = Draft::open(&document, 0).unwrap();
         let change = |what: &str, element: usize| {
             format!(r#"{{"user":{{"external_id":"a"}},"{what}":{{"a":[{element}]}}}}"#)
         };
@@ -366,7 +382,7 @@ mod tests {
 
     #[test]
     fn unreadable_custom_attributes_stay_unchanged() {
-        let mut draft = Draft::open(r#"{"custom_attributes":[1]}"#).unwrap();
+        let mut draft = Draft::open(r#"{"custom_attributes":[1]}"#, 0).unwrap();
         let change = |what: &str| format!(r#"{{"user":{{"external_id":"a"}},{what}}}"#);
         assert!(draft.change(&attributes(&change(r#""custom":{"a":1}"#)), 5).is_err());
         let fields = change(r#""fields":{"first_name":"Ann"}"#);

@@ -498,7 +498,7 @@ impl<'a> UserSet<'a> {
             email.as_deref().and_then(|email| self.opt_outs.unsubscribed_at(email))
         {
             let mut consent = Consent::default();
-            consent.meet_address(Some(unsubscribed_at), received_at);
+            consent.meet_address(Some(unsubscribed_at), received_at.min(unsubscribed_at));
             consent.write(&mut profile);
         }
         let place = self.users.len();
@@ -554,7 +554,8 @@ impl<'a> UserSet<'a> {
         match draft {
             Some(draft) => Ok(draft),
             None => Ok(draft.insert(
-                Draft::open(&user.doc).map_err(|why| ApplyError::Profile(user.service_id, why))?,
+                Draft::open(&user.doc, user.attributes_at)
+                    .map_err(|why| ApplyError::Profile(user.service_id, why))?,
             )),
         }
     }

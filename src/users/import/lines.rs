@@ -99,7 +99,7 @@ impl Reader {
         for number in 1.. {
             match next_line(&mut *file.reader, &mut line) {
                 Ok(Line::End) => break,
-                Ok(Line::Read) if line.trim_ascii().is_empty() => continue,
+                Ok(Line::Read) if is_blank(&line) => continue,
                 Ok(Line::TooLong) => {
                     batch.lines += 1;
                     let reason = format!("longer than {} MiB", MAX_LINE >> 20);
@@ -184,6 +184,12 @@ impl Batch {
         self.broken_files += 1;
         self.reject(file, line, reason, Vec::new());
     }
+}
+
+/// Whether a line has nothing but spaces and byte order marks.
+fn is_blank(line: &[u8]) -> bool {
+    let text = str::from_utf8(line).ok();
+    text.is_some_and(|text| text.trim_start_matches(BYTE_ORDER_MARK).trim_ascii().is_empty())
 }
 
 pub(crate) enum Line {
@@ -392,6 +398,7 @@ mod tests {
         }
         assert_eq!(read_bytes(zip(&[], true, false)), (vec![], vec![]));
         assert_eq!(read_bytes(Vec::new()), (vec![], vec![]));
+        assert_eq!(read_bytes("\u{feff}".into()), (vec![], vec![]));
         // Joined files.
         let joined = format!("{bom}\n{bom}");
         assert_eq!(read_bytes(joined.into_bytes()).0.len(), 4);
@@ -424,6 +431,7 @@ mod tests {
             (many_times, "more than 4 times", 0),
             (joined.concat(), "UTF-16", 2),
             (zip(&[("a", b"id,email\n1,2\n")], true, false), "CSV", 0),
+            ([&*archive, &*archive].concat(), "after the ZIP", 4),
         ] {
             let (emails, bad) = read_bytes(bytes);
             let reasons: Vec<&str> = bad.iter().map(|bad| bad.reason.as_str()).collect();

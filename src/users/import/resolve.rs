@@ -257,7 +257,9 @@ impl ImportedUsers {
 
     fn register_tokens(&mut self, record: &Record, service_id: Uuid, now_ms: i64) {
         for key in record_tokens(record) {
-            let loser = match self.tokens.register(key, service_id, now_ms) {
+            // A line is older than the time of its import: a registration that was received before
+            // and is applied later wins, too.
+            let loser = match self.tokens.estimate(key, service_id, now_ms) {
                 Registered::Own => continue,
                 Registered::OfAnother => service_id,
                 Registered::TakenFrom(owner) => owner,

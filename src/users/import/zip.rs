@@ -11,6 +11,8 @@ use super::decode::unreadable;
 const ENTRY: u32 = 0x0403_4b50;
 const DIRECTORY: u32 = 0x0201_4b50;
 const END: u32 = 0x0605_4b50;
+const END_ZIP64: u32 = 0x0606_4b50;
+const LOCATOR_ZIP64: u32 = 0x0706_4b50;
 const DESCRIPTOR: u32 = 0x0807_4b50;
 
 const ENCRYPTED: u16 = 1;
@@ -102,7 +104,10 @@ impl Stream {
     fn open_next(&mut self) -> io::Result<Option<String>> {
         match self.u32()? {
             ENTRY => {}
-            DIRECTORY | END => return Ok(None),
+            signature @ (DIRECTORY | END | END_ZIP64) => {
+                self.read_directory(signature)?;
+                return Ok(None);
+            }
             _ => {
                 return Err(unreadable("the ZIP is damaged: it has no file where one is expected"));
             }
@@ -144,6 +149,40 @@ impl Stream {
             is_zip64: zip64.is_some(),
         });
         Ok(Some(name))
+    }
+
+    /// Reads the directory from a record on, to the end of the ZIP, which must be that of the file.
+    fn read_directory(&mut self, mut signature: u32) -> io::Result<()> {
+        loop {
+            match signature {
+                DIRECTORY => {
+                    self.skip(24)?;
+                    let lengths = [self.u16()?, self.u16()?, self.u16()?];
+                    self.skip(12 + lengths.map(u64::from).iter().sum::<u64>())?;
+                }
+                END_ZIP64 => {
+                    let length = u64::from(self.u32()?) | u64::from(self.u32()?) << 32;
+                    self.skip(length)?;
+                }
+                LOCATOR_ZIP64 => self.skip(16)?,
+                END => break,
+                _ => return Err(unreadable("the ZIP is damaged: its directory is not readable")),
+            }
+            signature = self.u32()?;
+        }
+        self.skip(16)?;
+        let comment = self.u16()?;
+        self.skip(u64::from(comment))?;
+        if self.bytes.fill_buf()?.is_empty() {
+            Ok(())
+        } else {
+            Err(unreadable("the file continues after the ZIP: import its parts separately"))
+        }
+    }
+
+    fn skip(&mut self, count: u64) -> io::Result<()> {
+        let skipped = io::copy(&mut self.bytes.by_ref().take(count), &mut io::sink())?;
+        if skipped == count { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -204,9 +243,7 @@ impl Stream {
                 self.u32()?;
             }
         }
-        if let Some(left) = current.left.filter(|left| *left > 0) {
-            io::copy(&mut self.bytes.by_ref().take(left), &mut io::sink())?;
-        }
+        self.skip(current.left.unwrap_or_default())?;
         if expected == Some(current.actual.sum()) {
             Ok(())
         } else {

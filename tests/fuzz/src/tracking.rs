@@ -61,7 +61,7 @@ pub fn message(bytes: &[u8]) -> Option<Accepted> {
     let written = serde_json::to_vec(&batch).expect("JSON");
     assert_eq!(Batch::decode(&written).as_ref(), Ok(&batch));
     check_parts(bytes, &batch);
-    let mut draft = Draft::open(PROFILE).expect("a profile");
+    let mut draft = Draft::open(PROFILE, 0).expect("a profile");
     for object in &batch.objects {
         if let Object::Attributes(attributes) = object {
             // Data that no gateway writes may be rejected.
@@ -100,11 +100,11 @@ fn check_parts(payload: &[u8], batch: &Batch<'_>) {
 /// A worker can apply everything that a gateway accepts, and applying it again changes nothing,
 /// unless it adds numbers.
 fn check_change(attributes: &Attributes<'_>) {
-    let mut draft = Draft::open(PROFILE).expect("a profile");
+    let mut draft = Draft::open(PROFILE, 0).expect("a profile");
     draft.change(attributes, NOW).expect("the profile can be read").expect("there is room");
     let once = draft.into_document();
     Profile::parse(&once).expect("a profile is left");
-    let mut draft = Draft::open(&once).expect("a profile is left");
+    let mut draft = Draft::open(&once, 0).expect("a profile is left");
     draft.change(attributes, NOW).expect("the profile can be read").expect("there is room");
     if attributes.inc.is_empty() {
         assert_eq!(draft.into_document(), once);

@@ -5,8 +5,9 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use futures::FutureExt as _;
 use secrecy::ExposeSecret as _;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 
 use super::conversation::{Content, SmtpError, Step};
 use super::reply::{MAX_LINE_BYTES, Reply};
@@ -18,6 +19,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
 /// The relay sent more than the requested reply.
 const UNREQUESTED: &str = "the relay sent a reply that was not requested";
+
+const CLOSED: &str = "the relay closed the connection";
 
 /// A relay does not know EHLO.
 const UNKNOWN_COMMAND: [u16; 2] = [500, 502];
@@ -153,6 +156,7 @@ impl Connection {
 
     /// Sends the content; the relay has accepted the email when this returns.
     pub async fn send_content(&mut self, content: &Content) -> Result<(), SmtpError> {
+        self.expect_silence(Step::Accept)?;
         self.write(Step::Accept, content.as_bytes()).await?;
         let reply = self.reply(Step::Accept).await?;
         expect_class(2, Step::Accept, &reply)
@@ -181,12 +185,15 @@ impl Connection {
         self.reply(step).await
     }
 
-    fn expect_silence(&self, step: Step) -> Result<(), SmtpError> {
-        if self.stream.buffer().is_empty() {
-            Ok(())
-        } else {
-            Err(SmtpError::lost(step, UNREQUESTED.into()))
-        }
+    /// Checks what has arrived, without waiting for more.
+    fn expect_silence(&mut self, step: Step) -> Result<(), SmtpError> {
+        let why = match self.stream.fill_buf().now_or_never() {
+            None => return Ok(()),
+            Some(Ok([])) => CLOSED.to_owned(),
+            Some(Ok(_)) => UNREQUESTED.to_owned(),
+            Some(Err(error)) => error.to_string(),
+        };
+        Err(SmtpError::lost(step, why))
     }
 
     async fn write(&mut self, step: Step, bytes: &[u8]) -> Result<(), SmtpError> {
@@ -295,6 +302,31 @@ mod tests {
         assert_eq!(error, SmtpError::lost(Step::To, UNREQUESTED.into()));
         drop(connection);
         assert!(!heard.await.unwrap().contains("RCPT"));
+    }
+
+    #[tokio::test]
+    async fn an_additional_reply_does_not_decide_about_the_content() {
+        let replies: &[&[u8]] = &[b"220 a\r\n", b"250 a\r\n", b"354 go\r\n250 queued\r\n"];
+        let (stream, _) = relay(replies);
+        let mut connection = open(stream).await.unwrap();
+        connection.ask_for_data().await.unwrap();
+        let error = connection.expect_silence(Step::Accept).unwrap_err();
+        assert_eq!(error, SmtpError::lost(Step::Accept, UNREQUESTED.into()));
+    }
+
+    #[tokio::test]
+    async fn a_late_reply_is_not_taken_for_the_next_one() {
+        let (ours, theirs) = tokio::io::duplex(1_000);
+        let mut relay = BufReader::new(theirs);
+        relay.write_all(b"220 a\r\n").await.unwrap();
+        let opening = tokio::spawn(open(ours));
+        relay.read_line(&mut String::new()).await.unwrap();
+        relay.write_all(b"250 a\r\n").await.unwrap();
+        let mut connection = opening.await.unwrap().unwrap();
+        // In another packet than the reply before.
+        relay.write_all(b"250 late\r\n").await.unwrap();
+        let error = connection.command(Step::From, "MAIL FROM:<a@b.example>").await.unwrap_err();
+        assert_eq!(error, SmtpError::lost(Step::From, UNREQUESTED.into()));
     }
 
     #[tokio::test]

@@ -40,14 +40,16 @@ pub enum ReplyError {
 impl Reply {
     /// Reads the next reply. After an error, the connection cannot be used any more.
     pub async fn read(stream: &mut (impl AsyncBufRead + Unpin)) -> Result<Self, ReplyError> {
-        let mut lines = Vec::new();
+        let (mut lines, mut highest) = (Vec::new(), 0);
         while lines.len() < MAX_LINES {
             let bytes = read_line(stream).await?;
             match Line::parse(&bytes) {
                 Some(Line { code, is_last, text }) => {
                     lines.push(text);
+                    // All lines must have the same code. If not, no error counts as success.
+                    highest = code.max(highest);
                     if is_last {
-                        return Ok(Self { code, lines });
+                        return Ok(Self { code: highest, lines });
                     }
                 }
                 None if lines.is_empty() => return Err(ReplyError::NoCode(text(&bytes))),
@@ -157,6 +159,7 @@ mod tests {
             (b"250-a\r\n250-\r\n250\r\n", 250, "a"),
             (b"250-a\r\n\r\nb \xff\r\n250 c\r\n", 250, "a b \u{fffd} c"),
             (b"250-a\r\n550 b\r\n", 550, "a b"),
+            (b"550-a\r\n250 Main Street\r\n", 550, "a Main Street"),
         ] {
             assert_eq!(only(bytes), (code, text.into()), "{bytes:?}");
         }

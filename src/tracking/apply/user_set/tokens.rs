@@ -52,7 +52,7 @@ impl<'a> UserSet<'a> {
     fn remove_token(&mut self, place: usize, key: TokenKey) {
         let UserEntry { user, draft, .. } = &mut self.users[place];
         if draft.is_none() {
-            *draft = Draft::open(&user.doc).ok();
+            *draft = Draft::open(&user.doc, user.attributes_at).ok();
         }
         if let Some(draft) = draft {
             draft.remove_tokens(&[key]);

@@ -148,14 +148,17 @@ impl Histories {
 
     /// Compares the stored users with the model.
     pub fn check(&self, documents: &[Value], seed: u64) {
-        let by_id: HashMap<&str, &Value> =
-            documents.iter().filter_map(|user| Some((user["external_id"].as_str()?, user))).collect();
+        let by_id: HashMap<&str, &Value> = documents
+            .iter()
+            .filter_map(|user| Some((user["external_id"].as_str()?, user)))
+            .collect();
         let mut checked = 0;
         for history in &self.0 {
             for person in history.persons.iter().filter(|person| !person.is_gone) {
                 let Some(name) = person.external_ids.last() else { continue };
                 let user = by_id.get(name.as_str());
-                let user = user.unwrap_or_else(|| panic!("seed {seed}: no {name}: {:#?}", history.told));
+                let user =
+                    user.unwrap_or_else(|| panic!("seed {seed}: no {name}: {:#?}", history.told));
                 for (topic, decided) in person.topics.iter().enumerate() {
                     let is_out = is_out(user, topic);
                     assert!(
@@ -178,9 +181,9 @@ fn is_out(user: &Value, topic: usize) -> bool {
         0 => &user["email_subscribe"],
         1 => &user["push_subscribe"],
         _ => {
-            let groups = user["subscription_groups"].as_array().into_iter().flatten();
+            let mut groups = user["subscription_groups"].as_array().into_iter().flatten();
             let id = group(topic);
-            let state = groups.filter(|of| of["subscription_group_id"] == id).last();
+            let state = groups.rfind(|of| of["subscription_group_id"] == id);
             state.map_or(&Value::Null, |of| &of["subscription_state"])
         }
     };
@@ -199,7 +202,8 @@ fn state(random: &mut Random, topic: usize, is_out: bool) -> Value {
         1 => json!({ "fields": { "push_subscribe": state } }),
         _ if random.below(2) == 0 => json!({ "groups": { group(topic): state } }),
         _ => {
-            let group = json!({ "subscription_group_id": group(topic), "subscription_state": state });
+            let group =
+                json!({ "subscription_group_id": group(topic), "subscription_state": state });
             json!({ "fields": { "subscription_groups": [group] } })
         }
     }
@@ -366,9 +370,8 @@ impl History {
             let alias = json!({ "alias_name": name, "alias_label": "crm" });
             (name.clone(), json!({ "user_alias": alias }))
         });
-        let service_ids = person.service_ids.iter().map(|id| {
-            (id.to_string(), json!({ "service_id": id }))
-        });
+        let service_ids =
+            person.service_ids.iter().map(|id| (id.to_string(), json!({ "service_id": id })));
         let names: Vec<(String, Value)> = ids.chain(alias).chain(service_ids).collect();
         let (key, user) = names[random.below(names.len() as i64) as usize].clone();
         let object = state(random, topic, is_out);
