@@ -53,8 +53,9 @@ pub async fn remove_tokens(
         let gone = by_user.get(&user.service_id).map_or(&[][..], Vec::as_slice);
         let is_gone = |token: &Token<'_>| {
             let own = registered.get(&token.key()).filter(|own| own.service_id == user.service_id);
-            let is_older =
-                |gone: &InvalidToken| own.is_none_or(|own| own.registered_at <= gone.sent_at);
+            // An estimated time is the last that is possible.
+            let registered_at = own.map_or(0, |own| own.registered_at.saturating_abs());
+            let is_older = |gone: &InvalidToken| registered_at <= gone.sent_at;
             gone.iter().any(|gone| gone.is(token) && is_older(gone))
         };
         if let Some(document) = without(&user.doc, is_gone) {

@@ -158,7 +158,12 @@ impl Registrations {
     pub fn estimate(&mut self, key: TokenKey, service_id: Uuid, written_at: i64) -> Registered {
         let registered = match self.owners.get(&key) {
             None => Registered::Own,
-            Some(owner) if owner.service_id == service_id => return Registered::Own,
+            Some(owner) if owner.service_id == service_id => {
+                if owner.registered_at > 0 || owner.registered_at <= -written_at {
+                    return Registered::Own;
+                }
+                Registered::Own
+            }
             Some(owner) if owner.registered_at < -written_at => return Registered::OfAnother,
             Some(owner) if owner.registered_at > 0 => return Registered::OfAnother,
             Some(owner) => Registered::TakenFrom(owner.service_id),

@@ -374,7 +374,13 @@ impl<H: Handler> Attempt<H> {
             };
             let error = match noted {
                 Ok(true) => return None,
-                Ok(false) => return Some(self.reload_position().await.unwrap_or(Ending::Lost)),
+                Ok(false) => {
+                    let (topic, expected) = (self.batch.messages[0].topic, self.position.clone());
+                    return Some(self.reload_position().await.unwrap_or_else(|| {
+                        Difference::Advanced.report(topic, &expected, Some(&self.position));
+                        Ending::Lost
+                    }));
+                }
                 Err(error) => error,
             };
             tries += 1;
