@@ -8,10 +8,9 @@ use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{Method, StatusCode};
-use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -19,8 +18,8 @@ use super::check::{self, CatalogFault, Faults, MAX_CHARACTERS, MAX_ITEMS, MAX_LE
 use super::message::{Action, Edit, Item};
 use super::{Catalog, ID, MAX_NAME, is_plain_name, known, manage};
 use crate::app::App;
-use crate::gateway::formats::{Errors, List, NO_NUL, SuccessText};
-use crate::gateway::idempotency::Received;
+use crate::gateway::formats::{Errors, List, NO_NUL, Success};
+use crate::gateway::idempotency::{Begun, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{
     self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, idempotency,
@@ -199,7 +198,7 @@ async fn edit(
     path: Names,
     key: Option<IdempotencyKey>,
     body: Result<JsonText, ApiError>,
-) -> Result<Response, ApiError> {
+) -> Result<StoredResponse, ApiError> {
     let (name, item) = names(path);
     let (key, catalog) = match is_plain_name(&name) {
         true => {
@@ -217,7 +216,7 @@ async fn edit(
         // Such a request never had a stored response.
         false => (None, None),
     };
-    let work = Work {
+    let request = EditRequest {
         workspace: caller.workspace.id,
         action,
         item,
@@ -226,11 +225,26 @@ async fn edit(
         partitions: app.config.log.partitions,
         request_id: caller.request_id,
     };
-    let edited = match body {
-        Ok(body) => idempotency::append(app, key, body, work).await,
-        Err(error) => Err(work.cannot_read(error)),
+    accept(&app, key, body, request).await.inspect_err(count)
+}
+
+async fn accept(
+    app: &App,
+    key: Option<IdempotencyKey>,
+    body: Result<JsonText, ApiError>,
+    request: EditRequest,
+) -> Result<StoredResponse, ApiError> {
+    let body = body.map_err(|error| request.cannot_read(error))?;
+    let turn = match idempotency::begin_append(app, key, body).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
     };
-    edited.inspect_err(count)
+    let received_at = turn.received().at;
+    let (items, messages) = turn.in_place(|body| request.read(body, received_at))?;
+    let response = StoredResponse::of(StatusCode::ACCEPTED, &Success::default())?;
+    let response = turn.append(messages, response).await?;
+    metrics::counter!("longshore_catalog_items_total").increment(items as u64);
+    Ok(response)
 }
 
 /// The fields of the item that the path names.
@@ -328,15 +342,8 @@ pub(super) fn plain_name() -> String {
     format!("^[A-Za-z0-9_-]{{1,{MAX_NAME}}}$")
 }
 
-#[derive(Serialize)]
-pub struct Answer {
-    message: SuccessText,
-    #[serde(skip)]
-    items: usize,
-}
-
 /// A requested edit.
-pub struct Work {
+pub struct EditRequest {
     pub workspace: i32,
     pub action: Action,
     /// The id of the item, if the path names one.
@@ -349,16 +356,14 @@ pub struct Work {
     pub request_id: String,
 }
 
-impl idempotency::AppendRequest for Work {
-    type Response = Answer;
-    const STATUS: StatusCode = StatusCode::ACCEPTED;
-
-    /// The result depends only on the body, the time and the catalog.
-    fn read(
+impl EditRequest {
+    /// The number of items, and the messages. They depend only on the body, the time and the
+    /// catalog.
+    pub fn read(
         &self,
         body: &JsonText,
-        received: Received,
-    ) -> Result<(Answer, Vec<NewMessage>), ApiError> {
+        received_at: i64,
+    ) -> Result<(usize, Vec<NewMessage>), ApiError> {
         let of_one = self.one_item(body)?;
         let items = match &of_one {
             Some(items) => Some(items.as_ref()),
@@ -371,19 +376,12 @@ impl idempotency::AppendRequest for Work {
         let fields = self.catalog.as_ref().map(|catalog| &catalog.fields);
         match (&self.catalog, check::items(items, fields)) {
             (Some(catalog), Ok(items)) => {
-                let answer = Answer { message: SuccessText::Success, items: items.len() };
-                Ok((answer, self.messages(catalog, items, received.at)?))
+                Ok((items.len(), self.messages(catalog, items, received_at)?))
             }
             (_, checked) => Err(self.refuse(checked.err().unwrap_or_default())),
         }
     }
 
-    fn on_appended(&self, answer: &Answer) {
-        metrics::counter!("longshore_catalog_items_total").increment(answer.items as u64);
-    }
-}
-
-impl Work {
     /// 400, or 404 for an unknown catalog, which takes precedence.
     fn refuse(&self, mut faults: Faults) -> ApiError {
         if self.catalog.is_some() {

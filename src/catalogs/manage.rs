@@ -16,7 +16,7 @@ use super::rows::{self, Stored};
 use super::{Catalog, Field, ID, MAX_FIELDS, Type, check_field_name, is_plain_name, known};
 use crate::app::App;
 use crate::gateway::formats::{Errors, List, Success, SuccessText};
-use crate::gateway::idempotency::{self, StoredResponse};
+use crate::gateway::idempotency::{self, Begun, StoredResponse};
 use crate::gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields, parameter,
 };
@@ -199,30 +199,31 @@ async fn create(
         return Err(ApiError::invalid_field("catalogs must have 1 element"));
     };
     let (name, fields) = new.checked().map_err(ApiError::invalid_field)?;
-    let (workspace, now) = (caller.workspace.id, app.clock.now_ms());
-    let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
-        Box::pin(async move {
-            let there = rows::names(tx, workspace).await?;
-            if there.iter().any(|(_, other)| *other == name) {
-                return Err(ApiError::Conflict(NAME_EXISTS.into()));
-            }
-            if there.len() >= MAX_CATALOGS {
-                let text = format!("A workspace can have at most {MAX_CATALOGS} catalogs");
-                return Err(ApiError::Invalid(text));
-            }
-            let inserted = rows::insert(tx, workspace, &name, &fields, now).await;
-            // Another request created it at the same time.
-            if inserted.as_ref().is_err_and(StoreError::is_unique_violation) {
-                return Err(ApiError::Conflict(NAME_EXISTS.into()));
-            }
-            inserted?;
-            tracing::info!(catalog = name, "catalog created");
-            StoredResponse::of(StatusCode::CREATED, &Success::default())
-        })
-    })
-    .await?;
+    let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    let workspace = caller.workspace.id;
+    let existing = rows::names(&mut turn.tx, workspace).await?;
+    if existing.iter().any(|(_, other)| *other == name) {
+        return Err(ApiError::Conflict(NAME_EXISTS.into()));
+    }
+    if existing.len() >= MAX_CATALOGS {
+        let text = format!("A workspace can have at most {MAX_CATALOGS} catalogs");
+        return Err(ApiError::Invalid(text));
+    }
+    let now = app.clock.now_ms();
+    let inserted = rows::insert(&mut turn.tx, workspace, &name, &fields, now).await;
+    // Another request created it at the same time.
+    if inserted.as_ref().is_err_and(StoreError::is_unique_violation) {
+        return Err(ApiError::Conflict(NAME_EXISTS.into()));
+    }
+    inserted?;
+    let response =
+        turn.commit(StoredResponse::of(StatusCode::CREATED, &Success::default())?).await?;
+    tracing::info!(catalog = name, "catalog created");
     known::evict(&app, workspace);
-    Ok(answer)
+    Ok(response)
 }
 
 fn describe_delete() -> Operation {

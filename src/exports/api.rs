@@ -1,7 +1,5 @@
 //! The endpoints of exports: request, status, list, cancel.
 
-use std::sync::{Arc, OnceLock};
-
 use axum::Extension;
 use axum::extract::{FromRequestParts, Path, RawQuery, State};
 use axum::http::request::Parts;
@@ -21,7 +19,7 @@ use super::{
 };
 use crate::app::App;
 use crate::gateway::formats::SuccessText;
-use crate::gateway::idempotency::{self, StoredResponse};
+use crate::gateway::idempotency::{self, Begun, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, parameter,
@@ -204,29 +202,20 @@ async fn accept(
     body: &JsonText,
     options: ExportOptions,
 ) -> Result<StoredResponse, ApiError> {
-    let made = Arc::new(OnceLock::new());
-    let (to_answer, new) = (app.clone(), made.clone());
-    let of_members = options.warnings.clone();
-    let answer = idempotency::transact(app, key.as_ref(), body.as_bytes(), |tx| {
-        Box::pin(async move {
-            let of_members = options.warnings.clone();
-            let job = create_job(&to_answer, tx, caller, options).await?;
-            let answer = answer(&to_answer, &job, of_members);
-            let _ = new.set(job);
-            answer
-        })
-    })
-    .await;
-    // Nothing was created if the first response is repeated.
-    let Some(job) = made.get() else { return answer };
-    let answer = match answer {
-        Ok(answer) => answer,
-        Err(error) => confirm(app, job, of_members, error).await?,
+    let mut turn = match idempotency::begin_change(app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
     };
+    let warnings = options.warnings.clone();
+    let job = create_job(app, &mut turn.tx, caller, options).await?;
+    let response = answer(app, &job, warnings)?;
+    if let Err(error) = turn.commit(response.clone()).await {
+        confirm(app, &job, error).await?;
+    }
     tracing::info!(export = %job.id, object_prefix = job.object_prefix, "export requested");
     fail_point!("export::requested");
-    intake::announce(app, job).await;
-    Ok(answer)
+    intake::announce(app, &job).await;
+    Ok(response)
 }
 
 /// Writes a job, and offers its planning.
@@ -274,17 +263,12 @@ fn answer(app: &App, job: &Job, mut warnings: Vec<String>) -> Result<StoredRespo
 
 /// Checks whether the job exists after a failed commit: if only the response was lost, an error
 /// would make the client request a second export.
-async fn confirm(
-    app: &App,
-    job: &Job,
-    warnings: Vec<String>,
-    error: ApiError,
-) -> Result<StoredResponse, ApiError> {
+async fn confirm(app: &App, job: &Job, error: ApiError) -> Result<(), ApiError> {
     if matches!(error, ApiError::Unavailable(_)) {
         let mut tx = app.request_queue.snapshot().await?;
         if rows::load(&mut tx, job.id).await?.is_some() {
             tracing::warn!(export = %job.id, "the commit succeeded although its response was lost");
-            return answer(app, job, warnings);
+            return Ok(());
         }
     }
     Err(error)

@@ -78,10 +78,7 @@ impl JsonText {
 
     /// [`object`](Self::object) for bodies of any size: large ones do not block other requests.
     pub fn object_in_place(&self, app: &App) -> Result<Map<String, Value>, ApiError> {
-        match self.bytes() > INLINE_BYTES {
-            true => app.cores.compute_here(|| self.object()),
-            false => self.object(),
-        }
+        in_place(app, self.bytes(), || self.object())
     }
 
     /// Its length in bytes.
@@ -184,6 +181,11 @@ impl JsonText {
         };
         Ok(Self { text: utf8(body)?, room: Some(room), _place: None })
     }
+}
+
+/// Does work on some bytes. Work on many does not block other requests.
+pub(super) fn in_place<T>(app: &App, bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes > INLINE_BYTES { app.cores.compute_here(work) } else { work() }
 }
 
 /// The limits for reading a body.

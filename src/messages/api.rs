@@ -22,14 +22,13 @@ use super::{live_activity, preview};
 use crate::app::App;
 use crate::campaigns;
 use crate::gateway::formats::{Errors, SuccessText};
-use crate::gateway::idempotency::{self, Received};
+use crate::gateway::idempotency::{self, Begun, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, limits,
 };
 use crate::workspaces::Budget;
 use crate::workspaces::settings;
-use log::NewMessage;
 
 const SEND: &str = "messages.send";
 const TRIGGER: &str = "campaigns.trigger.send";
@@ -218,7 +217,11 @@ async fn accept(
     key: Option<IdempotencyKey>,
     members: Members,
     body: JsonText,
-) -> Result<Response, ApiError> {
+) -> Result<StoredResponse, ApiError> {
+    let turn = match idempotency::begin_append(&app, key, body).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
     let settings = settings::of(&app, caller.workspace.id).await?;
     let campaigns = campaigns::api_campaigns(&app, caller.workspace.id).await?;
     let campaign_messages = match endpoint {
@@ -231,9 +234,15 @@ async fn accept(
         Endpoint::Trigger => {
             TriggerRequest::read(&members, campaign_messages.as_ref(), &settings, &campaigns)
         }
-    });
-    let send = Send { caller, checked, partitions: app.config.log.partitions };
-    idempotency::append(app, key, body, send).await
+    })?;
+    let Caller { workspace, request_id, .. } = caller;
+    let order = checked.order(Kind::Send, turn.received(), workspace.id, &request_id);
+    let sent = Sent::new(order.dispatch_id, &checked);
+    let message = order.to_log(app.config.log.partitions)?;
+    let response =
+        turn.append(vec![message], StoredResponse::of(StatusCode::CREATED, &sent)?).await?;
+    count(Kind::Send);
+    Ok(response)
 }
 
 /// The message objects that a campaign declares, if the request has none of its own.
@@ -250,16 +259,6 @@ pub(crate) async fn campaign_messages(
         Some(Value::Object(messages)) => Some(messages),
         _ => None,
     })
-}
-
-/// A requested send.
-struct Send {
-    caller: Caller,
-    /// The result of parsing the body. It is kept, because a body that is rejected now may have
-    /// been accepted the first time.
-    checked: Result<CheckedSend, ApiError>,
-    /// Number of partitions of the log.
-    partitions: u32,
 }
 
 /// The response to an accepted send.
@@ -292,24 +291,6 @@ impl Sent {
             message: SuccessText::Success,
             errors: checked.problems.clone(),
         }
-    }
-}
-
-impl idempotency::AppendRequest for Send {
-    type Response = Sent;
-    const STATUS: StatusCode = StatusCode::CREATED;
-
-    /// The same body gives the same order as long as the workspace's declaration does not change.
-    fn read(&self, _: &JsonText, received: Received) -> Result<(Sent, Vec<NewMessage>), ApiError> {
-        let checked = self.checked.as_ref().map_err(Clone::clone)?;
-        let Caller { workspace, request_id, .. } = &self.caller;
-        let order = checked.order(Kind::Send, received, workspace.id, request_id);
-        let sent = Sent::new(order.dispatch_id, checked);
-        Ok((sent, vec![order.to_log(self.partitions)?]))
-    }
-
-    fn on_appended(&self, _: &Sent) {
-        count(Kind::Send);
     }
 }
 

@@ -15,7 +15,7 @@ use super::{broadcasts, change, messages, rows};
 use crate::app::App;
 use crate::campaigns;
 use crate::gateway::formats::SuccessText;
-use crate::gateway::idempotency::{self, StoredResponse};
+use crate::gateway::idempotency::{self, Begun, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
 use crate::messages::api::{DISPATCH_ID, SCHEDULE, describe_schedule, describe_schedule_campaign};
@@ -144,29 +144,27 @@ async fn accept(
     body: &JsonText,
     (canvas_id, when, target): (String, Option<When>, Target),
 ) -> Result<StoredResponse, ApiError> {
-    let clock = app.clock.clone();
-    idempotency::transact(app, key.as_ref(), body.as_bytes(), |tx| {
-        Box::pin(async move {
-            // The database's clock, by which it will be sent, whatever a gateway's own clock shows.
-            let now = clock.moved(claims::now(tx).await?);
-            // A repeat with the key of an accepted request does not reach this check.
-            if when.is_some_and(|when| when.is_past(now)) {
-                return Err(ApiError::Invalid(PAST.into()));
-            }
-            let when = when.unwrap_or(When { timing: Timing::Instant, time: now });
-            let canvas_id = find_canvas(tx, &caller, &canvas_id).await?;
-            let new = new_schedule(caller, canvas_id, when, &target, now)?;
-            super::insert(tx, &new).await?;
-            tracing::info!(schedule = %new.id, canvas = %canvas_id, "Canvas scheduled");
-            let scheduled = Scheduled {
-                dispatch_id: new.dispatch_id.simple().to_string(),
-                schedule_id: new.id,
-                message: SuccessText::Success,
-            };
-            StoredResponse::of(StatusCode::CREATED, &scheduled)
-        })
-    })
-    .await
+    let mut turn = match idempotency::begin_change(app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    // The database's clock, by which it will be sent, whatever a gateway's own clock shows.
+    let now = app.clock.moved(claims::now(&mut turn.tx).await?);
+    if when.is_some_and(|when| when.is_past(now)) {
+        return Err(ApiError::Invalid(PAST.into()));
+    }
+    let when = when.unwrap_or(When { timing: Timing::Instant, time: now });
+    let canvas_id = find_canvas(&mut turn.tx, &caller, &canvas_id).await?;
+    let new = new_schedule(caller, canvas_id, when, &target, now)?;
+    super::insert(&mut turn.tx, &new).await?;
+    let scheduled = Scheduled {
+        dispatch_id: new.dispatch_id.simple().to_string(),
+        schedule_id: new.id,
+        message: SuccessText::Success,
+    };
+    let response = turn.commit(StoredResponse::of(StatusCode::CREATED, &scheduled)?).await?;
+    tracing::info!(schedule = %new.id, canvas = %canvas_id, "Canvas scheduled");
+    Ok(response)
 }
 
 fn new_schedule(

@@ -13,7 +13,7 @@ use super::{Schedule, State as ScheduleState, cancel, move_to, rows};
 use crate::app::App;
 use crate::campaigns;
 use crate::gateway::formats::Success;
-use crate::gateway::idempotency::{self, StoredResponse};
+use crate::gateway::idempotency::{self, Begun, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
@@ -321,18 +321,19 @@ async fn delete(
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
     let named = Named::read(of, &body.object_in_place(&app)?)?;
-    let now = app.clock.now_ms();
-    idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
-        Box::pin(async move {
-            let schedule = of.find(tx, caller.workspace.id, &named).await?;
-            if cancel(tx, schedule.id, now).await? == Some(ScheduleState::Sent) {
-                return Err(ApiError::Invalid(ALREADY_SENT.into()));
-            }
-            tracing::info!(schedule = %schedule.id, "schedule cancelled");
-            StoredResponse::of(StatusCode::CREATED, &Success::default())
-        })
-    })
-    .await
+    let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    let schedule = of.find(&mut turn.tx, caller.workspace.id, &named).await?;
+    let former = cancel(&mut turn.tx, schedule.id, app.clock.now_ms()).await?;
+    if former == Some(ScheduleState::Sent) {
+        return Err(ApiError::Invalid(ALREADY_SENT.into()));
+    }
+    let response =
+        turn.commit(StoredResponse::of(StatusCode::CREATED, &Success::default())?).await?;
+    tracing::info!(schedule = %schedule.id, "schedule cancelled");
+    Ok(response)
 }
 
 async fn update(
@@ -355,27 +356,27 @@ async fn update(
         app.cores.compute_here(|| request::scheduled_messages(&messages, &settings))
     });
     let messages = messages.transpose()?;
-    let clock = app.clock.clone();
-    idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
-        Box::pin(async move {
-            let now = clock.moved(claims::now(tx).await?);
-            let mut schedule = of.find(tx, caller.workspace.id, &named).await?;
-            if schedule.state != ScheduleState::Pending || schedule.reached_at.is_some() {
-                return Err(ApiError::Invalid(ALREADY_SENT.into()));
-            }
-            if let Some(messages) = messages {
-                let order = Order { messages, ..order(&schedule)? };
-                schedule.request = order.to_json();
-            }
-            let timed_at = if when.is_some() { now } else { schedule.timed_at };
-            let when = when.unwrap_or(schedule.when());
-            if when.is_past(now) {
-                return Err(ApiError::Invalid(PAST.into()));
-            }
-            move_to(tx, &schedule, when, timed_at).await?;
-            tracing::info!(schedule = %schedule.id, "schedule changed");
-            StoredResponse::of(StatusCode::CREATED, &Success::default())
-        })
-    })
-    .await
+    let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    let now = app.clock.moved(claims::now(&mut turn.tx).await?);
+    let mut schedule = of.find(&mut turn.tx, caller.workspace.id, &named).await?;
+    if schedule.state != ScheduleState::Pending || schedule.reached_at.is_some() {
+        return Err(ApiError::Invalid(ALREADY_SENT.into()));
+    }
+    if let Some(messages) = messages {
+        let order = Order { messages, ..order(&schedule)? };
+        schedule.request = order.to_json();
+    }
+    let timed_at = if when.is_some() { now } else { schedule.timed_at };
+    let when = when.unwrap_or(schedule.when());
+    if when.is_past(now) {
+        return Err(ApiError::Invalid(PAST.into()));
+    }
+    move_to(&mut turn.tx, &schedule, when, timed_at).await?;
+    let response =
+        turn.commit(StoredResponse::of(StatusCode::CREATED, &Success::default())?).await?;
+    tracing::info!(schedule = %schedule.id, "schedule changed");
+    Ok(response)
 }

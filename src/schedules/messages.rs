@@ -1,8 +1,5 @@
 //! `POST /messages/schedule/create` and `POST /campaigns/trigger/schedule/create`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -10,7 +7,7 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::campaigns;
-use crate::gateway::idempotency::{self, Received, StoredResponse};
+use crate::gateway::idempotency::{self, Begun, Received, StoredResponse};
 use crate::gateway::{ApiError, Caller, IdempotencyKey, JsonText};
 use crate::messages::api::{ScheduledMessages, Sent, campaign_messages, count};
 use crate::messages::order::Kind;
@@ -48,42 +45,35 @@ pub(super) async fn schedule(
             }
         }
     });
-    let clock = app.clock.clone();
-    let is_new = Arc::new(AtomicBool::new(false));
-    let made = is_new.clone();
-    let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
-        Box::pin(async move {
-            // A repeat with the key of an accepted request does not reach this check.
-            let (when, checked) = request?;
-            // The database's clock, by which it will be sent, whatever a gateway's own clock shows.
-            let now = clock.moved(claims::now(tx).await?);
-            if when.is_past(now) {
-                return Err(ApiError::Invalid(PAST.into()));
-            }
-            let received = Received { id: Uuid::now_v7(), at: now };
-            let Caller { workspace, request_id, .. } = caller;
-            let order = checked.order(Kind::Schedule, received, workspace.id, &request_id);
-            let new = super::New {
-                id: Uuid::now_v7(),
-                workspace_id: workspace.id,
-                dispatch_id: order.dispatch_id,
-                canvas_id: None,
-                when,
-                request: order.to_json(),
-                request_id,
-                created_at: now,
-            };
-            super::insert(tx, &new).await?;
-            tracing::info!(schedule = %new.id, "messages scheduled");
-            made.store(true, Ordering::Relaxed);
-            let sent = Sent::new(new.dispatch_id, &checked);
-            let scheduled = ScheduledMessages { schedule_id: new.id, sent };
-            StoredResponse::of(StatusCode::CREATED, &scheduled)
-        })
-    })
-    .await?;
-    if is_new.load(Ordering::Relaxed) {
-        count(Kind::Schedule);
+    let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    // After the stored response: a body that was valid for it may be invalid now.
+    let (when, checked) = request?;
+    // The database's clock, by which it will be sent, whatever a gateway's own clock shows.
+    let now = app.clock.moved(claims::now(&mut turn.tx).await?);
+    if when.is_past(now) {
+        return Err(ApiError::Invalid(PAST.into()));
     }
-    Ok(answer)
+    let Caller { workspace, request_id, .. } = caller;
+    let received = Received { id: Uuid::now_v7(), at: now };
+    let order = checked.order(Kind::Schedule, received, workspace.id, &request_id);
+    let new = super::New {
+        id: Uuid::now_v7(),
+        workspace_id: workspace.id,
+        dispatch_id: order.dispatch_id,
+        canvas_id: None,
+        when,
+        request: order.to_json(),
+        request_id,
+        created_at: now,
+    };
+    super::insert(&mut turn.tx, &new).await?;
+    let sent = Sent::new(new.dispatch_id, &checked);
+    let scheduled = ScheduledMessages { schedule_id: new.id, sent };
+    let response = turn.commit(StoredResponse::of(StatusCode::CREATED, &scheduled)?).await?;
+    tracing::info!(schedule = %new.id, "messages scheduled");
+    count(Kind::Schedule);
+    Ok(response)
 }

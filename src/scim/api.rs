@@ -21,7 +21,7 @@ use super::rows;
 use super::schema::{Attributes, ResourceSchema};
 use super::{discovery, operations};
 use crate::app::App;
-use crate::gateway::idempotency::StoredResponse;
+use crate::gateway::idempotency::{Begun, StoredResponse};
 use crate::gateway::scim::CONTENT_TYPE;
 use crate::gateway::scim::{ScimError, ScimType};
 use crate::gateway::{ApiError, IdempotencyKey, JsonText, Routes, idempotency};
@@ -157,27 +157,26 @@ async fn create<R: Resource>(
 ) -> Result<Response> {
     let projection = projection::<R>(query)?;
     let written = Written::from_body(attributes(&body)?, R::SCHEMA)?;
-    let (base, now) = (app.config.public_base(), app.clock.now_ms());
-    let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
-        Box::pin(async move {
-            let new = R::read(tx, written, None).await?;
-            let stored = match new.adopted(tx).await? {
-                Some(stored) => {
-                    let written = Written::from_resource(&new)?;
-                    let new = R::read(tx, written, Some(&stored)).await?;
-                    update(tx, stored, new, now).await?
-                }
-                None => {
-                    let stored = rows::insert(tx, &new, false, now).await.map_err(taken::<R>)?;
-                    R::link(tx, &stored, None, now).await?;
-                    stored
-                }
-            };
-            kept(StatusCode::CREATED, &stored, &base)
-        })
-    })
-    .await?;
-    resource_answer(answer, &projection)
+    let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return resource_answer(response, &projection),
+        Begun::Turn(turn) => turn,
+    };
+    let (tx, now) = (&mut turn.tx, app.clock.now_ms());
+    let new = R::read(tx, written, None).await?;
+    let stored = match new.adopted(tx).await? {
+        Some(stored) => {
+            let written = Written::from_resource(&new)?;
+            let new = R::read(tx, written, Some(&stored)).await?;
+            update(tx, stored, new, now).await?
+        }
+        None => {
+            let stored = rows::insert(tx, &new, false, now).await.map_err(taken::<R>)?;
+            R::link(tx, &stored, None, now).await?;
+            stored
+        }
+    };
+    let response = kept(StatusCode::CREATED, &stored, &app.config.public_base())?;
+    resource_answer(turn.commit(response).await?, &projection)
 }
 
 /// `GET /Users/{id}`.
@@ -267,22 +266,20 @@ impl Change<'_> {
         make: impl FnOnce(Attributes) -> Result<Written> + Send + 'static,
     ) -> Result<StoredResponse> {
         let Self { app, id, headers } = self;
-        let (base, now) = (app.config.public_base(), app.clock.now_ms());
-        idempotency::transact(app, key.as_ref(), body.as_bytes(), |tx| {
-            Box::pin(async move {
-                let stored = rows::locked::<R>(tx, id).await?;
-                let stored = stored.ok_or_else(|| R::SCHEMA.unknown())?;
-                check_version(&headers, &stored)?;
-                let written = make(stored.value.attributes()?)?;
-                let new = R::read(tx, written, Some(&stored)).await?;
-                let stored = match new == stored.value {
-                    true => stored,
-                    false => update(tx, stored, new, now).await?,
-                };
-                kept(StatusCode::OK, &stored, &base)
-            })
-        })
-        .await
+        let mut turn = match idempotency::begin_change(app, key, body.as_bytes()).await? {
+            Begun::Replay(response) => return Ok(response),
+            Begun::Turn(turn) => turn,
+        };
+        let (tx, now) = (&mut turn.tx, app.clock.now_ms());
+        let stored = rows::locked::<R>(tx, id).await?;
+        let stored = stored.ok_or_else(|| R::SCHEMA.unknown())?;
+        check_version(&headers, &stored)?;
+        let written = make(stored.value.attributes()?)?;
+        let new = R::read(tx, written, Some(&stored)).await?;
+        let stored =
+            if new == stored.value { stored } else { update(tx, stored, new, now).await? };
+        let response = kept(StatusCode::OK, &stored, &app.config.public_base())?;
+        Ok(turn.commit(response).await?)
     }
 }
 

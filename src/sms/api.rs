@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{PhoneNumber, rows};
 use crate::app::App;
 use crate::gateway::formats::{List, Success};
-use crate::gateway::idempotency::{self, StoredResponse};
+use crate::gateway::idempotency::{self, Begun, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
@@ -54,15 +54,15 @@ async fn remove(
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
     let PhoneNumbers { phone_numbers } = fields::read(&body.object_in_place(&app)?)?;
-    let workspace = caller.workspace.id;
-    idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
-        Box::pin(async move {
-            let removed = rows::remove(tx, workspace, &phone_numbers.0).await?;
-            tracing::info!(removed, "phone numbers removed from the list of invalid numbers");
-            StoredResponse::of(StatusCode::CREATED, &Success::default())
-        })
-    })
-    .await
+    let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    let removed = rows::remove(&mut turn.tx, caller.workspace.id, &phone_numbers.0).await?;
+    let response =
+        turn.commit(StoredResponse::of(StatusCode::CREATED, &Success::default())?).await?;
+    tracing::info!(removed, "phone numbers removed from the list of invalid numbers");
+    Ok(response)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{Method, StatusCode};
-use axum::response::Response;
 use axum::routing::{MethodRouter, post};
 use serde_json::json;
 
@@ -11,12 +10,11 @@ use super::intake::{self, Answer, Body, Intake, LeftOut, NOTHING_VALID, Request,
 use super::{Kind, identities, products, subscriptions, telemetry};
 use crate::app::App;
 use crate::gateway::formats::Errors;
-use crate::gateway::idempotency::Received;
+use crate::gateway::idempotency::{Begun, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, idempotency,
 };
-use log::NewMessage;
 
 const PERMISSION: &str = "users.track";
 
@@ -84,47 +82,23 @@ async fn track(
     Extension(caller): Extension<Caller>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<Response, ApiError> {
-    let track = Track {
+) -> Result<StoredResponse, ApiError> {
+    let turn = match idempotency::begin_append(&app, key, body).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    let request = Request {
         workspace: caller.workspace.id,
+        received_at: turn.received().at,
         partitions: app.config.log.partitions,
         request_id: caller.request_id,
         alias: caller.workspace.aliases.service_id.clone(),
     };
-    idempotency::append(app, key, body, track).await
-}
-
-struct Track {
-    workspace: i32,
-    partitions: u32,
-    request_id: String,
-    alias: Option<String>,
-}
-
-impl idempotency::AppendRequest for Track {
-    type Response = Answer;
-    const STATUS: StatusCode = StatusCode::CREATED;
-
-    fn read(
-        &self,
-        body: &JsonText,
-        received: Received,
-    ) -> Result<(Answer, Vec<NewMessage>), ApiError> {
-        let request = Request {
-            workspace: self.workspace,
-            received_at: received.at,
-            partitions: self.partitions,
-            request_id: self.request_id.clone(),
-            alias: self.alias.clone(),
-        };
-        let Intake { answer, messages } = intake::read(body, &request)?;
-        Ok((answer, messages))
+    let Intake { answer, messages } = turn.in_place(|body| intake::read(body, &request))?;
+    let response = turn.append(messages, StoredResponse::of(StatusCode::CREATED, &answer)?).await?;
+    for kind in Kind::ALL {
+        telemetry::taken(kind, answer.processed(kind));
     }
-
-    fn on_appended(&self, answer: &Answer) {
-        for kind in Kind::ALL {
-            telemetry::taken(kind, answer.processed(kind));
-        }
-        telemetry::refused(&answer.refused);
-    }
+    telemetry::refused(&answer.refused);
+    Ok(response)
 }

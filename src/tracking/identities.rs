@@ -2,12 +2,9 @@
 //! `/users/alias/…` and `/users/external_ids/…`. Each is a type that returns its
 //! changes, which go through the log like tracked objects.
 
-use std::marker::PhantomData;
-
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{Method, StatusCode};
-use axum::response::Response;
 use axum::routing::post;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -19,13 +16,12 @@ use super::message::{Identity, IdentityChange, Object};
 use super::{Request, messages};
 use crate::app::App;
 use crate::gateway::formats::{self, Identifier, List, SuccessText, exactly_one};
-use crate::gateway::idempotency::{self, Received};
+use crate::gateway::idempotency::{self, Begun, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
 };
 use crate::users::identifier;
-use log::NewMessage;
 
 const TAG: Tag = Tag {
     name: "Identities",
@@ -86,52 +82,32 @@ async fn change<B: Body>(
     Extension(caller): Extension<Caller>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<Response, ApiError> {
-    let partitions = app.config.log.partitions;
-    idempotency::append(app, key, body, Work::<B> { caller, partitions, body: PhantomData }).await
-}
-
-struct Work<B> {
-    caller: Caller,
-    /// Number of partitions of the log.
-    partitions: u32,
-    body: PhantomData<B>,
-}
-
-impl<B: Body> idempotency::AppendRequest for Work<B> {
-    type Response = B::Response;
-    const STATUS: StatusCode = B::STATUS;
-
-    fn read(
-        &self,
-        body: &JsonText,
-        received: Received,
-    ) -> Result<(B::Response, Vec<NewMessage>), ApiError> {
-        let Caller { workspace, request_id, .. } = &self.caller;
-        let mut members = body.object()?;
-        if let Some(alias) = &workspace.aliases.service_id
-            && let Some(ids) = members.remove(&format!("{alias}s"))
-        {
-            members.insert(SERVICE_IDS.to_owned(), ids);
-        }
-        let (answer, changes) =
-            fields::read::<B>(&members)?.changes().map_err(ApiError::invalid_field)?;
-        let request = Request {
-            workspace: workspace.id,
-            received_at: received.at,
-            partitions: self.partitions,
-            request_id: request_id.clone(),
-            alias: None,
-        };
-        let messages = messages(
-            changes.into_iter().flat_map(Identity::copies).map(Object::Identity).collect(),
-            &request,
-        )
-        .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))?;
-        Ok((answer, messages))
+) -> Result<StoredResponse, ApiError> {
+    let turn = match idempotency::begin_append(&app, key, body).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    let mut members = turn.in_place(JsonText::object)?;
+    if let Some(alias) = &caller.workspace.aliases.service_id
+        && let Some(ids) = members.remove(&format!("{alias}s"))
+    {
+        members.insert(SERVICE_IDS.to_owned(), ids);
     }
-
-    fn on_appended(&self, _: &B::Response) {}
+    let (answer, changes) =
+        fields::read::<B>(&members)?.changes().map_err(ApiError::invalid_field)?;
+    let request = Request {
+        workspace: caller.workspace.id,
+        received_at: turn.received().at,
+        partitions: app.config.log.partitions,
+        request_id: caller.request_id,
+        alias: None,
+    };
+    let messages = messages(
+        changes.into_iter().flat_map(Identity::copies).map(Object::Identity).collect(),
+        &request,
+    )
+    .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))?;
+    turn.append(messages, StoredResponse::of(B::STATUS, &answer)?).await
 }
 
 fn by_id(id: Identifier) -> identifier::Identifier<'static> {

@@ -4,18 +4,16 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{RawQuery, State};
 use axum::http::{Method, StatusCode};
-use axum::response::Response;
 use axum::routing::{get, post};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use url::form_urlencoded;
 use uuid::Uuid;
 
@@ -23,7 +21,7 @@ use super::message::{Attributes, Entries, Json, Object};
 use super::{Request, messages};
 use crate::app::App;
 use crate::gateway::formats::{Identifier, List, Success, SuccessText};
-use crate::gateway::idempotency::{self, Received};
+use crate::gateway::idempotency::{self, Begun, Received, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{
     self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, fields,
@@ -320,68 +318,53 @@ async fn set(
     Extension(endpoint): Extension<Endpoint>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<Response, ApiError> {
+) -> Result<StoredResponse, ApiError> {
+    let turn = match idempotency::begin_append(&app, key, body).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
     let settings = settings::of(&app, caller.workspace.id).await?;
-    let work = Set { sender: Sender::of(&app, caller), settings, endpoint };
-    idempotency::append(app, key, body, work).await
+    let members = turn.in_place(JsonText::object)?;
+    let objects = group_states(&members, endpoint, &settings)?;
+    let messages = to_log(objects, &app, caller, turn.received())?;
+    turn.append(messages, StoredResponse::of(StatusCode::CREATED, &Success::default())?).await
 }
 
-/// A request that sets states in groups.
-struct Set {
-    sender: Sender,
-    settings: Arc<Settings>,
+/// The users of a request with their new states in groups.
+fn group_states(
+    members: &Map<String, Value>,
     endpoint: Endpoint,
-}
-
-impl Set {
-    fn objects(&self, body: &JsonText) -> Result<Vec<Object<'static>>, ApiError> {
-        let members = body.object()?;
-        let groups = match self.endpoint {
-            Endpoint::One => vec![fields::read::<SetOne>(&members)?.into()],
-            Endpoint::Many => fields::read::<SetMany>(&members)?.subscription_groups.0,
-        };
-        let (mut objects, mut all) = (Vec::new(), HashSet::new());
-        for GroupUsers { subscription_group_id, subscription_state, external_ids, emails } in groups
-        {
-            let group = check_group(&self.settings, &subscription_group_id)?;
-            let ids = external_ids.unwrap_or_default().0.into_iter().map(|id| {
-                let id = Identifier::try_from(id);
-                let id = id.map_err(|why| ApiError::invalid_field(format!("external_id {why}")))?;
-                Ok(identifier::Identifier::ExternalId(id.0.into()))
-            });
-            let by_email = emails.unwrap_or_default().0.into_iter().map(by_email);
-            let users = ids.chain(by_email).collect::<Result<Vec<_>, ApiError>>()?;
-            if users.is_empty() {
-                return Err(missing("external_id or email"));
-            }
-            all.extend(users.iter().map(identifier::Identifier::key));
-            if all.len() > MAX {
-                let text = format!("subscription_groups must have at most {MAX} users in total");
-                return Err(ApiError::invalid_field(text));
-            }
-            for user in users {
-                let state = json_text(subscription_state.json())?;
-                let entry = (Cow::Owned(group.to_string()), state);
-                objects.push(attributes(user, Entries::default(), Entries(vec![entry])));
-            }
+    settings: &Settings,
+) -> Result<Vec<Object<'static>>, ApiError> {
+    let groups = match endpoint {
+        Endpoint::One => vec![fields::read::<SetOne>(members)?.into()],
+        Endpoint::Many => fields::read::<SetMany>(members)?.subscription_groups.0,
+    };
+    let (mut objects, mut all) = (Vec::new(), HashSet::new());
+    for GroupUsers { subscription_group_id, subscription_state, external_ids, emails } in groups {
+        let group = check_group(settings, &subscription_group_id)?;
+        let ids = external_ids.unwrap_or_default().0.into_iter().map(|id| {
+            let id = Identifier::try_from(id);
+            let id = id.map_err(|why| ApiError::invalid_field(format!("external_id {why}")))?;
+            Ok(identifier::Identifier::ExternalId(id.0.into()))
+        });
+        let by_email = emails.unwrap_or_default().0.into_iter().map(by_email);
+        let users = ids.chain(by_email).collect::<Result<Vec<_>, ApiError>>()?;
+        if users.is_empty() {
+            return Err(missing("external_id or email"));
         }
-        Ok(objects)
+        all.extend(users.iter().map(identifier::Identifier::key));
+        if all.len() > MAX {
+            let text = format!("subscription_groups must have at most {MAX} users in total");
+            return Err(ApiError::invalid_field(text));
+        }
+        for user in users {
+            let state = json_text(subscription_state.json())?;
+            let entry = (Cow::Owned(group.to_string()), state);
+            objects.push(attributes(user, Entries::default(), Entries(vec![entry])));
+        }
     }
-}
-
-impl idempotency::AppendRequest for Set {
-    type Response = Success;
-    const STATUS: StatusCode = StatusCode::CREATED;
-
-    fn read(
-        &self,
-        body: &JsonText,
-        received: Received,
-    ) -> Result<(Success, Vec<NewMessage>), ApiError> {
-        Ok((Success::default(), self.sender.messages(self.objects(body)?, received)?))
-    }
-
-    fn on_appended(&self, _: &Success) {}
+    Ok(objects)
 }
 
 fn missing(name: &str) -> ApiError {
@@ -455,8 +438,13 @@ async fn email(
     Extension(caller): Extension<Caller>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<Response, ApiError> {
-    let EmailStatus { email, subscription_state } = fields::read(&body.object_in_place(&app)?)?;
+) -> Result<StoredResponse, ApiError> {
+    let turn = match idempotency::begin_append(&app, key, body).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    let EmailStatus { email, subscription_state } =
+        fields::read(&turn.in_place(JsonText::object)?)?;
     let state = match subscription_state {
         EmailState::OptedIn => "\"opted_in\"",
         EmailState::Subscribed => "\"subscribed\"",
@@ -484,58 +472,26 @@ async fn email(
         }
     }
     drop(tx);
-    let work = SetEmails { sender: Sender::of(&app, caller), objects };
-    idempotency::append(app, key, body, work).await
-}
-
-/// A request that sets the state of email addresses, with the users who have them.
-struct SetEmails {
-    sender: Sender,
-    objects: Vec<Object<'static>>,
-}
-
-impl idempotency::AppendRequest for SetEmails {
-    type Response = Success;
-    const STATUS: StatusCode = StatusCode::CREATED;
+    let messages = to_log(objects, &app, caller, turn.received())?;
+    let response = StoredResponse::of(StatusCode::CREATED, &Success::default())?;
     // Another user may have the address when the request is repeated. Setting a state twice is
     // harmless.
-    const IS_ALWAYS_SAME: bool = false;
-
-    fn read(
-        &self,
-        _: &JsonText,
-        received: Received,
-    ) -> Result<(Success, Vec<NewMessage>), ApiError> {
-        Ok((Success::default(), self.sender.messages(self.objects.clone(), received)?))
-    }
-
-    fn on_appended(&self, _: &Success) {}
+    turn.append_varying(messages, response).await
 }
 
-/// The caller, and the number of partitions of the log.
-struct Sender {
+fn to_log(
+    objects: Vec<Object<'_>>,
+    app: &App,
     caller: Caller,
-    partitions: u32,
-}
-
-impl Sender {
-    fn of(app: &App, caller: Caller) -> Self {
-        Self { caller, partitions: app.config.log.partitions }
-    }
-
-    fn messages(
-        &self,
-        objects: Vec<Object<'_>>,
-        received: Received,
-    ) -> Result<Vec<NewMessage>, ApiError> {
-        let request = Request {
-            workspace: self.caller.workspace.id,
-            received_at: received.at,
-            partitions: self.partitions,
-            request_id: self.caller.request_id.clone(),
-            alias: None,
-        };
-        messages(objects, &request)
-            .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))
-    }
+    received: Received,
+) -> Result<Vec<NewMessage>, ApiError> {
+    let request = Request {
+        workspace: caller.workspace.id,
+        received_at: received.at,
+        partitions: app.config.log.partitions,
+        request_id: caller.request_id,
+        alias: None,
+    };
+    messages(objects, &request)
+        .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))
 }

@@ -1,8 +1,5 @@
 //! `POST /transactional/v1/campaigns/{campaign_id}/send`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -18,7 +15,7 @@ use super::rows::{self, Email};
 use super::{State as EmailState, postbacks, time};
 use crate::app::App;
 use crate::campaigns::{self, Campaign, Kind};
-use crate::gateway::idempotency::{self, StoredResponse};
+use crate::gateway::idempotency::{self, Begun, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes};
 use crate::messages::api::DISPATCH_ID;
@@ -26,7 +23,7 @@ use crate::workspaces::to_json;
 use kit::clock::hours;
 use kit::fail_point;
 use kit::json::TreeObject;
-use store::{StoreError, Tx};
+use store::StoreError;
 
 const PERMISSION: &str = "transactional.send";
 
@@ -142,85 +139,54 @@ async fn send(
     drop(members);
     let key = key.map(|key| key.within(&campaign_id.to_string()));
     let app = app.for_transactional();
-    let is_new = Arc::new(AtomicBool::new(false));
-    let call = SendRequest {
-        app: app.clone(),
-        caller,
-        campaign_id,
-        dispatch_id: Uuid::new_v4(),
-        received_at,
-        request,
-        is_new: is_new.clone(),
+    let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
     };
-    let answer = idempotency::transact(&app, key.as_ref(), body.as_bytes(), |tx| {
-        Box::pin(async move { call.accept(tx).await })
-    })
-    .await?;
-    if is_new.load(Ordering::Relaxed) {
-        count("new");
-        fail_point!("transactional::written");
-    }
-    Ok(answer)
-}
-
-/// A parsed request.
-struct SendRequest {
-    app: App,
-    caller: Caller,
-    campaign_id: Uuid,
-    dispatch_id: Uuid,
-    received_at: i64,
-    request: Request,
-    /// Set if the request created an email.
-    is_new: Arc<AtomicBool>,
-}
-
-impl SendRequest {
-    /// Stores the email, or returns the one with the same external_send_id. A repeat gets its
-    /// response even if the campaign has changed.
-    async fn accept(&self, tx: &mut Tx) -> Result<StoredResponse, ApiError> {
-        let workspace = self.caller.workspace.id;
-        if let Some(id) = &self.request.external_send_id {
-            let taken = rows::take_key(tx, workspace, id, self.dispatch_id).await;
-            if taken.as_ref().is_err_and(StoreError::is_lock_timeout) {
-                return Err(queued());
-            }
-            if !taken? {
-                let email = rows::by_key(tx, workspace, id).await?.ok_or_else(queued)?;
-                count("repeated");
-                return StoredResponse::of(StatusCode::OK, &sent_response(&email));
-            }
+    let (workspace, dispatch_id) = (caller.workspace.id, Uuid::new_v4());
+    if let Some(id) = &request.external_send_id {
+        let taken = rows::take_key(&mut turn.tx, workspace, id, dispatch_id).await;
+        if taken.as_ref().is_err_and(StoreError::is_lock_timeout) {
+            return Err(queued());
         }
-        let campaign = campaigns::by_id(tx, workspace, self.campaign_id).await?;
-        check(campaign.as_ref())?;
-        let recipient = to_json(&self.request.recipient);
-        let trigger_properties = self.request.trigger_properties.as_ref().map(TreeObject::to_json);
-        let new = rows::New {
-            dispatch_id: self.dispatch_id,
-            workspace_id: workspace,
-            campaign_id: self.campaign_id,
-            external_send_id: self.request.external_send_id.as_deref(),
-            recipient: &recipient,
-            attributes: self.request.attributes.as_deref(),
-            trigger_properties: trigger_properties.as_deref(),
-            request_id: &self.caller.request_id,
-            received_at: self.received_at,
-            enqueued_at: self.app.clock.now_ms().max(self.received_at),
-        };
-        rows::insert(tx, &new).await?;
-        self.is_new.store(true, Ordering::Relaxed);
-        let sent = Sent {
-            dispatch_id: new.dispatch_id.simple().to_string(),
-            status: EmailState::Processing,
-            metadata: SentMetadata {
-                campaign_api_id: new.campaign_id,
-                external_send_id: new.external_send_id,
-                received_at: time(new.received_at),
-                enqueued_at: time(new.enqueued_at),
-            },
-        };
-        StoredResponse::of(StatusCode::CREATED, &sent)
+        if !taken? {
+            // Whether or not the campaign has changed.
+            let email = rows::by_key(&mut turn.tx, workspace, id).await?.ok_or_else(queued)?;
+            count("repeated");
+            return turn.commit(StoredResponse::of(StatusCode::OK, &sent_response(&email))?).await;
+        }
     }
+    let campaign = campaigns::by_id(&mut turn.tx, workspace, campaign_id).await?;
+    check(campaign.as_ref())?;
+    let recipient = to_json(&request.recipient);
+    let trigger_properties = request.trigger_properties.as_ref().map(TreeObject::to_json);
+    let new = rows::New {
+        dispatch_id,
+        workspace_id: workspace,
+        campaign_id,
+        external_send_id: request.external_send_id.as_deref(),
+        recipient: &recipient,
+        attributes: request.attributes.as_deref(),
+        trigger_properties: trigger_properties.as_deref(),
+        request_id: &caller.request_id,
+        received_at,
+        enqueued_at: app.clock.now_ms().max(received_at),
+    };
+    rows::insert(&mut turn.tx, &new).await?;
+    let sent = Sent {
+        dispatch_id: new.dispatch_id.simple().to_string(),
+        status: EmailState::Processing,
+        metadata: SentMetadata {
+            campaign_api_id: new.campaign_id,
+            external_send_id: new.external_send_id,
+            received_at: time(new.received_at),
+            enqueued_at: time(new.enqueued_at),
+        },
+    };
+    let response = turn.commit(StoredResponse::of(StatusCode::CREATED, &sent)?).await?;
+    count("new");
+    fail_point!("transactional::written");
+    Ok(response)
 }
 
 /// Rejects a campaign that is not transactional, archived or paused.

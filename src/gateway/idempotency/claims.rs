@@ -30,12 +30,10 @@ static NOT_STORED: LogLimit = LogLimit::new();
 
 /// The state of a key.
 pub(super) enum Found {
-    /// There was no claim; this one now exists.
-    Nothing(Claim, Lease),
-    /// The claim of an unfinished request, which now belongs to this request.
-    Left(Claim, Lease),
-    /// The stored response.
-    StoredResponse(Response),
+    Nothing,
+    /// The claim of a request that has no response yet.
+    Unfinished(Claim),
+    Response(StoredResponse),
 }
 
 /// How long a claim belongs to this request.
@@ -47,47 +45,48 @@ pub(super) struct Lease {
 }
 
 /// The claim of one key.
-pub(super) struct Claims<'a> {
-    app: &'a App,
-    key: &'a IdempotencyKey,
+#[derive(Clone)]
+pub(super) struct Claims {
+    app: App,
+    key: IdempotencyKey,
 }
 
-impl<'a> Claims<'a> {
-    pub fn new(app: &'a App, key: &'a IdempotencyKey) -> Self {
-        Self { app, key }
+impl Claims {
+    pub fn new(app: &App, key: IdempotencyKey) -> Self {
+        Self { app: app.clone(), key }
     }
 
-    /// Creates a claim, or returns the existing state; an error if the body differs, or the request
-    /// is still in progress.
-    pub async fn claim(&self, claim: Claim) -> Result<Found, ApiError> {
-        let (store, lease) = (&self.app.store, self.lease());
-        let insert = rows::insert(store, self.key, &claim, lease.millis);
-        if self.or_release(&claim, self.app.request_queue.pass(insert).await)? {
-            count("new");
-            return Ok(Found::Nothing(claim, lease));
+    /// The state of the key; an error if it was used with another body.
+    pub async fn find(&self, body: &[u8; 32]) -> Result<Found, ApiError> {
+        let load = rows::load(&self.app.store, &self.key);
+        let Some(mut found) = self.app.request_queue.pass(load).await? else {
+            return Ok(Found::Nothing);
+        };
+        let response = first_response(body, &mut found)?;
+        Ok(response.map_or(Found::Unfinished(found), Found::Response))
+    }
+
+    /// Stores and leases a new claim. An error if another request stored one meanwhile.
+    pub async fn insert(&self, claim: &Claim) -> Result<Lease, ApiError> {
+        let lease = self.lease();
+        let insert = rows::insert(&self.app.store, &self.key, claim, lease.millis);
+        let inserted = self.app.request_queue.pass(insert).await;
+        if !self.or_release(claim, inserted)? {
+            return Err(under_way());
         }
-        // If the claim is missing, it was deleted just now.
-        let Some(mut found) = rows::load(store, self.key).await? else { return Err(under_way()) };
-        if let Some(answer) = first_answer(&claim, &mut found)? {
-            return Ok(Found::StoredResponse(answer.into_response()));
-        }
-        if !self.or_release(&found, rows::lease(store, self.key, &found, lease.millis).await)? {
+        count("new");
+        Ok(lease)
+    }
+
+    /// Leases the claim of an unfinished request. An error if that is still in progress.
+    pub async fn take_over(&self, claim: &Claim) -> Result<Lease, ApiError> {
+        let lease = self.lease();
+        let leased = rows::lease(&self.app.store, &self.key, claim, lease.millis).await;
+        if !self.or_release(claim, leased)? {
             return Err(under_way());
         }
         count("taken_over");
-        Ok(Found::Left(found, lease))
-    }
-
-    /// The stored response to a request with this body, or the current error.
-    pub async fn stored_or_error(
-        &self,
-        body: &[u8],
-        error: ApiError,
-    ) -> Result<Response, ApiError> {
-        let load = rows::load(&self.app.store, self.key);
-        let found = self.app.request_queue.pass(load).await?;
-        let Some(mut found) = found.filter(|found| found.body == body) else { return Err(error) };
-        kept_answer(&mut found)?.map(StoredResponse::into_response).ok_or(error)
+        Ok(lease)
     }
 
     /// A lease from now on: twice the time limit of an append, so that as much time is left for the
@@ -113,15 +112,15 @@ impl<'a> Claims<'a> {
         leased: Result<bool, StoreError>,
     ) -> Result<bool, StoreError> {
         if leased.is_err() {
-            let (app, key, claim) = (self.app.clone(), self.key.clone(), claim.clone());
-            tokio::spawn(async move { Claims::new(&app, &key).release(&claim).await });
+            let (claims, claim) = (self.clone(), claim.clone());
+            tokio::spawn(async move { claims.release(&claim).await });
         }
         leased
     }
 
     /// Releases the claim for the next repeat.
     pub async fn release(&self, claim: &Claim) {
-        if let Err(error) = rows::release(&self.app.store, self.key, claim).await
+        if let Err(error) = rows::release(&self.app.store, &self.key, claim).await
             && let Some(skipped) = NOT_RELEASED.skipped()
         {
             tracing::warn!(
@@ -135,9 +134,8 @@ impl<'a> Claims<'a> {
 
     /// Stores the response. A failure does not change the response, because all is durable: a
     /// repeat would only append the same again.
-    pub async fn finish(&self, claim: &Claim, status: StatusCode, answer: &str) {
-        let (store, status) = (&self.app.store, status.as_u16().into());
-        if let Err(error) = rows::finish(store, self.key, claim, status, answer).await
+    pub async fn finish(&self, claim: &Claim, response: &StoredResponse) {
+        if let Err(error) = rows::finish(&self.app.store, &self.key, claim, response).await
             && let Some(skipped) = NOT_STORED.skipped()
         {
             tracing::warn!(%error, skipped, "cannot store responses under their Idempotency-Keys");
@@ -176,16 +174,11 @@ impl IntoResponse for StoredResponse {
 
 /// The stored response of an existing claim; none if its request is unfinished. An error if the
 /// body differs.
-fn first_answer(claim: &Claim, found: &mut Claim) -> Result<Option<StoredResponse>, ApiError> {
-    if found.body != claim.body {
+fn first_response(body: &[u8], found: &mut Claim) -> Result<Option<StoredResponse>, ApiError> {
+    if found.body != body {
         count("other_body");
         return Err(ApiError::Unprocessable(OTHER_BODY));
     }
-    kept_answer(found)
-}
-
-/// The stored response of a claim, if any.
-fn kept_answer(found: &mut Claim) -> Result<Option<StoredResponse>, ApiError> {
     let Some((status, body)) = found.status.zip(found.answer.take()) else { return Ok(None) };
     count("repeated");
     Ok(Some(StoredResponse { status: status_code(status)?, body }))
@@ -207,8 +200,8 @@ pub(super) async fn claim_within(
         return Ok(None);
     }
     let found = rows::load_within(tx, key).await?;
-    let answer = found.map(|mut found| first_answer(claim, &mut found)).transpose()?;
-    answer.flatten().map(Some).ok_or_else(under_way)
+    let response = found.map(|mut found| first_response(&claim.body, &mut found)).transpose()?;
+    response.flatten().map(Some).ok_or_else(under_way)
 }
 
 /// The errors of a key, and their descriptions.

@@ -10,10 +10,10 @@
 use uuid::Uuid;
 
 use super::claims::KEY_LIFETIME;
-use super::{IdempotencyKey, Received};
+use super::{IdempotencyKey, Received, StoredResponse};
 use kit::clock::millis;
 use store::retention::OldRows;
-use store::{Store, StoreError, Tx, execute, from_row, now_sql, old_rows, on};
+use store::{Store, StoreError, Tx, execute, from_row, now_sql, old_rows};
 
 /// How long a request waits for another transaction with its key, and then for other locks.
 const BE_IMPATIENT: &str = "SET LOCAL lock_timeout TO '1s'";
@@ -158,23 +158,27 @@ async fn set(tx: &mut Tx, lock_timeout: &'static str) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// The query of a key's state.
+/// The query of a key's valid claim.
 macro_rules! load {
-    ($key:expr) => {
-        sqlx::query_as(
+    ($dialect:ident, $key:expr) => {
+        sqlx::query_as(concat!(
             "SELECT id, body, messages, received_at, status, answer
-             FROM idempotency_claims WHERE workspace_id = $1 AND endpoint = $2 AND key = $3",
-        )
+             FROM idempotency_claims
+             WHERE workspace_id = $1 AND endpoint = $2 AND key = $3 AND claimed_at > ",
+            now_sql!($dialect),
+            " - $4"
+        ))
         .bind($key.workspace)
         .bind(&$key.endpoint)
         .bind(&$key.key)
+        .bind(millis(KEY_LIFETIME))
     };
 }
 
 pub(super) async fn load(store: &Store, key: &IdempotencyKey) -> Result<Option<Claim>, StoreError> {
     Ok(match store {
-        Store::Postgres { pool, .. } => load!(key).fetch_optional(pool).await?,
-        Store::Sqlite { read, .. } => load!(key).fetch_optional(read).await?,
+        Store::Postgres { pool, .. } => load!(postgres, key).fetch_optional(pool).await?,
+        Store::Sqlite { read, .. } => load!(sqlite, key).fetch_optional(read).await?,
     })
 }
 
@@ -182,7 +186,10 @@ pub(super) async fn load_within(
     tx: &mut Tx,
     key: &IdempotencyKey,
 ) -> Result<Option<Claim>, StoreError> {
-    Ok(on!(tx, c => load!(key).fetch_optional(c).await?))
+    Ok(match tx {
+        Tx::Postgres(tx) => load!(postgres, key).fetch_optional(&mut **tx).await?,
+        Tx::Sqlite(tx) => load!(sqlite, key).fetch_optional(&mut **tx).await?,
+    })
 }
 
 /// Leases a claim for some milliseconds; false if it is leased, or has a response.
@@ -232,7 +239,7 @@ pub(super) async fn release(
 
 /// The statement that stores a response, unless there is one.
 macro_rules! finish {
-    ($key:expr, $claim:expr, $status:expr, $answer:expr) => {
+    ($key:expr, $claim:expr, $response:expr) => {
         sqlx::query(
             "UPDATE idempotency_claims SET status = $5, answer = $6
              WHERE workspace_id = $1 AND endpoint = $2 AND key = $3 AND id = $4
@@ -242,8 +249,8 @@ macro_rules! finish {
         .bind(&$key.endpoint)
         .bind(&$key.key)
         .bind($claim.id)
-        .bind($status)
-        .bind($answer)
+        .bind(i32::from($response.status.as_u16()))
+        .bind(&$response.body)
     };
 }
 
@@ -252,10 +259,9 @@ pub(super) async fn finish(
     store: &Store,
     key: &IdempotencyKey,
     claim: &Claim,
-    status: i32,
-    answer: &str,
+    response: &StoredResponse,
 ) -> Result<(), StoreError> {
-    alone!(store, finish!(key, claim, status, answer));
+    alone!(store, finish!(key, claim, response));
     Ok(())
 }
 
@@ -263,10 +269,9 @@ pub(super) async fn finish_within(
     tx: &mut Tx,
     key: &IdempotencyKey,
     claim: &Claim,
-    status: i32,
-    answer: &str,
+    response: &StoredResponse,
 ) -> Result<(), StoreError> {
-    execute!(tx, finish!(key, claim, status, answer));
+    execute!(tx, finish!(key, claim, response));
     Ok(())
 }
 

@@ -11,18 +11,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::request::{Start, StartRequest};
+use super::request::StartRequest;
 use crate::app::App;
 use crate::gateway::error::ErrorMessage;
 use crate::gateway::formats::Success;
-use crate::gateway::idempotency::Received;
+use crate::gateway::idempotency::{Begun, Received, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{
     self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, idempotency,
 };
 use crate::messages::request::UNKNOWN_SEGMENT;
 use crate::workspaces::settings;
-use log::NewMessage;
 
 const PERMISSION: &str = "messages.live_activity.start";
 
@@ -95,38 +94,17 @@ async fn start(
     Extension(caller): Extension<Caller>,
     key: Option<IdempotencyKey>,
     body: JsonText,
-) -> Result<Response, ApiError> {
-    let members = body.object_in_place(&app)?;
+) -> Result<StoredResponse, ApiError> {
+    let turn = match idempotency::begin_append(&app, key, body).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    let members = turn.in_place(JsonText::object)?;
     let settings = settings::of(&app, caller.workspace.id).await?;
     // Regular expressions of an audience are compiled.
-    let start = app.cores.compute_here(|| StartRequest::read(&members, &settings));
-    let work = Work { caller, start, partitions: app.config.log.partitions };
-    idempotency::append(app, key, body, work).await
-}
-
-/// A requested start.
-struct Work {
-    caller: Caller,
-    /// The result of parsing the body. It is kept, because a body that is rejected now may have
-    /// been accepted the first time.
-    start: Result<Start, ApiError>,
-    /// Number of partitions of the log.
-    partitions: u32,
-}
-
-impl idempotency::AppendRequest for Work {
-    type Response = Success;
-    const STATUS: StatusCode = StatusCode::CREATED;
-
-    fn read(
-        &self,
-        _: &JsonText,
-        received: Received,
-    ) -> Result<(Success, Vec<NewMessage>), ApiError> {
-        let start = self.start.as_ref().map_err(Clone::clone)?;
-        let order = start.order(received.id, &self.caller, received.at);
-        Ok((Success::default(), vec![order.to_log(self.partitions)?]))
-    }
-
-    fn on_appended(&self, _: &Success) {}
+    let start = app.cores.compute_here(|| StartRequest::read(&members, &settings))?;
+    let Received { id, at } = turn.received();
+    let message = start.order(id, &caller, at).to_log(app.config.log.partitions)?;
+    let response = StoredResponse::of(StatusCode::CREATED, &Success::default())?;
+    turn.append(vec![message], response).await
 }

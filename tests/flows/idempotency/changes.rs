@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use futures::future::join_all;
 use longshore::app::App;
-use longshore::gateway::idempotency::{self, IdempotencyKey, StoredResponse};
+use longshore::gateway::idempotency::{self, Begun, IdempotencyKey, StoredResponse};
 use longshore::gateway::{ApiError, COMPANY};
 use longshore::scim;
 use longshore::scim::resource::User;
@@ -38,21 +38,17 @@ async fn make(
 ) -> Result<StoredResponse, ApiError> {
     static MADE: AtomicUsize = AtomicUsize::new(0);
     let user = user(&format!("u{}", MADE.fetch_add(1, Ordering::SeqCst)));
-    idempotency::transact(app, key.as_ref(), body.as_bytes(), |tx| {
-        Box::pin(async move {
-            let stored = scim::insert(tx, &user, false, 0).await?;
-            // Others come meanwhile.
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            if fails {
-                return Err(ApiError::Conflict("as the test wants".into()));
-            }
-            Ok(StoredResponse {
-                status: StatusCode::CREATED,
-                body: json!({ "id": stored.id }).to_string(),
-            })
-        })
-    })
-    .await
+    let mut turn = match idempotency::begin_change(app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    let stored = scim::insert(&mut turn.tx, &user, false, 0).await?;
+    // Others come meanwhile.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    if fails {
+        return Err(ApiError::Conflict("as the test wants".into()));
+    }
+    turn.commit(StoredResponse::of(StatusCode::CREATED, &json!({ "id": stored.id }))?).await
 }
 
 async fn count(world: &World, sql: &'static str) -> i64 {

@@ -205,6 +205,23 @@ async fn of_two_gateways_one_after_the_other() {
     assert!(scene.ends_whole().await.iter().all(|times| *times == 3));
 }
 
+/// A gateway that sleeps through its lease appends nothing: another one may have the claim.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_lost_its_lease_appends_nothing() {
+    let stops = Some("idempotency::claimed=stop");
+    let mut scene = Scene::with(Backend::Embedded, SHORT, None, stops).await;
+    let call = tokio::spawn(answer(scene.request()));
+    eventually("the gateway sleeps", || async { scene.fleet.is_stopped(scene.gateway) }).await;
+    let database = scene.fleet.database_url();
+    let expired = "SELECT count(*) FROM idempotency_claims
+                   WHERE leased_until < CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+    eventually("the lease is over", || async { stores::count(&database, expired).await == 1 })
+        .await;
+    scene.fleet.resume(scene.gateway);
+    call.await.unwrap().refuses(409, "still in progress");
+    assert!(scene.ends_whole().await.iter().all(|times| *times == 1));
+}
+
 /// Nothing can be written to the embedded log until this is let go.
 async fn held(scene: &Scene) -> SqliteConnection {
     let file = scene.fleet.directory().join("data/log.db");
@@ -292,7 +309,7 @@ async fn invalid_keys_are_rejected_and_requests_are_counted() {
         assert_eq!(answer(scene.request()).await.status, status);
     }
     let other = scene.request().json(&json!({ "events": [], "other": 1 }));
-    answer(other).await.refuses(400, "Valid data must be provided");
+    answer(other).await.refuses(422, "different request body");
     let mut other = Scene::body();
     other["other"] = json!(1);
     answer(scene.request().json(&other)).await.refuses(422, "different request body");
@@ -300,7 +317,7 @@ async fn invalid_keys_are_rejected_and_requests_are_counted() {
     for line in [
         r#"longshore_idempotency_total{outcome="new"} 1"#,
         r#"longshore_idempotency_total{outcome="repeated"} 1"#,
-        r#"longshore_idempotency_total{outcome="other_body"} 1"#,
+        r#"longshore_idempotency_total{outcome="other_body"} 2"#,
         r#"longshore_track_refused_total{array="events",reason="object"} 1"#,
         &format!(r#"longshore_track_objects_total{{array="events"}} {USERS}"#),
     ] {

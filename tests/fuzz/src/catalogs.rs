@@ -3,15 +3,12 @@
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
-use uuid::Uuid;
-
 use super::{Accepted, NOW, body, check_refusal};
-use longshore::catalogs::api::Work;
+use longshore::catalogs::api::EditRequest;
 use longshore::catalogs::coerce::coerce;
 use longshore::catalogs::message::{Action, Edit, Item, Values};
 use longshore::catalogs::{Catalog, Field, Type, is_plain_name};
 use longshore::gateway::ApiError;
-use longshore::gateway::idempotency::{AppendRequest as _, Received};
 
 /// A catalog with a field of each type, and those of the example in the API document.
 pub(super) static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
@@ -30,7 +27,7 @@ pub(super) static CATALOG: LazyLock<Arc<Catalog>> = LazyLock::new(|| {
 
 pub fn items(bytes: &[u8]) -> Option<Accepted> {
     let body = body(bytes)?;
-    let work = Work {
+    let request = EditRequest {
         workspace: 7,
         action: Action::Update,
         item: None,
@@ -39,7 +36,7 @@ pub fn items(bytes: &[u8]) -> Option<Accepted> {
         partitions: 8,
         request_id: "r".to_owned(),
     };
-    let messages = match work.read(&body, Received { id: Uuid::nil(), at: NOW }) {
+    let messages = match request.read(&body, NOW) {
         Ok((_, messages)) => messages,
         Err(error) => {
             check_refusals(&error);
