@@ -1,5 +1,7 @@
 //! Erases one user with all data in every domain.
 
+use std::time::Duration;
+
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
@@ -7,24 +9,60 @@ use crate::messages::channels::cards;
 use crate::messages::dispatch;
 use crate::transactional;
 use crate::users::find::{self, FindError, find_optional, names};
-use crate::users::name_locks;
 use crate::users::rows::For;
+use crate::users::{name_locks, token_rows};
 use crate::workspaces::Workspace;
 use kit::fail_point;
+use kit::retry::{Retry as _, TimedRetries};
 use store::claims::now;
 use store::{Store, StoreError, Tx};
+
+/// For how long a transaction that fails is tried again.
+const RETRY_TIME: Duration = Duration::from_secs(30);
 
 /// Erases a user with all data, in one transaction; returns the user's ids. The erasure is
 /// remembered for a while, because the log may still contain earlier requests, which must not
 /// create the user again. The same holds if no user has the id ([`FindError::NotFoundYet`]): the user
-/// may exist only in the log.
+/// may exist only in the log. Tries again for a while if the transaction fails, as after a deadlock.
 pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uuid, FindError> {
+    let mut tries = TimedRetries::within(RETRY_TIME);
+    let mut maybe_erased = None;
+    loop {
+        match try_erase(store, workspace, id, &mut maybe_erased).await {
+            // An earlier attempt may have erased the user, although its commit returned an error;
+            // or the user has got another identifier since.
+            Err(FindError::NotFoundYet(id)) => {
+                let Some(user) = maybe_erased else { return Err(FindError::NotFoundYet(id)) };
+                let by_own_id = try_erase(store, workspace, &user.to_string(), &mut None).await;
+                return match by_own_id {
+                    Err(FindError::NotFoundYet(_)) => Ok(user),
+                    erased => erased,
+                };
+            }
+            Err(error) if error.can_retry() && tries.again().await => {
+                tracing::warn!(%error, "cannot erase a user; retrying");
+            }
+            erased => return erased,
+        }
+    }
+}
+
+/// Locks in the order of tracking: names, push tokens, the profile. Sets `maybe_erased` to the user
+/// before the commit.
+async fn try_erase(
+    store: &Store,
+    workspace: &Workspace,
+    id: &str,
+    maybe_erased: &mut Option<Uuid>,
+) -> Result<Uuid, FindError> {
     let (mut tx, user) = loop {
         let mut tx = store.write().await?;
         let seen = find_optional(&mut tx, workspace.id, id, For::Reading).await?;
         fail_point!("erase::looked");
-        // Locked before the profile, like everywhere.
         name_locks::lock(&mut tx, workspace.id, &names(id, seen.as_ref())).await?;
+        if let Some(seen) = &seen {
+            token_rows::lock_of_users(&mut tx, workspace.id, &[seen.service_id]).await?;
+        }
         let user = find_optional(&mut tx, workspace.id, id, For::Erasing).await?;
         // If the names differ, another writer has created the user or changed its identifiers
         // meanwhile: try again.
@@ -39,6 +77,9 @@ pub async fn erase(store: &Store, workspace: &Workspace, id: &str) -> Result<Uui
         erase_rows(&mut tx, workspace.id, user.service_id).await?;
     }
     fail_point!("erase::written");
+    if let Some(user) = &user {
+        *maybe_erased = Some(user.service_id);
+    }
     tx.commit().await?;
     user.map(|user| user.service_id).ok_or_else(|| FindError::NotFoundYet(id.to_owned()))
 }

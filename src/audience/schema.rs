@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Audience;
 use super::read::{MAX_CONDITIONS, MAX_DEPTH, MAX_NAME};
@@ -39,15 +39,19 @@ impl JsonSchema for Audience {
             ("email_subscription_status", leaf(OF_SUBSCRIPTIONS)),
             ("last_used_app", leaf(OF_LAST_USES)),
         ];
+        let names = fields.each_ref().map(|(name, _)| *name);
         let node = |(name, field): (&str, Value)| {
+            let mut properties =
+                Map::from_iter(names.map(|name| (name.to_owned(), json!({ "type": "null" }))));
+            properties.insert(name.into(), field);
             json!({
-                "type": "object", "properties": { name: field }, "required": [name],
+                "properties": properties, "required": [name],
                 "additionalProperties": { "type": "null" },
             })
         };
         json_schema!({
             "description": "A tree of conditions on users. A node is an object with one field.",
-            "anyOf": fields.map(node),
+            "type": "object", "properties": {}, "anyOf": fields.map(node),
         })
     }
 }

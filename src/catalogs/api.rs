@@ -240,7 +240,8 @@ async fn accept(
         Begun::Turn(turn) => turn,
     };
     let received_at = turn.received().at;
-    let (items, messages) = turn.in_place(|body| request.read(body, received_at))?;
+    let read = turn.in_place(|body| request.read(body, received_at));
+    let (items, messages) = read.map_err(|error| turn.rejected(error))?;
     let response = StoredResponse::of(StatusCode::ACCEPTED, &Success::default())?;
     let response = turn.append(messages, response).await?;
     metrics::counter!("longshore_catalog_items_total").increment(items as u64);
@@ -267,7 +268,7 @@ fn item_fields(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "propertyNames": key(),
-        "additionalProperties": { "anyOf": [value, { "type": "null" }] },
+        "additionalProperties": value,
     })
 }
 
@@ -298,7 +299,7 @@ fn item(generator: &mut SchemaGenerator) -> Schema {
         "properties": { ID: { "type": "string", "pattern": plain_name() } },
         "required": [ID],
         "propertyNames": key(),
-        "additionalProperties": { "anyOf": [value, { "type": "null" }] },
+        "additionalProperties": value,
     })
 }
 

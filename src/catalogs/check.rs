@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::coerce::coerce;
+use super::coerce::{coerce, time_error};
 use super::message::{Item, Values};
 use super::{Fields, ID, MAX_NAME, Type, has_plain_characters, is_reserved};
 use kit::json::{self, JsonFields, Length, MAX_JSON_FIELDS, Text};
@@ -349,7 +349,9 @@ fn check<'a>(
             let compact = json::compacted(json);
             let given = beginning(&compact, MAX_SHOWN);
             let expected = with_article(kind);
-            format!("{shown} is {expected} field; {given} cannot be read as {expected}")
+            let reason = (kind == Type::Time).then(|| time_error(value)).flatten();
+            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            format!("{shown} is {expected} field; {given} cannot be read as {expected}{reason}")
         }
         (Err(why), _) => format!("The value of {shown} cannot be stored: {why}"),
         (Ok(()), None) => shown.clone(),

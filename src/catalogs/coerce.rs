@@ -54,6 +54,11 @@ fn time(value: &RawValue) -> Option<Cow<'_, RawValue>> {
     if stored == value.get() { Some(Cow::Borrowed(value)) } else { raw(stored) }
 }
 
+/// Why a text is not a time.
+pub fn time_error(value: &RawValue) -> Option<String> {
+    clock::parse_time(&string(value.get())?).err()
+}
+
 /// The JSON written here is always valid; otherwise the value would not fit.
 fn raw<'a>(json: String) -> Option<Cow<'a, RawValue>> {
     RawValue::from_string(json).ok().map(Cow::Owned)

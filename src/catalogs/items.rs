@@ -9,7 +9,9 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 
 use super::{Catalog, Field, Fields, check};
-use crate::users::import::{BadLine, Input, Line, describe_error, next_line, problem_of_format};
+use crate::users::import::{
+    BadLine, FileError, Input, Line, describe_error, next_line, problem_of_format,
+};
 
 /// Maximum number of invalid lines that an error lists.
 const LISTED: usize = 100;
@@ -67,7 +69,10 @@ pub fn read(
 ) -> Result<Digest, ItemsError> {
     let name = path.display().to_string();
     let io = |error| ItemsError::Io { file: name.clone(), error };
-    let broken = |error| io(std::io::Error::other(describe_error(&error)));
+    let broken = |FileError { name, error }| {
+        let error = std::io::Error::other(describe_error(&error));
+        ItemsError::Io { file: name.to_string(), error }
+    };
     let mut input = Input::new(&name, File::open(path).map_err(io)?);
     let (mut hash, mut count) = (Sha256::new(), 0);
     let (mut ids, mut bad) = (HashSet::new(), BadLines::default());
@@ -75,7 +80,9 @@ pub fn read(
     'files: while let Some(mut file) = input.next_file().map_err(broken)? {
         let mut is_first = true;
         for number in 1.. {
-            let item = match next_line(&mut *file.reader, &mut line).map_err(broken)? {
+            let read = next_line(&mut *file.reader, &mut line)
+                .map_err(|error| broken(FileError { name: file.name.clone(), error }))?;
+            let item = match read {
                 Line::End => break,
                 Line::TooLong => Err("is too long".to_owned()),
                 Line::Read if line.trim_ascii().is_empty() => continue,

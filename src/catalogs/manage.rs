@@ -200,7 +200,11 @@ async fn create(
     };
     let (name, fields) = new.checked().map_err(ApiError::invalid_field)?;
     let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
-        Begun::Replay(response) => return Ok(response),
+        Begun::Replay(response) => {
+            // This gateway may not know the catalog yet.
+            known::evict(&app, caller.workspace.id);
+            return Ok(response);
+        }
         Begun::Turn(turn) => turn,
     };
     let workspace = caller.workspace.id;

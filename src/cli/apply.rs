@@ -35,8 +35,8 @@ pub struct Arguments {
     #[arg(long)]
     dry_run: bool,
     /// Also delete or revoke what the file no longer declares: declared keys, apps, storage, catalogs with
-    /// their fields and items, selections, content blocks, connected content, email, providers,
-    /// subscription groups, segments, campaigns, Canvases, SCIM tokens, dashboard users
+    /// their fields and items, selections, content blocks, email templates, connected content, email,
+    /// providers, subscription groups, segments, campaigns, Canvases, SCIM tokens, dashboard users
     #[arg(long)]
     prune: bool,
     /// Print the result as JSON

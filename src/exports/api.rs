@@ -208,7 +208,7 @@ async fn accept(
     };
     let warnings = options.warnings.clone();
     let job = create_job(app, &mut turn.tx, caller, options).await?;
-    let response = answer(app, &job, warnings)?;
+    let response = created_response(app, &job, warnings)?;
     if let Err(error) = turn.commit(response.clone()).await {
         confirm(app, &job, error).await?;
     }
@@ -249,7 +249,11 @@ async fn create_job(
     Ok(job)
 }
 
-fn answer(app: &App, job: &Job, mut warnings: Vec<String>) -> Result<StoredResponse, ApiError> {
+fn created_response(
+    app: &App,
+    job: &Job,
+    mut warnings: Vec<String>,
+) -> Result<StoredResponse, ApiError> {
     let url = job.storage_id.is_none().then(|| download::address(app, &job.object_prefix));
     warnings.extend(warnings::of_format(job));
     let body = Accepted {

@@ -20,8 +20,8 @@ use tower::ServiceExt as _;
 use tower_http::services::ServeFile;
 
 use super::api::{ObjectPrefix, TAG, prefix_in_path};
-use super::range::{self, FileState};
-use super::{Job, Progress, paths, rows};
+use super::conditions::{self, FileState};
+use super::{Job, Progress, paths, range, rows};
 use crate::app::App;
 use crate::gateway::{self, ADDRESS_REFUSED, ApiError, Operation, Routes};
 use crate::workspaces;
@@ -88,16 +88,22 @@ fn describe_serve() -> Operation {
     .about(
         "A download redirects here if the service stores objects as files. The URL is signed and \
          short-lived; clients do not construct it. One range of bytes can be requested, also with \
-         `If-Range` and the date of `Last-Modified`. Any other `Range` is ignored.",
+         `If-Range` and the `ETag` or the date of `Last-Modified`. Any other `Range` is ignored. \
+         `If-Match`, `If-Unmodified-Since`, `If-None-Match` and `If-Modified-Since` are honored.",
     )
     .in_path("path", "The file's path, with slashes.", json!({ "type": "string", "minLength": 1 }))
     .refuses(&not_found(), "The signature is invalid or missing, or the file does not exist")
     .refuses(&ApiError::Forbidden(EXPIRED), "The URL has expired")
     .refuses(&ApiError::Forbidden(ADDRESS_REFUSED), ADDRESS)
-    .returns_empty(StatusCode::NOT_MODIFIED, "The file has not changed since `If-Modified-Since`.")
+    .returns_empty(
+        StatusCode::NOT_MODIFIED,
+        "`If-None-Match` has the file's `ETag`, or the file has not changed since \
+         `If-Modified-Since`.",
+    )
     .returns_empty(
         StatusCode::PRECONDITION_FAILED,
-        "The file has changed since `If-Unmodified-Since`.",
+        "`If-Match` does not have the file's `ETag`, or the file has changed since \
+         `If-Unmodified-Since`.",
     )
     .returns_empty(StatusCode::RANGE_NOT_SATISFIABLE, "The range is outside the file.");
     let operation = file(operation, StatusCode::OK, "The file.");
@@ -211,27 +217,41 @@ async fn serve(State(app): State<App>, request: Request) -> Result<Response, Api
     let (job, _) = rows::load(&mut tx, job).await?.ok_or_else(not_found)?;
     check_sender(&app, &mut tx, &head, &job).await?;
     drop(tx);
-    // If the file is missing, there is no state, and it is not found below.
-    if let Some(file) = file_state(&download.file).await {
-        range::normalize(&head.method, &mut head.headers, file);
-    }
-    let request = Request::from_parts(head, body);
+    let state = file_state(&download.file).await.ok_or_else(not_found)?;
     let disposition = HeaderValue::try_from(content_disposition(&download.name))
         .map_err(|_| ApiError::Internal("the file name is not a valid header value".into()))?;
-    let mut response = match ServeFile::new(download.file).oneshot(request).await {
-        Ok(response) if response.status() == StatusCode::NOT_FOUND => return Err(not_found()),
-        Ok(response) => response.map(Body::new),
-        Err(never) => match never {},
+    let etag = HeaderValue::try_from(state.etag())
+        .map_err(|_| ApiError::Internal("the ETag is not a valid header value".into()))?;
+    let mut response = match conditions::status(&head.headers, state) {
+        Some(status) => status.into_response(),
+        None => {
+            // The file server would check them again, without regard to `If-Match`.
+            head.headers.remove(header::IF_UNMODIFIED_SINCE);
+            head.headers.remove(header::IF_MODIFIED_SINCE);
+            range::normalize(&head.method, &mut head.headers, state);
+            send(&download.file, Request::from_parts(head, body)).await?
+        }
     };
-    response.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_DISPOSITION, disposition);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::ETAG, etag);
     Ok(response)
 }
 
+async fn send(file: &Path, request: Request) -> Result<Response, ApiError> {
+    match ServeFile::new(file).oneshot(request).await {
+        Ok(response) if response.status() == StatusCode::NOT_FOUND => Err(not_found()),
+        Ok(response) => Ok(response.map(Body::new)),
+        Err(never) => match never {},
+    }
+}
+
+/// The state of a file; none if it is missing.
 async fn file_state(file: &Path) -> Option<FileState> {
     let metadata = tokio::fs::metadata(file).await.ok()?;
-    let modified = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    Some(FileState { length: metadata.len(), modified: modified.as_secs() })
+    let modified = metadata.modified().ok()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Some(FileState { length: metadata.len(), modified })
 }
 
 fn not_found() -> ApiError {

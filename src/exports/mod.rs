@@ -31,6 +31,7 @@ use kit::clock::{from_ms, utc_date};
 pub mod api;
 mod callback;
 pub mod cleanup;
+mod conditions;
 pub mod download;
 mod error;
 mod failure;

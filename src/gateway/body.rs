@@ -10,7 +10,6 @@ use axum::http::{Extensions, HeaderMap, header};
 use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::error::Category;
 use serde_json::{Map, Value};
 
 use super::address::of_client;
@@ -20,6 +19,7 @@ use super::{ApiError, COMPANY, Caller, Code, count_refused, value};
 use crate::app::App;
 use crate::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
 use kit::json;
+use kit::words::{about_field, beginning};
 
 /// Limits of time and bytes for reading the rest of a rejected body. It is read so that the sender
 /// can receive the response.
@@ -69,9 +69,13 @@ impl JsonText {
     /// Parses the object into a tree of bounded size; the errors are those of [`Json`].
     pub fn object(&self) -> Result<Map<String, Value>, ApiError> {
         value::object(&self.text).map_err(|error| match self.parse::<IgnoredMembers>(&[]) {
-            Ok(IgnoredMembers {}) => {
-                ApiError::Invalid(format!("The request body {}", without_place(&error.to_string())))
-            }
+            Ok(IgnoredMembers {}) => match json::unsupported_value(&error) {
+                Some(reason) => unsupported_value(&value::error_path(&self.text), reason),
+                None => {
+                    let text = error.to_string();
+                    ApiError::Invalid(format!("The request body {}", without_place(&text)))
+                }
+            },
             Err(error) => error,
         })
     }
@@ -183,7 +187,8 @@ impl JsonText {
     }
 }
 
-/// Does work on some bytes. Work on many does not block other requests.
+/// Runs work that reads this many bytes, on the current thread. Large work does not block other
+/// requests.
 pub(super) fn in_place<T>(app: &App, bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes > INLINE_BYTES { app.cores.compute_here(work) } else { work() }
 }
@@ -370,9 +375,9 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str, checked_apart: &[&str]) -> Resul
     serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
         let cause = error.into_inner();
-        match cause.classify() {
-            Category::Data => wrong_field(&path, &cause),
-            Category::Syntax | Category::Eof | Category::Io => not_json(&cause),
+        match json::unsupported_value(&cause) {
+            Some(reason) => unsupported_value(&path, reason),
+            None => wrong_field(&path, &cause),
         }
     })
 }
@@ -410,6 +415,13 @@ fn not_json(error: &serde_json::Error) -> ApiError {
 /// An error of serde_json without its line and column.
 fn without_place(text: &str) -> &str {
     text.rsplit_once(" at line ").map_or(text, |(what, _)| what)
+}
+
+/// The error of a value that is valid JSON but cannot be held. Its path may be long.
+fn unsupported_value(path: &str, reason: &str) -> ApiError {
+    const MAX_PATH: usize = 100;
+    let path = if path == "." { "The request body" } else { path };
+    ApiError::Field(Code::InvalidField, about_field(&beginning(path, MAX_PATH), reason))
 }
 
 /// The error of the field at a path; the root is a dot. Does not repeat the value, which may be
@@ -500,6 +512,34 @@ mod tests {
         let nested = String::from_utf8(nested).unwrap();
         assert!(parse::<Shape>(&nested, &[]).is_ok(), "unknown members are skipped at any depth");
         assert!(parse::<serde_json::Value>(&nested, &[]).is_err(), "wanted ones are not");
+    }
+
+    #[test]
+    fn errors_of_valid_json_name_the_value() {
+        let deep = ["[".repeat(200), "]".repeat(200)].concat();
+        for (value, what) in [
+            ("1e400", "has a number beyond the range of a double"),
+            ("-1e400", "has a number beyond the range of a double"),
+            (r#""\ud800""#, "has half of a surrogate pair"),
+            (deep.as_str(), "is nested too deeply"),
+        ] {
+            for (path, body) in [
+                ("a.b[1]", format!(r#"{{"a":{{"b":[0,{value}]}}}}"#)),
+                ("trigger_properties", format!(r#"{{"trigger_properties":{{"a":{value}}}}}"#)),
+            ] {
+                let error = JsonText::from(body.clone()).object().unwrap_err();
+                let text = error.message();
+                assert_eq!(error.code(), Code::InvalidField, "{body}: {text}");
+                assert!(text.starts_with(path) && text.ends_with(what), "{text}");
+                assert!(text.len() < 200, "{text}");
+            }
+            let body = format!(r#"{{"name":"n","other":{value}}}"#);
+            assert!(parse::<Shape>(&body, &[]).is_ok());
+            let read = parse::<serde_json::Map<String, Value>>(&body, &[]);
+            let error = read.unwrap_err();
+            assert_eq!(error.code(), Code::InvalidField, "{body}");
+            assert!(error.message().ends_with(what), "{}", error.message());
+        }
     }
 
     #[test]

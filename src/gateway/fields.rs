@@ -7,11 +7,12 @@ use serde::de::value::{MapDeserializer, StrDeserializer};
 use serde::de::{self, DeserializeSeed, Deserializer, Expected, IntoDeserializer as _, Unexpected};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, map};
 
 use super::value::AS_TEXT;
 use super::{ApiError, Code};
-use kit::json::MARK;
+use kit::json::{self, JsonFields, MARK};
 use kit::words::about_field;
 
 /// Fields that select users in some request of this API or of its family. A request that does not
@@ -78,6 +79,15 @@ pub fn check_selector(name: &str) -> Result<(), ApiError> {
     } else {
         Ok(())
     }
+}
+
+/// The first of an object's fields that selects users in other requests, has a value and is not
+/// `known`.
+pub fn unsupported_selector<'f>(fields: &'f JsonFields<'_>, known: &[&str]) -> Option<&'f str> {
+    // An empty array selects nobody.
+    let is_set = |value: &RawValue| !matches!(&*json::compacted(value.get()), "null" | "[]");
+    let mut set = fields.0.iter().filter(|(_, value)| is_set(value)).map(|(name, _)| name.as_ref());
+    set.find(|name| SELECTORS.contains(name) && !known.contains(name))
 }
 
 /// The error of such a field.

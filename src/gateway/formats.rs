@@ -122,7 +122,9 @@ const DAYS: &str = "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])\
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "Cow<str>")]
 #[schemars(with = "String", extend(
-    "anyOf" = [{ "format": "date-time" }, { "format": "date" }, { "pattern": format!(
+    "anyOf" = [{
+        "format": "date-time", "pattern": r"(?:[Zz]|[+-](?:(?:0[0-9]|1[0-7]):[0-5][0-9]|18:00))$",
+    }, { "format": "date" }, { "pattern": format!(
         "^[0-9]{{4}}-{DAYS}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:[.,][0-9]{{1,9}}|:[0-9]{{3}})?\
          (?:Z|[+-](?:(?:(?:0[0-9]|1[0-7]):?|[0-9]:)[0-5][0-9]|18:?00))?$"
     ) }],

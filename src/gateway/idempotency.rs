@@ -2,14 +2,14 @@
 //! for 24 hours, the same key with the same body gets the first response again, and nothing is
 //! processed twice.
 //!
-//! A request that appends messages ([`begin_append`]) stores a claim before anything is appended: a
-//! row with the hash of its body, the time of its receipt, and an id from which the ids of its
-//! messages and results are derived. Only a response for durable work is stored in it. If a request
-//! ends early, because its gateway stopped or the log failed, the next repeat takes its claim over:
-//! from the same body, time and id it derives the same messages, and appends all of them again with
-//! the same ids. Consumers store ids for longer than a key is valid
-//! ([`message_ids`](log::message_ids)), so each message is applied once. So two requests that
-//! process one claim at the same time, because a lease expired too early, do no harm.
+//! A request that appends messages ([`begin_append`]) stores a claim before anything is appended.
+//! The claim has the hash of the body, the time of receipt, and an id. The ids of the request's
+//! messages and results are derived from that id. Only a response for durable work is stored in the
+//! claim. If a request ends early, because its gateway stopped or the log failed, the next repeat
+//! takes its claim over. It derives the same messages from the same body, time and id, and appends
+//! all of them again with the same ids. Consumers store ids for longer than a key is valid
+//! ([`message_ids`](log::message_ids)), so each message is applied once. So it is harmless if two
+//! requests process one claim at the same time, because a lease expired too early.
 //!
 //! If another version of the program derived other messages from that body, duplicates would not be
 //! recognized: the claim's hash of the messages detects this, and the repeat is rejected.
@@ -17,8 +17,8 @@
 //! A request whose work is only rows ([`begin_change`]) needs none of that: its claim, its effect
 //! and its response are one transaction.
 //!
-//! A handler holds its turn as a value. The stored response comes first, because a body that was
-//! valid then may be invalid now. Requests without a key have no additional cost.
+//! A handler gets the stored response, or a turn: a value with which it completes the request.
+//! Requests without a key have no additional cost.
 
 mod append;
 mod change;

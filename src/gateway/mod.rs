@@ -4,8 +4,8 @@
 //! The checks of a request run in this order: path 404, method 405 ([`router`]), key 401, address
 //! 403, permission 403, rate 429 ([`protected`]), Content-Encoding 415, size 413, Content-Type 415,
 //! JSON 400, fields 400 ([`Json`]). The format of an `Idempotency-Key` ([`idempotency`]) is checked
-//! before the body; the stored response is looked up once the body was read, and before its fields are
-//! checked where that does not hold a transaction open.
+//! before the body. Requests that append messages look up the stored response before they parse the
+//! body. Requests that change rows look it up later, because the lookup opens their transaction.
 //!
 //! Every route is declared with its description ([`Routes`]); [`openapi`] generates a document from
 //! these.

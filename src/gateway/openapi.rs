@@ -7,6 +7,7 @@
 //! written. Each operation is described next to its handler.
 
 mod access;
+mod conditions;
 mod document;
 mod operation;
 mod page;

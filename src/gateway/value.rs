@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::map::Entry;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -13,10 +13,15 @@ use kit::json::{MARK, duplicate};
 /// Maximum number of values in a body: in a tree each takes up to forty times its size as text.
 const MAX_VALUES: usize = 20_000;
 
-/// Fields of a request, or of its recipients, with data for templates. A template shows the order
-/// of their fields and the digits of their numbers, which a tree does not keep.
-const WITH_TEXT: [&str; 4] =
-    ["trigger_properties", "canvas_entry_properties", "event_properties", "api_trigger_properties"];
+/// Fields of a request, or of its recipients, with data for templates and profiles. A template shows
+/// the order of their fields and the digits of their numbers, which a tree does not keep.
+const WITH_TEXT: [&str; 5] = [
+    "api_trigger_properties",
+    "attributes",
+    "canvas_entry_properties",
+    "event_properties",
+    "trigger_properties",
+];
 
 /// Fields whose objects are recipients.
 const RECIPIENTS: [&str; 2] = ["recipients", "recipient"];
@@ -31,6 +36,17 @@ pub fn object(text: &str) -> serde_json::Result<Map<String, Value>> {
     let object = json.deserialize_map(Members { left: &left, section: Section::Request })?;
     json.end()?;
     Ok(object)
+}
+
+/// The path of the value that [`object`] cannot read, such as `messages.email[0]`.
+pub fn error_path(text: &str) -> String {
+    let left = Cell::new(MAX_VALUES);
+    let mut json = serde_json::Deserializer::from_str(text);
+    let mut track = serde_path_to_error::Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
+    // This fails again, which sets the path.
+    let _ = tracked.deserialize_map(Members { left: &left, section: Section::Request });
+    track.path().to_string()
 }
 
 /// The part of a body that a value is in.
@@ -71,11 +87,22 @@ impl Members<'_> {
         if self.section == Section::Other || !WITH_TEXT.contains(&name) {
             return members.next_value_seed(any);
         }
-        let json = members.next_value::<&RawValue>()?.get();
-        let value = any.deserialize(&mut serde_json::Deserializer::from_str(json));
+        members.next_value_seed(AsText(any))
+    }
+}
+
+/// A value that is held as its text if it is an object.
+struct AsText<'a>(Any<'a>);
+
+impl<'de> DeserializeSeed<'de> for AsText<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let json = <&RawValue>::deserialize(deserializer)?.get();
+        let value = self.0.deserialize(&mut serde_json::Deserializer::from_str(json));
         let value = value.map_err(|error| {
             let text = error.to_string();
-            A::Error::custom(text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what))
+            D::Error::custom(text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what))
         })?;
         if !value.is_object() {
             return Ok(value);
@@ -189,12 +216,17 @@ mod tests {
     #[test]
     fn data_for_templates_is_held_as_its_text() {
         let text = r#"{"recipients":[{"trigger_properties":{ "z":1.10, "a":[ ] }}],
-            "recipient":{"event_properties":{"b":1}},"canvas_entry_properties":5,
+            "recipient":{"event_properties":{"b":1},"attributes":{"z":{"y":1.10,"b":2}}},
+            "attributes":{"z":9223372036854775808,"a":1e2},"canvas_entry_properties":5,
             "messages":{"trigger_properties":{"z":1}}}"#;
         let as_text = |text: &str| json!({ AS_TEXT: text });
         let expected = json!({
             "recipients": [{ "trigger_properties": as_text(r#"{"z":1.10,"a":[]}"#) }],
-            "recipient": { "event_properties": as_text(r#"{"b":1}"#) },
+            "recipient": {
+                "event_properties": as_text(r#"{"b":1}"#),
+                "attributes": as_text(r#"{"z":{"y":1.10,"b":2}}"#),
+            },
+            "attributes": as_text(r#"{"z":9223372036854775808,"a":1e2}"#),
             "canvas_entry_properties": 5,
             "messages": { "trigger_properties": { "z": 1 } },
         });

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::Appends;
 use super::events::EmailEvents;
 use super::feedback::{FeedbackRequest, PROVIDERS};
-use super::unsubscribe::{LinkState, WINDOW};
+use super::unsubscribe::{Link, WINDOW};
 use super::{events, feedback, signed, unsubscribe};
 use crate::app::App;
 use crate::gateway::formats::Success;
@@ -206,7 +206,7 @@ async fn events(State(app): State<App>, request: Request) -> Result<Json<Success
 /// Does not unsubscribe, because some programs open every link in an email.
 async fn ask(State(app): State<App>, Path(token): Path<String>) -> Result<Response, ApiError> {
     let whose = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
-    if matches!(unsubscribe::link_state(&app, whose).await, LinkState::Gone) {
+    if unsubscribe::link(&app, whose).await.is_none() {
         return Ok(gone());
     }
     Ok(page(
@@ -227,19 +227,14 @@ async fn unsubscribe(
     let whose = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
     let appends = app.singleton::<Appends>();
     appends.take_post(whose, app.clock.now_ms())?;
-    let email = match unsubscribe::link_state(&app, whose).await {
-        LinkState::Gone => return Ok(gone()),
-        LinkState::Done(email) => {
-            if !appends.take_repeat(whose, app.clock.now_ms()) {
-                return Ok(unsubscribed());
-            }
-            email
-        }
-        LinkState::Active(email) => {
-            appends.take(whose, app.clock.now_ms())?;
-            email
-        }
+    let Some(Link { email, is_unsubscribed }) = unsubscribe::link(&app, whose).await else {
+        return Ok(gone());
     };
+    if !is_unsubscribed {
+        appends.take(whose, app.clock.now_ms())?;
+    } else if !appends.take_repeat(whose, app.clock.now_ms()) {
+        return Ok(unsubscribed());
+    }
     if let Err(error) = unsubscribe::unsubscribe(&app, whose, email, request_id).await {
         // While the log is unavailable, repeats must not use up the allowed appends.
         appends.give_back(whose);

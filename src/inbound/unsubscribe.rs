@@ -28,40 +28,34 @@ const POSTS_WINDOW: i64 = 60 * 1_000;
 /// Maximum number of tokens whose POSTs and appends are counted.
 const REMEMBERED: usize = 50_000;
 
-/// What a link can do.
+/// A link that works.
 #[derive(Debug)]
-pub enum LinkState {
-    /// The user can unsubscribe. The email address is none if there is none, or if it is not known
-    /// because the store is down.
-    Active(Option<String>),
-    /// The user is already unsubscribed, as far as changes are applied. An older change that is
-    /// still in the log could end that, so the decision is appended again, a few times.
-    Done(Option<String>),
-    /// The user no longer exists.
-    Gone,
+pub struct Link {
+    /// The user's email address; none if there is none, or if it is not known because the store is
+    /// down.
+    pub email: Option<String>,
+    /// Whether the user is already unsubscribed, as far as changes are applied. A repeat is still
+    /// appended, a few times, because an older change in the log could end the first decision.
+    pub is_unsubscribed: bool,
 }
 
-/// The state of a user's link. The user may have been merged into another one since. If the store is
-/// down, the link counts as active.
-pub async fn link_state(app: &App, (workspace, user): (i32, Uuid)) -> LinkState {
-    if service_id::bucket(&user).is_none() {
-        return LinkState::Gone;
-    }
+/// A user's link; none if no user has the id. The user may have been merged into another one since.
+/// If the store is down, the link works.
+///
+/// If the database lost the creation of the user in a crash, the user is created again from the log,
+/// with another id. The link then no longer works.
+pub async fn link(app: &App, (workspace, user): (i32, Uuid)) -> Option<Link> {
+    service_id::bucket(&user)?;
     let looked = async {
         let mut tx = app.request_queue.snapshot().await?;
         let user = merged_rows::present(&mut tx, workspace, user).await?;
         Ok::<_, StoreError>(find_users(&mut tx, workspace, &[user], For::Reading).await?.pop())
     };
-    match looked.await {
-        Err(_) => LinkState::Active(None),
-        Ok(None) => LinkState::Gone,
-        Ok(Some(user)) => match Recipient::read(user.service_id, &user.doc) {
-            Ok(recipient) if recipient.email_subscription() == Subscription::Unsubscribed => {
-                LinkState::Done(user.email)
-            }
-            _ => LinkState::Active(user.email),
-        },
-    }
+    let Ok(found) = looked.await else { return Some(Link { email: None, is_unsubscribed: false }) };
+    let user = found?;
+    let is_unsubscribed = Recipient::read(user.service_id, &user.doc)
+        .is_ok_and(|user| user.email_subscription() == Subscription::Unsubscribed);
+    Some(Link { email: user.email, is_unsubscribed })
 }
 
 /// A count since the start of its window.

@@ -27,8 +27,8 @@ use crate::gateway::openapi::Tag;
 use crate::gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, limits,
 };
-use crate::workspaces::Budget;
-use crate::workspaces::settings;
+use crate::workspaces::email_templates::{self, EMAIL_TEMPLATE_ID};
+use crate::workspaces::{Budget, Channel, settings, template_rows};
 
 const SEND: &str = "messages.send";
 const TRIGGER: &str = "campaigns.trigger.send";
@@ -215,7 +215,7 @@ async fn accept(
     caller: Caller,
     endpoint: Endpoint,
     key: Option<IdempotencyKey>,
-    members: Members,
+    mut members: Members,
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
     let turn = match idempotency::begin_append(&app, key, body).await? {
@@ -225,7 +225,10 @@ async fn accept(
     let settings = settings::of(&app, caller.workspace.id).await?;
     let campaigns = campaigns::api_campaigns(&app, caller.workspace.id).await?;
     let campaign_messages = match endpoint {
-        Endpoint::Send => None,
+        Endpoint::Send => {
+            fill_email(&app, caller.workspace.id, &mut members).await?;
+            None
+        }
         Endpoint::Trigger => campaign_messages(&app, caller.workspace.id, &members).await?,
     };
     // Compiles regular expressions and parses templates.
@@ -234,7 +237,8 @@ async fn accept(
         Endpoint::Trigger => {
             TriggerRequest::read(&members, campaign_messages.as_ref(), &settings, &campaigns)
         }
-    })?;
+    });
+    let checked = checked.map_err(|error| turn.rejected(error))?;
     let Caller { workspace, request_id, .. } = caller;
     let order = checked.order(Kind::Send, turn.received(), workspace.id, &request_id);
     let sent = Sent::new(order.dispatch_id, &checked);
@@ -256,9 +260,33 @@ pub(crate) async fn campaign_messages(
     let campaign = campaigns::by_id(&mut tx, workspace, id).await?;
     let messages = campaign.and_then(|mut campaign| campaign.content.remove("messages"));
     Ok(match messages {
-        Some(Value::Object(messages)) => Some(messages),
+        Some(Value::Object(mut messages)) => {
+            // Versions that did not know email templates stored the id, and ignored it.
+            if let Some(Value::Object(email)) = messages.get_mut(Channel::Email.name()) {
+                email.remove(EMAIL_TEMPLATE_ID);
+            }
+            Some(messages)
+        }
         _ => None,
     })
+}
+
+/// Fills the email object of a request from its email template. An object with an unknown template
+/// stays as it is, and is rejected when it is read.
+pub(crate) async fn fill_email(
+    app: &App,
+    workspace: i32,
+    members: &mut Members,
+) -> Result<(), ApiError> {
+    let messages = members.get_mut("messages");
+    let email = messages.and_then(|messages| messages.get_mut(Channel::Email.name()));
+    let Some(email) = email.and_then(Value::as_object_mut) else { return Ok(()) };
+    let Some(id) = email_templates::template_id(email) else { return Ok(()) };
+    let mut tx = app.request_queue.snapshot().await?;
+    if let Some(template) = template_rows::email_template(&mut tx, workspace, id).await? {
+        template.fill(email);
+    }
+    Ok(())
 }
 
 /// The response to an accepted send.

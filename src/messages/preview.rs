@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use template::{MAX_SOURCE, RenderBudget, Stop, Template};
 use uuid::Uuid;
 
+use super::api::fill_email;
 use super::content::{Content, Message, MessageSource, Messages, Problem};
 use super::external::{Answers, External, RenderError, RenderTime};
 use super::personalization::{Scope, Unsubscribe, names};
@@ -217,6 +218,9 @@ async fn handle(
     Extension(caller): Extension<Caller>,
     body: JsonText,
 ) -> Result<Json<Previewed>, ApiError> {
+    let workspace_id = caller.workspace.id;
+    let mut members = body.object_in_place(&app)?;
+    fill_email(&app, workspace_id, &mut members).await?;
     let PreviewRequest {
         template,
         messages,
@@ -226,8 +230,7 @@ async fn handle(
         event_properties,
         api_trigger_properties,
         canvas_entry_properties,
-    } = fields::read(&body.object_in_place(&app)?)?;
-    let workspace_id = caller.workspace.id;
+    } = fields::read(&members)?;
     let settings = settings::of(&app, workspace_id).await?;
     let text = template.map(|source| {
         app.cores.compute_here(|| {

@@ -340,7 +340,8 @@ struct TriggerRecipient {
     user_alias: Option<UserAlias>,
     trigger_properties: Option<Properties>,
     /// Not supported: must be absent or empty. Write attributes with `POST /users/track` first.
-    attributes: Option<Map<String, Value>>,
+    #[schemars(with = "Option<Members>")]
+    attributes: Option<TreeObject>,
 }
 
 /// A scheduled send of a campaign, with users as for an immediate send.

@@ -12,16 +12,17 @@ use uuid::Uuid;
 use super::{Schedule, State as ScheduleState, cancel, move_to, rows};
 use crate::app::App;
 use crate::campaigns;
-use crate::gateway::formats::Success;
+use crate::gateway::formats::{Errors, Success};
 use crate::gateway::idempotency::{self, Begun, StoredResponse};
 use crate::gateway::openapi::Tag;
 use crate::gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
 };
 use crate::messages::When;
+use crate::messages::api::fill_email;
 use crate::messages::content::Messages;
 use crate::messages::order::Order;
-use crate::messages::request;
+use crate::messages::request::{self, MessageProblem};
 use crate::messages::when::{PAST, ScheduleObject};
 use crate::workspaces::settings;
 use store::claims;
@@ -307,7 +308,8 @@ pub(super) fn routes() -> Routes {
         let operation = of
             .takes::<Updates>(operation, "A new time", schedule)
             .returns_success(StatusCode::CREATED, "The schedule is changed.")
-            .refuses(&ApiError::Invalid(PAST.into()), "The time is in the past");
+            .refuses(&ApiError::Invalid(PAST.into()), "The time is in the past")
+            .refuses_in::<Errors<'_, MessageProblem>>(StatusCode::BAD_REQUEST);
         let route = gateway::protected(permission, post(update).layer(Extension(of)));
         routes.route(path, route, [of.refuses(operation)])
     })
@@ -343,7 +345,10 @@ async fn update(
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
-    let members = body.object_in_place(&app)?;
+    let mut members = body.object_in_place(&app)?;
+    if of == ScheduleKind::Messages {
+        fill_email(&app, caller.workspace.id, &mut members).await?;
+    }
     let (named, changes) = fields::read_both::<Named, Changes>(&members)?;
     let (named, Changes { schedule: when, messages }) = (named.checked(of)?, changes);
     let messages = messages.filter(|_| of == ScheduleKind::Messages);
@@ -355,11 +360,12 @@ async fn update(
     let messages = messages.map(|Messages(messages)| {
         app.cores.compute_here(|| request::scheduled_messages(&messages, &settings))
     });
-    let messages = messages.transpose()?;
     let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
+    // After the stored response: messages that were valid for it may be invalid now.
+    let messages = messages.transpose()?;
     let now = app.clock.moved(claims::now(&mut turn.tx).await?);
     let mut schedule = of.find(&mut turn.tx, caller.workspace.id, &named).await?;
     if schedule.state != ScheduleState::Pending || schedule.reached_at.is_some() {

@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::campaigns;
 use crate::gateway::idempotency::{self, Begun, Received, StoredResponse};
 use crate::gateway::{ApiError, Caller, IdempotencyKey, JsonText};
-use crate::messages::api::{ScheduledMessages, Sent, campaign_messages, count};
+use crate::messages::api::{ScheduledMessages, Sent, campaign_messages, count, fill_email};
 use crate::messages::order::Kind;
 use crate::messages::request::{ScheduleCampaignRequest, ScheduleMessagesRequest};
 use crate::messages::when::PAST;
@@ -30,7 +30,10 @@ pub(super) async fn schedule(
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
-    let members = body.object_in_place(&app)?;
+    let mut members = body.object_in_place(&app)?;
+    if matches!(endpoint, Endpoint::Messages) {
+        fill_email(&app, caller.workspace.id, &mut members).await?;
+    }
     let settings = settings::of(&app, caller.workspace.id).await?;
     let campaigns = campaigns::api_campaigns(&app, caller.workspace.id).await?;
     let campaign_messages = campaign_messages(&app, caller.workspace.id, &members).await?;

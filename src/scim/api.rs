@@ -18,7 +18,7 @@ use super::projection::Projection;
 use super::query::Query;
 use super::resource::{self, Resource, Stored, User, Written};
 use super::rows;
-use super::schema::{Attributes, ResourceSchema};
+use super::schema::{self, Attributes, ResourceSchema};
 use super::{discovery, operations};
 use crate::app::App;
 use crate::gateway::idempotency::{Begun, StoredResponse};
@@ -208,8 +208,8 @@ async fn replace<R: Resource>(
     let (id, projection) = (resource_id::<R>(id)?, projection::<R>(query)?);
     let written = Written::from_body(attributes(&body)?, R::SCHEMA)?;
     let change = Change { app: &app, id, headers };
-    let answer = change.make::<R>(None, &body, move |_| Ok(written)).await?;
-    resource_answer(answer, &projection)
+    let response = change.apply::<R>(None, &body, move |_| Ok(written)).await?;
+    resource_answer(response, &projection)
 }
 
 /// `PATCH /Users/{id}`.
@@ -225,12 +225,12 @@ async fn modify<R: Resource>(
     let patch = Patch::read(attributes(&body)?, R::SCHEMA)?;
     let key = key.map(|key| key.within(&id.to_string()));
     let change = Change { app: &app, id, headers };
-    let answer = change.make::<R>(key, &body, |mut attributes| {
+    let response = change.apply::<R>(key, &body, |mut attributes| {
         patch.apply(&mut attributes)?;
         let attributes = R::SCHEMA.read(attributes)?;
         Ok(Written { attributes, department: None, replaces: false })
     });
-    resource_answer(answer.await?, &projection)
+    resource_answer(response.await?, &projection)
 }
 
 /// `DELETE /Users/{id}`.
@@ -259,11 +259,11 @@ struct Change<'a> {
 
 impl Change<'_> {
     /// Changes the resource's attributes. A change without effect keeps the version.
-    async fn make<R: Resource>(
+    async fn apply<R: Resource>(
         self,
         key: Option<IdempotencyKey>,
         body: &JsonText,
-        make: impl FnOnce(Attributes) -> Result<Written> + Send + 'static,
+        change: impl FnOnce(Attributes) -> Result<Written>,
     ) -> Result<StoredResponse> {
         let Self { app, id, headers } = self;
         let mut turn = match idempotency::begin_change(app, key, body.as_bytes()).await? {
@@ -274,7 +274,7 @@ impl Change<'_> {
         let stored = rows::locked::<R>(tx, id).await?;
         let stored = stored.ok_or_else(|| R::SCHEMA.unknown())?;
         check_version(&headers, &stored)?;
-        let written = make(stored.value.attributes()?)?;
+        let written = change(stored.value.attributes()?)?;
         let new = R::read(tx, written, Some(&stored)).await?;
         let stored =
             if new == stored.value { stored } else { update(tx, stored, new, now).await? };
@@ -300,12 +300,14 @@ pub fn attributes(body: &JsonText) -> Result<Attributes> {
     if body.bytes() > MAX_BODY_BYTES {
         return Err(ApiError::TooLarge.into());
     }
-    body.object().map_err(|error| match error {
+    let attributes = body.object().map_err(|error| match error {
         ApiError::Invalid(text) | ApiError::Field(_, text) => {
             ScimError::bad(ScimType::InvalidSyntax, text)
         }
         error => error.into(),
-    })
+    })?;
+    schema::check_unique(&attributes)?;
+    Ok(attributes)
 }
 
 /// An invalid id counts as unknown.

@@ -45,9 +45,12 @@ fn read(attribute: &Attribute) -> Value {
         Some(value) => json!({ "anyOf": [one, read(value)] }),
         None => one,
     };
-    let all = match (attribute.is_multi_valued, attribute.is_required) {
+    // A manager may be in an array, too.
+    let takes_array = attribute.is_multi_valued || attribute.value().is_some();
+    let max_items = if attribute.is_multi_valued { attribute.most } else { 1 };
+    let all = match (takes_array, attribute.is_required) {
         (true, _) => json!({ "anyOf": [
-            { "type": "array", "maxItems": attribute.most, "items": or_null(one.clone()) },
+            { "type": "array", "maxItems": max_items, "items": or_null(one.clone()) },
             or_null(one),
         ] }),
         (false, false) => or_null(one),

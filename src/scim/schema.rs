@@ -3,9 +3,12 @@
 mod attributes;
 mod format;
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::gateway::scim::{ScimError, ScimType};
+use kit::json;
 use kit::words::about_field;
 
 pub use format::Format;
@@ -224,8 +227,13 @@ impl ResourceSchema {
             return Some(Located { extension: None, attribute: self.find(name), rest });
         }
         let (name, rest) = first_name(own.filter(|rest| !rest.is_empty()).unwrap_or(path));
-        let attribute = Some(self.find(name)?);
-        Some(Located { extension: None, attribute, rest })
+        if let Some(attribute) = self.find(name) {
+            return Some(Located { extension: None, attribute: Some(attribute), rest });
+        }
+        // Some clients leave out the extension's URN, such as for `manager`.
+        let extension = self.extension.filter(|_| own.is_none())?;
+        let attribute = Some(find(extension.members(), name)?);
+        Some(Located { extension: Some(extension), attribute, rest })
     }
 
     fn find(&self, name: &str) -> Option<&'static Attribute> {
@@ -246,8 +254,8 @@ impl ResourceSchema {
 
     /// Flattens an object: attributes under a schema, such as `{"urn:…:User": {"department":
     /// "CRM"}}`, get its URN before their names.
-    pub fn flat(&self, object: Attributes) -> Attributes {
-        let mut flat = Attributes::new();
+    pub fn flat(&self, object: Attributes) -> Vec<(String, Value)> {
+        let mut flat = Vec::new();
         for (name, value) in object {
             match value {
                 Value::Object(members) if self.is_schema(&name) => {
@@ -255,7 +263,7 @@ impl ResourceSchema {
                         members.into_iter().map(|(own, value)| (format!("{name}:{own}"), value)),
                     );
                 }
-                value => drop(flat.insert(name, value)),
+                value => flat.push((name, value)),
             }
         }
         flat
@@ -295,7 +303,13 @@ impl ResourceSchema {
                     .or_insert_with(|| Attributes::new().into())
                     .as_object_mut(),
             };
-            within.map(|within| within.insert(attribute.name.to_owned(), value));
+            let Some(within) = within else { continue };
+            let differs = within.get(attribute.name).is_some_and(|former| *former != value);
+            // Of two departments, the one that was changed counts.
+            if differs && attribute.name != DEPARTMENT {
+                return Err(duplicate(&name));
+            }
+            within.insert(attribute.name.to_owned(), value);
         }
         Ok(attributes)
     }
@@ -337,6 +351,28 @@ pub fn check_schemas(body: &Attributes, wanted: &str) -> Result<(), ScimError> {
     Err(ScimError::bad(ScimType::InvalidSyntax, format!("schemas: {wanted} is missing")))
 }
 
+/// Rejects two fields of an object, at any depth, whose names differ only in case (RFC 7643 section
+/// 2.1).
+pub fn check_unique(body: &Attributes) -> Result<(), ScimError> {
+    fn find_duplicate(object: &Attributes) -> Option<&str> {
+        let mut seen = HashSet::with_capacity(object.len());
+        let own = object.keys().find(|name| !seen.insert(name.to_ascii_lowercase()));
+        own.map(String::as_str).or_else(|| object.values().find_map(find_inside))
+    }
+    fn find_inside(value: &Value) -> Option<&str> {
+        match value {
+            Value::Object(object) => find_duplicate(object),
+            Value::Array(values) => values.iter().find_map(find_inside),
+            _ => None,
+        }
+    }
+    find_duplicate(body).map_or(Ok(()), |name| Err(duplicate(name)))
+}
+
+fn duplicate(name: &str) -> ScimError {
+    ScimError::bad(ScimType::InvalidSyntax, json::duplicate(name))
+}
+
 /// A field by its name, compared without case.
 pub fn member<'a>(body: &'a Attributes, name: &str) -> Option<&'a Value> {
     body.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
@@ -364,7 +400,13 @@ fn read_object(
 /// error.
 pub fn read(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Value>, ScimError> {
     if !attribute.is_multi_valued {
-        return read_one(attribute, value, path);
+        return match value {
+            // Some clients send a manager as an array with one value.
+            Value::Array(mut values) if attribute.value().is_some() && values.len() <= 1 => {
+                read_one(attribute, values.pop().unwrap_or_default(), path)
+            }
+            value => read_one(attribute, value, path),
+        };
     }
     let values = match value {
         Value::Null => return Ok(None),
@@ -458,3 +500,6 @@ fn check_text(text: &str, max_length: usize, path: &str) -> Result<(), ScimError
 pub fn invalid(path: &str, what: &str) -> ScimError {
     ScimError::bad(ScimType::InvalidValue, about_field(path, what))
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,7 +34,8 @@ pub static MIGRATIONS: LazyLock<Migrations> = LazyLock::new(|| {
     Migrations::new(&steps!(
         "0001" "first", "0002" "creations", "0003" "template_data", "0004" "aliases",
         "0005" "identity_changes", "0006" "scim_groups", "0007" "schedule_times",
-        "0008" "consent", "0009" "push_tokens", "0010" "revoked_secrets", "0011" "claim_workspaces"
+        "0008" "consent", "0009" "push_tokens", "0010" "revoked_secrets",
+        "0011" "claim_workspaces", "0012" "email_templates"
     ))
 });
 

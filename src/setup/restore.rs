@@ -3,6 +3,12 @@
 //! The log is a separate file, and survives the loss of the store. It has what was appended after
 //! the backup, and the offsets in the restored store show where to continue. So the log in the data
 //! directory is kept if it is the log of the store and still has the messages after its offsets.
+//!
+//! If the log of the backup replaces it, two logs can exist with the same messages up to the
+//! backup, and different ones after it. So the restored log and the restored offsets get a new id:
+//! the offsets of one log are never mistaken for those of the other. The restored log also records
+//! up to which offset it has the messages of the former log. So earlier backups of the former log
+//! can still be restored.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,7 +18,7 @@ use crate::config::Config;
 use crate::topics;
 use kit::private;
 use log::offsets::{self, GroupOffset};
-use log::{LogError, LogFile, Topic, stop_reason};
+use log::{LogError, LogFile, Topic, TopicOffsets, stop_reason};
 use store::{Store, StoreError};
 
 /// The files of an SQLite database.
@@ -114,10 +120,14 @@ pub async fn restore(
     } else {
         None
     };
-    let log = match kept {
-        Some(behind) => RestoredLog::Kept(behind),
-        None => RestoredLog::OfBackup(places.copy_log(&positions).await?),
+    let (log, file) = match kept {
+        Some(behind) => (RestoredLog::Kept(behind), existing.clone()),
+        None => {
+            let behind = places.copy_log(&positions).await?;
+            (RestoredLog::OfBackup(behind), places.copy_of("log.db"))
+        }
     };
+    places.set_log_id(&file, &positions).await?;
 
     let mut set_aside = Vec::new();
     if matches!(log, RestoredLog::OfBackup(_)) {
@@ -152,7 +162,16 @@ async fn behind_in(log: &LogFile, positions: &Positions) -> Result<i64, String> 
         let offsets = log.topic_offsets(*topic).await.map_err(|error| error.to_string())?;
         for position in positions {
             let (name, partition) = (topic.name(), position.partition);
-            if let Some(why) = stop_reason(position, &offsets) {
+            let forked = log.fork_end(&position.log_id, *topic, partition).await;
+            let reason = match forked.map_err(|error| error.to_string())? {
+                Some(end) if position.next > end => Some(format!(
+                    "the log was restored from another backup at offset {end}, and has other \
+                     messages after that"
+                )),
+                Some(_) => stop_reason(&with_log_id(position, &offsets), &offsets),
+                None => stop_reason(position, &offsets),
+            };
+            if let Some(why) = reason {
                 return Err(format!(
                     "partition {partition} of {name}, at offset {}: {why}",
                     position.next
@@ -163,6 +182,11 @@ async fn behind_in(log: &LogFile, positions: &Positions) -> Result<i64, String> 
         }
     }
     Ok(behind)
+}
+
+/// The same position with the id of another log.
+fn with_log_id(position: &GroupOffset, topic_offsets: &TopicOffsets) -> GroupOffset {
+    GroupOffset { log_id: topic_offsets.id.clone(), ..position.clone() }
 }
 
 async fn move_groups(file: &Path, positions: &Positions) -> Result<(), RestoreError> {
@@ -209,7 +233,7 @@ impl Places<'_> {
     async fn copy_store(&self) -> Result<Positions, RestoreError> {
         let file = self.copy("store.db")?;
         let read = async {
-            let store = Store::connect(&format!("sqlite://{}", file.display()), 1).await?;
+            let store = connect(&file).await?;
             let read = read_store(&store).await;
             store.close().await;
             read
@@ -221,13 +245,35 @@ impl Places<'_> {
         read
     }
 
-    /// Copies and checks the log; returns how many messages it has after the store's positions.
+    /// Copies and checks the log, and gives the copy a new id; returns how many messages it has after
+    /// the store's positions.
     async fn copy_log(&self, positions: &Positions) -> Result<i64, RestoreError> {
         let file = self.copy("log.db")?;
-        behind(&file, positions).await.map_err(|why| {
+        let behind = behind(&file, positions).await.map_err(|why| {
             ["store.db", "log.db"].into_iter().for_each(|name| self.remove_copy(name));
             RestoreError::OtherLogInBackup(why)
-        })
+        })?;
+        let log = LogFile::open(&file).await?;
+        log.fork().await?;
+        log.close().await;
+        Ok(behind)
+    }
+
+    /// Writes the id of the log in `file` into the positions of the copied store.
+    async fn set_log_id(&self, file: &Path, positions: &Positions) -> Result<(), RestoreError> {
+        let log = LogFile::open(file).await?;
+        let store = connect(&self.copy_of("store.db")).await?;
+        let mut tx = store.write().await?;
+        for (topic, positions) in positions {
+            let offsets = log.topic_offsets(*topic).await?;
+            for position in positions.iter().filter(|position| position.log_id != offsets.id) {
+                offsets::reset(&mut tx, *topic, &with_log_id(position, &offsets)).await?;
+            }
+        }
+        tx.commit().await?;
+        store.close().await;
+        log.close().await;
+        Ok(())
     }
 
     /// Replaces a file with its copy, and adds where the replaced one is now.
@@ -253,6 +299,10 @@ impl Places<'_> {
         }
         copy_folder(&from, &to).map_err(|error| RestoreError::File { file: to, error })
     }
+}
+
+async fn connect(file: &Path) -> Result<Store, StoreError> {
+    Store::connect(&format!("sqlite://{}", file.display()), 1).await
 }
 
 async fn read_store(store: &Store) -> Result<Positions, RestoreError> {

@@ -19,13 +19,13 @@ use tokio_util::sync::CancellationToken;
 use super::fleet::Fleet;
 use super::metrics::exemplars;
 use super::process::Process;
-use super::writes::WriteCheck;
+use super::writes::{WriteCheck, WriteErrors};
 use crate::app::App;
 use crate::setup::migrations::MIGRATIONS;
 use crate::traces;
 use log::Log;
 use store::migrate::Schema;
-use store::{StoreError, inspect, within_timeout_and_permit};
+use store::{StoreError, within_timeout_and_permit};
 
 /// Time limit of a response from the store, before the process counts as not ready.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ struct Ops {
     metrics: PrometheusHandle,
     draining: CancellationToken,
     query_permits: Arc<Semaphore>,
-    /// Whether the store was ever ready.
+    /// Whether the store was ever ready, and could be written.
     was_ready: Arc<AtomicBool>,
     writes: Arc<WriteCheck>,
 }
@@ -106,13 +106,15 @@ async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
     }
     match ops.store_ready().await {
         Ok(schema) => {
-            ops.was_ready.store(true, Ordering::Relaxed);
             if schema.is_newer() {
                 notes.push(format!("the database is {schema}"));
             }
-            let (failing, tolerated) = ops.failing_writes().await;
-            missing.extend(failing);
-            notes.extend(tolerated);
+            let errors = ops.writes.errors(&ops.app).await;
+            if errors.store.is_none() {
+                ops.was_ready.store(true, Ordering::Relaxed);
+            }
+            let lines = if ops.tolerates_write_errors(&errors) { &mut notes } else { &mut missing };
+            lines.extend(errors.store.into_iter().chain(errors.log));
         }
         Err(error) if ops.tolerates(&error) => notes.push(error.to_string()),
         Err(error) => missing.push(error.to_string()),
@@ -147,34 +149,25 @@ async fn render(State(ops): State<Ops>, headers: HeaderMap) -> impl IntoResponse
 }
 
 impl Ops {
+    /// Whether the process can do its work although the store does not work any more.
+    fn tolerates_failures(&self) -> bool {
+        self.process.accepts_requests() && self.was_ready.load(Ordering::Relaxed)
+    }
+
     /// Whether the process can do its work although the store is not ready.
     fn tolerates(&self, error: &StoreError) -> bool {
-        self.process.accepts_requests()
-            && self.was_ready.load(Ordering::Relaxed)
-            && !matches!(error, StoreError::Version(_))
+        self.tolerates_failures() && !matches!(error, StoreError::Version(_))
     }
 
-    /// The writes that fail, and those among them without which the process can still work.
-    async fn failing_writes(&self) -> (Vec<String>, Vec<String>) {
-        let errors = self.writes.errors(&self.app).await;
-        // Requests whose work goes to Kafka need no write to the store.
-        let is_tolerated = self.process.accepts_requests()
-            && matches!(self.app.log, Log::Kafka(_))
-            && errors.log.is_none();
-        let store = errors.store.map(|error| format!("cannot write to the database: {error}"));
-        let log = errors.log.map(|error| format!("cannot append to the log: {error}"));
-        let failing: Vec<String> = store.into_iter().chain(log).collect();
-        if is_tolerated { (Vec::new(), failing) } else { (failing, Vec::new()) }
+    /// The same for failed writes: requests whose work goes to Kafka need no write to the store.
+    fn tolerates_write_errors(&self, errors: &WriteErrors) -> bool {
+        self.tolerates_failures() && matches!(self.app.log, Log::Kafka(_)) && errors.log.is_none()
     }
 
-    /// Whether the store responds in time, has a supported schema and can be written.
+    /// Whether the store responds in time, and has a supported schema.
     async fn store_ready(&self) -> Result<Schema, StoreError> {
         let store = self.app.store.clone();
-        let look = async move {
-            let schema = MIGRATIONS.check(&store).await?;
-            inspect::check_writable(&store).await?;
-            Ok(schema)
-        };
+        let look = async move { MIGRATIONS.check(&store).await };
         within_timeout_and_permit(look, &self.query_permits, STORE_TIMEOUT).await
     }
 }

@@ -8,10 +8,7 @@ use tokio::time::timeout;
 
 use crate::app::App;
 use log::Log;
-use store::{Store, StoreError, settings, within_timeout};
-
-/// The name of the setting that is written.
-const PROBE: &str = "ready.probe";
+use store::{Store, StoreError, inspect, within_timeout};
 
 /// Time limit of a write. A slow write is not a failure: others may write much.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -20,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const GOOD_FOR: Duration = Duration::from_secs(5);
 const BAD_FOR: Duration = Duration::from_secs(1);
 
-/// The errors of the last writes.
+/// The errors of the last writes, each as a line of `/readyz`.
 #[derive(Clone, Debug, Default)]
 pub struct WriteErrors {
     pub store: Option<String>,
@@ -66,14 +63,11 @@ async fn write(app: &App) -> WriteErrors {
 
 async fn write_store(store: &Store, now: i64) -> Option<String> {
     let store = store.clone();
-    let write = async move {
-        let mut tx = store.write().await?;
-        settings::put(&mut tx, PROBE, &now.to_string()).await?;
-        tx.commit().await
-    };
-    match within_timeout(write, tokio::time::sleep(TIMEOUT)).await {
+    let check = async move { inspect::check_writable(&store, now).await };
+    match within_timeout(check, tokio::time::sleep(TIMEOUT)).await {
         Ok(()) | Err(StoreError::Timeout) => None,
-        Err(error) => Some(error.to_string()),
+        Err(error @ StoreError::ReadOnly(_)) => Some(error.to_string()),
+        Err(error) => Some(format!("cannot write to the database: {error}")),
     }
 }
 
@@ -81,10 +75,10 @@ async fn write_log(log: &Log) -> Option<String> {
     let log = log.clone();
     // In its own task, because a write is never dropped halfway.
     let check = tokio::spawn(async move { log.check_writable().await });
-    match timeout(TIMEOUT, check).await {
-        Ok(Ok(Ok(()))) => None,
-        Ok(Ok(Err(error))) => Some(error.to_string()),
-        Ok(Err(panic)) => Some(panic.to_string()),
-        Err(_) => None,
-    }
+    let error = match timeout(TIMEOUT, check).await {
+        Ok(Ok(Ok(()))) | Err(_) => return None,
+        Ok(Ok(Err(error))) => error.to_string(),
+        Ok(Err(panic)) => panic.to_string(),
+    };
+    Some(format!("cannot append to the log: {error}"))
 }

@@ -149,7 +149,7 @@ fn attributes(who: &Value, generator: &mut SchemaGenerator) -> Schema {
     }
     properties.insert("_update_existing_only".into(), who.clone());
     for name in ["_merge_objects", "push_token_import"] {
-        properties.insert(name.into(), json!({ "enum": [false, null] }));
+        properties.insert(name.into(), or_null(json!({ "const": false })));
     }
     schemars::json_schema!({
         "type": "object",

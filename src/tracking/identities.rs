@@ -95,6 +95,7 @@ async fn change<B: Body>(
     }
     let (answer, changes) =
         fields::read::<B>(&members)?.changes().map_err(ApiError::invalid_field)?;
+    drop(members);
     let request = Request {
         workspace: caller.workspace.id,
         received_at: turn.received().at,

@@ -1,8 +1,8 @@
 //! Attributes in another request, for one user. They are parsed and applied like those of `POST
 //! /users/track`, but immediately, in the transaction that uses them.
 
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
 
 use super::Kind;
 use super::apply::{ApplyError, Dropped, Ingest, Tally};
@@ -10,6 +10,7 @@ use super::limits::IDENTIFIERS;
 use super::message::{Batch, Object};
 use super::object::{self, AcceptedObject};
 use crate::users::identifier::{Identifier, UserAlias};
+use kit::json::{Tree, TreeObject};
 use store::Tx;
 
 /// Fields with a special meaning, which cannot be set.
@@ -21,12 +22,11 @@ const RESERVED: [&str; 4] =
 pub fn check(
     workspace: i32,
     user: &Identifier<'_>,
-    attributes: &Map<String, Value>,
+    attributes: &TreeObject,
     received_at: i64,
 ) -> Result<String, String> {
-    let mut members = attributes.clone();
     for name in RESERVED {
-        if members.remove(name).is_some_and(|value| !value.is_null()) {
+        if attributes.get(name).is_some_and(|value| *value != Tree::Null) {
             return Err(format!("{name} cannot be set"));
         }
     }
@@ -38,8 +38,10 @@ pub fn check(
         }
         Identifier::Email(email) => ("email", json!(email)),
     };
-    members.insert(name.to_owned(), value);
-    let text = RawValue::from_string(Value::Object(members).to_string())
+    let user = (name.into(), Tree::parse(&value.to_string())?);
+    let own = attributes.iter().filter(|(name, _)| !RESERVED.contains(name));
+    let own = own.map(|(name, value)| (name.into(), value.clone()));
+    let text = RawValue::from_string(TreeObject::new(own.chain([user])).to_json())
         .map_err(|error| error.to_string())?;
     let AcceptedObject { object, .. } = object::read(Kind::Attributes, &text, received_at, None)
         .map_err(|problems| {
@@ -73,10 +75,16 @@ pub async fn apply(ingest: &Ingest, tx: &mut Tx, checked: &str) -> Result<Applie
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn checked(attributes: Value) -> Result<String, String> {
-        let Value::Object(attributes) = attributes else { panic!("{attributes}") };
+        checked_text(&attributes.to_string())
+    }
+
+    fn checked_text(attributes: &str) -> Result<String, String> {
+        let attributes = TreeObject::parse(attributes).unwrap();
         check(7, &Identifier::ExternalId("ann".into()), &attributes, 5)
     }
 
@@ -98,9 +106,16 @@ mod tests {
     }
 
     #[test]
+    fn attributes_keep_their_order_and_digits() {
+        let attributes = r#"{"z":1.10,"m":{"y":12345678901234567890123,"b":[2.50]},"a":1}"#;
+        let text = checked_text(attributes).unwrap();
+        assert!(text.contains(&attributes[1..attributes.len() - 1]), "{text}");
+    }
+
+    #[test]
     fn an_alias_creates_no_user() {
         let alias = UserAlias { alias_name: "a".into(), alias_label: "l".into() };
-        let text = check(7, &Identifier::UserAlias(alias), &Map::new(), 5).unwrap();
+        let text = check(7, &Identifier::UserAlias(alias), &TreeObject::default(), 5).unwrap();
         assert!(text.contains(r#""update_only":true"#), "{text}");
     }
 

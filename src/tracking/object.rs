@@ -152,16 +152,12 @@ impl<'a> Reader<'a> {
         if let Some(name) = members.repeated() {
             return Err(problem(json::duplicate(name)));
         }
-        // In attributes, such a name is that of a custom attribute.
-        if kind != Kind::Attributes {
-            let is_own = |name: &str| IDENTIFIERS.contains(&name) || name == PHONE;
-            let mut others =
-                members.0.iter().filter(|(name, value)| !is_own(name) && value.get() != "null");
-            if let Some((name, _)) = others.find(|(name, _)| fields::check_selector(name).is_err())
-            {
-                let text = about_field(name, fields::NO_SELECTOR);
-                return Err(Problem { reason: "identifier", text });
-            }
+        // In attributes, such a name is that of a field of the profile or a custom attribute.
+        if kind != Kind::Attributes
+            && let Some(name) = fields::unsupported_selector(&members, &IDENTIFIERS)
+        {
+            let text = about_field(name, fields::NO_SELECTOR);
+            return Err(Problem { reason: "identifier", text });
         }
         Ok(Self { members, other_identifiers: Vec::new(), received_at, problems: Vec::new() })
     }

@@ -325,7 +325,9 @@ async fn set(
     };
     let settings = settings::of(&app, caller.workspace.id).await?;
     let members = turn.in_place(JsonText::object)?;
-    let objects = group_states(&members, endpoint, &settings)?;
+    let objects = group_states(&members, endpoint, &settings);
+    let objects = objects.map_err(|error| turn.rejected(error))?;
+    drop(members);
     let messages = to_log(objects, &app, caller, turn.received())?;
     turn.append(messages, StoredResponse::of(StatusCode::CREATED, &Success::default())?).await
 }

@@ -5,11 +5,13 @@ use std::borrow::Cow;
 
 use uuid::Uuid;
 
+use crate::gateway::fields;
 use crate::users::identifier::UserAlias;
 use crate::users::profile::{MAX_TEXT, check};
 use kit::clock;
 use kit::json;
 use kit::money;
+use kit::words::about_field;
 
 /// Maximum quantity of a purchase object.
 pub const MAX_QUANTITY: u8 = 100;
@@ -31,6 +33,9 @@ pub fn service_id(json: &str) -> Checked<Uuid> {
 
 pub fn user_alias(json: &str) -> Checked<UserAlias<'static>> {
     let members = json::unique_fields(json, json::MAX_JSON_FIELDS)?;
+    if let Some(name) = fields::unsupported_selector(&members, &[]) {
+        return Err(about_field(name, fields::NO_SELECTOR));
+    }
     let alias = check::alias(&members)?;
     Ok(UserAlias { alias_name: alias.name.into(), alias_label: alias.label.into() })
 }

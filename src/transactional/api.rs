@@ -150,7 +150,7 @@ async fn send(
             return Err(queued());
         }
         if !taken? {
-            // Whether or not the campaign has changed.
+            // A repeat gets its response even if the campaign has changed.
             let email = rows::by_key(&mut turn.tx, workspace, id).await?.ok_or_else(queued)?;
             count("repeated");
             return turn.commit(StoredResponse::of(StatusCode::OK, &sent_response(&email))?).await;

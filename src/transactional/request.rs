@@ -56,7 +56,7 @@ struct Recipient {
     external_user_id: Option<Identifier>,
     user_alias: Option<UserAlias>,
     #[schemars(with = "Option<AttributesBeside>")]
-    attributes: Option<Members>,
+    attributes: Option<TreeObject>,
 }
 
 /// A checked request.

@@ -54,16 +54,28 @@ pub struct Consent {
     address_at: i64,
 }
 
-/// The stored form of the times; a time that is 0 is absent.
-#[derive(Default, Deserialize, Serialize)]
+/// Times of decisions, by topic; a time that is 0 is absent.
+#[derive(Default, Deserialize, PartialEq, Serialize)]
 #[serde(default)]
-struct Times {
+struct TopicTimes {
     #[serde(skip_serializing_if = "is_unknown")]
     email: i64,
     #[serde(skip_serializing_if = "is_unknown")]
     push: i64,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     groups: BTreeMap<String, i64>,
+}
+
+/// The stored form of the times; a time that is 0 is absent. Version 0.2.0 changes states but not
+/// their times. So the times of opt-outs are in a field of their own: if an opt-out has no time
+/// there, version 0.2.0 stored it.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Times {
+    #[serde(flatten)]
+    other: TopicTimes,
+    #[serde(skip_serializing_if = "TopicTimes::is_empty")]
+    unsubscribed: TopicTimes,
     #[serde(skip_serializing_if = "is_unknown")]
     met: i64,
     #[serde(skip_serializing_if = "is_unknown")]
@@ -92,7 +104,33 @@ fn groups(json: &str) -> Vec<(String, String)> {
     groups.into_iter().map(|of| (of.subscription_group_id, of.subscription_state)).collect()
 }
 
+impl TopicTimes {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn of_group(&self, id: &str) -> i64 {
+        self.groups.get(id).copied().unwrap_or_default()
+    }
+}
+
+impl Times {
+    /// The times of decisions like this one.
+    fn of(&mut self, decision: &Decision) -> &mut TopicTimes {
+        if decision.is_opt_out() { &mut self.unsubscribed } else { &mut self.other }
+    }
+}
+
 impl Decision {
+    /// A stored state, and the times of its topic.
+    fn read(state: Option<String>, other: i64, unsubscribed: i64) -> Self {
+        let mut decision = Self { state, at: unsubscribed };
+        if !decision.is_opt_out() {
+            decision.at = unsubscribed.max(other);
+        }
+        decision
+    }
+
     fn is_opt_out(&self) -> bool {
         self.state.as_deref() == Some(UNSUBSCRIBED)
     }
@@ -144,27 +182,35 @@ impl Consent {
     /// The decisions in a profile.
     pub fn read(profile: &Profile) -> Self {
         let times = profile.decision_times().and_then(|times| serde_json::from_str(times).ok());
-        let Times { email, push, groups: mut by_group, met, address } = times.unwrap_or_default();
-        let decision = |field, at| Decision { state: profile.text(field), at };
+        let Times { other, unsubscribed, met, address } = times.unwrap_or_default();
+        let (email, push) =
+            (profile.text(Field::EmailSubscribe), profile.text(Field::PushSubscribe));
         let mut consent = Self {
-            email: decision(Field::EmailSubscribe, email),
-            push: decision(Field::PushSubscribe, push),
+            email: Decision::read(email, other.email, unsubscribed.email),
+            push: Decision::read(push, other.push, unsubscribed.push),
             groups: Vec::new(),
             met_at: met,
             address_at: address,
         };
         for (id, state) in profile.get(Field::SubscriptionGroups).map(groups).unwrap_or_default() {
-            let at = by_group.remove(&id).unwrap_or_default();
+            let (other, unsubscribed) = (other.of_group(&id), unsubscribed.of_group(&id));
+            let own = consent.decision(Topic::Group(&id));
             // A group can be there twice, from a request that named it twice.
-            consent.decision(Topic::Group(&id)).decide(i64::MIN, Some(&state), at);
+            if !own.is_opt_out() {
+                *own = Decision::read(Some(state), other, unsubscribed);
+            }
         }
-        let removed = by_group.into_iter().map(|(id, at)| (id, Decision { state: None, at }));
-        consent.groups.extend(removed);
+        for (id, at) in other.groups.into_iter().chain(unsubscribed.groups) {
+            let own = consent.decision(Topic::Group(&id));
+            if own.state.is_none() {
+                own.at = own.at.max(at);
+            }
+        }
         consent
     }
 
-    /// The same; opt-outs without a time count as decided at this one. The previous version stores
-    /// no times, so that is when the user's attributes were written last.
+    /// The same; opt-outs without a time count as decided at this one. Version 0.2.0 stores no times,
+    /// so that is when the user's attributes were written last.
     pub fn with_opt_outs_at(mut self, attributes_at: i64) -> Self {
         let groups = self.groups.iter_mut().map(|(_, decision)| decision);
         for decision in [&mut self.email, &mut self.push].into_iter().chain(groups) {
@@ -243,8 +289,9 @@ impl Consent {
     }
 
     /// Applies that the user got another email address at a time; with the time at which the
-    /// address was unsubscribed, if it is.
-    pub fn meet_address(&mut self, unsubscribed_at: Option<i64>, at: i64) {
+    /// address was unsubscribed, if it is. `sets_state`: the request that changed the address also
+    /// set the state, which then applies to the new address.
+    pub fn meet_address(&mut self, unsubscribed_at: Option<i64>, at: i64, sets_state: bool) {
         let address = match unsubscribed_at {
             Some(decided) if decided > at => {
                 return self.decide(Topic::Email, Some(UNSUBSCRIBED), decided);
@@ -252,8 +299,7 @@ impl Consent {
             Some(decided) => Decision { state: Some(UNSUBSCRIBED.to_owned()), at: decided },
             None => Decision::default(),
         };
-        // The state in the same request is one for the new address.
-        if self.email.at >= at {
+        if self.email.at > at || (self.email.at == at && sets_state) {
             return;
         }
         self.email = self.email.met(&address, at, false);
@@ -347,14 +393,12 @@ impl Consent {
     }
 
     fn times(&self) -> Option<String> {
-        let groups = self.groups.iter().filter(|(_, decision)| decision.at != 0);
-        let times = Times {
-            email: self.email.at,
-            push: self.push.at,
-            groups: groups.map(|(id, decision)| (id.clone(), decision.at)).collect(),
-            met: self.met_at,
-            address: self.address_at,
-        };
+        let mut times = Times { met: self.met_at, address: self.address_at, ..Times::default() };
+        times.of(&self.email).email = self.email.at;
+        times.of(&self.push).push = self.push.at;
+        for (id, decision) in self.groups.iter().filter(|(_, decision)| decision.at != 0) {
+            times.of(decision).groups.insert(id.clone(), decision.at);
+        }
         let times = json!(times);
         (times != Value::Object(serde_json::Map::new())).then(|| times.to_string())
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 pub use decode::Input;
-pub(crate) use decode::describe as describe_error;
+pub(crate) use decode::{FileError, describe as describe_error};
 pub(crate) use file_format::problem as problem_of_format;
 pub(crate) use lines::{Line, next_line};
 
@@ -32,6 +32,7 @@ use crate::workspaces::Workspace;
 use kit::clock::Clock;
 use kit::retry::{self, Retry};
 use kit::words::beginning;
+use store::claims;
 use store::{Store, StoreError};
 
 /// Records of one transaction. Those on SQLite are short, because others wait for its only writer.
@@ -273,12 +274,15 @@ impl Importer {
         } else {
             (self.store.write().await?, For::Writing)
         };
+        // The earlier of both clocks: if this one is ahead, later decisions must still end those of
+        // the import.
+        let decided_at = now_ms.min(claims::now(&mut tx).await?);
         let workspace = self.workspace.id;
         let mut imported =
             resolve::ImportedUsers::look_up(&mut tx, workspace, records, purpose).await?;
         let mut written = Written::default();
         for (place, record) in records.iter().enumerate() {
-            match imported.apply(record, &self.ids, now_ms) {
+            match imported.apply(record, &self.ids, now_ms, decided_at) {
                 Ok(applied) => {
                     written.created += u64::from(applied.is_new);
                     written.replaced += u64::from(!applied.is_new);

@@ -7,7 +7,8 @@ use uuid::Uuid;
 
 use store::{StoreError, Tx, execute, to_json};
 
-/// Stores that a user was merged into another one.
+/// Stores that a user was merged into another one. An import of an earlier version could create a
+/// merged user again; then the last merge counts.
 pub(crate) async fn add_merged(
     tx: &mut Tx,
     workspace: i32,
@@ -19,7 +20,9 @@ pub(crate) async fn add_merged(
         tx,
         sqlx::query(
             "INSERT INTO merged_users (workspace_id, service_id, kept_as, merged_at)
-             VALUES ($1, $2, $3, $4)",
+             VALUES ($1, $2, $3, $4)
+             ON CONFLICT (workspace_id, service_id)
+             DO UPDATE SET kept_as = excluded.kept_as, merged_at = excluded.merged_at",
         )
         .bind(workspace)
         .bind(gone)

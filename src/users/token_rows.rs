@@ -34,6 +34,25 @@ pub(super) async fn lock(
     Ok(owners(rows))
 }
 
+/// Locks the tokens of users in the order of their keys. Call it before the users' profiles are
+/// locked, because tracking locks both in this order.
+pub(crate) async fn lock_of_users(
+    tx: &mut Tx,
+    workspace: i32,
+    users: &[Uuid],
+) -> Result<(), StoreError> {
+    let Tx::Postgres(tx) = tx else { return Ok(()) };
+    sqlx::query(
+        "SELECT 1 FROM push_tokens WHERE workspace_id = $1 AND service_id = ANY($2)
+         ORDER BY token FOR UPDATE",
+    )
+    .bind(workspace)
+    .bind(users)
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
 /// The owners of tokens.
 pub(super) async fn find(
     tx: &mut Tx,

@@ -158,15 +158,15 @@ impl Registrations {
     pub fn estimate(&mut self, key: TokenKey, service_id: Uuid, written_at: i64) -> Registered {
         let registered = match self.owners.get(&key) {
             None => Registered::Own,
-            Some(owner) if owner.service_id == service_id => {
-                if owner.registered_at > 0 || owner.registered_at <= -written_at {
-                    return Registered::Own;
+            Some(owner) => {
+                let is_own = owner.service_id == service_id;
+                match owner.registered_at > 0 || owner.registered_at < -written_at {
+                    true if is_own => return Registered::Own,
+                    true => return Registered::OfAnother,
+                    false if is_own => Registered::Own,
+                    false => Registered::TakenFrom(owner.service_id),
                 }
-                Registered::Own
             }
-            Some(owner) if owner.registered_at < -written_at => return Registered::OfAnother,
-            Some(owner) if owner.registered_at > 0 => return Registered::OfAnother,
-            Some(owner) => Registered::TakenFrom(owner.service_id),
         };
         self.owners.insert(key, Registration { service_id, registered_at: -written_at });
         self.changed.insert(key);

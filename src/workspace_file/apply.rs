@@ -22,6 +22,7 @@ use crate::workspace_file::error::ApplyError;
 use crate::workspace_file::messages;
 use crate::workspace_file::plan::{Declared, Plan, Steps, Target};
 use crate::workspaces::channels::{self, Channels, CreatedSecrets, Part};
+use crate::workspaces::email_templates::EmailTemplate;
 use crate::workspaces::groups::{self, ControlGroup, MAX_USUAL_PERCENT};
 use crate::workspaces::keys::{self, KeyInfo};
 use crate::workspaces::settings::{self, CappingRule, SubscriptionGroup};
@@ -142,6 +143,7 @@ struct Current {
     segments: Vec<Segment>,
     blocks: Vec<ContentBlock>,
     selections: Vec<CatalogSelection>,
+    email_templates: Vec<EmailTemplate>,
     campaigns: Vec<Campaign>,
 }
 
@@ -169,6 +171,7 @@ impl Current {
             segments: channel_rows::segments(tx, id).await?,
             blocks: template_rows::blocks(tx, id).await?,
             selections: template_rows::selections(tx, id).await?,
+            email_templates: template_rows::email_templates(tx, id).await?,
             campaigns: campaigns::stored(tx, id).await?,
             workspace: Some(workspace),
         })
@@ -190,6 +193,7 @@ struct WorkspacePlan {
     segments: Steps<Segment>,
     blocks: Steps<ContentBlock>,
     selections: Steps<CatalogSelection>,
+    email_templates: Steps<EmailTemplate>,
     campaigns: Steps<Campaign>,
 }
 
@@ -201,9 +205,12 @@ impl WorkspacePlan {
         files: &Files,
         options: Options,
     ) -> Result<Self, ApplyError> {
-        let campaigns = declared.campaigns();
+        let email_templates = declared.email_templates();
+        let templates = all_after(&email_templates, &current.email_templates, options);
+        let mut campaigns = declared.campaigns();
+        messages::fill(&mut campaigns, &templates);
         let settings = settings_after(app, declared, current, options);
-        messages::check(&campaigns, &declared.places, &settings)?;
+        messages::check(declared, &campaigns, &settings)?;
         messages::check_template_data(&settings)?;
         let mut plan = Plan::new(options);
         match &current.workspace {
@@ -238,6 +245,7 @@ impl WorkspacePlan {
             segments: plan.compare(&declared.segments, &current.segments)?,
             blocks: plan.compare(&declared.blocks(), &current.blocks)?,
             selections: plan.compare(&declared.catalog_selections, &current.selections)?,
+            email_templates: plan.compare(&email_templates, &current.email_templates)?,
             campaigns: plan.compare(&campaigns, &current.campaigns)?,
             created,
             plan,
@@ -259,6 +267,7 @@ impl WorkspacePlan {
         self.segments.execute(to).await?;
         self.blocks.execute(to).await?;
         self.selections.execute(to).await?;
+        self.email_templates.execute(to).await?;
         if let Some(is) = rows::by_id(to.tx, to.workspace).await? {
             rows::update(to.tx, &declared_workspace(declared, is)).await?;
         }

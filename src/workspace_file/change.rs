@@ -10,8 +10,9 @@ pub struct Options {
     /// Only show the changes.
     pub dry_run: bool,
     /// Also delete or revoke what the file no longer declares: declared keys, apps, storage,
-    /// catalogs with their fields and items, selections, content blocks, connected content, email,
-    /// providers, subscription groups, segments, campaigns, Canvases, SCIM tokens, dashboard users.
+    /// catalogs with their fields and items, selections, content blocks, email templates, connected
+    /// content, email, providers, subscription groups, segments, campaigns, Canvases, SCIM tokens,
+    /// dashboard users.
     pub prune: bool,
 }
 

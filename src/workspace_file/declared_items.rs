@@ -8,6 +8,7 @@ use crate::workspace_file::document::Key;
 use crate::workspace_file::error::ApplyError;
 use crate::workspace_file::plan::{Declared, Entry, Item, Plan, Target};
 use crate::workspaces::channels::{self, Channels, CreatedSecrets, DeclaredPart, Part};
+use crate::workspaces::email_templates::EmailTemplate;
 use crate::workspaces::keys::{self, KeyInfo, NewKey};
 use crate::workspaces::settings::SubscriptionGroup;
 use crate::workspaces::storage::{self, Settings};
@@ -261,6 +262,28 @@ impl Declared for CatalogSelection {
 
     async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
         Ok(template_rows::delete_selection(to.tx, to.workspace, is).await?)
+    }
+}
+
+impl Item for EmailTemplate {
+    fn entry(&self) -> Entry {
+        Entry::new(&self.id, format!("email_template {}", self.name), self.id)
+    }
+}
+
+impl Declared for EmailTemplate {
+    type Stored = Self;
+
+    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self != is).then(|| differing(is, self)))
+    }
+
+    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
+        Ok(template_rows::put_email_template(to.tx, to.workspace, self).await?)
+    }
+
+    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
+        Ok(template_rows::delete_email_template(to.tx, to.workspace, is.id).await?)
     }
 }
 

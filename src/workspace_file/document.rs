@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 pub mod company;
+pub(crate) mod email_template;
 
 use crate::campaigns::{Campaign, Kind};
 use crate::catalogs::Field;
@@ -22,6 +23,7 @@ use crate::workspace_file::values::{
     SasToken, TimeZone, WorkspaceName,
 };
 use crate::workspaces::channels::{Channels, DeclaredPart, Part};
+use crate::workspaces::email_templates::EmailTemplate;
 use crate::workspaces::keys::PERMISSIONS;
 use crate::workspaces::rules::{
     self, Id, Name, Parsed, SigningSecret, default_of, list, number, one, one_of, optional,
@@ -34,6 +36,7 @@ use crate::workspaces::storage::Settings;
 use crate::workspaces::template_data::{CatalogSelection, ConnectedContent, ContentBlock};
 use crate::workspaces::{Aliases, Budget, DeclaredApp, Limit, Segment};
 use company::Company;
+use email_template::DeclaredEmailTemplate;
 use objects::{AzureSettings, S3Settings};
 
 /// A workspace of Longshore, created and changed by `longshore apply FILE`. In every value,
@@ -92,6 +95,10 @@ pub struct Declaration {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, String>")]
     pub content_blocks: Map<String, Value>,
+    /// Email templates, which email objects of requests, campaigns and Canvases use by
+    /// `email_template_id`.
+    #[serde(default)]
+    pub(crate) email_templates: Vec<DeclaredEmailTemplate>,
     /// Servers that templates may request with `connected_content`.
     pub(crate) connected_content: Option<ConnectedContent>,
     /// Sets of users. Requests send messages to a segment by its id.
@@ -124,6 +131,9 @@ pub struct Declaration {
     /// The places in the file of the messages of campaigns and Canvases, in their order.
     #[serde(skip)]
     pub(crate) places: Vec<SourceLocation>,
+    /// The places of the email templates.
+    #[serde(skip)]
+    pub(crate) email_template_places: Vec<SourceLocation>,
 }
 
 /// A place in a file.
@@ -168,6 +178,10 @@ impl Declaration {
             Some(ContentBlock { name: name.clone(), body: body.as_str()?.to_owned() })
         };
         self.content_blocks.iter().filter_map(block).collect()
+    }
+
+    pub fn email_templates(&self) -> Vec<EmailTemplate> {
+        self.email_templates.iter().map(DeclaredEmailTemplate::template).collect()
     }
 
     /// The campaigns, then the Canvases.
@@ -335,11 +349,11 @@ impl DeclaredCampaign {
     }
 }
 
-/// The fields of a campaign without a separate column.
-fn content(campaign: &impl Serialize) -> Map<String, Value> {
-    match serde_json::to_value(campaign) {
+/// The fields without a separate column.
+fn content(declared: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(declared) {
         Ok(Value::Object(content)) => content,
-        other => unreachable!("a campaign must be an object: {other:?}"),
+        other => unreachable!("a declaration must be an object: {other:?}"),
     }
 }
 

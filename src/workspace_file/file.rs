@@ -111,6 +111,7 @@ fn read_here(text: &str, environment: Environment<'_>) -> Result<Declared, FileE
                 );
             }
             workspace.places = document.places(&workspace);
+            workspace.email_template_places = document.email_template_places(&workspace);
             declared.workspaces.push(workspace);
         }
         problems.append(&mut document.problems);

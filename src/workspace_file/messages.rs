@@ -1,4 +1,5 @@
-//! Checks the messages of campaigns and Canvases, once the workspace's channel settings are known.
+//! Checks the messages of campaigns and Canvases, and email templates, once the workspace's channel
+//! settings are known.
 
 use serde_json::{Map, Value};
 use template::{Names, Template};
@@ -6,19 +7,42 @@ use template::{Names, Template};
 use crate::campaigns::{Campaign, Kind};
 use crate::messages::content::{self, Content};
 use crate::messages::personalization;
-use crate::workspace_file::document::SourceLocation;
+use crate::workspace_file::document::{Declaration, SourceLocation};
 use crate::workspace_file::file::{FileError, Problem};
+use crate::workspaces::Channel;
+use crate::workspaces::email_templates::{self, EmailTemplate};
 use crate::workspaces::settings::Settings;
 
-/// Reports all errors together.
+/// Fills the email objects of campaigns and Canvases from their email templates. An object with an
+/// unknown template stays as it is, and [`check`] reports it.
+pub(crate) fn fill(campaigns: &mut [Campaign], templates: &[EmailTemplate]) {
+    for Campaign { kind, content, .. } in campaigns {
+        let email = match kind {
+            Kind::Transactional => content.get_mut("email"),
+            Kind::Api | Kind::Triggered | Kind::Canvas => content
+                .get_mut("messages")
+                .and_then(|messages| messages.get_mut(Channel::Email.name())),
+        };
+        let Some(email) = email.and_then(Value::as_object_mut) else { continue };
+        let id = email_templates::template_id(email);
+        if let Some(template) = id.and_then(|id| templates.iter().find(|one| one.id == id)) {
+            template.fill(email);
+        }
+    }
+}
+
+/// Reports all errors together. `campaigns` are those of the document, after [`fill`].
 pub(crate) fn check(
+    document: &Declaration,
     campaigns: &[Campaign],
-    places: &[SourceLocation],
     settings: &Settings,
 ) -> Result<(), FileError> {
-    let all = campaigns.iter().zip(places);
-    let mut problems: Vec<Problem> =
-        all.flat_map(|(campaign, place)| check_one(campaign, place, settings)).collect();
+    let all = campaigns.iter().zip(&document.places);
+    let of_campaigns = all.flat_map(|(campaign, place)| check_one(campaign, place, settings));
+    let all = document.email_templates.iter().zip(&document.email_template_places);
+    let of_templates =
+        all.flat_map(|(template, place)| check_template(&template.template(), place, settings));
+    let mut problems: Vec<Problem> = of_campaigns.chain(of_templates).collect();
     if problems.is_empty() {
         return Ok(());
     }
@@ -64,6 +88,16 @@ fn check_one(campaign: &Campaign, place: &SourceLocation, settings: &Settings) -
     let unknown = unknown_variations(campaign, &messages).into_iter();
     let unknown = unknown.map(|(path, text)| problem(&path, text));
     wrong.chain(unknown).collect()
+}
+
+fn check_template(
+    template: &EmailTemplate,
+    place: &SourceLocation,
+    settings: &Settings,
+) -> Vec<Problem> {
+    let wrong = content::check_email_template(&template.content, &place.path, settings);
+    let problem = |content::Problem { path, text, .. }| Problem { line: place.line, path, text };
+    wrong.into_iter().map(problem).collect()
 }
 
 /// The error of a private address, with the operator's fix, which API callers do not see.

@@ -7,7 +7,7 @@
 //! | [`apply`] | applies a workspace's document; [`company`] applies that of the installation |
 //! | `plan` | compares what is declared and stored by keys: changes, and steps |
 //! | `declared_items`, `catalogs` | how each kind of thing is compared, written and deleted |
-//! | `messages` | checks campaigns' messages against the workspace's channel settings |
+//! | `messages` | checks campaigns' messages and email templates |
 //! | `values`, `expand` | single values, and `${NAME}` in them |
 
 pub mod apply;

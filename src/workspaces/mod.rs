@@ -21,6 +21,7 @@ pub mod budgets;
 pub mod channel;
 pub mod channel_rows;
 pub mod channels;
+pub mod email_templates;
 pub mod groups;
 pub mod key_rows;
 pub mod keys;

@@ -1,11 +1,15 @@
-//! The SQL of content blocks and of selections of catalog items.
+//! The SQL of content blocks, of selections of catalog items, and of email templates.
 
+use uuid::Uuid;
+
+use super::email_templates::EmailTemplate;
 use super::template_data::{CatalogSelection, ContentBlock};
 use super::to_json;
 use store::documents::parsed;
 use store::{StoreError, Tx, execute, from_row, on};
 
 from_row! { ContentBlock { name, body } }
+from_row! { EmailTemplate { id, name } json { content } }
 
 pub(crate) async fn blocks(tx: &mut Tx, workspace: i32) -> Result<Vec<ContentBlock>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
@@ -103,4 +107,60 @@ pub(crate) async fn delete_selection(
 pub(crate) async fn catalogs(tx: &mut Tx, workspace: i32) -> Result<Vec<String>, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar("SELECT name FROM catalogs WHERE workspace_id = $1")
         .bind(workspace).fetch_all(c).await?))
+}
+
+pub(crate) async fn email_templates(
+    tx: &mut Tx,
+    workspace: i32,
+) -> Result<Vec<EmailTemplate>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, name, content FROM email_templates WHERE workspace_id = $1 ORDER BY name, id",
+    )
+    .bind(workspace).fetch_all(c).await?))
+}
+
+/// The email template with that id, if it exists.
+pub(crate) async fn email_template(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<Option<EmailTemplate>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, name, content FROM email_templates WHERE workspace_id = $1 AND id = $2",
+    )
+    .bind(workspace).bind(id).fetch_optional(c).await?))
+}
+
+pub(crate) async fn put_email_template(
+    tx: &mut Tx,
+    workspace: i32,
+    template: &EmailTemplate,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO email_templates (workspace_id, id, name, content) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (workspace_id, id) DO UPDATE SET
+                 name = excluded.name, content = excluded.content",
+        )
+        .bind(workspace)
+        .bind(template.id)
+        .bind(&template.name)
+        .bind(to_json(&template.content))
+    );
+    Ok(())
+}
+
+pub(crate) async fn delete_email_template(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM email_templates WHERE workspace_id = $1 AND id = $2")
+            .bind(workspace)
+            .bind(id)
+    );
+    Ok(())
 }

@@ -15,6 +15,7 @@ const transactional = '4d8e1b63-9a2f-4d68-8b4f-1e6c2d3f8a71'
 const canvas_id = '0b0a6c8e-6d0c-4f39-9d0b-6f0f6f9a2c11'
 const segment_id = '8a1d0f5e-2c3b-4d6a-9e7f-0123456789ab'
 const subscription_group_id = '7d0c6f5e-4b1a-4e0f-9a55-2f6d1c3b8a90'
+const email_template_id = '9b2f6c1e-0d3a-4e57-8c41-5a7d2e9f6b10'
 const schedule = { time: '2127-01-01T09:00:00Z', in_local_time: false, at_optimal_time: false }
 const alias = (alias_name) => ({ alias_name, alias_label: 'crm' })
 const webhook = { webhook: { url: 'https://hooks.example.com/', request_method: 'POST', body: '{}' } }
@@ -209,6 +210,15 @@ const cases = {
     }))
     is_success(await braze.messages.schedule.delete({ schedule_id }))
     await effect('the schedule', () => state_of(schedule_id), 'cancelled')
+  },
+  'messages.schedule.create, an email template': async (braze) => {
+    const email = { app_id: 'web', from: 'acme@example.com', email_template_id }
+    const made = await braze.messages.schedule.create({
+      external_user_ids: ['ann'], schedule, messages: { email },
+    })
+    const { schedule_id } = has('schedule_id')(made)
+    const subject = () => shown('schedules', 'show', schedule_id)?.request.messages.email.subject
+    await effect('the subject', subject, 'Welcome')
   },
   'messages.scheduled_broadcasts': async (braze) => {
     await braze.campaigns.trigger.schedule.create({ campaign_id, broadcast: true, audience, schedule })

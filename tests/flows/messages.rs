@@ -6,6 +6,7 @@ mod conversions;
 #[cfg(debug_assertions)]
 mod crashes;
 mod dispatch;
+mod email_templates;
 mod erasing;
 mod external_data;
 mod fairness;

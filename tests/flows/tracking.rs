@@ -19,7 +19,7 @@ use longshore::kinds;
 use longshore::topics;
 use longshore::tracking::apply::{ApplyError, Ingest};
 use longshore::users::activity::{Activity, MAX_BYTES, MAX_PROPERTIES};
-use longshore::users::import::{Importer, Input};
+use longshore::users::import::{Importer, Input, Summary};
 use longshore::users::sweep;
 use longshore::workspaces::{Workspace, by_id};
 use serde_json::{Value, json};
@@ -112,12 +112,16 @@ impl World {
     }
 
     async fn import(&self, records: &[Value]) {
+        let summary = self.try_import(records).await;
+        assert_eq!((summary.lines, summary.bad), (records.len() as u64, 0), "{summary:?}");
+    }
+
+    async fn try_import(&self, records: &[Value]) -> Summary {
         let lines: Vec<String> = records.iter().map(Value::to_string).collect();
         let input = Input::new("records", std::io::Cursor::new(lines.join("\n").into_bytes()));
         let store = self.app.store.clone();
         let importer = Importer::new(store, self.app.clock.clone(), self.workspace.clone());
-        let summary = importer.run(vec![input], |_| {}).await.unwrap();
-        assert_eq!((summary.lines, summary.bad), (records.len() as u64, 0));
+        importer.run(vec![input], |_| {}).await.unwrap()
     }
 
     async fn show(&self, id: &str) -> Value {

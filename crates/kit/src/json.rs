@@ -18,6 +18,7 @@ mod repeats;
 mod tree;
 
 const TOO_DEEP: &str = "is nested too deeply";
+const HALF_PAIR: &str = "has half of a surrogate pair";
 
 /// Most objects have at most this many fields.
 const FEW: usize = 16;
@@ -236,13 +237,26 @@ pub fn fields(json: &str, most: usize) -> Result<JsonFields<'_>, String> {
     fields.and_then(|fields| deserializer.end().map(|()| fields)).map_err(|error| in_words(&error))
 }
 
+/// Why a value that is valid JSON cannot be held; none for all other errors of `serde_json`.
+pub fn unsupported_value(error: &serde_json::Error) -> Option<&'static str> {
+    let text = error.to_string();
+    match text.split(" at line ").next()? {
+        "recursion limit exceeded" => Some(TOO_DEEP),
+        "number out of range" => Some("has a number beyond the range of a double"),
+        "lone leading surrogate in hex escape" | "unexpected end of hex escape" => Some(HALF_PAIR),
+        _ => None,
+    }
+}
+
 fn in_words(error: &serde_json::Error) -> String {
+    if let Some(reason) = unsupported_value(error) {
+        return reason.to_owned();
+    }
     let text = error.to_string();
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
     match text.rsplit_once(", expected ") {
         Some((_, "a sequence")) => "expected an array".to_owned(),
         Some((_, expected)) => format!("expected {expected}"),
-        None if text == "recursion limit exceeded" => TOO_DEEP.to_owned(),
         None => text.to_owned(),
     }
 }
@@ -438,6 +452,21 @@ mod tests {
             let kept = format!(r#"{{"target":{{"users":[{{"properties":{{"a":{most}}}}}]}}}}"#);
             serde_json::from_str::<serde_json::Value>(&kept).unwrap();
             assert_eq!(check(&value(levels + 1)), Err(TOO_DEEP.to_owned()));
+        }
+    }
+
+    #[test]
+    fn errors_of_values_say_what_is_wrong() {
+        let deep = ["[".repeat(200), "]".repeat(200)].concat();
+        for (json, text) in [
+            ("[1e400]", "has a number beyond the range of a double"),
+            (r#""\ud800""#, HALF_PAIR),
+            (r#""\ud800x""#, HALF_PAIR),
+            (r#""\ud800\u0041""#, HALF_PAIR),
+            (&deep, TOO_DEEP),
+        ] {
+            assert_eq!(parse::<serde_json::Value>(json).unwrap_err(), text, "{json}");
+            assert_eq!(check_readable(json).unwrap_err(), text, "{json}");
         }
     }
 

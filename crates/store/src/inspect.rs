@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
 
-use super::{Store, StoreError, Tx, from_row, now_sql};
+use super::{Store, StoreError, Tx, from_row, now_sql, settings};
 
 /// The oldest supported PostgreSQL: the first with lz4 columns.
 const OLDEST: i32 = 140_000;
@@ -13,6 +13,8 @@ const OLDEST: i32 = 140_000;
 const LOCKS: i64 = 1_024;
 /// Allowed difference of the clocks in milliseconds.
 const CLOCK: i64 = 5_000;
+/// The setting that [`check_writable`] writes.
+const PROBE: &str = "ready.probe";
 
 /// Properties of a PostgreSQL server.
 #[derive(Clone, Debug)]
@@ -47,15 +49,22 @@ fn read_only_reason(is_standby: bool, is_read_only: bool) -> Option<&'static str
     }
 }
 
-/// An error if the store's server rejects writes.
-pub async fn check_writable(store: &Store) -> Result<(), StoreError> {
-    let Store::Postgres { pool, .. } = store else { return Ok(()) };
+/// Writes the time, to see whether writing works. If the server rejects writes, the error shows the
+/// next step.
+pub async fn check_writable(store: &Store, now: i64) -> Result<(), StoreError> {
+    let write = async {
+        let mut tx = store.write().await?;
+        settings::put(&mut tx, PROBE, &now.to_string()).await?;
+        tx.commit().await
+    };
+    let Err(error) = write.await else { return Ok(()) };
+    let Store::Postgres { pool, .. } = store else { return Err(error) };
     let (is_standby, is_read_only) = sqlx::query_as::<_, (bool, bool)>(
         "SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only')::boolean",
     )
     .fetch_one(pool)
     .await?;
-    read_only_reason(is_standby, is_read_only).map_or(Ok(()), |why| Err(StoreError::ReadOnly(why)))
+    Err(read_only_reason(is_standby, is_read_only).map_or(error, StoreError::ReadOnly))
 }
 
 impl Server {

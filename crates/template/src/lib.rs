@@ -16,6 +16,7 @@ mod borrowed;
 mod expression;
 mod filters;
 mod lex;
+mod moment;
 mod names;
 mod node;
 mod parse;

@@ -9,6 +9,7 @@ use kit::json::Tree;
 use serde_json::Value as Json;
 
 use super::borrowed::{Fields, List};
+use super::moment::Moment;
 use super::work::RenderBudget;
 use super::{Stop, View};
 
@@ -20,12 +21,13 @@ pub(super) enum Value<'a> {
     Int(i64),
     /// Finite.
     Float(f64),
-    /// A number of the data that neither of them prints with its own digits, such as 1.10.
+    /// A number that neither of them prints with its own digits, such as 1.10 or a larger whole
+    /// number.
     Exact(Rc<str>),
     Text(&'a str),
     OwnedText(Rc<str>),
     /// A time in its zone, and its text form.
-    Time(Rc<(String, jiff::Zoned)>),
+    Time(Rc<(String, Moment)>),
     List(List<'a>),
     Array(Rc<[Value<'a>]>),
     Object(Fields<'a>),
@@ -225,9 +227,12 @@ impl<'a> Value<'a> {
     /// A number, or the number that its text begins with: `12 cm` is 12.
     pub fn as_number(&self) -> Option<Number> {
         match self {
-            Self::Int(int) => Some(Number::Int(*int)),
+            Self::Int(int) => Some(Number::Int((*int).into())),
             Self::Float(float) => Some(Number::Float(*float)),
-            Self::Exact(digits) => digits.parse().ok().map(Number::Float),
+            Self::Exact(digits) => match digits.parse() {
+                Ok(int) => Some(Number::Int(int)),
+                Err(_) => digits.parse().ok().map(Number::Float),
+            },
             _ => {
                 let text = self.as_text()?.trim();
                 let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
@@ -235,7 +240,7 @@ impl<'a> Value<'a> {
                 let whole = sign + digits(&text[sign..]);
                 let fraction = text[whole..].strip_prefix('.').map_or(0, digits);
                 let is_decimal = whole > sign && fraction > 0 && whole + 1 + fraction == text.len();
-                if is_decimal || text[..whole].parse::<i64>().is_err() && whole > sign {
+                if is_decimal || text[..whole].parse::<i128>().is_err() && whole > sign {
                     let end = if is_decimal { text.len() } else { whole };
                     let float = text[..end].parse().ok().filter(|f: &f64| f.is_finite());
                     return float.map(Number::Float);
@@ -247,11 +252,11 @@ impl<'a> Value<'a> {
 
     /// A whole number, for arguments that are counts or positions.
     pub fn as_int(&self) -> Option<i64> {
-        match self.as_number()? {
-            Number::Int(int) => Some(int),
+        Some(match self.as_number()? {
+            Number::Int(int) => int.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
             // The conversion saturates.
-            Number::Float(float) => Some(float as i64),
-        }
+            Number::Float(float) => float as i64,
+        })
     }
 
     /// The field of that name; strings, arrays and objects have `size`, `first` and `last`.
@@ -487,7 +492,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A whole number, even one that is too large for calculations.
+    /// A whole number, even a large one.
     fn as_large_int(&self) -> Option<i128> {
         match self {
             Self::Int(int) => Some(i128::from(*int)),
@@ -586,7 +591,7 @@ pub(super) fn range_size(from: i64, to: i64) -> usize {
 /// A number for calculations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
-    Int(i64),
+    Int(i128),
     Float(f64),
 }
 
@@ -606,7 +611,10 @@ impl Number {
 impl From<Number> for Value<'_> {
     fn from(number: Number) -> Self {
         match number {
-            Number::Int(int) => Self::Int(int),
+            Number::Int(int) => match i64::try_from(int) {
+                Ok(int) => Self::Int(int),
+                Err(_) => Self::Exact(int.to_string().into()),
+            },
             Number::Float(float) => Self::float(float),
         }
     }

@@ -256,6 +256,11 @@ fn messages_name_fields_and_values_and_stay_short() {
     ] {
         assert_eq!(message(&format!(r#"[{{"id":"a",{item}}}]"#), code), expected);
     }
+    let reason = kit::clock::parse_time("2026-02-30").unwrap_err();
+    assert_eq!(
+        message(r#"[{"id":"a","Created_at":"2026-02-30"}]"#, Code::UnableToCoerce),
+        format!(r#""Created_at" is a time field; "2026-02-30" cannot be read as a time: {reason}"#)
+    );
     let long = format!(r#"[{{"id":"a","Rating":"{}"}}]"#, "x".repeat(4_000));
     assert!(message(&long, Code::UnableToCoerce).len() < 200);
 }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::cell;
 use crate::config::Config;
@@ -55,10 +55,10 @@ pub fn renewed(page: &str) -> Result<String, String> {
 fn section(what: &str) -> Option<String> {
     let (kind, name) = what.split_once(' ')?;
     match kind {
-        "comparisons" => Some(comparisons(form("ConnectedAudience", name)?)),
+        "comparisons" => Some(comparisons(field_schema("ConnectedAudience", name)?)),
         "example" => example(operation(name)?.1),
         "fields" => table(schema_of_request(name)?, REQUEST),
-        "message" => table(form("Messages", name)?, REQUEST),
+        "message" => table(field_schema("Messages", name)?, REQUEST),
         "parameters" => Some(parameters(operation(name)?.1)),
         "response" => table(schema_of_response(operation(name)?.1)?, RESPONSE),
         "statuses" => Some(statuses(operation(name)?.1)),
@@ -83,10 +83,11 @@ fn schema_of_request(name: &str) -> Option<&'static Value> {
     }
 }
 
-/// The schema of a field that only one of a type's forms has.
-fn form(name: &str, field: &str) -> Option<&'static Value> {
-    let forms = elements(&DOCUMENT["components"]["schemas"][name]["anyOf"]);
-    forms.filter_map(|form| form["properties"].get(field)).next()
+/// The schema of a type's field. If it has alternatives, the first one; the others accept anything
+/// or null.
+fn field_schema(name: &str, field: &str) -> Option<&'static Value> {
+    let field = DOCUMENT["components"]["schemas"][name]["properties"].get(field)?;
+    elements(&field["anyOf"]).next().or(Some(field))
 }
 
 /// The comparisons of a condition, those with the same operand in one row.
@@ -237,7 +238,10 @@ fn fields(rows: &mut String, schema: &Value, presences: Presences, path: &str, d
 fn gather<'a>(found: &mut Vec<Field<'a>>, schema: &'a Value, is_one: bool) {
     let requires =
         |schema: &Value, name: &str| elements(&schema["required"]).any(|one| one == name);
-    let forms = || elements(&schema["anyOf"]).chain(elements(&schema["oneOf"])).map(resolved);
+    let of = |schema: &'a Value| elements(&schema["anyOf"]).chain(elements(&schema["oneOf"]));
+    // Conditions on the fields: one list of alternatives, or several.
+    let several = || elements(&schema["if"]["allOf"]).flat_map(of);
+    let forms = || of(schema).chain(of(&schema["if"])).chain(several()).map(resolved);
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let presence = match requires(schema, name) {
             true if is_one => Presence::Alternative,
@@ -261,7 +265,8 @@ fn gather<'a>(found: &mut Vec<Field<'a>>, schema: &'a Value, is_one: bool) {
 /// A schema without null.
 fn some(schema: &Value) -> &Value {
     let schema = resolved(schema);
-    let mut forms = elements(&schema["anyOf"]).filter(|form| form["type"] != "null");
+    let is_something = |form: &&Value| form["type"] != "null" && **form != json!({});
+    let mut forms = elements(&schema["anyOf"]).filter(is_something);
     match (forms.next(), forms.next()) {
         (Some(form), None) if schema.get("properties").is_none() => resolved(form),
         _ => schema,

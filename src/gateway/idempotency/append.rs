@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::claims::{Claims, Found, Lease};
+use super::claims::{self, Claims, KeyState, Lease};
 use super::rows::Claim;
 use super::{Begun, IdempotencyKey, Received, StoredResponse};
 use crate::app::App;
@@ -23,17 +23,17 @@ pub async fn begin_append(
     let mut received = Received::now(app);
     let mut keyed = None;
     if let Some(key) = key {
-        let hash = in_place(app, body.bytes(), || Sha256::digest(body.as_bytes()).into());
+        let body_hash = in_place(app, body.bytes(), || Sha256::digest(body.as_bytes()).into());
         let claims = Claims::new(app, key);
-        let unfinished = match claims.find(&hash).await? {
-            Found::Nothing => None,
-            Found::Response(response) => return Ok(Begun::Replay(response)),
-            Found::Unfinished(claim) => {
+        let unfinished = match claims.state(&body_hash).await? {
+            KeyState::Unused => None,
+            KeyState::Finished(response) => return Ok(Begun::Replay(response)),
+            KeyState::Unfinished(claim) => {
                 received = claim.received();
                 Some(claim)
             }
         };
-        keyed = Some(Keyed { claims, body: hash, unfinished });
+        keyed = Some(Keyed { claims, body_hash, unfinished });
     }
     Ok(Begun::Turn(AppendTurn { app: app.clone(), body, received, keyed, _room: room }))
 }
@@ -51,8 +51,7 @@ pub struct AppendTurn {
 /// A request with a key.
 struct Keyed {
     claims: Claims,
-    /// The hash of the body.
-    body: [u8; 32],
+    body_hash: [u8; 32],
     /// The claim of an earlier request that was not finished.
     unfinished: Option<Claim>,
 }
@@ -68,13 +67,21 @@ impl AppendTurn {
         self.received
     }
 
+    /// The error of a body that is rejected. If an unfinished request had this body, definitions have
+    /// changed since, and it may have had effects: then a new key could repeat these.
+    pub fn rejected(&self, error: ApiError) -> ApiError {
+        let is_unfinished = self.keyed.as_ref().is_some_and(|keyed| keyed.unfinished.is_some());
+        if is_unfinished { claims::unrepeatable() } else { error }
+    }
+
     /// Does work on the body. Work on a large one does not block other requests.
     pub fn in_place<T>(&self, work: impl FnOnce(&JsonText) -> T) -> T {
         in_place(&self.app, self.body.bytes(), || work(&self.body))
     }
 
     /// Appends the messages, which must depend on nothing but the body and its receipt, and
-    /// returns the response. Each message chooses its partition; its key is the place of its id.
+    /// returns the response. The caller sets the partition of each message. With a key, each
+    /// message's key is replaced with its id.
     pub async fn append(
         self,
         messages: Vec<NewMessage>,
@@ -133,7 +140,7 @@ impl Keyed {
         messages: &[u8; 32],
     ) -> Result<(Claim, Lease), ApiError> {
         let Some(unfinished) = &self.unfinished else {
-            let claim = Claim::new(received, &self.body, messages);
+            let claim = Claim::new(received, &self.body_hash, messages);
             let lease = self.claims.insert(&claim).await?;
             return Ok((claim, lease));
         };

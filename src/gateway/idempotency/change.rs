@@ -14,8 +14,8 @@ use store::Tx;
 /// returned. `body` distinguishes the request from another one with the same key.
 ///
 /// Claim, change and response are one transaction: an error, or the end of the process, leaves
-/// nothing. Of two requests under one key the second waits here for the first, at most a second,
-/// and gets its response, or its own turn if that failed.
+/// nothing. Of two requests under one key, the second waits here for the first, at most a second.
+/// It gets the first one's response, or its own turn if the first one failed.
 ///
 /// ```text
 /// let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {

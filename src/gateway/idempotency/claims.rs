@@ -21,19 +21,19 @@ const OTHER_BODY: &str = "This Idempotency-Key was used with a different request
 
 const UNDER_WAY: &str = "A request with this Idempotency-Key is still in progress";
 
-const UNREPEATABLE: &str = "The first request with this Idempotency-Key was started by another \
-                            version of the service and cannot be completed; some of it may have \
-                            been applied";
+const UNREPEATABLE: &str = "The first request with this Idempotency-Key cannot be completed, \
+                            because the service or the definitions that it used have changed; \
+                            some of it may have been applied";
 
 static NOT_RELEASED: LogLimit = LogLimit::new();
 static NOT_STORED: LogLimit = LogLimit::new();
 
 /// The state of a key.
-pub(super) enum Found {
-    Nothing,
+pub(super) enum KeyState {
+    Unused,
     /// The claim of a request that has no response yet.
     Unfinished(Claim),
-    Response(StoredResponse),
+    Finished(StoredResponse),
 }
 
 /// How long a claim belongs to this request.
@@ -57,13 +57,13 @@ impl Claims {
     }
 
     /// The state of the key; an error if it was used with another body.
-    pub async fn find(&self, body: &[u8; 32]) -> Result<Found, ApiError> {
+    pub async fn state(&self, body_hash: &[u8; 32]) -> Result<KeyState, ApiError> {
         let load = rows::load(&self.app.store, &self.key);
         let Some(mut found) = self.app.request_queue.pass(load).await? else {
-            return Ok(Found::Nothing);
+            return Ok(KeyState::Unused);
         };
-        let response = first_response(body, &mut found)?;
-        Ok(response.map_or(Found::Unfinished(found), Found::Response))
+        let response = first_response(body_hash, &mut found)?;
+        Ok(response.map_or(KeyState::Unfinished(found), KeyState::Finished))
     }
 
     /// Stores and leases a new claim. An error if another request stored one meanwhile.
@@ -144,10 +144,15 @@ impl Claims {
 
     /// Releases a claim that was taken over but cannot be completed here; returns the reason.
     pub async fn unrepeatable(&self, claim: &Claim) -> ApiError {
-        count("unrepeatable");
         self.release(claim).await;
-        ApiError::Conflict(UNREPEATABLE.into())
+        unrepeatable()
     }
+}
+
+/// The error of an unfinished request that cannot be completed.
+pub(super) fn unrepeatable() -> ApiError {
+    count("unrepeatable");
+    ApiError::Conflict(UNREPEATABLE.into())
 }
 
 /// A stored response.

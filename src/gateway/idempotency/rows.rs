@@ -192,7 +192,7 @@ pub(super) async fn load_within(
     })
 }
 
-/// Leases a claim for some milliseconds; false if it is leased, or has a response.
+/// Leases a claim for some milliseconds; false if it is leased, has a response, or has expired.
 pub(super) async fn lease(
     store: &Store,
     key: &IdempotencyKey,
@@ -206,12 +206,13 @@ pub(super) async fn lease(
         ")
          UPDATE idempotency_claims SET leased_until = now + $5 FROM clock
          WHERE workspace_id = $1 AND endpoint = $2 AND key = $3 AND id = $4
-           AND leased_until <= now AND status IS NULL",
+           AND leased_until <= now AND claimed_at > now - $6 AND status IS NULL",
         key.workspace,
         &key.endpoint,
         &key.key,
         claim.id,
-        lease
+        lease,
+        millis(KEY_LIFETIME)
     );
     Ok(leased == 1)
 }

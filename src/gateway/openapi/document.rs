@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
-use schemars::transform::RecursiveTransform;
+use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use uuid::Builder;
 
-use super::Access;
 use super::operation::{Body, Operation, Refusals, ResponseDoc, Shape, Tag};
 use super::samples::samples;
 use super::webhook::{self, Webhook};
+use super::{Access, conditions};
 use crate::config::Config;
 use crate::gateway::formats::Error;
 use crate::gateway::scim::ScimErrorBody;
@@ -54,7 +54,7 @@ pub(super) fn document<'a>(
         told.insert(webhook.name.into(), json!({ "post": writer.webhook(webhook) }));
     }
     let responses = share_responses(&mut paths);
-    json!({
+    let mut document = json!({
         "openapi": VERSION,
         "info": {
             "title": "Longshore",
@@ -73,7 +73,9 @@ pub(super) fn document<'a>(
             "responses": responses,
             "schemas": writer.schemas(),
         },
-    })
+    });
+    conditions::rewrite_schemas(&mut document);
+    document
 }
 
 fn introduction(config: &Config) -> String {
@@ -170,6 +172,9 @@ fn headers() -> Value {
 struct Writer {
     requests: SchemaGenerator,
     responses: SchemaGenerator,
+    /// Writes the bodies of outgoing requests in one piece, because generators of clients make
+    /// types only of the schemas that the API refers to.
+    webhooks: SchemaGenerator,
 }
 
 impl Writer {
@@ -179,9 +184,11 @@ impl Writer {
             settings.meta_schema = None;
         });
         let written = settings.clone().with_transform(RecursiveTransform(as_answered));
+        let inline = settings.clone().with(|settings| settings.inline_subschemas = true);
         Self {
             requests: settings.into_generator(),
             responses: written.for_serialize().into_generator(),
+            webhooks: inline.for_serialize().into_generator(),
         }
     }
 
@@ -222,7 +229,10 @@ impl Writer {
     }
 
     fn webhook(&mut self, webhook: &Webhook) -> Value {
-        let schema = (webhook.body)(&mut self.responses);
+        let mut schema = (webhook.body)(&mut self.webhooks);
+        RecursiveTransform(as_answered).transform(&mut schema);
+        let mut schema = json!(schema);
+        without_booleans(&mut schema);
         let media = json!({ "schema": schema, "examples": named(&webhook.examples) });
         let responses = webhook.responses.iter().map(|answer| {
             let mut response = json!({ "description": answer.about });

@@ -34,8 +34,9 @@ pub fn check_header_value(channel: Channel, value: &str) -> Result<(), String> {
     }
 }
 
-/// Sends one message. Every result is an outcome: nothing is retried here. If the future is
-/// dropped, it is unknown whether the message was accepted.
+/// Sends one message. Every result is an outcome: nothing is retried here. Each channel limits its
+/// own steps (`smtp`, `deliveries`); a limit for all steps together would end them early. If the
+/// future is /// dropped, it is unknown whether the message was accepted.
 pub async fn send(app: &App, message: Outgoing<'_>) -> Outcome {
     let (channel, began) = (message.id.channel, Instant::now());
     let outcome = match channel {

@@ -21,6 +21,7 @@ use template::{RenderBudget, Stop, guarded};
 
 use super::personalization::Scope;
 use crate::workspaces::Channel;
+pub(crate) use read::check_email_template;
 pub use read::{MAX_BYTES, MAX_DEPTH, MAX_VALUES};
 pub use schema::Messages;
 

@@ -12,6 +12,7 @@ use crate::messages::channels::{self, MAX_HEADERS};
 use crate::messages::personalization::names;
 use crate::outbound::check_within;
 use crate::workspaces::Channel;
+use crate::workspaces::email_templates::EMAIL_TEMPLATE_ID;
 use crate::workspaces::settings::Settings;
 use kit::words::beginning;
 
@@ -23,6 +24,9 @@ pub const MAX_DEPTH: usize = 32;
 
 /// Maximum bytes of the strings and names of a message object.
 pub const MAX_BYTES: usize = 1 << 20;
+
+const MISSING: &str = "required field is missing";
+const UNKNOWN_EMAIL_TEMPLATE: &str = "does not match an email template in this workspace";
 
 /// Maximum characters of an identifier.
 const MAX_ID: usize = crate::users::profile::MAX_TEXT;
@@ -92,6 +96,22 @@ impl Content {
     }
 }
 
+/// The errors of an email template: those of an email object with these fields, except that fields
+/// other than `body` may be missing. `path` is its place.
+pub fn check_email_template(
+    fields: &Map<String, Value>,
+    path: &str,
+    settings: &Settings,
+) -> Vec<Problem> {
+    if fields.get("body").is_none_or(Value::is_null) {
+        let path = format!("{path}.body");
+        return vec![Problem { path, text: MISSING.into(), is_fatal: true }];
+    }
+    let mut reader = Reader::new(settings, MessageSource::File);
+    let read = reader.fields(Channel::Email, fields, path);
+    read.err().into_iter().chain(reader.fatal).collect()
+}
+
 /// The channel with that name, if it can be used.
 fn usable(
     name: &str,
@@ -140,9 +160,16 @@ impl<'a> Reader<'a> {
     ) -> ReadResult<(Message, Map<String, Value>)> {
         let known = members(channel);
         let is_there = |name: &str| object.get(name).is_some_and(|value| !value.is_null());
+        // The id of a known template was replaced with the template's fields. Objects that earlier
+        // versions stored can have any id, which is ignored.
+        let is_stored = self.place == MessageSource::Stored;
+        if channel == Channel::Email && !is_stored && is_there(EMAIL_TEMPLATE_ID) {
+            let path = format!("{path}.{EMAIL_TEMPLATE_ID}");
+            return Err(Problem { path, text: UNKNOWN_EMAIL_TEMPLATE.into(), is_fatal: true });
+        }
         let missing = known.iter().find(|known| known.is_required && !is_there(known.name));
         if let Some(missing) = missing {
-            return problem(format!("{path}.{}", missing.name), "required field is missing");
+            return problem(format!("{path}.{}", missing.name), MISSING);
         }
         if channel == Channel::ContentCard && is_there(TIME_TO_LIVE) == is_there(EXPIRE_AT) {
             return problem(
@@ -150,19 +177,32 @@ impl<'a> Reader<'a> {
                 format!("exactly one of {TIME_TO_LIVE} and {EXPIRE_AT} is required"),
             );
         }
-        let (mut pieces, mut kept) = (Vec::new(), Map::new());
+        let pieces = self.fields(channel, object, path)?;
+        let mut kept = object.clone();
+        kept.retain(|_, value| !value.is_null());
+        let variation_id = object.get("message_variation_id").and_then(Value::as_str);
+        Ok((Message::new(channel, variation_id.map(str::to_owned), pieces), kept))
+    }
+
+    /// The fields of a message object that are not null.
+    fn fields(
+        &mut self,
+        channel: Channel,
+        object: &Map<String, Value>,
+        path: &str,
+    ) -> ReadResult<Vec<(String, Piece)>> {
+        let mut pieces = Vec::new();
         for (name, value) in object.iter().filter(|(_, value)| !value.is_null()) {
             self.count(0, name.len(), path)?;
             let path = format!("{path}.{}", beginning(name, MAX_ID));
-            let piece = match known.iter().find(|known| known.name == name) {
+            let known = members(channel).iter().find(|known| known.name == name);
+            let piece = match known {
                 Some(known) => self.field(known, channel, value, &path)?,
                 None => self.any(value, &path, LineBreaks::Many, 2)?,
             };
             pieces.push((name.clone(), piece));
-            kept.insert(name.clone(), value.clone());
         }
-        let variation_id = object.get("message_variation_id").and_then(Value::as_str);
-        Ok((Message::new(channel, variation_id.map(str::to_owned), pieces), kept))
+        Ok(pieces)
     }
 
     fn field(

@@ -10,6 +10,7 @@ use super::read::{MAX_BYTES, MAX_DEPTH, MAX_VALUES};
 use super::table::{EXPIRE_AT, FieldSpec, Kind, MAX_SECONDS, TIME_TO_LIVE, members};
 use crate::gateway::formats::{Identifier, schema_of};
 use crate::workspaces::Channel;
+use crate::workspaces::email_templates::EMAIL_TEMPLATE_ID;
 use template::MAX_SOURCE;
 
 /// The message objects of a request, by channel.
@@ -67,7 +68,26 @@ fn message(channel: Channel) -> Value {
         };
         object["anyOf"] = json!([one(TIME_TO_LIVE, EXPIRE_AT), one(EXPIRE_AT, TIME_TO_LIVE),]);
     }
+    if channel == Channel::Email {
+        with_template(&mut object, &required);
+    }
     object
+}
+
+/// An email template can have all required fields except `app_id`.
+fn with_template(email: &mut Value, required: &[&str]) {
+    let id = json!({ "type": "string", "format": "uuid" });
+    email["properties"][EMAIL_TEMPLATE_ID] = json!({
+        "anyOf": [id, { "type": "null" }],
+        "description": "ID of an email template that the workspace file declares. The message gets \
+                        the fields of the template that it does not have itself, as they are at \
+                        the time of the request.",
+    });
+    email["required"] = json!(["app_id"]);
+    email["anyOf"] = json!([
+        { "required": required },
+        { "properties": { EMAIL_TEMPLATE_ID: id }, "required": [EMAIL_TEMPLATE_ID] },
+    ]);
 }
 
 fn value(field: &FieldSpec) -> Value {

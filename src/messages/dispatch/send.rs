@@ -31,9 +31,6 @@ use template::{Request, Stop};
 /// The longest backoff between two attempts at a message.
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
 
-/// Time limit of a channel for one message, whatever the channel waits for.
-const TIMEOUT: Duration = Duration::from_secs(120);
-
 /// How long messages in progress may still take when the worker must stop.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -267,13 +264,9 @@ async fn send_message(
         request_id: &job.order.request_id,
     };
     let handed = AssertUnwindSafe(channels::send(app, outgoing)).catch_unwind();
-    match tokio::time::timeout(TIMEOUT, handed).await {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(panic)) => Outcome::Failed(format!("sending panicked: {}", panics::text(&*panic))),
-        Err(_) => {
-            Outcome::Later { reason: "the channel did not respond in time".into(), after: None }
-        }
-    }
+    handed.await.unwrap_or_else(|panic| {
+        Outcome::Failed(format!("sending panicked: {}", panics::text(&*panic)))
+    })
 }
 
 /// The state of a message after an attempt. The last attempt happens when its time limit is

@@ -102,7 +102,8 @@ async fn start(
     let members = turn.in_place(JsonText::object)?;
     let settings = settings::of(&app, caller.workspace.id).await?;
     // Regular expressions of an audience are compiled.
-    let start = app.cores.compute_here(|| StartRequest::read(&members, &settings))?;
+    let start = app.cores.compute_here(|| StartRequest::read(&members, &settings));
+    let start = start.map_err(|error| turn.rejected(error))?;
     let Received { id, at } = turn.received();
     let message = start.order(id, &caller, at).to_log(app.config.log.partitions)?;
     let response = StoredResponse::of(StatusCode::CREATED, &Success::default())?;

@@ -1,7 +1,8 @@
 //! Parses requests to start a live activity (src/gateway/README.md, Starting a live activity).
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::{Error as _, Unexpected};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -67,8 +68,7 @@ struct Notification {
 }
 
 /// The alert in the format of ActivityKit.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(try_from = "Value")]
+#[derive(Debug, JsonSchema)]
 #[schemars(with = "Value", inline, extend("anyOf" = [
     { "type": "object", "properties": {
         "title": { "type": ["string", "object", "null"] },
@@ -78,22 +78,34 @@ struct Notification {
 ]))]
 struct Alert(Members);
 
-impl TryFrom<Value> for Alert {
-    type Error = String;
+/// The fields of an alert with its texts.
+const TEXTS: [&str; 2] = ["title", "body"];
 
-    fn try_from(value: Value) -> Result<Self, String> {
-        let mut alert = match value {
-            Value::String(_) => Members::from_iter([("body".to_owned(), value)]),
+impl<'de> Deserialize<'de> for Alert {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut alert = match Value::deserialize(deserializer)? {
+            body @ Value::String(_) => Members::from_iter([("body".to_owned(), body)]),
             Value::Object(alert) => alert,
-            Value::Null => return Err("is required".into()),
-            _ => return Err("must be an object or a string".into()),
+            Value::Null => Members::new(),
+            _ => return Err(D::Error::custom("must be an object or a string")),
         };
-        alert.retain(|_, value| !value.is_null());
-        for name in ["title", "body"] {
-            let value = alert.get(name);
-            if value.is_some_and(|value| !value.is_string() && !value.is_object()) {
-                return Err(format!(".{name} must be a string or an object"));
+        for name in TEXTS {
+            match alert.get_mut(name) {
+                Some(Value::Object(text)) => text.retain(|_, value| !value.is_null()),
+                None | Some(Value::String(_) | Value::Null) => {}
+                Some(_) => {
+                    let text = format!(".{name} must be a string or an object");
+                    return Err(D::Error::custom(text));
+                }
             }
+        }
+        let is_empty_text = |name: &String, value: &Value| {
+            TEXTS.contains(&name.as_str()) && value.as_object().is_some_and(Members::is_empty)
+        };
+        alert.retain(|name, value| !value.is_null() && !is_empty_text(name, value));
+        if alert.is_empty() {
+            // An alert of nulls is like one that is null.
+            return Err(D::Error::invalid_type(Unexpected::Unit, &"an object or a string"));
         }
         Ok(Self(alert))
     }
@@ -240,6 +252,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::gateway::Code;
     use crate::messages::order::Who;
     use crate::workspaces::settings::{Secret, SignedAddress};
 
@@ -315,6 +328,24 @@ mod tests {
         let plain = read(json!({ "notification": { "alert": "Here" } })).unwrap().message(0);
         assert_eq!(plain["aps"]["alert"], json!({ "body": "Here" }));
         assert_eq!(plain["aps"].get("stale-date"), None);
+    }
+
+    #[test]
+    fn an_alert_of_nulls_is_missing() {
+        let null_text = json!({ "loc-key": null });
+        for alert in [
+            json!({}),
+            json!({ "title": null, "body": null, "sound": null }),
+            json!({ "title": null_text, "body": {} }),
+        ] {
+            let body = body(json!({ "notification": { "alert": alert, "sound": "a.aiff" } }));
+            let error = StartRequest::read(&body, &settings()).unwrap_err();
+            assert!(matches!(error, ApiError::Field(Code::MissingField, _)), "{alert}: {error:?}");
+            assert_eq!(error.message(), "notification.alert is required");
+        }
+        let text = json!({ "title": null_text, "body": { "loc-key": "B", "loc-args": null } });
+        let start = read(json!({ "notification": { "alert": text } })).unwrap();
+        assert_eq!(Value::from(start.alert), json!({ "body": { "loc-key": "B" } }));
     }
 
     #[test]

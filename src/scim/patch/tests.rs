@@ -322,6 +322,14 @@ fn identity_providers_write_their_forms() {
             &extension,
             json!({ "manager": { "displayName": "Bo" } }),
         );
+        // Older clients leave out the URN, and send an array.
+        for path in ["manager", &manager] {
+            becomes(
+                json!({ "op": op, "path": path, "value": [{ "value": "7" }] }),
+                &extension,
+                json!({ "manager": { "value": "7" } }),
+            );
+        }
         let dotted = format!("{}.manager", schema::ENTERPRISE);
         for (path, value) in [(dotted.clone(), "7"), (format!("{dotted}.value"), "7")] {
             becomes(

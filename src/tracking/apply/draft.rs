@@ -255,7 +255,7 @@ mod tests {
             format!(r#"{{"subscription_group_id":"{id}","subscription_state":"{state}"}}"#)
         };
         let groups = [group("g", "unsubscribed"), group("h", "subscribed")].join(",");
-        let times = r#""decision_times":{"groups":{"g":5,"h":5}}"#;
+        let times = r#""decision_times":{"groups":{"h":5},"unsubscribed":{"groups":{"g":5}}}"#;
         let all = format!(r#"{{"first_name":"Ann","subscription_groups":[{groups}],{times}}}"#);
         assert_eq!(draft.into_document(), all);
     }

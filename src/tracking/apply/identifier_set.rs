@@ -44,8 +44,9 @@ pub struct IdentifierSet<'a> {
     pub tokens: BTreeSet<TokenKey>,
     /// Whether an object changes or removes a user's email.
     pub changes_emails: bool,
-    /// The emails that objects write, in the form in which emails are compared, and their users.
-    pub written_emails: Vec<(&'a Identifier<'a>, String)>,
+    /// The users whose email objects write, and the emails in the form in which they are compared;
+    /// none if it is removed.
+    pub written_emails: Vec<(&'a Identifier<'a>, Option<String>)>,
 }
 
 impl<'a> IdentifierSet<'a> {
@@ -74,8 +75,7 @@ impl<'a> IdentifierSet<'a> {
                     identifier_set.changes_emails = true;
                     let email: Option<String> = serde_json::from_str(email.get()).ok();
                     let email = email.map(|email| compared(&email).into_owned());
-                    let written = email.map(|email| (object.user(), email));
-                    identifier_set.written_emails.extend(written);
+                    identifier_set.written_emails.push((object.user(), email));
                 }
                 identifier_set.tokens.extend(registered_tokens(attributes));
             }

@@ -34,6 +34,9 @@ pub type EraseHook = for<'a> fn(&'a mut Tx, i32, Uuid) -> BoxFuture<'a, Result<(
 /// The result of a change.
 type Outcome = Result<Result<(), Dropped>, ApplyError>;
 
+/// How much the clocks of two processes may differ, in milliseconds.
+const MAX_CLOCK_DIFFERENCE_MS: i64 = 5_000;
+
 const UNKNOWN: Outcome = Ok(Err(Dropped::UnknownUser));
 const CONFLICT: Outcome = Ok(Err(Dropped::Conflict));
 const TOO_LARGE: Outcome = Ok(Err(Dropped::TooLarge));
@@ -123,6 +126,9 @@ impl Identities<'_> {
         };
         let names_seen = seen.as_ref().map_or(named, |user| find::names("", Some(user)));
         name_locks::lock(self.tx, self.workspace, &names_seen).await?;
+        if let Some(seen) = &seen {
+            token_rows::lock_of_users(self.tx, self.workspace, &[seen.service_id]).await?;
+        }
         let user = self.find(who, For::Erasing).await?;
         let names = user.as_ref().map(|user| find::names("", Some(user)));
         if names.is_some() != seen.is_some() || names.is_some_and(|names| names != names_seen) {
@@ -247,6 +253,7 @@ impl Identities<'_> {
         if gone == kept {
             return CONFLICT;
         }
+        token_rows::lock_of_users(self.tx, self.workspace, &[gone, kept]).await?;
         let mut opened = self.open_all(&[gone, kept]).await?;
         let mut take = |id: Uuid| {
             let at = opened.iter().position(|opened| opened.user.service_id == id)?;
@@ -339,9 +346,6 @@ impl Identities<'_> {
         (former, id): (&str, &str),
         received_at: i64,
     ) -> Outcome {
-        if second.is_some() {
-            return CONFLICT;
-        }
         self.lock_name(id).await?;
         let Some(Opened { mut user, mut profile }) = self.open_one(first).await? else {
             return UNKNOWN;
@@ -352,15 +356,21 @@ impl Identities<'_> {
         if let Some(erased_at) = self.erased_since(id, received_at).await? {
             return self.erase_opened(user, erased_at).await;
         }
-        let other = match self.owner(Kind::ExternalId, id).await? {
+        let owner = self.owner(Kind::ExternalId, id).await?;
+        if second.is_some_and(|second| owner != Some(second)) {
+            return CONFLICT;
+        }
+        let other = match owner {
             Some(owner) if owner == user.service_id => return CONFLICT,
             Some(owner) => Some(self.open_one(owner).await?.ok_or(ApplyError::Changed)?),
             None => None,
         };
-        // A user who was created by tracking the new id since is the same user; a user who was given
-        // the id is not.
+        // If tracking or an import has created a user with the new id since, that is the same user.
+        // A user who was given the id is a different user.
         let created_at = other.as_ref().map(|other| other.profile.text(Field::CreatedAt));
-        let is_new = |at: Option<String>| at.is_some_and(|at| *at >= *format_time(received_at));
+        // One who was found at this place in the log may be older than the clocks show.
+        let since = received_at + if second.is_some() { MAX_CLOCK_DIFFERENCE_MS } else { 0 };
+        let is_new = |at: Option<String>| at.is_some_and(|at| *at >= *format_time(since));
         if created_at.is_some_and(|at| !is_new(at)) {
             return CONFLICT;
         }

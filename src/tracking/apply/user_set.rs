@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use self::addresses::write_opt_outs;
+use self::addresses::{AddressChange, write_opt_outs};
 use super::super::message::{Attributes, Object};
 use super::ApplyError;
 use super::draft::{Draft, TooLarge};
@@ -498,7 +498,7 @@ impl<'a> UserSet<'a> {
             email.as_deref().and_then(|email| self.opt_outs.unsubscribed_at(email))
         {
             let mut consent = Consent::default();
-            consent.meet_address(Some(unsubscribed_at), received_at.min(unsubscribed_at));
+            consent.meet_address(Some(unsubscribed_at), received_at.min(unsubscribed_at), false);
             consent.write(&mut profile);
         }
         let place = self.users.len();
@@ -539,8 +539,9 @@ impl<'a> UserSet<'a> {
         if email != former {
             self.index_email(place, email.as_deref());
         }
-        if email != former || writes(Field::EmailSubscribe) {
-            self.meet_address(place, email != former, decided_at)?;
+        let (sets_address, sets_state) = (email != former, writes(Field::EmailSubscribe));
+        if sets_address || sets_state {
+            self.meet_address(place, AddressChange { sets_address, sets_state }, decided_at)?;
         }
         if changed.is_ok() {
             self.register_tokens(place, &registered_tokens(attributes), decided_at);

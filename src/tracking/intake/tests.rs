@@ -144,7 +144,7 @@ fn errors_name_the_field() {
         ("external_id", r#""""#, "external_id is empty"),
         ("external_id", r#""a\u0007""#, "external_id contains a control character"),
         ("external_id", r#""a\u0000""#, "external_id has a NUL character"),
-        ("external_id", r#""\ud800""#, "external_id: "),
+        ("external_id", r#""\ud800""#, "external_id "),
         ("external_id", &long, "external_id has more than 255 characters"),
         ("service_id", r#""x""#, "service_id: expected a UUID"),
         ("user_alias", r#""x""#, "user_alias: expected an object"),
@@ -202,9 +202,9 @@ fn errors_name_the_field() {
         ("properties", r#"{"$a":1}"#, "properties.$a: the name begins with a dollar sign"),
         ("properties", r#"{"price":1}"#, "properties.price: the name is reserved"),
         ("properties", r#"{"a":1,"a":1}"#, "properties: a: duplicate field"),
-        ("properties", r#"{"a":1e999}"#, "properties.a: "),
+        ("properties", r#"{"a":1e999}"#, "properties.a "),
         ("properties", r#"{"a":"\u0000"}"#, "properties.a has a NUL character"),
-        ("properties", r#"{"a":["\udc00"]}"#, "properties.a: "),
+        ("properties", r#"{"a":["\udc00"]}"#, "properties.a "),
         (
             "properties",
             r#"{"a":["2021-06-28T17:02:43Z"]}"#,
@@ -312,7 +312,7 @@ fn attributes_and_events_have_their_own_rules() {
             r#"{"external_id":"e","a":{"add":[],"remove":[]}}"#.into(),
             "custom_attributes.a: expected one of",
         ),
-        (Kind::Attributes, r#"{"external_id":"e","a":"\ud800"}"#.into(), "custom_attributes.a: "),
+        (Kind::Attributes, r#"{"external_id":"e","a":"\ud800"}"#.into(), "custom_attributes.a "),
         (
             Kind::Attributes,
             r#"{"external_id":"e","custom_attributes":[]}"#.into(),
@@ -579,9 +579,25 @@ fn what_selects_users_elsewhere_is_rejected_here() {
         let body = format!(r#"{{"events":[{}],"{name}":null}}"#, event(r#""external_id":"a""#));
         assert!(take(body).is_ok());
     }
-    let by_phone = refused(Kind::Events, &event(r#""phone":"+15550100""#));
+    let purchase = |more: &str| {
+        format!(r#"{{"product_id":"p","currency":"USD","price":1,"time":"2023-01-01",{more}}}"#)
+    };
+    for identifiers in [
+        r#""phone":"+15550100""#,
+        r#""external_id":"a","phone":"+15550100""#,
+        r#""user_alias":{"alias_name":"n","alias_label":"l"},"phone":"+15550100""#,
+    ] {
+        for (kind, object) in
+            [(Kind::Events, event(identifiers)), (Kind::Purchases, purchase(identifiers))]
+        {
+            assert_eq!(refused(kind, &object), [format!("phone {not}")]);
+        }
+    }
+    let inside = r#""user_alias":{"alias_name":"n","alias_label":"l","external_id":"a"}"#;
+    assert_eq!(refused(Kind::Events, &event(inside)), [format!("user_alias: external_id {not}")]);
+    taken(Kind::Events, &event(r#""external_id":"a","phone":null,"external_ids":[ ]"#));
+    // In attributes, names are those of the profile's fields, or the customer's own.
+    let by_phone = refused(Kind::Attributes, r#"{"phone":"+15550100"}"#);
     assert!(by_phone[0].ends_with("users are not found by phone"), "{by_phone:?}");
-    // Another identifier decides; in attributes, names are the customer's own.
-    taken(Kind::Events, &event(r#""external_id":"a","phone":"+15550100""#));
     taken(Kind::Attributes, r#"{"external_id":"a","phone":"+15550100","segment_id":"s"}"#);
 }

@@ -41,6 +41,27 @@ fn states_without_times_count_as_decided_first() {
 }
 
 #[test]
+fn an_opt_out_that_0_2_0_stored_is_not_as_old_as_the_decision_that_it_replaced() {
+    const TOPICS: [Topic<'_>; 3] = [Topic::Email, Topic::Push, Topic::Group("g")];
+    let mut stored = profile("{}");
+    let mut consent = Consent::default();
+    TOPICS.into_iter().for_each(|topic| consent.decide(topic, Some("subscribed"), 5));
+    consent.write(&mut stored);
+    // It changes the states alone.
+    let mut old =
+        Profile::parse(&stored.to_document().replace("subscribed", UNSUBSCRIBED)).unwrap();
+    let mut consent = Consent::read(&old).with_opt_outs_at(9);
+    for (at, state) in [(7, UNSUBSCRIBED), (9, UNSUBSCRIBED), (10, "subscribed")] {
+        for topic in TOPICS {
+            consent.decide(topic, Some("subscribed"), at);
+            assert_eq!(consent.state(topic), Some(state), "{topic:?} {at}");
+        }
+        consent.write(&mut old);
+        consent = Consent::read(&old).with_opt_outs_at(20);
+    }
+}
+
+#[test]
 fn a_list_of_groups_does_not_end_the_opt_outs_from_other_groups() {
     let group = |id: &str, state: &str| {
         format!(r#"{{"subscription_group_id":"{id}","subscription_state":"{state}"}}"#)
@@ -109,19 +130,21 @@ fn an_opt_out_holds_where_two_states_meet() {
 
 #[test]
 fn an_unsubscribed_address_stays_unsubscribed_when_another_user_gets_it() {
-    for (own, unsubscribed_at, state) in [
-        (&[][..], Some(3), Some(UNSUBSCRIBED)),
-        (&[("subscribed", 7)], Some(3), Some(UNSUBSCRIBED)),
-        (&[("subscribed", 7)], None, Some("subscribed")),
-        (&[], None, None),
+    for (own, unsubscribed_at, is_decided, state) in [
+        (&[][..], Some(3), false, Some(UNSUBSCRIBED)),
+        (&[("subscribed", 7)], Some(3), false, Some(UNSUBSCRIBED)),
+        (&[("subscribed", 7)], None, false, Some("subscribed")),
+        (&[], None, false, None),
         // With the address, and after it.
-        (&[("subscribed", 10)], Some(3), Some("subscribed")),
-        (&[("subscribed", 11)], Some(3), Some("subscribed")),
+        (&[("subscribed", 10)], Some(3), true, Some("subscribed")),
+        (&[("subscribed", 11)], Some(3), false, Some("subscribed")),
+        // With another address, in the same request.
+        (&[("subscribed", 10)], Some(3), false, Some(UNSUBSCRIBED)),
         // The address was unsubscribed after the user got it.
-        (&[("subscribed", 10)], Some(12), Some(UNSUBSCRIBED)),
+        (&[("subscribed", 10)], Some(12), true, Some(UNSUBSCRIBED)),
     ] {
         let mut consent = decided(own);
-        consent.meet_address(unsubscribed_at, 10);
+        consent.meet_address(unsubscribed_at, 10, is_decided);
         assert_eq!(consent.state(Topic::Email), state, "{own:?} {unsubscribed_at:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
 use super::zip::{Zip, ZipEntry};
 
@@ -49,6 +49,13 @@ enum Files {
     End,
 }
 
+/// An error that ended a file.
+pub(crate) struct FileError {
+    /// The file's name, as in [`LineFile`].
+    pub name: Arc<str>,
+    pub error: io::Error,
+}
+
 /// A stream of lines.
 pub struct LineFile {
     /// Its name in messages; an archive's file has the names of both.
@@ -65,38 +72,35 @@ impl Input {
         Self { name: name.into(), files, read }
     }
 
-    /// Opens the next stream of lines. After an error there is none.
-    pub(crate) fn next_file(&mut self) -> io::Result<Option<LineFile>> {
-        match std::mem::replace(&mut self.files, Files::End) {
-            Files::End => Ok(None),
-            Files::One(bytes) => match open(bytes, MAX_DEPTH)? {
-                Opened::Lines(reader) => Ok(Some(self.file(self.name.clone(), reader))),
-                Opened::Archive(zip) => self.next_entry(zip),
+    /// Opens the next stream of lines. After an error of one, the next one may be readable.
+    pub(crate) fn next_file(&mut self) -> Result<Option<LineFile>, FileError> {
+        let name = self.name.clone();
+        let of_input = |error| FileError { name: name.clone(), error };
+        let zip = match std::mem::replace(&mut self.files, Files::End) {
+            Files::End => return Ok(None),
+            Files::One(bytes) => match open(bytes, MAX_DEPTH).map_err(of_input)? {
+                Opened::Lines(reader) => return Ok(Some(self.file(name, reader))),
+                Opened::Archive(zip) => zip,
             },
-            Files::Archive(zip) => self.next_entry(zip),
-        }
-    }
-
-    fn next_entry(&mut self, zip: Zip) -> io::Result<Option<LineFile>> {
-        let Some(ZipEntry { name, reader }) = zip.next_entry()? else { return Ok(None) };
+            Files::Archive(zip) => zip,
+        };
+        let Some(ZipEntry { name: entry, reader }) = zip.next_entry().map_err(of_input)? else {
+            return Ok(None);
+        };
         self.files = Files::Archive(zip);
-        let name = format!("{}/{name}", self.name);
-        match open(Box::new(reader), MAX_DEPTH)? {
-            Opened::Lines(reader) => Ok(Some(self.file(name.into(), reader))),
-            Opened::Archive(_) => {
-                self.files = Files::End;
-                Err(unreadable(format!("{name} is a ZIP inside a ZIP: extract it")))
+        let name: Arc<str> = format!("{name}/{entry}").into();
+        let opened = reader.and_then(|reader| open(Box::new(reader), MAX_DEPTH));
+        match opened {
+            Ok(Opened::Lines(reader)) => Ok(Some(self.file(name, reader))),
+            Ok(Opened::Archive(_)) => {
+                Err(FileError { name, error: unreadable("this is a ZIP inside a ZIP: extract it") })
             }
+            Err(error) => Err(FileError { name, error }),
         }
     }
 
     fn file(&self, name: Arc<str>, reader: Box<dyn BufRead + Send>) -> LineFile {
         LineFile { name, reader, read: self.read.clone() }
-    }
-
-    /// The name for messages about the input as a whole.
-    pub(crate) fn name(&self) -> &Arc<str> {
-        &self.name
     }
 }
 
@@ -136,8 +140,12 @@ enum Opened {
 
 fn open(mut bytes: Bytes, depth: usize) -> io::Result<Opened> {
     let mut prefix = Vec::with_capacity(PREFIX);
-    // A terminal's first line may be shorter.
-    while prefix.len() < PREFIX && !prefix.contains(&b'\n') {
+    // A terminal's first line may be shorter. Blank ones do not show the form.
+    let is_line = |prefix: &[u8]| {
+        prefix.contains(&b'\n')
+            && !prefix.iter().all(|byte| matches!(byte, 0 | b' ' | b'\t'..=b'\r'))
+    };
+    while prefix.len() < PREFIX && !is_line(&prefix) {
         let mut byte = [0];
         match bytes.read(&mut byte) {
             Ok(0) => break,
@@ -156,14 +164,15 @@ fn open(mut bytes: Bytes, depth: usize) -> io::Result<Opened> {
         if depth == 0 {
             return Err(unreadable(format!("this is compressed more than {MAX_DEPTH} times")));
         }
-        return open(Box::new(MultiGzDecoder::new(bytes)), depth - 1);
+        return open(Box::new(Gzip { part: Some(GzDecoder::new(bytes)) }), depth - 1);
     }
     if form.starts_with(Zip::MAGIC) || form.starts_with(Zip::EMPTY) {
         return Ok(Opened::Archive(Zip::new(Box::new(bytes))));
     }
+    // Without a byte order mark, text in UTF-16 begins with a character of ASCII.
     let is_big = match form.as_slice() {
-        [0xfe, 0xff, ..] | [0, b'{', ..] => Some(true),
-        [0xff, 0xfe, ..] | [b'{', 0, ..] => Some(false),
+        [0xfe, 0xff, ..] | [0, 1..=0x7f, ..] => Some(true),
+        [0xff, 0xfe, ..] | [1..=0x7f, 0, ..] => Some(false),
         _ => None,
     };
     Ok(Opened::Lines(match is_big {
@@ -177,6 +186,31 @@ fn open(mut bytes: Bytes, depth: usize) -> io::Result<Opened> {
 
 pub(super) fn unreadable(what: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.into())
+}
+
+/// Gzip data, which may be several files that were joined.
+struct Gzip<R> {
+    /// None at the end.
+    part: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> Read for Gzip<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(part) = &mut self.part {
+            let count = part.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            let next = part.get_mut().fill_buf()?.first().copied();
+            let rest = self.part.take().map(GzDecoder::into_inner);
+            match next {
+                Some(next) if next == GZIP[0] => self.part = rest.map(GzDecoder::new),
+                Some(_) => return Err(unreadable("other data follows the gzip data: remove it")),
+                None => {}
+            }
+        }
+        Ok(0)
+    }
 }
 
 /// Counts the bytes of an input.

@@ -37,7 +37,7 @@ pub fn after(stored: &Profile, record: &Profile, address: Option<NewAddress>, at
     let mut profile = stored.clone();
     let mut consent = Consent::read(stored);
     if let Some(NewAddress { unsubscribed_at }) = address {
-        consent.meet_address(unsubscribed_at, at);
+        consent.meet_address(unsubscribed_at, at, false);
     }
     let overruled = consent.import(record, at);
     consent.write(&mut profile);

@@ -9,7 +9,8 @@
 //! address, the one written last that has an external_id, otherwise the one written last. A
 //! replaced profile keeps its service_id, its bucket, and the identifiers that the record does not
 //! contain: a user's identity is independent of the profile. It also [keeps](kept) fields that
-//! exports do not contain. A push token of the record is removed from the user who had it.
+//! exports do not contain. A push token of the record is removed from the user who had it. A record
+//! with the service_id of a merged user is rejected: that id stands for the kept user.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -24,7 +25,7 @@ use crate::users::record::{Record, RecordError};
 use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
 use crate::users::service_id::{self, Generator};
 use crate::users::tokens::{self, Registered, Registrations, Token, TokenKey};
-use crate::users::{activity_rows, devices, keys, large_rows, optout_rows};
+use crate::users::{activity_rows, devices, keys, large_rows, merged_rows, optout_rows};
 use kit::clock::format_time;
 use store::{StoreError, Tx};
 
@@ -73,8 +74,12 @@ pub struct ImportedUsers {
     by_identifier: HashMap<(Kind, String), usize>,
     by_email: HashMap<String, Vec<usize>>,
     tokens: Registrations,
+    /// The users into which users of records were merged.
+    merged: HashMap<Uuid, Uuid>,
     /// When addresses of records were unsubscribed, for those that are.
     opt_outs: HashMap<String, i64>,
+    /// Those that were unsubscribed before the batch.
+    stored_opt_outs: HashSet<String>,
     applied: usize,
 }
 
@@ -113,10 +118,15 @@ impl ImportedUsers {
         let addresses: Vec<&str> = records.iter().filter_map(|r| r.email.as_deref()).collect();
         let opt_outs = optout_rows::find(tx, workspace, &addresses).await?;
 
-        let mut imported = Self { tokens, opt_outs, ..Self::default() };
+        let stored_opt_outs = opt_outs.keys().cloned().collect();
+        let mut imported = Self { tokens, opt_outs, stored_opt_outs, ..Self::default() };
         for user in rows::find_users(tx, workspace, &ids, purpose).await? {
             imported.add_stored(user);
         }
+        // After the rows are locked: a user that was not found is not merged later.
+        let unknown = records.iter().filter_map(|record| record.service_id);
+        let unknown: Vec<Uuid> = unknown.filter(|id| !imported.by_id.contains_key(id)).collect();
+        imported.merged = merged_rows::find_merged(tx, workspace, &unknown).await?;
         for Identifier { kind, value, service_id } in known {
             // Erased between the two reads: the next attempt sees a consistent state.
             let place = *imported.by_id.get(&service_id).ok_or(ImportError::Conflict)?;
@@ -157,12 +167,14 @@ impl ImportedUsers {
         place
     }
 
-    /// Applies a record, or returns the error.
+    /// Applies a record, or returns the error. Its decisions about messages were received at
+    /// `decided_at`.
     pub fn apply(
         &mut self,
         record: &Record,
         ids: &Generator,
         now_ms: i64,
+        decided_at: i64,
     ) -> Result<Applied, String> {
         let found = self.find(record)?;
         self.check_clashes(record, found)?;
@@ -173,10 +185,14 @@ impl ImportedUsers {
             (None, None, None) => ids.next_anywhere(now_ms),
         };
         let before = found.map(|place| &self.imported[place]);
-        let (user, profile, is_overruled) = self.merge(record, service_id, before, now_ms);
+        let (user, profile, is_overruled) = self.merge(record, service_id, before, decided_at);
         let doc = profile.to_document();
         if doc.len() > MAX_BYTES {
             return Err(RecordError::TooLarge.to_string());
+        }
+        if let (Some(email), Some(at)) = (&user.email, user.unsubscribed_at) {
+            let last = self.opt_outs.entry(email.clone()).or_insert(at);
+            *last = at.max(*last);
         }
         self.applied += 1;
         let change = Change { doc, activity: Some(record.activity.clone()) };
@@ -188,7 +204,7 @@ impl ImportedUsers {
                 self.own_identifiers(place);
             }
         }
-        self.register_tokens(record, service_id, now_ms);
+        self.register_tokens(record, service_id, decided_at);
         Ok(Applied { is_new: found.is_none(), is_overruled })
     }
 
@@ -199,7 +215,7 @@ impl ImportedUsers {
         record: &Record,
         service_id: Uuid,
         before: Option<&ImportedUser>,
-        now_ms: i64,
+        decided_at: i64,
     ) -> (ImportedUser, Profile, bool) {
         let nothing = Profile::default();
         let stored = before.map_or(&nothing, |before| &before.kept);
@@ -210,7 +226,7 @@ impl ImportedUsers {
         // A user who is created with the address has no other state that it could meet.
         let address = address.filter(|of| before.is_some() || of.unsubscribed_at.is_some());
         let Kept { profile: kept, overruled, unsubscribed_at } =
-            kept::after(stored, &record.profile, address, now_ms);
+            kept::after(stored, &record.profile, address, decided_at);
         let mut profile = kept.clone();
         for field in Field::ALL.iter().copied().filter(|field| field.is_exported()) {
             if let Some(value) = record.profile.get(field) {
@@ -255,11 +271,11 @@ impl ImportedUsers {
         (user, profile, overruled > 0)
     }
 
-    fn register_tokens(&mut self, record: &Record, service_id: Uuid, now_ms: i64) {
+    fn register_tokens(&mut self, record: &Record, service_id: Uuid, at: i64) {
         for key in record_tokens(record) {
             // A line is older than the time of its import: a registration that was received before
             // and is applied later wins, too.
-            let loser = match self.tokens.estimate(key, service_id, now_ms) {
+            let loser = match self.tokens.estimate(key, service_id, at) {
                 Registered::Own => continue,
                 Registered::OfAnother => service_id,
                 Registered::TakenFrom(owner) => owner,
@@ -271,6 +287,9 @@ impl ImportedUsers {
     }
 
     fn find(&self, record: &Record) -> Result<Option<usize>, String> {
+        if let Some(kept) = record.service_id.and_then(|id| self.merged.get(&id)) {
+            return Err(format!("service_id: the user was merged into {kept}"));
+        }
         if let Some(place) = record.service_id.and_then(|id| self.by_id.get(&id)) {
             return Ok(Some(*place));
         }
@@ -362,7 +381,7 @@ impl ImportedUsers {
         });
         write_identifiers(tx, workspace, &imported).await?;
         let keys = keys_of(tx, &imported).await?;
-        write_opt_outs(tx, workspace, &imported, &self.opt_outs).await?;
+        write_opt_outs(tx, workspace, &imported, &self.stored_opt_outs).await?;
         let mut users = Vec::with_capacity(imported.len());
         let mut activity = Vec::new();
         for (user, key) in imported.into_iter().zip(keys) {
@@ -502,7 +521,7 @@ async fn write_opt_outs(
     tx: &mut Tx,
     workspace: i32,
     imported: &[ImportedUser],
-    known: &HashMap<String, i64>,
+    known: &HashSet<String>,
 ) -> Result<(), ImportError> {
     let (mut taken, mut unsubscribed) = (Vec::new(), BTreeMap::new());
     for user in imported {
@@ -519,7 +538,7 @@ async fn write_opt_outs(
         let addresses: Vec<&str> = new.iter().map(|(email, _)| *email).collect();
         optout_rows::lock(tx, workspace, &taken, &addresses).await?;
         let now = optout_rows::find(tx, workspace, &taken).await?;
-        if now.keys().any(|email| !known.contains_key(email)) {
+        if now.keys().any(|email| !known.contains(email)) {
             return Err(ImportError::Conflict);
         }
     }

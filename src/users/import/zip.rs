@@ -24,13 +24,17 @@ const DEFLATED: u16 = 8;
 const ZIP64: u16 = 1;
 const IN_ZIP64: u32 = u32::MAX;
 
+/// The error of a file whose end is unknown, so that the files after it are not found.
+const NO_NEXT: &str = "the ZIP is damaged: it has no file where one is expected";
+
 /// A ZIP that is read once.
 pub struct Zip(Arc<Mutex<Stream>>);
 
 /// A file in a ZIP.
 pub struct ZipEntry {
     pub name: String,
-    pub reader: EntryReader,
+    /// The error of a file that cannot be read.
+    pub reader: io::Result<EntryReader>,
 }
 
 /// The data of the current file.
@@ -39,13 +43,18 @@ pub struct EntryReader(Arc<Mutex<Stream>>);
 struct Stream {
     bytes: Box<dyn BufRead + Send>,
     current: Option<Current>,
+    /// The ZIP ended inside of a file.
+    is_cut: bool,
 }
 
 /// The file that is being read.
 struct Current {
     /// None for data that is not compressed.
     inflate: Option<Decompress>,
-    /// Stored bytes that are left, if they are known.
+    /// Whether its data cannot be read, so that it can only be skipped.
+    is_broken: bool,
+    /// Stored bytes that were read, and those that are left, if they are known.
+    taken: u64,
     left: Option<u64>,
     /// The expected checksum, if it is before the data.
     crc: Option<u32>,
@@ -60,30 +69,32 @@ impl Zip {
     pub const EMPTY: &'static [u8] = b"PK\x05\x06";
 
     pub fn new(bytes: Box<dyn BufRead + Send>) -> Self {
-        Self(Arc::new(Mutex::new(Stream { bytes, current: None })))
+        Self(Arc::new(Mutex::new(Stream { bytes, current: None, is_cut: false })))
     }
 
-    /// The next file; what was not read of the one before is skipped.
+    /// The next file; what was not read of the one before is skipped. After an error there is none.
     pub fn next_entry(&self) -> io::Result<Option<ZipEntry>> {
         let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let mut skipped = [0; 8_192];
-            while stream.current.is_some() {
-                stream.read(&mut skipped)?;
-            }
-            let Some(name) = stream.open_next()? else { return Ok(None) };
+        while !stream.is_cut {
+            stream.skip_current()?;
+            let Some((name, opened)) = stream.open_next()? else { break };
             // Skips folders, and the data about files that macOS adds.
             if !name.ends_with('/') && !name.starts_with("__MACOSX/") {
-                let reader = EntryReader(self.0.clone());
+                let reader = opened.map(|()| EntryReader(self.0.clone()));
                 return Ok(Some(ZipEntry { name, reader }));
             }
         }
+        Ok(None)
     }
 }
 
 impl Read for EntryReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).read(buffer)
+        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = stream.read(buffer);
+        stream.is_cut |=
+            read.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof);
+        read
     }
 }
 
@@ -100,17 +111,16 @@ impl Stream {
         Ok(u32::from_le_bytes(bytes))
     }
 
-    /// Reads the header of the next file; none at the directory, which follows the last one.
-    fn open_next(&mut self) -> io::Result<Option<String>> {
+    /// Reads the header of the next file: its name, and the error if its data cannot be read. None
+    /// at the directory, which follows the last one.
+    fn open_next(&mut self) -> io::Result<Option<(String, io::Result<()>)>> {
         match self.u32()? {
             ENTRY => {}
             signature @ (DIRECTORY | END | END_ZIP64) => {
                 self.read_directory(signature)?;
                 return Ok(None);
             }
-            _ => {
-                return Err(unreadable("the ZIP is damaged: it has no file where one is expected"));
-            }
+            _ => return Err(unreadable(NO_NEXT)),
         }
         self.u16()?;
         let (flags, method) = (self.u16()?, self.u16()?);
@@ -121,15 +131,6 @@ impl Stream {
         self.bytes.read_exact(&mut name)?;
         self.bytes.read_exact(&mut extra)?;
         let name = String::from_utf8_lossy(&name).into_owned();
-        let refused = |why: &str| Err(unreadable(format!("the ZIP's file {name} {why}")));
-        if flags & ENCRYPTED != 0 {
-            return refused("is encrypted: extract it");
-        }
-        let inflate = match method {
-            STORED => None,
-            DEFLATED => Some(Decompress::new(false)),
-            _ => return refused("has an unknown compression: extract it"),
-        };
         let has_descriptor = flags & HAS_DESCRIPTOR != 0;
         let zip64 = zip64_stored(&extra);
         let left = match (stored, zip64) {
@@ -137,18 +138,63 @@ impl Stream {
             (IN_ZIP64, Some(stored)) => Some(stored),
             (stored, _) => Some(u64::from(stored)),
         };
-        if inflate.is_none() && left.is_none() {
-            return refused("has no size before its data: extract it");
-        }
+        let problem = match method {
+            _ if flags & ENCRYPTED != 0 => Some("the file is encrypted: extract it"),
+            STORED if left.is_none() => Some("the file has no size before its data: extract it"),
+            STORED | DEFLATED => None,
+            _ => Some("the file has an unknown compression: extract it"),
+        };
         self.current = Some(Current {
-            inflate,
+            inflate: (method == DEFLATED).then(|| Decompress::new(false)),
+            is_broken: problem.is_some(),
+            taken: 0,
             left,
             crc: (!has_descriptor).then_some(crc),
             actual: Crc::new(),
             has_descriptor,
             is_zip64: zip64.is_some(),
         });
-        Ok(Some(name))
+        Ok(Some((name, problem.map_or(Ok(()), |problem| Err(unreadable(problem))))))
+    }
+
+    /// Skips what was not read of the current file.
+    fn skip_current(&mut self) -> io::Result<()> {
+        let mut skipped = [0; 8_192];
+        while self.current.as_ref().is_some_and(|current| !current.is_broken) {
+            match self.read(&mut skipped) {
+                // Damage is harmless in data that is only skipped.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
+                read => _ = read?,
+            }
+        }
+        let Some(current) = self.current.take() else { return Ok(()) };
+        match current.left {
+            Some(left) => self.skip(left),
+            None => self.skip_to_descriptor(current.taken, current.is_zip64),
+        }
+    }
+
+    /// Skips data of unknown size, of which some bytes were taken, and the descriptor after it,
+    /// which has the size.
+    fn skip_to_descriptor(&mut self, mut taken: u64, is_zip64: bool) -> io::Result<()> {
+        let mut last = 0_u32;
+        loop {
+            let mut byte = [0];
+            self.bytes.read_exact(&mut byte).map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => unreadable(NO_NEXT),
+                _ => error,
+            })?;
+            taken += 1;
+            last = last >> 8 | u32::from(byte[0]) << 24;
+            if last != DESCRIPTOR {
+                continue;
+            }
+            let [_, size] = [self.u32()?, self.u32()?];
+            if is_size(size, taken - 4) {
+                return self.skip(after_size(is_zip64));
+            }
+            (taken, last) = (taken + 8, 0);
+        }
     }
 
     /// Reads the directory from a record on, to the end of the ZIP, which must be that of the file.
@@ -186,7 +232,9 @@ impl Stream {
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(current) = &mut self.current else { return Ok(0) };
+        let Some(current) = self.current.as_mut().filter(|current| !current.is_broken) else {
+            return Ok(0);
+        };
         loop {
             let available = self.bytes.fill_buf()?;
             let usable = current.left.map_or(available.len(), |left| {
@@ -201,9 +249,12 @@ impl Stream {
                 }
                 Some(inflate) => {
                     let before = (inflate.total_in(), inflate.total_out());
-                    let status = inflate
-                        .decompress(&available[..usable], buffer, FlushDecompress::None)
-                        .map_err(|_| unreadable("the ZIP is damaged"))?;
+                    let status =
+                        inflate.decompress(&available[..usable], buffer, FlushDecompress::None);
+                    let Ok(status) = status else {
+                        current.is_broken = true;
+                        return Err(unreadable("the ZIP is damaged"));
+                    };
                     // Both are at most the lengths of the buffers.
                     let used = (inflate.total_in() - before.0) as usize;
                     let count = (inflate.total_out() - before.1) as usize;
@@ -211,6 +262,7 @@ impl Stream {
                 }
             };
             self.bytes.consume(used);
+            current.taken += used as u64;
             current.left = current.left.map(|left| left - used as u64);
             current.actual.update(&buffer[..count]);
             if is_end {
@@ -224,6 +276,7 @@ impl Stream {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             if used == 0 && usable == 0 {
+                current.is_broken = true;
                 return Err(unreadable("the ZIP is damaged"));
             }
         }
@@ -236,12 +289,15 @@ impl Stream {
         if current.has_descriptor {
             let first = self.u32()?;
             // Its signature is optional.
-            expected = Some(if first == DESCRIPTOR { self.u32()? } else { first });
-            // Both sizes.
-            let words = if current.is_zip64 { 4 } else { 2 };
-            for _ in 0..words {
-                self.u32()?;
+            let has_signature = first == DESCRIPTOR;
+            expected = Some(if has_signature { self.u32()? } else { first });
+            if !is_size(self.u32()?, current.taken) {
+                // This is not the descriptor, because the data ended too early.
+                let taken = current.taken + if has_signature { 12 } else { 8 };
+                self.current = Some(Current { is_broken: true, taken, ..current });
+                return Err(unreadable("the ZIP is damaged"));
             }
+            self.skip(after_size(current.is_zip64))?;
         }
         self.skip(current.left.unwrap_or_default())?;
         if expected == Some(current.actual.sum()) {
@@ -250,6 +306,16 @@ impl Stream {
             Err(unreadable("the ZIP is damaged: a checksum is wrong"))
         }
     }
+}
+
+/// Whether the lower half of a size is that of this many bytes.
+fn is_size(size: u32, bytes: u64) -> bool {
+    u64::from(size) == bytes & u64::from(u32::MAX)
+}
+
+/// Bytes of a descriptor after the lower half of the stored size.
+fn after_size(is_zip64: bool) -> u64 {
+    if is_zip64 { 12 } else { 4 }
 }
 
 /// The stored size in a header's ZIP64 field.

@@ -17,11 +17,12 @@ use crate::tracking::is_field;
 use crate::workspace_file::document::company::{Company, Permissions};
 use crate::workspace_file::document::{Declaration, DeclaredCampaign, SourceLocation, Storage};
 use crate::workspace_file::values::Currency;
-use crate::workspaces::Budget;
+use crate::workspaces::email_templates::{EMAIL_TEMPLATE_ID, MAX_TEMPLATES, MAX_TEMPLATES_BYTES};
 use crate::workspaces::keys::KeyError;
 use crate::workspaces::rules::{self, Rule as _};
 use crate::workspaces::settings::Secret;
 use crate::workspaces::template_data::{self, data_name};
+use crate::workspaces::{Budget, to_json};
 use template::{Names, Template};
 
 const SAME: &str = "duplicate of an earlier one";
@@ -67,6 +68,14 @@ impl Document<'_> {
             path: self.root.find(&steps![list, i]).path,
         };
         campaigns.chain(canvases).map(place).collect()
+    }
+
+    pub(super) fn email_template_places(&self, workspace: &Declaration) -> Vec<SourceLocation> {
+        let place = |i: usize| {
+            let found = self.root.find(&steps!["email_templates", i]);
+            SourceLocation { line: found.line, path: found.path }
+        };
+        (0..workspace.email_templates.len()).map(place).collect()
     }
 }
 
@@ -114,6 +123,7 @@ pub(super) fn workspace(is: &Declaration, document: &mut Document<'_>) {
         }
     }
     for_templates(is, document);
+    email_templates(is, document);
     campaigns(is, document);
     channels(is, document);
     storage(&is.storage, document);
@@ -217,6 +227,18 @@ fn for_templates(is: &Declaration, document: &mut Document<'_>) {
     }
 }
 
+fn email_templates(is: &Declaration, document: &mut Document<'_>) {
+    let (list, templates) = (steps!["email_templates"], is.email_templates());
+    document.distinct(&list, "id", templates.iter().map(|template| template.id));
+    if templates.len() > MAX_TEMPLATES {
+        document.refuse(&list, format!("at most {MAX_TEMPLATES} email templates"));
+    }
+    let bytes = templates.iter().map(|template| to_json(&template.content).len());
+    if bytes.sum::<usize>() > MAX_TEMPLATES_BYTES {
+        document.refuse(&list, format!("at most {MAX_TEMPLATES_BYTES} bytes in total"));
+    }
+}
+
 fn campaigns(is: &Declaration, document: &mut Document<'_>) {
     let mut ids: HashSet<Uuid> = HashSet::new();
     document.distinct(&steps!["campaigns"], "id", is.campaigns.iter().map(|one| one.id));
@@ -235,9 +257,10 @@ fn campaigns(is: &Declaration, document: &mut Document<'_>) {
         {
             refuse("trigger", &path, &text);
         }
-        // Without the rest of the workspace, only the body can be checked.
+        // Without the rest of the workspace, only the body can be checked. An email template has one.
         let has_body = |email: &serde_json::Map<String, Value>| {
             email.get("body").and_then(Value::as_str).is_some_and(|body| !body.is_empty())
+                || email.get(EMAIL_TEMPLATE_ID).is_some_and(|id| !id.is_null())
         };
         if campaign.email.as_ref().is_some_and(|email| !has_body(email)) {
             refuse("email", "body", &"is missing: expected a string");

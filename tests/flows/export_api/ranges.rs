@@ -1,6 +1,6 @@
 //! Parts of a download, as RFC 9110 has them.
 
-use reqwest::header::{CONTENT_RANGE, LAST_MODIFIED};
+use reqwest::header::{CONTENT_RANGE, ETAG, HeaderName, LAST_MODIFIED};
 use tokio::process::Command;
 
 use super::*;
@@ -66,12 +66,30 @@ async fn a_download_is_served_in_ranges() {
     }
 
     let answer = reqwest::get(file).await.expect("an answer");
-    let modified = answer.headers()[LAST_MODIFIED].to_str().expect("a date").to_owned();
-    for (validator, status) in
-        [(modified.as_str(), 206), ("Sun, 06 Nov 1994 08:49:37 GMT", 200), ("\"a-tag\"", 200)]
-    {
+    let header = |name: HeaderName| answer.headers()[name].to_str().expect("a text").to_owned();
+    let (modified, etag) = (header(LAST_MODIFIED), header(ETAG));
+    let (modified, etag) = (modified.as_str(), etag.as_str());
+    let long_ago = "Sun, 06 Nov 1994 08:49:37 GMT";
+    for (validator, status) in [(modified, 206), (etag, 206), (long_ago, 200), ("\"a-tag\"", 200)] {
         let received = part(file, &[("range", "bytes=0-9"), ("if-range", validator)]).await;
         assert_eq!(received.status, status, "{validator}");
+    }
+    let conditions: [(&[(&str, &str)], u16); 10] = [
+        (&[("if-match", etag)], 200),
+        (&[("if-match", "*")], 200),
+        (&[("if-match", "\"a-tag\"")], 412),
+        (&[("if-unmodified-since", long_ago)], 412),
+        (&[("if-match", etag), ("if-unmodified-since", long_ago)], 200),
+        (&[("if-none-match", etag)], 304),
+        (&[("if-none-match", "\"a-tag\""), ("if-modified-since", modified)], 200),
+        (&[("if-modified-since", modified)], 304),
+        (&[("if-match", "\"a-tag\""), ("if-none-match", etag)], 412),
+        (&[("if-match", "\"a-tag\""), ("range", "bytes=0-9")], 412),
+    ];
+    for (headers, status) in conditions {
+        let received = part(file, headers).await;
+        let expected = if status == 200 { file_bytes.as_slice() } else { &[] };
+        assert_eq!((received.status, received.bytes.as_slice()), (status, expected), "{headers:?}");
     }
 
     // A client continues a download that was interrupted.

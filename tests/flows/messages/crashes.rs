@@ -176,10 +176,17 @@ async fn a_stalled_worker_sends_nothing_of_a_cancelled_send() {
     })
     .await;
     let arrived = scene.receiver.received().len();
+    scene.fleet.terminate("worker-2").await;
     scene.fleet.resume("worker-1");
+    // Once it has sent another one, it has decided about the first.
+    let other = scene.send(json!({ "broadcast": true, "segment_id": SEGMENT })).await;
+    eventually("another one is sent", || async {
+        scene.shown(&other).await.is_some_and(|shown| shown["state"] == "done")
+    })
+    .await;
     scene.fleet.terminate("worker-1").await;
     let shown = scene.shown(&dispatch).await.expect("a dispatch");
-    assert_eq!(scene.receiver.received().len(), arrived, "{shown}");
+    assert_eq!(scene.receiver.received().len(), arrived + everybody().len(), "{shown}");
     let count = |name: &str| shown[name].as_i64().expect("a count");
     assert_eq!(count("sent") + count("cancelled"), count("walked"), "{shown}");
     scene.fleet.close().await;

@@ -524,6 +524,11 @@ async fn previews_show_the_rendered_message() {
         answer.body["previews"],
         json!([{ "rendered": "Ann 5 123", "message_extras": { "k": "v" } }])
     );
+    let digits = r#"{"template":"{{custom_attribute.${o}}} {{custom_attribute.${n}}}",
+        "attributes":{"o":{"z":1.10,"a":2},"n":9223372036854775808}}"#;
+    let answer = world.api.post_text(PREVIEW, digits.to_owned()).await;
+    let rendered = r#"{"z":1.10,"a":2} 9223372036854775808"#;
+    assert_eq!(answer.body["previews"], json!([{ "rendered": rendered }]));
     let mut messages = world.message("Hi {{${first_name}}}");
     messages["apple_push"] = json!({ "alert": "x" });
     let answer = post(json!({ "messages": messages, "attributes": { "first_name": "Bo" } })).await;

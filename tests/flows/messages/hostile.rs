@@ -166,8 +166,8 @@ async fn an_audience_of_depth_10_000_is_refused() {
         format!("{{\"audience\":{open}{leaf}{close},{}", &rest[1..])
     };
     for (levels, part) in [
-        (10_000, "recursion limit"),
-        (100, "recursion limit"),
+        (10_000, "is nested too deeply"),
+        (100, "is nested too deeply"),
         (32, "an audience can nest at most 32 levels"),
     ] {
         world.post(&body(levels)).await.refuses(400, part);

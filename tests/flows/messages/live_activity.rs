@@ -170,6 +170,11 @@ async fn invalid_activity_starts_are_rejected(world: World) {
         (body(json!({ "content_state": null })), "content_state is required"),
         (body(json!({ "notification": null })), "notification is required"),
         (body(json!({ "notification": { "alert": null } })), "notification.alert is required"),
+        (body(json!({ "notification": { "alert": {} } })), "notification.alert is required"),
+        (
+            body(json!({ "notification": { "alert": { "title": null, "body": null } } })),
+            "notification.alert is required",
+        ),
         (body(json!({ "audience": leaf })), "audience is not supported by this request"),
         (body(json!({ "notification": {} })), "notification.alert is required"),
         (body(json!({ "stale_date": "soon" })), "stale_date: expected a date and time in ISO 8601"),

@@ -169,6 +169,14 @@ impl Sending {
         stores::execute(&self.fleet.database_url(), sql).await;
     }
 
+    /// [`pass`](Self::pass) while the one process is stopped. A step in progress would store what it
+    /// read before, and a plan in progress knows its wave by its moment.
+    pub async fn pass_stopped(&mut self, ms: i64) {
+        self.fleet.kill("standalone");
+        self.pass(ms).await;
+        self.fleet.launch("standalone").await;
+    }
+
     /// As if so many milliseconds had passed for all schedules.
     pub async fn pass(&self, ms: i64) {
         self.execute(&format!(

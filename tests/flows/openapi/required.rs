@@ -24,8 +24,10 @@ fn add_required(schema: &Value, value: &Value, at: &Field, fields: &mut Vec<Fiel
         Field { pointer: format!("{}/{name}", at.pointer), always }
     };
     for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        if value.get(name).is_some() {
-            fields.push(inside(name, at.always));
+        let field = inside(name, at.always);
+        let is_known = fields.iter().any(|known| known.pointer == field.pointer);
+        if value.get(name).is_some() && !is_known {
+            fields.push(field);
         }
     }
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -40,6 +42,11 @@ fn add_required(schema: &Value, value: &Value, at: &Field, fields: &mut Vec<Fiel
         for part in schema[keyword].as_array().into_iter().flatten() {
             add_required(part, value, &Field { pointer: at.pointer.clone(), always }, fields);
         }
+    }
+    // Conditions on the fields.
+    if schema.get("else").is_some() {
+        let at = Field { pointer: at.pointer.clone(), always: false };
+        add_required(&schema["if"], value, &at, fields);
     }
 }
 

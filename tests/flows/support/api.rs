@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use reqwest::header::HeaderMap;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -122,6 +122,12 @@ impl Api {
 
     pub async fn post(&self, path: &str, body: &Value) -> ApiResponse {
         answer(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// A body with its own digits and order.
+    pub async fn post_text(&self, path: &str, body: String) -> ApiResponse {
+        let request = self.request(Method::POST, path).header(CONTENT_TYPE, "application/json");
+        answer(request.body(body)).await
     }
 
     pub async fn patch(&self, path: &str, body: &Value) -> ApiResponse {

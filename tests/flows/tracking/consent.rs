@@ -2,7 +2,11 @@
 
 mod histories;
 
-use histories::{Histories, Request};
+use std::collections::{BTreeMap, VecDeque};
+
+use histories::{Histories, Received, Request};
+use kit::clock::from_ms;
+use longshore::users::devices;
 
 use super::model::Random;
 use super::*;
@@ -12,7 +16,12 @@ on_both_stores!(World =>
     opt_outs_hold_when_users_become_one,
     opt_outs_from_before_an_upgrade_hold,
     an_unsubscribed_address_stays_unsubscribed,
+    an_opt_out_by_address_reaches_users_who_are_older_than_an_erasure,
+    an_import_of_the_new_id_does_not_prevent_a_rename,
+    all_addresses_that_a_user_has_in_a_batch_count,
     ids_of_merged_users_are_kept_until_the_kept_user_is_erased,
+    imports_do_not_create_merged_users_again,
+    lines_of_an_import_count_for_later_lines,
     a_rename_that_is_too_large_changes_nothing,
     decisions_hold_if_a_clock_is_ahead,
 );
@@ -206,6 +215,85 @@ async fn an_unsubscribed_address_stays_unsubscribed(world: World) {
     assert_eq!(state("eve").await, Value::Null);
 }
 
+async fn all_addresses_that_a_user_has_in_a_batch_count(mut world: World) {
+    const A: &str = "a@acme.example";
+    const B: &str = "b@acme.example";
+    const C: &str = "c@acme.example";
+    let ann = |fields: Value| set(id("ann"), fields);
+    let address = |email: &str| ann(json!({ "email": email }));
+    let subscribed =
+        |email: Option<&str>| json!({ "email": email, "email_subscribe": "subscribed" });
+    let out = |email: &str| update_only(set(json!({ "email": email }), emails("unsubscribed")));
+    let own = || ann(emails("unsubscribed"));
+    for is_one_request in [false, true] {
+        for case in 0..7 {
+            world.another(&format!("acme {is_one_request} {case}")).await;
+            world.received(0, address(A)).await;
+            let by_id = world.service_id("ann").await;
+            let (before, batch, is_out, unsubscribed) = match case {
+                // An address that she has only for a moment.
+                0 => (vec![out(B)], vec![address(B), address(C)], true, vec![B, C]),
+                1 => (vec![], vec![address(B), out(B), address(C)], true, vec![B, C]),
+                // The one that she had before, in between without it.
+                2 => (vec![own()], vec![ann(subscribed(Some(B))), address(A)], true, vec![A]),
+                3 => (vec![own()], vec![ann(subscribed(None)), address(A)], true, vec![A]),
+                4 => {
+                    (vec![own()], vec![set(by_id, subscribed(Some(B))), address(A)], true, vec![A])
+                }
+                // She subscribes with another one.
+                5 => (vec![out(C)], vec![ann(subscribed(Some(B))), address(C)], true, vec![C]),
+                // The one that she has no longer.
+                _ => (vec![], vec![address(B), out(A)], false, vec![A]),
+            };
+            for object in before {
+                world.received(5, object).await;
+            }
+            let requests: Vec<Message> = if is_one_request {
+                vec![world.request(AT + 10, &batch)]
+            } else {
+                let at = (AT + 10)..;
+                at.zip(&batch)
+                    .map(|(at, object)| world.request(at, std::slice::from_ref(object)))
+                    .collect()
+            };
+            world.apply(&requests).await;
+            let is_unsubscribed =
+                async |user: &str| world.show(user).await["email_subscribe"] == "unsubscribed";
+            assert_eq!(is_unsubscribed("ann").await, is_out, "{case} {is_one_request}");
+            for email in [A, B, C] {
+                world.received(50, set(id(email), json!({ "email": email }))).await;
+                let expected = unsubscribed.contains(&email);
+                assert_eq!(
+                    is_unsubscribed(email).await,
+                    expected,
+                    "{case} {is_one_request} {email}"
+                );
+            }
+        }
+    }
+}
+
+async fn an_opt_out_by_address_reaches_users_who_are_older_than_an_erasure(world: World) {
+    let address = |user: &str| set(id(user), json!({ "email": "a@acme.example" }));
+    // Ids that this worker gives from now on are later.
+    world.received(1_000, set(id("ann"), json!({}))).await;
+    world.received(100, address("bob")).await;
+    world.received(110, address("cay")).await;
+    world.received(150, json!({ "identity": { "user": id("cay"), "change": "erase" } })).await;
+    let out = set(json!({ "email": "a@acme.example" }), emails("unsubscribed"));
+    world.received(120, update_only(out)).await;
+    assert_eq!(world.show("bob").await["email_subscribe"], "unsubscribed");
+}
+
+async fn an_import_of_the_new_id_does_not_prevent_a_rename(world: World) {
+    world.received(0, set(id("a"), json!({ "push_subscribe": "unsubscribed" }))).await;
+    world.app.clock.set(from_ms(AT + 10_000));
+    world.import(&[json!({ "external_id": "b", "push_subscribe": "subscribed" })]).await;
+    world.identity(5, id("a"), json!({ "rename_external_id": "b" })).await;
+    assert_eq!(world.ids().await.len(), 1);
+    assert_eq!(world.show("b").await["push_subscribe"], "unsubscribed");
+}
+
 async fn ids_of_merged_users_are_kept_until_the_kept_user_is_erased(world: World) {
     for user in ["a", "b", "c"] {
         world.received(0, set(id(user), json!({ "first_name": user }))).await;
@@ -221,6 +309,42 @@ async fn ids_of_merged_users_are_kept_until_the_kept_user_is_erased(world: World
     assert_eq!(world.count("merged_users").await, 0);
     world.received(5, set(former, emails("unsubscribed"))).await;
     assert_eq!(world.ids().await.len(), 0);
+}
+
+async fn imports_do_not_create_merged_users_again(world: World) {
+    for user in ["a", "b", "c"] {
+        world.received(0, set(id(user), json!({ "first_name": user }))).await;
+    }
+    let former = world.service_id("a").await;
+    let line = json!({ "service_id": former["service_id"], "external_id": "a" });
+    // An import of an earlier version could do so. The user can be merged again.
+    world
+        .execute(
+            "INSERT INTO merged_users (workspace_id, service_id, kept_as, merged_at)
+             SELECT gone.workspace_id, gone.service_id, kept.service_id, 1
+             FROM users AS gone, users AS kept
+             WHERE gone.external_id = 'a' AND kept.external_id = 'c'",
+        )
+        .await;
+    world.identity(1, id("a"), json!({ "merge_into": id("b") })).await;
+    let summary = world.try_import(&[line]).await;
+    assert_eq!((summary.created, summary.replaced, summary.bad), (0, 0, 1));
+    assert_eq!(world.ids().await.len(), 2);
+    // Links in old emails reach the kept user.
+    world.received(3, set(former, emails("unsubscribed"))).await;
+    assert_eq!(world.show("b").await["email_subscribe"], "unsubscribed");
+    assert_eq!(world.show("c").await["email_subscribe"], Value::Null);
+}
+
+async fn lines_of_an_import_count_for_later_lines(world: World) {
+    let line = |user: &str, state: &str| json!({ "external_id": user, "email": "a@acme.example", "email_subscribe": state });
+    world.received(0, set(id("cay"), emails("subscribed"))).await;
+    let lines = [line("ann", "unsubscribed"), line("bob", "subscribed"), line("cay", "opted_in")];
+    let summary = world.try_import(&lines).await;
+    assert_eq!((summary.lines, summary.bad, summary.kept_unsubscribed), (3, 0, 2));
+    for user in ["ann", "bob", "cay"] {
+        assert_eq!(world.show(user).await["email_subscribe"], "unsubscribed", "{user}");
+    }
 }
 
 async fn a_rename_that_is_too_large_changes_nothing(world: World) {
@@ -249,11 +373,16 @@ async fn decisions_hold_if_a_clock_is_ahead(world: World) {
     let year = 365 * DAY;
     let ahead = world.request(now + year, &[set(id("ann"), emails("subscribed"))]);
     world.apply(&[ahead]).await;
+    world.app.clock.set(from_ms(now + year));
+    world.import(&[json!({ "external_id": "ben", "email_subscribe": "unsubscribed" })]).await;
+    world.app.clock.set(Clock::system().now());
     let later = world.app.clock.now_ms() + 1_000;
     eventually("it is later", async || world.app.clock.now_ms() > later).await;
     let out = world.request(later, &[set(id("ann"), emails("unsubscribed"))]);
-    world.apply(&[out]).await;
+    let again = world.request(later, &[set(id("ben"), emails("subscribed"))]);
+    world.apply(&[out, again]).await;
     assert_eq!(world.show("ann").await["email_subscribe"], "unsubscribed");
+    assert_eq!(world.show("ben").await["email_subscribe"], "subscribed");
 }
 
 /// Applies histories at the same time, with partitions that are behind, and compares every decision.
@@ -261,7 +390,7 @@ async fn decisions_match_the_model(world: &mut World, rounds: u64, of_round: usi
     for seed in 0..rounds {
         world.another(&format!("acme {seed}")).await;
         let mut random = Random::new(seed);
-        let mut histories = Histories::new(&mut random, of_round);
+        let mut histories = Histories::new(&mut random, of_round, seed as i64 * DAY / 24);
         replay(world, &mut random, histories.start()).await;
         histories.know_ids(&world.documents().await);
         for _ in 0..2 {
@@ -273,21 +402,40 @@ async fn decisions_match_the_model(world: &mut World, rounds: u64, of_round: usi
 }
 
 /// Applies requests in batches: in order within a partition, while one partition is stopped. Some
-/// batches are rolled back first, as if the worker had ended before the commit.
+/// batches are rolled back first, as if the worker had ended before the commit. Imports and reports
+/// wait for no partition, and are applied before what is received later.
 async fn replay(world: &World, random: &mut Random, requests: Vec<Request>) {
-    let mut partitions: Vec<Vec<Message>> = vec![Vec::new(); histories::PARTITIONS];
-    for Request { partition, at, objects } in requests {
-        partitions[partition].push(world.request(at, &objects));
+    let mut partitions: Vec<VecDeque<(i64, Message)>> =
+        vec![VecDeque::new(); histories::PARTITIONS];
+    let mut immediate: BTreeMap<i64, Vec<Received>> = BTreeMap::new();
+    for Request { at, received } in requests {
+        match received {
+            Received::Tracked { partition, object } => {
+                partitions[partition].push_back((at, world.request(at, &[object])));
+            }
+            received => immediate.entry(at).or_default().push(received),
+        }
     }
     let stopped = random.below(histories::PARTITIONS as i64) as usize;
-    while partitions.iter().any(|partition| !partition.is_empty()) {
+    loop {
+        let next = immediate.first_key_value().map_or(i64::MAX, |(at, _)| *at);
+        let is_done = partitions.iter().all(VecDeque::is_empty);
+        if is_done && immediate.is_empty() {
+            break;
+        }
         let is_alone = (0..partitions.len()).all(|at| at == stopped || partitions[at].is_empty());
         let at = random.below(partitions.len() as i64) as usize;
-        if partitions[at].is_empty() || (at == stopped && !is_alone) {
+        if !is_done && (partitions[at].is_empty() || (at == stopped && !is_alone)) {
             continue;
         }
-        let count = (1 + random.below(400) as usize).min(partitions[at].len());
-        let batch: Vec<Message> = partitions[at].drain(..count).collect();
+        let earlier = partitions[at].iter().take_while(|(at, _)| *at < next).count();
+        if earlier == 0 || (next < i64::MAX && random.below(20) == 0) {
+            let (at, received) = immediate.pop_first().unwrap();
+            receive(world, random, at, received).await;
+            continue;
+        }
+        let count = (1 + random.below(400) as usize).min(earlier);
+        let batch: Vec<Message> = partitions[at].drain(..count).map(|(_, of)| of).collect();
         if random.below(10) == 0 {
             let prepared = world.ingest.prepare(&batch).await.unwrap();
             let mut tx = world.app.store.write().await.unwrap();
@@ -296,6 +444,26 @@ async fn replay(world: &World, random: &mut Random, requests: Vec<Request>) {
         }
         world.apply(&batch).await;
     }
+}
+
+/// Applies lines of an import and reports, at the time when they are received. Some imports were
+/// interrupted, and are repeated.
+async fn receive(world: &World, random: &mut Random, at: i64, received: Vec<Received>) {
+    let (mut lines, mut gone) = (Vec::new(), Vec::new());
+    for received in received {
+        match received {
+            Received::Tracked { .. } => {}
+            Received::Imported(line) => lines.push(line),
+            Received::Reported(token) => gone.push(token),
+        }
+    }
+    world.app.clock.set(from_ms(at));
+    for _ in 0..1 + i32::from(random.below(5) == 0) {
+        world.import(&lines).await;
+    }
+    let mut tx = world.app.store.write().await.unwrap();
+    devices::remove_tokens(&mut tx, world.workspace.id, &gone).await.unwrap();
+    tx.commit().await.unwrap();
 }
 
 /// Many random histories of a few users each.

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use longshore::erase;
 use longshore::tracking::apply::Ingest;
 use serde_json::{Value, json};
+use sqlx::AssertSqlSafe;
+use store::Store;
 use tokio::task::JoinSet;
 
 use super::{World, apply, by, try_apply, written};
+use crate::support::eventually;
 use crate::support::stores::{on_both_stores, on_postgres};
 
 on_both_stores!(World => partitions_that_race_make_one_user,);
@@ -65,7 +69,37 @@ mod in_circles {
     use super::*;
 
     // SQLite has one writer.
-    on_postgres!(World => concurrent_partitions_do_not_deadlock,);
+    on_postgres!(World =>
+        concurrent_partitions_do_not_deadlock,
+        an_erasure_locks_in_the_order_of_tracking_and_is_tried_again,
+    );
+
+    /// Locks like a batch that registers the token of a user again.
+    async fn an_erasure_locks_in_the_order_of_tracking_and_is_tried_again(world: World) {
+        const WAITING: &str = "FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let tokens = json!({"push_tokens": [{"app_id": "app", "token": "t"}]});
+        world.track(&[written(json!({"external_id": "ann"}), tokens, json!({}))]).await;
+        let Store::Postgres { pool, .. } = &world.app.store else { panic!("PostgreSQL") };
+        let count = async |what: &str| {
+            let sql = AssertSqlSafe(format!("SELECT count({what}) {WAITING}"));
+            sqlx::query_scalar::<_, i64>(sql).fetch_one(pool).await.unwrap()
+        };
+        let waits = || eventually("the erasure waits", async || count("*").await == 1);
+        let mut tx = pool.begin().await.unwrap();
+        sqlx::query("SELECT 1 FROM push_tokens FOR UPDATE").execute(&mut *tx).await.unwrap();
+        let (store, workspace) = (world.app.store.clone(), world.workspace.clone());
+        let erasing =
+            tokio::spawn(async move { erase::erase(&store, &workspace, "ann").await.is_ok() });
+        waits().await;
+        let profile = sqlx::query("SELECT 1 FROM users FOR NO KEY UPDATE NOWAIT");
+        profile.execute(&mut *tx).await.expect("the erasure has not locked it yet");
+        assert_eq!(count("pg_terminate_backend(pid)").await, 1);
+        waits().await;
+        tx.commit().await.unwrap();
+        assert!(erasing.await.unwrap());
+        assert_eq!(world.ids().await.len(), 0);
+    }
 
     /// Each of two partitions changes the profiles of some users, and begins the activity of
     /// all: neither is ever to be tried again.

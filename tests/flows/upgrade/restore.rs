@@ -255,3 +255,69 @@ async fn a_restore_keeps_no_log_that_does_not_continue_the_backup() {
     assert_eq!(visits(&api).await, expected);
     fleet.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restored_log_is_not_taken_for_the_one_that_was_lost() {
+    let mut fleet = Fleet::start(Backend::Embedded, &[]).await;
+    let api = fleet.apply(&[WorkspaceFile::new("acme").unlimited()]).await.remove(0);
+    let data = fleet.directory().join("data");
+    let restore = |folder: &Path| {
+        ["backup", "restore", folder.to_str().expect("UTF-8")].map(str::to_owned).to_vec()
+    };
+    let expected = |visits: &[(&str, i64)]| -> BTreeMap<String, i64> {
+        visits.iter().map(|(id, visits)| ((*id).to_owned(), *visits)).collect()
+    };
+    track(&fleet, &api, &["ann", "ben"]).await;
+    let first = restore(&back_up(&fleet, "first").await);
+    track(&fleet, &api, &["ann", "ben"]).await;
+    let of_lost = restore(&back_up(&fleet, "of-lost").await);
+    fleet.kill("standalone");
+    for end in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(data.join(format!("log.db{end}")));
+    }
+    run_and_launch(&mut fleet, &first).await;
+    assert_eq!(visits(&api).await, expected(&[("ann", 1), ("ben", 1)]));
+    // The same partitions, so the log has other messages at the same offsets.
+    track(&fleet, &api, &["ann", "ben", "ann", "ben"]).await;
+    let of_restored = restore(&back_up(&fleet, "of-restored").await);
+    track(&fleet, &api, &["ann", "ben", "cay"]).await;
+
+    fleet.kill("standalone");
+    assert!(!run(&fleet, &of_lost).await, "its offsets are those of the lost log");
+    // An earlier backup: the log has its messages, and all after it.
+    run_and_launch(&mut fleet, &first).await;
+    let all = expected(&[("ann", 4), ("ben", 4), ("cay", 1)]);
+    assert_eq!(visits(&api).await, all);
+    fleet.kill("standalone");
+    run_and_launch(&mut fleet, &of_restored).await;
+    assert_eq!(visits(&api).await, all);
+
+    // The other way round: back to the lost log, and to backups of both after that.
+    fleet.kill("standalone");
+    let replace: Vec<String> = of_lost.iter().cloned().chain(["--replace-log".into()]).collect();
+    run_and_launch(&mut fleet, &replace).await;
+    assert_eq!(visits(&api).await, expected(&[("ann", 2), ("ben", 2)]));
+    track(&fleet, &api, &["ann", "ben", "ann", "ben", "dan"]).await;
+    fleet.kill("standalone");
+    assert!(!run(&fleet, &of_restored).await, "its offsets are those of a replaced log");
+    for backup in [&first, &of_lost] {
+        run_and_launch(&mut fleet, backup).await;
+        assert_eq!(visits(&api).await, expected(&[("ann", 4), ("ben", 4), ("dan", 1)]));
+        fleet.kill("standalone");
+    }
+    fleet.launch("standalone").await;
+    fleet.close().await;
+}
+
+/// Whether a command succeeds.
+async fn run(fleet: &Fleet, arguments: &[String]) -> bool {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    fleet.command(&arguments).await.status.success()
+}
+
+/// Runs a restore, starts `standalone`, and waits until the log is applied.
+async fn run_and_launch(fleet: &mut Fleet, arguments: &[String]) {
+    assert!(run(fleet, arguments).await, "{arguments:?}");
+    fleet.launch("standalone").await;
+    fleet.applied().await;
+}

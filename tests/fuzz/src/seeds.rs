@@ -1,6 +1,7 @@
 //! Seeds from what describes a format: the API document and the schema of the workspace file. A
 //! field that a request type gains is in the next seeds.
 
+use std::cell::RefCell;
 use std::sync::LazyLock;
 
 use longshore::cli;
@@ -36,8 +37,11 @@ const TEXTS: [&str; 12] = [
 /// Values of one schema, at most. The first has every field.
 const VALUES: usize = 100;
 
-/// Levels of schemas in schemas. Some contain themselves.
+/// Levels of schemas in schemas.
 const DEPTH: usize = 24;
+
+/// Levels of a schema in itself.
+const SELF_DEPTH: usize = 2;
 
 /// Values of an enumeration.
 const ENUMERATED: usize = 12;
@@ -131,16 +135,31 @@ fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
 
 /// Values of a schema. Most are valid; what a schema cannot express may make one invalid.
 fn values(root: &Value, schema: &Value) -> Vec<Value> {
-    Sampler { root }.values(schema, 0)
+    Sampler { root, references: RefCell::default() }.values(schema, 0)
 }
 
 struct Sampler<'a> {
     root: &'a Value,
+    /// The references in progress, from the outermost.
+    references: RefCell<Vec<String>>,
 }
 
 impl Sampler<'_> {
     fn values(&self, schema: &Value, depth: usize) -> Vec<Value> {
-        let schema = resolved(self.root, schema);
+        let Some(reference) = schema["$ref"].as_str() else {
+            return self.values_here(schema, depth);
+        };
+        let is_same = |other: &&String| *other == reference;
+        if self.references.borrow().iter().filter(is_same).count() > SELF_DEPTH {
+            return vec![Value::Null];
+        }
+        self.references.borrow_mut().push(reference.to_owned());
+        let values = self.values_here(resolved(self.root, schema), depth);
+        self.references.borrow_mut().pop();
+        values
+    }
+
+    fn values_here(&self, schema: &Value, depth: usize) -> Vec<Value> {
         if depth > DEPTH {
             return vec![Value::Null];
         }
@@ -283,7 +302,9 @@ impl Sampler<'_> {
             return;
         }
         elements(&schema["allOf"]).for_each(|part| self.require(part, fields, depth + 1, object));
-        if let Some(part) = elements(&schema["anyOf"]).next().filter(|_| depth == 0) {
+        let conditions = elements(&schema["if"]["allOf"]).chain([schema, &schema["if"]]);
+        let mut forms = conditions.flat_map(|part| elements(&part["anyOf"]));
+        if let Some(part) = forms.next().filter(|_| depth == 0) {
             self.require(part, fields, depth + 1, object);
         }
         for name in elements(&schema["required"]).filter_map(Value::as_str) {

@@ -31,8 +31,6 @@ pub struct WrittenTime {
     pub offset: Offset,
     /// The zone in brackets; if there is none, the offset. UTC without either.
     pub zone: TimeZone,
-    /// Milliseconds since the epoch: the unit of every stored time.
-    pub ms: i64,
 }
 
 impl WrittenTime {
@@ -66,13 +64,12 @@ impl WrittenTime {
                 (offset, zone)
             }
         };
-        let ms = instant(local, offset)?;
-        if has_second_60 && !can_have_second_60(ms) {
+        if has_second_60 && !instant(local, offset).is_ok_and(can_have_second_60) {
             return Err(
                 "second 60 is only possible at 23:59 UTC on the last day of a month".to_owned()
             );
         }
-        Ok(Self { local, offset, zone, ms })
+        Ok(Self { local, offset, zone })
     }
 }
 
@@ -93,9 +90,11 @@ impl Parts {
     }
 }
 
-/// Reads a time as it is stored; the formats are those of [`WrittenTime::read`].
+/// Reads a time as it is stored, in milliseconds since the epoch. The formats are those of
+/// [`WrittenTime::read`]; the calendar must have the time in UTC too.
 pub fn parse_time(text: &str) -> Result<i64, String> {
-    WrittenTime::read(text).map(|time| time.ms)
+    let WrittenTime { local, offset, .. } = WrittenTime::read(text)?;
+    instant(local, offset)
 }
 
 /// Reads a local time and ignores its zone, as if it were UTC. The formats and the errors are those

@@ -35,7 +35,7 @@ impl Tree {
             return Err(super::TOO_DEEP.to_owned());
         }
         let mut parser = Parser { json, at: 0 };
-        parser.value().ok_or_else(|| "has half of a surrogate pair".to_owned())
+        parser.value().ok_or_else(|| super::HALF_PAIR.to_owned())
     }
 
     /// The value as compact JSON.

@@ -35,6 +35,22 @@ impl LogFile {
         Ok(rows::topic_offsets(&self.pool, topic, self.partitions).await?)
     }
 
+    /// Gives a copy of a log a new id, because from now on the copy and the original get different
+    /// messages. Positions in the original do not have this id.
+    pub async fn fork(&self) -> Result<(), LogError> {
+        Ok(rows::fork(&self.pool).await?)
+    }
+
+    /// The end of a partition when this log was forked from the log with that id; none if it was not.
+    pub async fn fork_end(
+        &self,
+        id: &str,
+        topic: Topic,
+        partition: i32,
+    ) -> Result<Option<i64>, LogError> {
+        Ok(rows::fork_end(&self.pool, id, topic, partition).await?)
+    }
+
     /// Moves groups to `positions`, also back, so that the messages after them are not deleted
     /// before they are applied.
     pub async fn move_groups(

@@ -89,6 +89,44 @@ pub async fn partitions(pool: &SqlitePool) -> Result<u32, sqlx::Error> {
     sqlx::query_scalar(PARTITIONS).fetch_one(pool).await
 }
 
+/// Gives the log a new id, and records where the log with the former one ended: the messages up to
+/// there are those of both.
+pub async fn fork(pool: &SqlitePool) -> Result<(), sqlx::Error> {
+    let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
+    sqlx::query(
+        "INSERT INTO settings (name, value)
+         SELECT 'fork.' || value,
+                (SELECT json_group_object(topic || '/' || partition, next) FROM ends)
+         FROM settings WHERE name = 'id'",
+    )
+    .execute(&mut *tx)
+    .await?;
+    sqlx::query("UPDATE settings SET value = $1 WHERE name = 'id'")
+        .bind(Uuid::new_v4().to_string())
+        .execute(&mut *tx)
+        .await?;
+    tx.commit().await
+}
+
+/// The end of a partition in the log with a former id, when this one was forked from it; none if it
+/// was not.
+pub async fn fork_end(
+    pool: &SqlitePool,
+    id: &str,
+    topic: Topic,
+    partition: i32,
+) -> Result<Option<i64>, sqlx::Error> {
+    sqlx::query_scalar(
+        "SELECT coalesce((SELECT ends.value FROM json_each(settings.value) AS ends
+                          WHERE ends.key = $2), 0)
+         FROM settings WHERE name = 'fork.' || $1",
+    )
+    .bind(id)
+    .bind(format!("{}/{partition}", topic.name()))
+    .fetch_optional(pool)
+    .await
+}
+
 /// A number that changes when another connection has changed the file.
 pub async fn data_version(c: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
     sqlx::query_scalar("PRAGMA data_version").fetch_one(c).await

@@ -1,6 +1,8 @@
 //! Filters of numbers. A string counts as the number that it begins with, or as 0. Decimals are
-//! exact: 0.1 plus 0.2 is 0.3. Whole numbers that would overflow become floating point, and an
-//! undefined result is nil.
+//! exact: 0.1 plus 0.2 is 0.3. Whole numbers are exact up to 38 digits; larger ones become floating
+//! point. An undefined result is nil.
+
+use std::cmp::Ordering;
 
 use super::super::Stop;
 use super::super::value::{Number, Value};
@@ -23,7 +25,7 @@ impl Decimal {
     /// None for a number that is too large or too small to be exact.
     fn of(number: Number) -> Option<Self> {
         let float = match number {
-            Number::Int(int) => return Some(Self { digits: int.into(), scale: 0 }),
+            Number::Int(int) => return Some(Self { digits: int, scale: 0 }),
             Number::Float(float) => float,
         };
         // Numbers with few decimal places need no conversion to text: each has its own float.
@@ -34,12 +36,16 @@ impl Decimal {
         if digits.abs() < MAX && digits / UNIT == float {
             return Some(Self { digits: digits as i128, scale: PLACES });
         }
+        Self::parse(&format!("{float}"))
+    }
+
+    /// Reads digits with or without a point.
+    fn parse(text: &str) -> Option<Self> {
         const LONGEST: usize = 36;
-        let text = format!("{float}");
         if text.len() > LONGEST {
             return None;
         }
-        let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = [whole, fraction].concat().parse().ok()?;
         Some(Self { digits, scale: u32::try_from(fraction.len()).ok()? })
     }
@@ -103,7 +109,7 @@ fn calculate<'a>(
     work: &mut RenderBudget,
     one: &Value<'a>,
     two: &Value<'a>,
-    ints: impl Fn(i64, i64) -> Option<i64>,
+    ints: impl Fn(i128, i128) -> Option<i128>,
     decimals: impl Fn(Decimal, Decimal) -> Option<Decimal>,
     floats: impl Fn(f64, f64) -> f64,
 ) -> FilterResult<'a> {
@@ -112,7 +118,7 @@ fn calculate<'a>(
     if let (Number::Int(one), Number::Int(two)) = (one, two)
         && let Some(result) = ints(one, two)
     {
-        return Ok(Value::Int(result));
+        return Ok(Number::Int(result).into());
     }
     let exact = Decimal::of(one).zip(Decimal::of(two)).and_then(|(one, two)| decimals(one, two));
     let float = || floats(one.as_float(), two.as_float());
@@ -125,7 +131,7 @@ pub fn plus<'a>(
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
     let floats = |one, two| one + two;
-    calculate(work, &input, &arguments[0], i64::checked_add, Decimal::plus, floats)
+    calculate(work, &input, &arguments[0], i128::checked_add, Decimal::plus, floats)
 }
 
 pub fn minus<'a>(
@@ -133,9 +139,10 @@ pub fn minus<'a>(
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let decimals = |one: Decimal, two: Decimal| one.plus(Decimal { digits: -two.digits, ..two });
+    let decimals =
+        |one: Decimal, two: Decimal| one.plus(Decimal { digits: two.digits.checked_neg()?, ..two });
     let floats = |one, two| one - two;
-    calculate(work, &input, &arguments[0], i64::checked_sub, decimals, floats)
+    calculate(work, &input, &arguments[0], i128::checked_sub, decimals, floats)
 }
 
 pub fn times<'a>(
@@ -144,7 +151,7 @@ pub fn times<'a>(
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
     let floats = |one, two| one * two;
-    calculate(work, &input, &arguments[0], i64::checked_mul, Decimal::times, floats)
+    calculate(work, &input, &arguments[0], i128::checked_mul, Decimal::times, floats)
 }
 
 /// The quotient of two whole numbers is a whole number, rounded down. Division by zero is nil.
@@ -156,10 +163,10 @@ pub fn divided_by<'a>(
     if number(&arguments[0]).is_zero() {
         return Ok(Value::Nil);
     }
-    let floor = |one: i64, two: i64| {
+    let floor = |one: i128, two: i128| {
         let (quotient, rest) = (one.checked_div(two)?, one.checked_rem(two)?);
         let is_above = rest != 0 && (rest < 0) != (two < 0);
-        Some(quotient - i64::from(is_above))
+        Some(quotient - i128::from(is_above))
     };
     let floats = |one, two| one / two;
     calculate(work, &input, &arguments[0], floor, Decimal::divided_by, floats)
@@ -174,7 +181,7 @@ pub fn modulo<'a>(
     if number(&arguments[0]).is_zero() {
         return Ok(Value::Nil);
     }
-    let ints = |one: i64, two: i64| {
+    let ints = |one: i128, two: i128| {
         let rest = one.checked_rem(two).unwrap_or(0);
         Some(if rest != 0 && (rest < 0) != (two < 0) { rest + two } else { rest })
     };
@@ -184,10 +191,20 @@ pub fn modulo<'a>(
 
 pub fn abs<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     work.step(1)?;
-    Ok(match number(&input) {
-        Number::Int(int) => int.checked_abs().map_or(Value::float((int as f64).abs()), Value::Int),
-        Number::Float(float) => Value::float(float.abs()),
-    })
+    let number = number(&input);
+    let float = Number::Float(number.as_float().abs());
+    Ok(match number {
+        Number::Int(int) => int.checked_abs().map_or(float, Number::Int),
+        Number::Float(_) => float,
+    }
+    .into())
+}
+
+fn compare(one: Number, two: Number) -> Ordering {
+    match (one, two) {
+        (Number::Int(one), Number::Int(two)) => one.cmp(&two),
+        (one, two) => one.as_float().partial_cmp(&two.as_float()).unwrap_or(Ordering::Equal),
+    }
 }
 
 pub fn at_least<'a>(
@@ -197,7 +214,7 @@ pub fn at_least<'a>(
 ) -> FilterResult<'a> {
     work.step(1)?;
     let (one, least) = (number(&input), number(&arguments[0]));
-    Ok(if least.as_float() > one.as_float() { least } else { one }.into())
+    Ok(if compare(least, one).is_gt() { least } else { one }.into())
 }
 
 pub fn at_most<'a>(
@@ -207,17 +224,17 @@ pub fn at_most<'a>(
 ) -> FilterResult<'a> {
     work.step(1)?;
     let (one, most) = (number(&input), number(&arguments[0]));
-    Ok(if most.as_float() < one.as_float() { most } else { one }.into())
+    Ok(if compare(most, one).is_lt() { most } else { one }.into())
 }
 
 pub fn ceil<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     work.step(1)?;
-    Ok(whole(number(&input), f64::ceil))
+    Ok(whole(number(&input), f64::ceil).into())
 }
 
 pub fn floor<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
     work.step(1)?;
-    Ok(whole(number(&input), f64::floor))
+    Ok(whole(number(&input), f64::floor).into())
 }
 
 /// Rounds to this number of decimal places, halves away from 0. A negative number rounds to tens,
@@ -236,25 +253,25 @@ pub fn round<'a>(
         return Ok(Value::float(rounded.map_or(float, Decimal::as_float)));
     }
     // A lost fraction does not affect the rounding to tens.
-    let int = match number {
+    let number = match number {
         Number::Float(float) if places < 0 => whole(number, |_| float.trunc()),
         number => whole(number, f64::round),
     };
-    let Value::Int(int) = int else { return Ok(int) };
+    let Number::Int(int) = number else { return Ok(number.into()) };
     let unit = 10_i128.pow(places.unsigned_abs() as u32);
-    let half = unit / 2 * i128::from(int.signum());
-    let rounded = (i128::from(int) + half) / unit * unit;
-    Ok(i64::try_from(rounded).map_or(Value::float(rounded as f64), Value::Int))
+    let sum = int.checked_add(unit / 2 * int.signum());
+    let rounded = sum.map(|sum| Number::Int(sum / unit * unit));
+    Ok(rounded.unwrap_or(Number::Float(int as f64)).into())
 }
 
 /// A whole number if it fits.
-fn whole<'a>(number: Number, round: impl Fn(f64) -> f64) -> Value<'a> {
-    const MAX: f64 = 9e15;
+fn whole(number: Number, round: impl Fn(f64) -> f64) -> Number {
+    const MAX: f64 = 1e38;
     match number {
-        Number::Int(int) => Value::Int(int),
+        Number::Int(_) => number,
         Number::Float(float) => match round(float) {
-            rounded if rounded.abs() <= MAX => Value::Int(rounded as i64),
-            rounded => Value::float(rounded),
+            rounded if rounded.abs() <= MAX => Number::Int(rounded as i128),
+            rounded => Number::Float(rounded),
         },
     }
 }
@@ -277,16 +294,11 @@ pub fn money<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> 
     if parts(text.trim()).is_none() {
         return Ok(input.clone());
     }
-    let exact = Decimal::of(number(&input)).and_then(|number| number.rounded(2));
-    let Some(Decimal { digits, scale }) = exact else { return Ok(input.clone()) };
-    let digits = digits
-        * if scale == 0 {
-            100
-        } else if scale == 1 {
-            10
-        } else {
-            1
-        };
+    let exact = Decimal::parse(text.trim()).and_then(|number| number.rounded(2));
+    let cents = exact.and_then(|Decimal { digits, scale }| {
+        digits.checked_mul(10_i128.pow(2_u32.saturating_sub(scale)))
+    });
+    let Some(digits) = cents else { return Ok(input.clone()) };
     let sign = if digits < 0 { "-" } else { "" };
     let (whole, cents) = (digits.unsigned_abs() / 100, digits.unsigned_abs() % 100);
     let delimited = delimited(work, &format!("{sign}{whole}.{cents:02}"))?;

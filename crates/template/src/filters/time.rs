@@ -2,16 +2,16 @@
 
 use std::rc::Rc;
 
+use jiff::SignedDuration;
 use jiff::civil::Time;
-use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
 
 use super::super::Stop;
+use super::super::moment::Moment;
 use super::super::value::Value;
 use super::super::work::RenderBudget;
 use super::time_words::in_words;
-use kit::clock::{WrittenTime, from_ms};
+use kit::clock::WrittenTime;
 use kit::zones;
 
 type FilterResult<'a> = Result<Value<'a>, Stop>;
@@ -43,47 +43,49 @@ pub fn date<'a>(
         return Err(Stop::Failed(format!("a date format can have at most {MAX_FORMAT} bytes")));
     }
     let Some(time) = read(&input, work.now) else { return Ok(input.clone()) };
-    let text = strtime::format(checked(&format, &time), &time).unwrap_or_default();
+    let text = time.format(&checked(&format, &time)).unwrap_or_default();
     work.make(text.len())?;
     Ok(Value::made(text))
 }
 
-/// The same time in another zone; an unknown zone leaves it unchanged.
+/// The same time in another zone. An unknown zone leaves the value unchanged, and so does a zone
+/// where the time is outside of the calendar.
 pub fn time_zone<'a>(
     work: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
     let zone = arguments[0].as_text().and_then(|name| zones::zone(name.trim()));
-    let (Some(time), Some(zone)) = (read(&input, work.now), zone) else { return Ok(input) };
+    let time = zone.and_then(|zone| read(&input, work.now)?.in_zone(zone));
     work.make(ZONED.len())?;
-    let time = time.with_time_zone(zone);
-    let Ok(text) = strtime::format(ZONED, &time) else { return Ok(input) };
-    Ok(Value::Time(Rc::new((text, time))))
+    let shown = time.and_then(|time| Some((time.format(ZONED)?, time)));
+    Ok(shown.map_or(input, |shown| Value::Time(Rc::new(shown))))
 }
 
 /// Parses seconds since the epoch, `now`, `today`, ISO 8601, or words with an offset, in UTC
 /// without one. The hour can be 24, which is midnight of the next day.
-fn read(value: &Value<'_>, now: i64) -> Option<Zoned> {
-    let at = |time: Timestamp| time.to_zoned(TimeZone::UTC);
+fn read(value: &Value<'_>, now: i64) -> Option<Moment> {
+    let at = |since_epoch| Moment::new(since_epoch, TimeZone::UTC);
+    // The conversion saturates.
+    let float = |seconds: f64| at(SignedDuration::from_millis((seconds * 1e3) as i64));
+    let now = || at(SignedDuration::from_millis(now));
     match value {
         Value::Time(time) => Some(time.1.clone()),
-        Value::Int(seconds) => Timestamp::from_second(*seconds).ok().map(at),
-        Value::Float(seconds) => Timestamp::from_millisecond((seconds * 1e3) as i64).ok().map(at),
+        Value::Int(seconds) => at(SignedDuration::from_secs(*seconds)),
+        Value::Float(seconds) => float(*seconds),
+        Value::Exact(seconds) => float(seconds.parse().ok()?),
         other => match other.as_text()?.trim() {
             text if text.len() > MAX_TIME => None,
-            text if text.eq_ignore_ascii_case("now") || text.eq_ignore_ascii_case("today") => {
-                Some(at(from_ms(now)))
-            }
+            text if text.eq_ignore_ascii_case("now") || text.eq_ignore_ascii_case("today") => now(),
             text if text.len() > 8 && text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                text.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok()).map(at)
+                at(SignedDuration::from_secs(text.parse().ok()?))
             }
-            text => written(text).or_else(|| in_words(text, at(from_ms(now)).date())),
+            text => written(text).or_else(|| in_words(text, now()?.date())),
         },
     }
 }
 
-fn written(text: &str) -> Option<Zoned> {
+fn written(text: &str) -> Option<Moment> {
     // The offset has a space before it, as these filters and Ruby write it.
     let joined = match text.rsplit_once(' ') {
         Some((time, "UTC")) => format!("{time}Z"),
@@ -92,13 +94,13 @@ fn written(text: &str) -> Option<Zoned> {
     };
     let time = match midnight_before(&joined) {
         Some(text) => {
-            let WrittenTime { local, offset, zone, .. } = WrittenTime::read(&text).ok()?;
+            let WrittenTime { local, offset, zone } = WrittenTime::read(&text).ok()?;
             let next = local.date().tomorrow().ok().filter(|_| local.time() == Time::midnight())?;
-            return offset.to_timestamp(next.at(0, 0, 0, 0)).ok().map(|time| time.to_zoned(zone));
+            return Moment::of_local(next.at(0, 0, 0, 0), offset, zone);
         }
         None => WrittenTime::read(&joined).ok()?,
     };
-    time.offset.to_timestamp(time.local).ok().map(|moment| moment.to_zoned(time.zone))
+    Moment::of_local(time.local, time.offset, time.zone)
 }
 
 /// The text with the hour 0 instead of 24, which is one day earlier.
@@ -108,10 +110,10 @@ fn midnight_before(text: &str) -> Option<String> {
     Some(format!("{}00{rest}", &text[..hour]))
 }
 
-/// The format with unknown and too wide directives as plain text, and with combined directives
-/// expanded.
-fn checked(format: &str, time: &Zoned) -> String {
-    const DIRECTIVES: &str = "%AaBbCdDeFGgHhIjklMmnNPpRrSsTtUuVWwXxYyZz";
+/// The format with unknown and too wide directives as plain text, with combined directives expanded,
+/// and with the texts of those that need an instant.
+fn checked(format: &str, time: &Moment) -> String {
+    const DIRECTIVES: &str = "%AaBbCdDeFGgHhIjklMmnNPpRrSTtUuVWwYyz";
     let mut out = String::with_capacity(format.len());
     let mut rest = format;
     while let Some((text, after)) = rest.split_once('%') {
@@ -124,17 +126,18 @@ fn checked(format: &str, time: &Zoned) -> String {
         let directive = after[length + digits..].chars().next();
         match directive {
             Some('L') if is_narrow => out.push_str("%3f"),
-            Some('Q') if is_narrow => out.push_str(&time.timestamp().as_millisecond().to_string()),
+            Some('Q') if is_narrow => out.push_str(&time.since_epoch().as_millis().to_string()),
+            Some('s') if is_narrow => out.push_str(&time.since_epoch().as_secs().to_string()),
             Some('c') if is_narrow => out.push_str("%a %b %e %H:%M:%S %Y"),
             Some('x') if is_narrow => out.push_str("%m/%d/%y"),
             Some('X') if is_narrow => out.push_str("%H:%M:%S"),
             Some('v') if is_narrow => out.push_str("%e-%^b-%Y"),
             Some('+') if is_narrow => {
                 out.push_str("%a %b %e %H:%M:%S ");
-                out.push_str(zone(time));
+                out.push_str(&time.zone_name());
                 out.push_str(" %Y");
             }
-            Some('Z') if is_narrow => out.push_str(zone(time)),
+            Some('Z') if is_narrow => out.push_str(&time.zone_name()),
             Some(directive) if is_narrow && length <= 2 && DIRECTIVES.contains(directive) => {
                 out.push('%');
                 out.push_str(modifiers);
@@ -150,10 +153,4 @@ fn checked(format: &str, time: &Zoned) -> String {
     }
     out.push_str(rest);
     out
-}
-
-/// The directive for the name of the time zone; an offset has no name.
-fn zone(time: &Zoned) -> &'static str {
-    let zone = time.time_zone();
-    if *zone == TimeZone::UTC || zone.iana_name().is_some() { "%Z" } else { "" }
 }

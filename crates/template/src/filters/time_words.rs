@@ -1,9 +1,10 @@
 //! Parses times in words: `March 14, 2016`, `14 Mar 2016 10:30 pm`, and the format of RFC 2822.
 
-use jiff::Zoned;
 use jiff::civil::{Date, Time};
 use jiff::tz::{Offset, TimeZone};
 use kit::clock::MAX_OFFSET_SECONDS;
+
+use super::super::moment::Moment;
 
 const MONTHS: [&str; 12] = [
     "january",
@@ -51,7 +52,7 @@ struct Found {
 }
 
 /// Parses a time; missing parts come from the start of `today`.
-pub(super) fn in_words(text: &str, today: Date) -> Option<Zoned> {
+pub(super) fn in_words(text: &str, today: Date) -> Option<Moment> {
     let mut found = Found::default();
     let is_between = |c: char| c.is_whitespace() || c == ',';
     for word in text.split(is_between).filter(|word| !word.is_empty()) {
@@ -71,11 +72,9 @@ pub(super) fn in_words(text: &str, today: Date) -> Option<Zoned> {
     if found.is_end_of_day {
         date = date.tomorrow().ok()?;
     }
-    let zone = match found.offset {
-        Some(Offset::UTC) | None => TimeZone::UTC,
-        Some(offset) => TimeZone::fixed(offset),
-    };
-    date.to_datetime(found.time.unwrap_or(Time::midnight())).to_zoned(zone).ok()
+    let local = date.to_datetime(found.time.unwrap_or(Time::midnight()));
+    let offset = found.offset.unwrap_or(Offset::UTC);
+    Moment::of_local(local, offset, TimeZone::fixed(offset))
 }
 
 /// The position in a list of a word, or of a word that begins with it (three letters or more).

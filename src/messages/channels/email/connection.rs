@@ -20,6 +20,9 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 /// The relay sent more than the requested reply.
 const UNREQUESTED: &str = "the relay sent a reply that was not requested";
 
+/// The end of a reply is missing, so the beginning of the next one cannot be found.
+const UNREAD: &str = "the relay's last reply was not read to its end";
+
 const CLOSED: &str = "the relay closed the connection";
 
 /// A relay does not know EHLO.
@@ -29,6 +32,8 @@ pub struct Connection {
     stream: BufReader<Box<dyn ByteStream>>,
     is_encrypted: bool,
     extensions: Extensions,
+    /// Whether every reply was read to its end.
+    is_usable: bool,
 }
 
 /// What a relay offers in its reply to EHLO, as far as it is used.
@@ -72,12 +77,21 @@ impl Connection {
         is_encrypted: bool,
         hello: &str,
     ) -> Result<Self, SmtpError> {
-        let stream = BufReader::with_capacity(MAX_LINE_BYTES, stream);
-        let mut connection = Self { stream, is_encrypted, extensions: Extensions::default() };
+        let mut connection = Self::new(stream, is_encrypted);
         let greeting = connection.reply(Step::Connect).await?;
         expect_class(2, Step::Connect, &greeting)?;
         connection.say_hello(Step::Connect, hello).await?;
         Ok(connection)
+    }
+
+    fn new(stream: Box<dyn ByteStream>, is_encrypted: bool) -> Self {
+        let stream = BufReader::with_capacity(MAX_LINE_BYTES, stream);
+        Self { stream, is_encrypted, extensions: Extensions::default(), is_usable: true }
+    }
+
+    /// Whether another command can be sent.
+    pub fn is_usable(&self) -> bool {
+        self.is_usable
     }
 
     pub fn is_encrypted(&self) -> bool {
@@ -101,9 +115,7 @@ impl Connection {
         stream: Box<dyn ByteStream>,
         hello: &str,
     ) -> Result<Self, SmtpError> {
-        let stream = BufReader::with_capacity(MAX_LINE_BYTES, stream);
-        let extensions = Extensions::default();
-        let mut connection = Self { stream, is_encrypted: true, extensions };
+        let mut connection = Self::new(stream, true);
         connection.say_hello(Step::Tls, hello).await?;
         Ok(connection)
     }
@@ -187,6 +199,9 @@ impl Connection {
 
     /// Checks what has arrived, without waiting for more.
     fn expect_silence(&mut self, step: Step) -> Result<(), SmtpError> {
+        if !self.is_usable {
+            return Err(SmtpError::lost(step, UNREAD.into()));
+        }
         let why = match self.stream.fill_buf().now_or_never() {
             None => return Ok(()),
             Some(Ok([])) => CLOSED.to_owned(),
@@ -208,8 +223,11 @@ impl Connection {
     async fn reply(&mut self, step: Step) -> Result<Reply, SmtpError> {
         let reply = Reply::read(&mut self.stream).await;
         let reply = reply.map_err(|error| SmtpError::lost(step, error.to_string()))?;
-        match reply.code {
-            400.. => Err(SmtpError::Rejected { step, code: reply.code, text: reply.text() }),
+        self.is_usable &= reply.unread_reason.is_none();
+        match (reply.code, &reply.unread_reason) {
+            (400.., _) => Err(SmtpError::Rejected { step, code: reply.code, text: reply.text() }),
+            // The text of the last reply is not needed: the relay has accepted the email.
+            (_, Some(why)) if step != Step::Accept => Err(SmtpError::lost(step, why.clone())),
             _ => Ok(reply),
         }
     }

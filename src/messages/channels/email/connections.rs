@@ -157,7 +157,11 @@ impl RelayPool {
             };
             let Err(error) = send_email(&mut pooled.connection, letter, self.timeouts).await else {
                 pooled.has_deferred = false;
-                self.put_back(pooled);
+                if pooled.connection.is_usable() {
+                    self.put_back(pooled);
+                } else {
+                    pooled.close().await;
+                }
                 return Ok(());
             };
             if is_used && error.may_be_expired_connection() {

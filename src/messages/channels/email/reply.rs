@@ -5,7 +5,7 @@ use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
-/// Maximum bytes of a line, and lines of a reply. More is an error, so that no relay uses up the
+/// Maximum bytes of a line, and lines of a reply. More is not read, so that no relay uses up the
 /// memory.
 pub const MAX_LINE_BYTES: usize = 8 << 10;
 pub const MAX_LINES: usize = 100;
@@ -20,9 +20,11 @@ pub struct Reply {
     pub code: u16,
     /// The text of each line. Bytes that are not UTF-8 are replaced.
     pub lines: Vec<String>,
+    /// Why the rest of the reply was not read. The connection cannot be used any more.
+    pub unread_reason: Option<String>,
 }
 
-/// Why there is no reply.
+/// Why there is no reply, or no more of it.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplyError {
     #[error("the relay closed the connection")]
@@ -40,24 +42,45 @@ pub enum ReplyError {
 impl Reply {
     /// Reads the next reply. After an error, the connection cannot be used any more.
     pub async fn read(stream: &mut (impl AsyncBufRead + Unpin)) -> Result<Self, ReplyError> {
-        let (mut lines, mut highest) = (Vec::new(), 0);
-        while lines.len() < MAX_LINES {
-            let bytes = read_line(stream).await?;
-            match Line::parse(&bytes) {
-                Some(Line { code, is_last, text }) => {
-                    lines.push(text);
-                    // All lines must have the same code. If not, no error counts as success.
-                    highest = code.max(highest);
-                    if is_last {
-                        return Ok(Self { code: highest, lines });
-                    }
-                }
-                None if lines.is_empty() => return Err(ReplyError::NoCode(text(&bytes))),
-                // Some relays write texts with line breaks into their replies.
-                None => lines.push(text(&bytes)),
+        let mut reply = Self { code: 0, lines: Vec::new(), unread_reason: None };
+        let end = loop {
+            match reply.read_line(stream).await {
+                Ok(true) => return Ok(reply),
+                Ok(false) if reply.lines.len() < MAX_LINES => {}
+                Ok(false) => break ReplyError::ManyLines,
+                Err(error) => break error,
             }
+        };
+        if reply.code == 0 {
+            return Err(end);
         }
-        Err(ReplyError::ManyLines)
+        reply.unread_reason = Some(end.to_string());
+        Ok(reply)
+    }
+
+    /// Reads a line; returns whether it is the last one.
+    async fn read_line(
+        &mut self,
+        stream: &mut (impl AsyncBufRead + Unpin),
+    ) -> Result<bool, ReplyError> {
+        let (bytes, is_complete) = read_line(stream).await?;
+        let is_last = match Line::parse(&bytes) {
+            Some(Line { code, is_last, text }) => {
+                self.lines.push(text);
+                // All lines must have the same code. If not, no error counts as success.
+                self.code = code.max(self.code);
+                is_last
+            }
+            None if self.lines.is_empty() && is_complete => {
+                return Err(ReplyError::NoCode(text(&bytes)));
+            }
+            // Some relays write texts with line breaks into their replies.
+            None => {
+                self.lines.push(text(&bytes));
+                false
+            }
+        };
+        if is_complete { Ok(is_last) } else { Err(ReplyError::LongLine) }
     }
 
     /// Whether the code begins with this digit.
@@ -98,23 +121,27 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(kept).trim().to_owned()
 }
 
-/// The next line, with its end. The end of the stream also ends a line.
-async fn read_line(stream: &mut (impl AsyncBufRead + Unpin)) -> Result<Vec<u8>, ReplyError> {
+/// The next line with its end, or the beginning of a line that is too long; and whether it is
+/// complete. The end of the stream also ends a line.
+async fn read_line(
+    stream: &mut (impl AsyncBufRead + Unpin),
+) -> Result<(Vec<u8>, bool), ReplyError> {
     let mut line = Vec::new();
     loop {
         let available = stream.fill_buf().await?;
         if available.is_empty() {
-            return if line.is_empty() { Err(ReplyError::Closed) } else { Ok(line) };
+            return if line.is_empty() { Err(ReplyError::Closed) } else { Ok((line, true)) };
         }
         let end = available.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
         let used = end.unwrap_or(available.len());
-        if line.len() + used > MAX_LINE_BYTES {
-            return Err(ReplyError::LongLine);
+        let kept = used.min(MAX_LINE_BYTES - line.len());
+        line.extend_from_slice(&available[..kept]);
+        stream.consume(kept);
+        if kept < used {
+            return Ok((line, false));
         }
-        line.extend_from_slice(&available[..used]);
-        stream.consume(used);
         if end.is_some() {
-            return Ok(line);
+            return Ok((line, true));
         }
     }
 }
@@ -125,16 +152,27 @@ mod tests {
 
     use super::*;
 
-    /// The replies in these bytes, up to the first error.
+    /// The complete replies in these bytes, and why there are no more.
     fn replies(mut bytes: &[u8]) -> (Vec<Reply>, ReplyError) {
         let mut replies = Vec::new();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         loop {
             match runtime.block_on(Reply::read(&mut bytes)) {
-                Ok(reply) => replies.push(reply),
+                Ok(reply) => {
+                    assert_eq!(reply.unread_reason, None);
+                    replies.push(reply);
+                }
                 Err(error) => return (replies, error),
             }
         }
+    }
+
+    /// The code of a reply that is not read to its end, and why.
+    fn cut(mut bytes: &[u8]) -> (u16, String) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let reply = runtime.block_on(Reply::read(&mut bytes)).unwrap();
+        assert!(reply.lines.len() <= MAX_LINES && reply.lines[0].len() <= KEPT_BYTES);
+        (reply.code, reply.unread_reason.expect("a reply without its end"))
     }
 
     fn only(bytes: &[u8]) -> (u16, String) {
@@ -168,9 +206,10 @@ mod tests {
             let (found, error) = replies(bytes);
             assert!(found.is_empty() && matches!(error, ReplyError::NoCode(_)), "{bytes:?}");
         }
-        for bytes in [&b""[..], b"250-a\r\n", b"250-"] {
-            let (found, error) = replies(bytes);
-            assert!(found.is_empty() && matches!(error, ReplyError::Closed), "{bytes:?}");
+        let (found, error) = replies(b"");
+        assert!(found.is_empty() && matches!(error, ReplyError::Closed));
+        for (bytes, code) in [(&b"250-a\r\n"[..], 250), (b"550-", 550), (b"250-a\r\nb\r\n", 250)] {
+            assert_eq!(cut(bytes), (code, ReplyError::Closed.to_string()), "{bytes:?}");
         }
     }
 
@@ -179,12 +218,13 @@ mod tests {
         let line = |length: usize| format!("250 {}\r\n", "x".repeat(length - 6));
         let (found, _) = replies(line(MAX_LINE_BYTES).as_bytes());
         assert_eq!(found[0].lines[0].len(), KEPT_BYTES - 1);
-        let (found, error) = replies(line(MAX_LINE_BYTES + 1).as_bytes());
-        assert!(found.is_empty() && matches!(error, ReplyError::LongLine));
+        let long_line = ReplyError::LongLine.to_string();
+        assert_eq!(cut(line(MAX_LINE_BYTES + 1).as_bytes()), (250, long_line.clone()));
+        let later = format!("550-a\r\n{}", "x".repeat(MAX_LINE_BYTES + 1));
+        assert_eq!(cut(later.as_bytes()), (550, long_line));
         let many = |lines: usize| format!("{}250 b\r\n", "250-a\r\n".repeat(lines - 1));
         assert_eq!(replies(many(MAX_LINES).as_bytes()).0.len(), 1);
-        let (found, error) = replies(many(MAX_LINES + 1).as_bytes());
-        assert!(found.is_empty() && matches!(error, ReplyError::ManyLines));
+        assert_eq!(cut(many(MAX_LINES + 1).as_bytes()), (250, ReplyError::ManyLines.to_string()));
     }
 
     #[test]
@@ -201,10 +241,14 @@ mod tests {
             prop_oneof![Just(b'2'), Just(b'5'), Just(b'0'), Just(b'-'), Just(b'\n'), any::<u8>()],
             0..400,
         )) {
-            let (found, _) = replies(&bytes);
-            for reply in found {
+            let mut bytes = bytes.as_slice();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            while let Ok(reply) = runtime.block_on(Reply::read(&mut bytes)) {
                 prop_assert!((200..600).contains(&reply.code) && !reply.text().contains('\n'));
                 prop_assert!(reply.lines.len() <= MAX_LINES);
+                if reply.unread_reason.is_some() {
+                    break;
+                }
             }
         }
 

@@ -14,29 +14,46 @@ use crate::users::consent::{Consent, Topic, UNSUBSCRIBED};
 use crate::users::find::Name;
 use crate::users::identifier::Identifier;
 use crate::users::profile::Field;
-use crate::users::{optout_rows, rows, service_id};
+use crate::users::{optout_rows, rows};
+use kit::clock::format_time;
 use store::Tx;
 
+/// What an attribute object changed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AddressChange {
+    /// Whether the user got another email address.
+    pub sets_address: bool,
+    /// Whether the object set `email_subscribe`.
+    pub sets_state: bool,
+}
+
 impl<'a> UserSet<'a> {
-    /// Looks up the unsubscribed ones among the addresses that users may get.
+    /// Looks up which of the addresses that users may get are unsubscribed. Users whose objects
+    /// write only the address that they already have get no new address.
     pub(super) async fn look_up_opt_outs(
         &mut self,
         tx: &mut Tx,
         identifier_set: &IdentifierSet<'a>,
     ) -> Result<(), ApplyError> {
-        let is_stored = |user: &Identifier<'_>, email: &str| match user {
+        let written = &identifier_set.written_emails;
+        // Other identifiers may be those of any user.
+        let index_of = |user: &Identifier<'_>| match user {
             Identifier::ExternalId(id) => match self.external_ids.get(id.as_ref()) {
-                Some(ExternalIdOwner::Of(place)) => {
-                    self.users[*place].user.email.as_deref() == Some(email)
-                }
-                _ => false,
+                Some(ExternalIdOwner::Of(index)) => Some(*index),
+                _ => None,
             },
-            _ => false,
+            _ => None,
         };
-        let written = identifier_set.written_emails.iter();
-        let written = written.filter(|(user, email)| !is_stored(user, email));
+        let is_stored = |user: &Identifier<'_>, email: Option<&str>| {
+            index_of(user).is_some_and(|index| self.users[index].user.email.as_deref() == email)
+        };
+        let changed = written.iter().filter(|(user, email)| !is_stored(user, email.as_deref()));
+        let changed: HashSet<Option<usize>> = changed.map(|(user, _)| index_of(user)).collect();
+        let includes_all = changed.contains(&None);
         let emails: HashSet<&str> = written
-            .map(|(_, email)| email.as_str())
+            .iter()
+            .filter(|(user, _)| includes_all || changed.contains(&index_of(user)))
+            .filter_map(|(_, email)| email.as_deref())
             .chain(identifier_set.emails.keys().map(Cow::as_ref))
             .collect();
         let emails: Vec<&str> = emails.into_iter().collect();
@@ -44,11 +61,12 @@ impl<'a> UserSet<'a> {
         Ok(())
     }
 
-    /// Combines the states of a user and of the user's email address, after one of them changed.
+    /// Combines the states of a user and of the user's email address, after an object that was
+    /// received at a time changed one of them.
     pub(super) fn meet_address(
         &mut self,
         place: usize,
-        is_new: bool,
+        AddressChange { sets_address, sets_state }: AddressChange,
         at: i64,
     ) -> Result<(), ApplyError> {
         let Some(email) = self.users[place].user.email.clone() else { return Ok(()) };
@@ -58,8 +76,8 @@ impl<'a> UserSet<'a> {
         let mut consent = draft.consent();
         // A user who is created with the address has no other state.
         let has_none = is_created && unsubscribed_at.is_none() && consent == Consent::default();
-        if is_new && !has_none {
-            consent.meet_address(unsubscribed_at, at);
+        if sets_address && !has_none {
+            consent.meet_address(unsubscribed_at, at, sets_state);
             draft.set_consent(&consent);
         }
         match consent.unsubscribed_at() {
@@ -89,13 +107,17 @@ impl<'a> UserSet<'a> {
         let mut outlasted = false;
         for place in self.emails.get(email.as_ref()).cloned().unwrap_or_default() {
             let user = &self.users[place].user;
-            // The user who comes after an erased one is another one.
-            let is_later = erased_at.is_some_and(|at| service_id::millis(&user.service_id) > at);
-            let has_it = user.email.as_deref() == Some(&email) && !is_later;
-            if !has_it || !self.exists(place) {
+            if user.email.as_deref() != Some(&email) || !self.exists(place) {
                 continue;
             }
             let draft = self.draft(place)?;
+            // A user who was created after the erasure is a different user. The time in a service_id
+            // is not compared, because it can be later than `created_at` if older requests wait in the log.
+            let created_at = draft.text(Field::CreatedAt);
+            let is_later = |at| created_at.is_some_and(|created_at| *created_at > *format_time(at));
+            if erased_at.is_some_and(is_later) {
+                continue;
+            }
             let mut consent = draft.consent();
             consent.decide(Topic::Email, state.as_deref(), at);
             draft.set_consent(&consent);

@@ -12,6 +12,7 @@ on_sqlite!(
     nothing_sent_before_tls_is_used,
     an_additional_reply_is_not_taken_for_the_next_one,
     endless_replies_end_the_connection,
+    the_code_of_a_reply_that_is_too_long_decides,
     a_deferring_connection_is_replaced,
     repeated_deferrals_end_a_connection,
 );
@@ -137,6 +138,47 @@ async fn endless_replies_end_the_connection(store: TestStore) {
     world.by_relay(relay.url("", ""));
     let outcome = world.send(&Message::email("Hello")).await;
     assert!(reason(&outcome).contains("more than 100 lines"), "{outcome:?}");
+}
+
+/// Replies with this code that are not read to their end.
+fn too_long(code: u16) -> [&'static [u8]; 3] {
+    let line = format!("{code} {}\r\n", "x".repeat(9_000));
+    let later_line = format!("{code}-a\r\n{line}");
+    let lines = format!("{}{code} b\r\n", format!("{code}-a\r\n").repeat(150));
+    [line, later_line, lines].map(|reply| -> &'static [u8] { reply.leak().as_bytes() })
+}
+
+async fn the_code_of_a_reply_that_is_too_long_decides(store: TestStore) {
+    let mut world = World::new(store).await;
+    for bytes in too_long(250) {
+        let relay = ScriptedRelay::start(&[], [(Step::End, Does::Sends(bytes))]).await;
+        world.by_relay(relay.url("", ""));
+        assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
+        // What is left of the reply is not taken for that to the next email.
+        assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
+        assert_eq!((relay.taken().len(), relay.opened()), (2, 2));
+    }
+    for step in [Step::From, Step::To, Step::End] {
+        for bytes in too_long(550) {
+            let relay = ScriptedRelay::start(&[], [(step, Does::Sends(bytes))]).await;
+            world.by_relay(relay.url("", ""));
+            let outcome = world.send(&Message::email("Hello")).await;
+            let is_final = match step {
+                Step::From => matches!(outcome, Outcome::Failed(_)),
+                _ => matches!(outcome, Outcome::Bounced(_)),
+            };
+            assert!(is_final && reason(&outcome).starts_with("550 "), "{step:?}: {outcome:?}");
+            assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
+            assert_eq!((relay.taken().len(), relay.opened()), (1, 2), "{step:?}");
+        }
+    }
+    for bytes in too_long(450) {
+        let relay = ScriptedRelay::start(&[], [(Step::End, Does::Sends(bytes))]).await;
+        world.by_relay(relay.url("", ""));
+        let outcome = world.send(&Message::email("Hello")).await;
+        assert!(matches!(outcome, Outcome::Later { .. }), "{outcome:?}");
+        assert!(reason(&outcome).starts_with("450 "), "{outcome:?}");
+    }
 }
 
 async fn a_deferring_connection_is_replaced(store: TestStore) {

@@ -3,9 +3,17 @@
 //! The model reads a history in the order of receipt. Where users become one, or get an address, a
 //! decision that was received before can be applied after that; then `unsubscribed` may hold
 //! although the model does not know of it. It must never be the other way round.
+//!
+//! Tracked objects wait in their partitions. [Lines of imports](imports) and [reports about
+//! devices](devices) are applied when they are received.
+
+mod devices;
+mod identities;
+mod imports;
 
 use std::collections::HashMap;
 
+use longshore::users::devices::InvalidToken;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -18,12 +26,21 @@ pub const TOPICS: usize = 4;
 
 /// When the first request is received, and the time between two.
 const START: i64 = 1_790_000_000_000;
-const STEP: i64 = 1_000;
+const STEP: i64 = 60_000;
 
 pub struct Request {
     pub at: i64,
-    pub partition: usize,
-    pub objects: Vec<Value>,
+    pub received: Received,
+}
+
+pub enum Received {
+    /// An object, in its partition.
+    Tracked {
+        partition: usize,
+        object: Value,
+    },
+    Imported(Value),
+    Reported(InvalidToken),
 }
 
 /// The copies of a change: the one in the partition of the first user, and that of the second.
@@ -72,7 +89,9 @@ struct Address {
 struct Person {
     external_ids: Vec<String>,
     alias: Option<String>,
+    /// Including those of merged users.
     service_ids: Vec<Uuid>,
+    own_id: Option<Uuid>,
     email: Option<usize>,
     /// All addresses that the user had.
     emails: Vec<usize>,
@@ -85,6 +104,10 @@ struct Person {
     known_email: Option<usize>,
     /// Whether an address that is not known yet has got a decision of its own.
     is_fragile: bool,
+    /// Whether an address waits in the log.
+    has_waiting_email: bool,
+    /// Whether the user came back after an erasure that may not be applied yet.
+    is_back: bool,
     is_gone: bool,
 }
 
@@ -92,7 +115,10 @@ struct History {
     name: String,
     persons: Vec<Person>,
     addresses: [Address; 3],
+    devices: [devices::Device; devices::COUNT],
     at: i64,
+    /// When everything that was received before is applied.
+    known_at: i64,
     requests: Vec<Request>,
     told: Vec<String>,
 }
@@ -100,8 +126,9 @@ struct History {
 pub struct Histories(Vec<History>);
 
 impl Histories {
-    pub fn new(random: &mut Random, count: usize) -> Self {
-        Self((0..count).map(|n| History::new(random, n)).collect())
+    /// Histories that begin at a time, in milliseconds after the first ones.
+    pub fn new(random: &mut Random, count: usize, ms: i64) -> Self {
+        Self((0..count).map(|n| History::new(random, n, START + ms)).collect())
     }
 
     /// The requests that create the users.
@@ -121,6 +148,7 @@ impl Histories {
         for person in self.0.iter_mut().flat_map(|history| &mut history.persons) {
             let name = person.external_ids.first().or(person.alias.as_ref()).unwrap();
             person.service_ids = vec![by_name[name]];
+            person.own_id = Some(by_name[name]);
         }
     }
 
@@ -130,9 +158,11 @@ impl Histories {
             for person in &mut history.persons {
                 (person.is_changing, person.has_new_email) = (false, false);
                 (person.known_email, person.is_fragile) = (person.email, false);
+                (person.is_back, person.has_waiting_email) = (false, false);
             }
+            history.know_devices();
             history.addresses.iter_mut().for_each(|address| address.is_of_user = false);
-            for _ in 0..3 + random.below(6) {
+            for _ in 0..4 + random.below(7) {
                 history.step(random);
             }
         }
@@ -172,6 +202,7 @@ impl Histories {
             }
         }
         assert!(checked >= self.0.len() * TOPICS, "{checked}");
+        self.check_devices(documents, seed);
     }
 }
 
@@ -210,12 +241,14 @@ fn state(random: &mut Random, topic: usize, is_out: bool) -> Value {
 }
 
 impl History {
-    fn new(random: &mut Random, n: usize) -> Self {
+    fn new(random: &mut Random, n: usize, at: i64) -> Self {
         let mut history = Self {
             name: format!("{n}"),
             persons: Vec::new(),
             addresses: [Address::default(); 3],
-            at: START,
+            devices: Default::default(),
+            at,
+            known_at: at,
             requests: Vec::new(),
             told: Vec::new(),
         };
@@ -270,7 +303,7 @@ impl History {
         let sum: usize = key.bytes().map(usize::from).sum();
         let (partition, at) = (sum % PARTITIONS, self.at);
         self.told.push(format!("{} in {partition}: {object}", (at - START) / STEP));
-        self.requests.push(Request { at, partition, objects: vec![object] });
+        self.requests.push(Request { at, received: Received::Tracked { partition, object } });
     }
 
     fn set(&mut self, key: &str, user: Value, mut object: Value) {
@@ -317,7 +350,10 @@ impl History {
     fn take(&mut self, at: usize, email: usize) {
         let person = &mut self.persons[at];
         if person.email == Some(email) {
-            person.topics[0].is_open |= person.is_changing && person.topics[0].was_out;
+            // Before the change, the user does not have the address yet.
+            let decided = &mut person.topics[0];
+            decided.was_out |= person.is_changing && self.addresses[email].decided.was_out;
+            decided.is_open |= person.is_changing && decided.was_out;
             return;
         }
         let is_second = std::mem::replace(&mut person.has_new_email, true);
@@ -349,7 +385,7 @@ impl History {
         let other = alive[random.below(alive.len() as i64) as usize];
         let is_out = random.below(2) == 0;
         let topic = random.below(TOPICS as i64) as usize;
-        match random.below(12) {
+        match random.below(17) {
             0..4 => self.track(random, at, topic, is_out),
             4 => self.link(random, at),
             5 => self.email_status(random, is_out),
@@ -358,7 +394,10 @@ impl History {
             8 => self.merge(at, other),
             9 => self.identify(at, other),
             10 => self.rename(at),
-            _ => self.erase(random, at),
+            11 => self.erase(random, at),
+            12..15 => self.import(random, at, topic, is_out),
+            15 => self.register(random, at),
+            _ => self.report(random),
         }
     }
 
@@ -391,8 +430,14 @@ impl History {
         }
         let id = person.service_ids[random.below(person.service_ids.len() as i64) as usize];
         let out = json!({ "fields": { "email_subscribe": "unsubscribed" }, "update_only": true });
-        self.set(&id.to_string(), json!({ "service_id": id }), out);
+        let known = person.known_email;
+        self.set(&id.to_string(), json!({ "service_id": id }), out.clone());
         self.decide(at, 0, true);
+        if let Some(email) = known {
+            let address = self.email(email);
+            self.set(&address, json!({ "email": address }), out);
+            self.decide_by_address(email, true, Some(at));
+        }
     }
 
     fn email_status(&mut self, random: &mut Random, is_out: bool) {
@@ -413,6 +458,12 @@ impl History {
             self.set(&key, user, object.clone());
         }
         self.set(&address, json!({ "email": address }), object);
+        self.decide_by_address(email, is_out, None);
+    }
+
+    /// A decision for all users who have an address. A link (`of_user`) has no object for the other
+    /// users that the gateway knows, so it does not follow them if they get another address.
+    fn decide_by_address(&mut self, email: usize, is_out: bool, of_user: Option<usize>) {
         for at in 0..self.persons.len() {
             if self.persons[at].is_gone {
                 continue;
@@ -423,7 +474,7 @@ impl History {
                 self.decide(at, 0, is_out);
                 let decided = &mut self.persons[at].topics[0];
                 decided.is_open |= is_new && !is_out && decided.was_out;
-                self.persons[at].is_fragile |= is_new;
+                self.persons[at].is_fragile |= is_new || of_user.is_some_and(|user| user != at);
             } else if had {
                 // A partition that is behind may take the user to have the address still.
                 let decided = &mut self.persons[at].topics[0];
@@ -454,6 +505,7 @@ impl History {
     fn change_email(&mut self, random: &mut Random, at: usize, is_out: bool) {
         let Some(id) = self.persons[at].external_ids.first().cloned() else { return };
         let email = random.below(3) as usize;
+        self.persons[at].has_waiting_email = true;
         let mut object = json!({ "fields": { "email": self.email(email) } });
         self.take(at, email);
         if random.below(3) == 0 {
@@ -462,112 +514,5 @@ impl History {
             self.decide(at, 0, is_out);
         }
         self.set(&id, json!({ "external_id": id }), object);
-    }
-
-    /// Pushes the copies of a change.
-    fn change(&mut self, keys: [&str; 2], user: Value, change: Value) {
-        for (key, copy) in keys.into_iter().zip(copies(user, change)) {
-            self.push(key, copy);
-        }
-    }
-
-    fn merge(&mut self, gone: usize, kept: usize) {
-        let [of, into] = [gone, kept].map(|at| &self.persons[at]);
-        // A merge waits for what was received for the ids that it names, not for former ones.
-        let ([id], Some(kept_id)) = (of.external_ids.as_slice(), into.external_ids.first()) else {
-            return;
-        };
-        if gone == kept || of.is_changing || into.is_changing {
-            return;
-        }
-        let (id, kept_id) = (id.clone(), kept_id.clone());
-        let change = json!({ "merge_into": { "external_id": kept_id } });
-        self.change([&id, &kept_id], json!({ "external_id": id }), change);
-        self.become_one(gone, kept);
-    }
-
-    fn identify(&mut self, gone: usize, kept: usize) {
-        let [of, into] = [gone, kept].map(|at| &self.persons[at]);
-        let (true, Some(alias)) = (of.external_ids.is_empty(), &of.alias) else { return };
-        let Some(kept_id) = into.external_ids.first() else { return };
-        if gone == kept || of.is_changing || into.is_changing {
-            return;
-        }
-        let (alias, kept_id) = (alias.clone(), kept_id.clone());
-        let user = json!({ "user_alias": { "alias_name": alias, "alias_label": "crm" } });
-        self.change([&alias, &kept_id], user, json!({ "identify": kept_id }));
-        self.become_one(gone, kept);
-    }
-
-    fn become_one(&mut self, gone: usize, kept: usize) {
-        let of = self.persons[gone].clone();
-        self.persons[gone].is_gone = true;
-        if let Some(former) = of.email
-            && self.addresses[former].is_of_user
-        {
-            // The decision may be applied after this change.
-            self.addresses[former].decided.may_be_in = true;
-        }
-        let into = &mut self.persons[kept];
-        into.is_changing = true;
-        into.alias = into.alias.take().or(of.alias);
-        into.service_ids.extend(of.service_ids);
-        into.email = into.email.or(of.email);
-        into.emails.extend(of.emails);
-        into.has_new_email = true;
-        for (own, other) in into.topics.iter_mut().zip(of.topics) {
-            *own = own.meet(other);
-        }
-        if let Some(email) = into.email {
-            let address = &mut self.addresses[email];
-            address.decided = address.decided.meet(into.topics[0]);
-            address.is_of_user = true;
-        }
-        if self.persons[kept].topics[0].was_out {
-            let emails = self.persons[kept].emails.clone();
-            self.reach_others(kept, &emails, true);
-        }
-    }
-
-    fn rename(&mut self, at: usize) {
-        let person = &self.persons[at];
-        let [id] = person.external_ids.as_slice() else { return };
-        if person.is_changing {
-            return;
-        }
-        let (id, new) = (id.clone(), format!("{id}+"));
-        let change = json!({ "rename_external_id": new });
-        self.change([&id, &new], json!({ "external_id": id }), change);
-        let person = &mut self.persons[at];
-        person.external_ids.push(new);
-        person.is_changing = true;
-    }
-
-    /// Erases a user, who may come back.
-    fn erase(&mut self, random: &mut Random, at: usize) {
-        let person = &self.persons[at];
-        let [id] = person.external_ids.as_slice() else { return };
-        if person.is_changing || self.persons.iter().filter(|person| !person.is_gone).count() < 2 {
-            return;
-        }
-        let id = id.clone();
-        self.push(&id, json!({ "identity": { "user": { "external_id": id }, "change": "erase" } }));
-        let email = self.persons[at].email;
-        self.persons[at].is_gone = true;
-        if let Some(email) = email {
-            // Only its users know of the state, if there are more.
-            let was_out = self.addresses[email].decided.was_out;
-            self.addresses[email].decided = Decided { was_out, ..Decided::default() };
-            let emails = self.persons[at].emails.clone();
-            self.reach_others(at, &emails, false);
-        }
-        if random.below(3) > 0 {
-            self.at += STEP;
-            let is_out = random.below(2) == 0;
-            self.persons.push(Person { external_ids: vec![id.clone()], ..Person::default() });
-            let object = state(random, 1, is_out);
-            self.set(&id, json!({ "external_id": id }), object);
-            self.decide(self.persons.len() - 1, 1, is_out);
-        }
     }
 }

@@ -227,8 +227,8 @@ proptest! {
 
     #[test]
     fn never_panics(text in "[0-9TZ:+. \\[\\]!a-zA-Z/=-]{0,40}|\\PC*") {
-        if let Ok(time) = WrittenTime::read(&text) {
-            prop_assert_eq!(parse_time(&format_time(time.ms)), Ok(time.ms));
+        if let Ok(ms) = parse_time(&text) {
+            prop_assert_eq!(parse_time(&format_time(ms)), Ok(ms));
         }
     }
 }
