@@ -1,5 +1,7 @@
-//! Checks that each module uses only modules above it in the table of `lib.rs`.
+//! Checks that each module uses only modules above it in the table of `lib.rs`, and that the crates
+//! depend on each other as this table and the drawing of the book show.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -68,4 +70,49 @@ fn a_module_uses_only_those_above_it_in_the_table() {
         "imports of modules further down in the table:\n{}",
         upward.join("\n")
     );
+}
+
+/// The crates of the project that a crate depends on.
+fn dependencies(name: &str) -> Vec<String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates").join(name).join("Cargo.toml");
+    let text = fs::read_to_string(file).unwrap();
+    let (_, dependencies) = text.split_once("\n[dependencies]\n").unwrap();
+    let dependencies = dependencies.split("\n[").next().unwrap_or_default();
+    let names = dependencies.lines().filter_map(|line| line.strip_suffix(".workspace = true"));
+    names.filter(|name| crates().contains(*name)).map(str::to_owned).collect()
+}
+
+fn crates() -> BTreeSet<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn crates_depend_on_those_above_them_in_the_table() {
+    let order = order();
+    let index = |name: &String| order.iter().position(|other| other == name);
+    for name in crates() {
+        let own = index(&name).unwrap_or_else(|| panic!("{name} is not in the table"));
+        for dependency in dependencies(&name) {
+            assert!(index(&dependency).is_some_and(|at| at < own), "{name}: {dependency}");
+        }
+    }
+}
+
+#[test]
+fn the_drawing_of_the_crates_is_right() {
+    let page = include_str!("../docs/explanation/architecture.md");
+    let (_, drawing) = page.split_once("```text\nsrc ").expect("a drawing");
+    let (drawing, _) = drawing.split_once("```").expect("its end");
+    // The names are separated by blanks, and the text about them begins at column 36.
+    let lines: Vec<Vec<&str>> =
+        drawing.lines().skip(1).map(|line| line[..36].split_whitespace().collect()).collect();
+    let line_of = |name: &str| lines.iter().position(|names| names.contains(&name));
+    for name in crates() {
+        let own = line_of(&name).unwrap_or_else(|| panic!("{name} is not in the drawing"));
+        for dependency in dependencies(&name) {
+            assert!(line_of(&dependency).is_some_and(|line| line > own), "{name}: {dependency}");
+        }
+    }
 }

@@ -127,7 +127,7 @@ class Images:
             shutil.rmtree(context, ignore_errors=True)
             context.mkdir()
             shutil.copy(binary, context / "longshore")
-            for file in ("LICENSE", "src/gateway/openapi/scalar.LICENSE"):
+            for file in ("LICENSE", "crates/gateway/src/openapi/scalar.LICENSE"):
                 (context / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / file, context / file)
             (context / "longshore.cdx.json").write_text(pathlib.Path(crates).read_text() if crates else "{}")

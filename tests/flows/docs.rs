@@ -1,5 +1,8 @@
 //! The book in docs/: its pages, and the words of its prose.
 
+mod paths;
+mod topics;
+
 use std::collections::BTreeSet;
 
 use longshore::cli::reference;
@@ -65,7 +68,7 @@ const TOP_LEVEL: [&str; 6] = [
     "SECURITY.md",
     "deploy/README.md",
     "deploy/kubernetes/README.md",
-    "src/gateway/README.md",
+    "crates/gateway/src/README.md",
 ];
 
 /// Words that neither prose nor the texts and comments of code use, and what they use instead.
@@ -155,7 +158,7 @@ fn prose_uses_the_words_of_the_project() {
         reference::pages().iter().map(|(name, _)| format!("docs/reference/{name}")).collect();
     let mut pages = pages_below("docs");
     pages.extend(TOP_LEVEL.map(str::to_owned));
-    pages.insert("src/topics.md".into());
+    pages.insert("crates/runtime/src/topics.md".into());
     let finder = Finder::new(&[WORDS, PROSE_WORDS]);
     let mut found = Vec::new();
     let sections =

@@ -1,0 +1,428 @@
+//! Applies a workspace's file.
+//!
+//! Compares the stored workspace with the declared one; the difference is a list of changes, which
+//! is printed, and applied in one transaction. Applying the same file again gives an empty list.
+
+use std::collections::BTreeMap;
+
+use secrecy::ExposeSecret as _;
+use serde::Serialize;
+
+use crate::catalogs::{self as catalog_steps, CatalogSteps, Files};
+use crate::change::{Change, Options};
+use crate::declared_items::Channel;
+use crate::document::{Declaration, Key};
+use crate::error::ApplyError;
+use crate::messages;
+use crate::plan::{Declared, Plan, Steps, Target};
+use content::campaigns::{self, Campaign};
+use content::catalogs;
+use gateway::workspaces::channels::{self, Channels, CreatedSecrets, Part};
+use gateway::workspaces::email_templates::EmailTemplate;
+use gateway::workspaces::groups::{self, ControlGroup, MAX_USUAL_PERCENT};
+use gateway::workspaces::keys::{self, KeyInfo};
+use gateway::workspaces::settings::{self, CappingRule, SubscriptionGroup};
+use gateway::workspaces::storage::{self, Settings, StorageError};
+use gateway::workspaces::template_data::{self, CatalogSelection, ContentBlock};
+use gateway::workspaces::{
+    DeclaredApp, Limit, Segment, Workspace, channel_rows, rows, template_rows,
+};
+use kit::money;
+use objects::probe;
+use runtime::app::App;
+use runtime::config::network::networks;
+use runtime::credentials::revoked::SecretKind;
+use sending::schedules;
+use store::{StoreError, Tx};
+
+/// The result of applying one document.
+#[derive(Serialize)]
+pub struct Applied {
+    /// The name of the workspace, or of the company.
+    #[serde(rename = "workspace")]
+    pub what: String,
+    pub changes: Vec<Change>,
+    /// Notes for the operator, in addition to the changes.
+    pub notes: Vec<String>,
+    /// The callback secret, if it was just created: shown only once.
+    pub callback_secret: Option<String>,
+    /// All secrets that were just created, by their paths in the file: shown only once.
+    pub secrets: BTreeMap<&'static str, String>,
+}
+
+/// Applies `declaration` in one transaction; tests new or changed storage first.
+pub async fn apply(
+    app: &App,
+    declaration: &Declaration,
+    options: Options,
+) -> Result<Applied, ApplyError> {
+    let files = catalog_steps::read_files(&declaration.catalogs).await?;
+    let mut tx = app.store.snapshot().await?;
+    let current = Current::read(&mut tx, app, &declaration.name).await?;
+    check_secrets(&mut tx, declaration, &current.keys).await?;
+    tx.commit().await?;
+    let mut plan = WorkspacePlan::make(app, declaration, &current, &files, options)?;
+    let declared = declaration.channels();
+    let mut notes = channels::private_address_warnings(&declared, &app.config);
+    if declared.contains_key(&Part::Email) {
+        notes.extend(channels::unsubscribe_warning(&app.config));
+    }
+    if options.dry_run || plan.plan.changes.is_empty() {
+        // A created secret that is not stored is not shown.
+        plan.created.clear();
+        plan.plan.notes.append(&mut notes);
+        return Ok(plan.finished(declaration));
+    }
+    let tried: Vec<Settings> = plan.storage.put.into_iter().map(|(settings, _)| settings).collect();
+    for settings in &tried {
+        notes.extend(probe_storage(settings).await?);
+    }
+
+    let mut tx = app.store.write().await?;
+    let (workspace, is_new) = create_or_lock(&mut tx, app, declaration).await?;
+    // Compared again, now that it is locked.
+    let current = Current { is_new, ..Current::read(&mut tx, app, &declaration.name).await? };
+    check_secrets(&mut tx, declaration, &current.keys).await?;
+    let mut plan = WorkspacePlan::make(app, declaration, &current, &files, options)?;
+    if let Some((new, _)) = plan.storage.put.iter().find(|(new, _)| !tried.contains(new)) {
+        return Err(ApplyError::ChangedConcurrently(new.kind()));
+    }
+    let (now, prune) = (app.clock.now_ms(), options.prune);
+    plan.execute(declaration, &mut Target { tx: &mut tx, app, workspace, now, prune }).await?;
+    tx.commit().await?;
+    plan.plan.notes.extend(notes);
+    Ok(plan.finished(declaration))
+}
+
+/// Rejects new secrets of keys that were revoked before.
+async fn check_secrets(
+    tx: &mut Tx,
+    declared: &Declaration,
+    current: &[KeyInfo],
+) -> Result<(), ApplyError> {
+    for key in &declared.keys {
+        let secret = key.secret.expose_secret();
+        if !current.iter().any(|old| old.name == *key.name && old.has_secret(secret)) {
+            keys::check_not_revoked(tx, SecretKind::Key, secret)
+                .await
+                .map_err(|error| ApplyError::Key { name: key.name.to_string(), error })?;
+        }
+    }
+    Ok(())
+}
+
+/// The id of the workspace, and whether it was just created; locked until the transaction ends.
+async fn create_or_lock(
+    tx: &mut Tx,
+    app: &App,
+    declaration: &Declaration,
+) -> Result<(i32, bool), StoreError> {
+    if let Some(id) = rows::insert(tx, &declaration.name, app.clock.now_ms()).await? {
+        return Ok((id, true));
+    }
+    let id = rows::by_name(tx, &declaration.name).await?.map(|workspace| workspace.id);
+    let id = id.ok_or_else(|| {
+        StoreError::Corrupt("a workspace was created and deleted at the same time".into())
+    })?;
+    rows::lock(tx, id).await?;
+    Ok((id, false))
+}
+
+/// The stored workspace.
+#[derive(Default)]
+struct Current {
+    is_new: bool,
+    workspace: Option<Workspace>,
+    keys: Vec<KeyInfo>,
+    apps: Vec<DeclaredApp>,
+    storage: Vec<Settings>,
+    group: Option<ControlGroup>,
+    catalogs: Vec<catalogs::rows::Stored>,
+    channels: Channels,
+    groups: Vec<SubscriptionGroup>,
+    segments: Vec<Segment>,
+    blocks: Vec<ContentBlock>,
+    selections: Vec<CatalogSelection>,
+    email_templates: Vec<EmailTemplate>,
+    campaigns: Vec<Campaign>,
+}
+
+impl Current {
+    async fn read(tx: &mut Tx, app: &App, name: &str) -> Result<Self, StorageError> {
+        let Some(workspace) = rows::by_name(tx, name).await? else {
+            return Ok(Self { is_new: true, ..Self::default() });
+        };
+        let id = workspace.id;
+        let mut keys = keys::list(tx, Some(id)).await?;
+        keys.retain(|key| key.revoked_at.is_none());
+        let mut storage = Vec::new();
+        for kept in [workspace.s3_storage, workspace.azure_storage].into_iter().flatten() {
+            storage.push(storage::settings(tx, &app.secrets, kept).await?);
+        }
+        Ok(Self {
+            is_new: false,
+            keys,
+            apps: rows::apps(tx, id).await?,
+            storage,
+            group: rows::control_group(tx, id).await?,
+            catalogs: catalogs::rows::stored(tx, id).await?,
+            channels: channels::stored(tx, &app.secrets, id).await?,
+            groups: channel_rows::subscription_groups(tx, id).await?,
+            segments: channel_rows::segments(tx, id).await?,
+            blocks: template_rows::blocks(tx, id).await?,
+            selections: template_rows::selections(tx, id).await?,
+            email_templates: template_rows::email_templates(tx, id).await?,
+            campaigns: campaigns::stored(tx, id).await?,
+            workspace: Some(workspace),
+        })
+    }
+}
+
+/// The changes of a workspace, and the steps of each kind of thing in it.
+struct WorkspacePlan {
+    plan: Plan,
+    keys: Steps<Key>,
+    apps: Steps<DeclaredApp>,
+    storage: Steps<Settings>,
+    /// The percentage of a new control group.
+    group: Option<i32>,
+    catalogs: CatalogSteps,
+    channels: Steps<Channel>,
+    created: CreatedSecrets,
+    groups: Steps<SubscriptionGroup>,
+    segments: Steps<Segment>,
+    blocks: Steps<ContentBlock>,
+    selections: Steps<CatalogSelection>,
+    email_templates: Steps<EmailTemplate>,
+    campaigns: Steps<Campaign>,
+}
+
+impl WorkspacePlan {
+    fn make(
+        app: &App,
+        declared: &Declaration,
+        current: &Current,
+        files: &Files,
+        options: Options,
+    ) -> Result<Self, ApplyError> {
+        let email_templates = declared.email_templates();
+        let templates = all_after(&email_templates, &current.email_templates, options);
+        let mut campaigns = declared.campaigns();
+        messages::fill(&mut campaigns, &templates);
+        let settings = settings_after(app, declared, current, options);
+        messages::check(declared, &campaigns, &settings)?;
+        messages::check_template_data(&settings)?;
+        let mut plan = Plan::new(options);
+        match &current.workspace {
+            Some(workspace) if !current.is_new => compare_workspace(&mut plan, workspace, declared),
+            _ => plan.change('+', format!("workspace {}", declared.name), ""),
+        }
+        let is_declared = |name: &String| declared.keys.iter().any(|key| key.name == *name);
+        let (keys, others): (Vec<_>, Vec<_>) =
+            current.keys.iter().cloned().partition(|key| key.declared);
+        if let Some(other) = others.into_iter().find(|key| is_declared(&key.name)) {
+            return Err(ApplyError::NotDeclared(other.name));
+        }
+        let storage: Vec<Settings> = declared.storage.settings().collect();
+        let (parts, created) =
+            channels::with_created_secrets(&declared.channels(), &current.channels);
+        let after = after(&parts, &current.channels, options);
+        if let Some(part) = channels::shares_with_webhooks(&after) {
+            return Err(ApplyError::SharedSecret(part.path()));
+        }
+        let none = CreatedSecrets::new();
+        Ok(Self {
+            keys: plan.compare(&declared.keys, &keys)?,
+            apps: plan.compare(&declared.apps, &current.apps)?,
+            storage: plan.compare(&storage, &current.storage)?,
+            group: compare_group(&mut plan, declared, current)?,
+            catalogs: CatalogSteps::make(&mut plan, &declared.catalogs, files, &current.catalogs)?,
+            channels: plan.compare(
+                &Channel::all(&parts, &created),
+                &Channel::all(&current.channels, &none),
+            )?,
+            groups: plan.compare(&declared.subscription_groups, &current.groups)?,
+            segments: plan.compare(&declared.segments, &current.segments)?,
+            blocks: plan.compare(&declared.blocks(), &current.blocks)?,
+            selections: plan.compare(&declared.catalog_selections, &current.selections)?,
+            email_templates: plan.compare(&email_templates, &current.email_templates)?,
+            campaigns: plan.compare(&campaigns, &current.campaigns)?,
+            created,
+            plan,
+        })
+    }
+
+    async fn execute(&self, declared: &Declaration, to: &mut Target<'_>) -> Result<(), ApplyError> {
+        // Files of items can be long, so they are read before anything that requests wait for is
+        // locked.
+        self.catalogs.execute(to).await?;
+        self.keys.execute(to).await?;
+        self.apps.execute(to).await?;
+        self.storage.execute(to).await?;
+        if let Some(percent) = self.group {
+            groups::renew(to.tx, to.workspace, percent, to.now).await?;
+        }
+        self.channels.execute(to).await?;
+        self.groups.execute(to).await?;
+        self.segments.execute(to).await?;
+        self.blocks.execute(to).await?;
+        self.selections.execute(to).await?;
+        self.email_templates.execute(to).await?;
+        if let Some(is) = rows::by_id(to.tx, to.workspace).await? {
+            rows::update(to.tx, &declared_workspace(declared, is)).await?;
+        }
+        self.campaigns.execute(to).await?;
+        if !self.campaigns.is_empty() {
+            // Cancels the scheduled messages of deleted Canvases.
+            schedules::rows::cancel_orphans(to.tx, to.workspace, to.now).await?;
+        }
+        Ok(())
+    }
+
+    fn finished(self, declared: &Declaration) -> Applied {
+        Applied {
+            what: declared.name.clone(),
+            changes: self.plan.changes,
+            notes: self.plan.notes,
+            callback_secret: self.created.get(Part::Callbacks.path()).cloned(),
+            secrets: self.created,
+        }
+    }
+}
+
+/// The workspace as declared, and its undeclared parts as stored.
+fn declared_workspace(declared: &Declaration, is: Workspace) -> Workspace {
+    let azure = declared.storage.azure.as_ref();
+    Workspace {
+        currency: declared.currency.clone(),
+        exchange_rates: declared.exchange_rates.clone(),
+        time_zone: declared.time_zone.clone(),
+        ip_allowlist: declared.ip_allowlist.clone(),
+        rate_limits: declared.rate_limits.clone(),
+        frequency_capping: declared.frequency_capping.clone(),
+        aliases: declared.aliases.clone(),
+        export_users_limit: declared.export_limits.users,
+        export_bytes_limit: declared.export_limits.bytes,
+        // If the file declares no Azure storage, the stored one keeps its switch.
+        azure_is_default: azure.map_or(is.azure_is_default, |it| it.default_export_destination),
+        ..is
+    }
+}
+
+fn compare_workspace(plan: &mut Plan, is: &Workspace, declared: &Declaration) {
+    let new = declared_workspace(declared, is.clone());
+    let shown = |of: &Workspace| {
+        [
+            ("currency", of.currency.clone()),
+            ("exchange_rates", rates(&of.exchange_rates)),
+            ("time_zone", of.time_zone.clone()),
+            ("ip_allowlist", networks(&of.ip_allowlist)),
+            ("rate_limits", limits(&of.rate_limits)),
+            ("export_limits.users", of.export_users_limit.to_string()),
+            ("export_limits.bytes", of.export_bytes_limit.to_string()),
+            ("frequency_capping", capping(&of.frequency_capping)),
+            ("aliases.service_id", of.aliases.service_id.clone().unwrap_or_default()),
+            ("storage.azure.default_export_destination", of.azure_is_default.to_string()),
+        ]
+    };
+    for ((what, is), (_, new)) in shown(is).into_iter().zip(shown(&new)) {
+        plan.compare_value(what, &is, &new);
+    }
+}
+
+/// The percentage of a control group to create.
+fn compare_group(
+    plan: &mut Plan,
+    declared: &Declaration,
+    current: &Current,
+) -> Result<Option<i32>, ApplyError> {
+    let Some(wanted) = declared.control_group.as_ref().map(|group| group.percent) else {
+        return Ok(None);
+    };
+    match current.group.as_ref().map(|group| group.percent) {
+        Some(active) if active != wanted => Err(ApplyError::Percent { active, wanted }),
+        Some(_) => Ok(None),
+        None => {
+            plan.change('+', "control_group", format!("{wanted}%"));
+            plan.notes.extend(large_group_note(wanted));
+            Ok(Some(wanted))
+        }
+    }
+}
+
+/// The workspace's channel settings: the declared ones, and without `--prune` the existing ones.
+fn settings_after(
+    app: &App,
+    declared: &Declaration,
+    current: &Current,
+    options: Options,
+) -> settings::Settings {
+    let groups = all_after(&declared.subscription_groups, &current.groups, options);
+    let apps = all_after(&declared.apps, &current.apps, options);
+    let channels = after(&declared.channels(), &current.channels, options);
+    let capping = declared.frequency_capping.clone();
+    let kept = current.catalogs.iter().filter(|_| !options.prune);
+    let catalogs = declared.catalogs.iter().map(|catalog| catalog.name.clone());
+    settings::Settings {
+        blocks: template_data::by_name(all_after(&declared.blocks(), &current.blocks, options)),
+        selections: all_after(&declared.catalog_selections, &current.selections, options),
+        aliases: declared.aliases.clone(),
+        catalogs: kept.map(|kept| kept.catalog.name.clone()).chain(catalogs).collect(),
+        ..channels::assemble(&channels, capping, groups, apps, &app.config)
+    }
+}
+
+fn all_after<D: Declared<Stored = D>>(declared: &[D], stored: &[D], options: Options) -> Vec<D> {
+    let is_kept = |is: &&D| !options.prune && !declared.iter().any(|new| new.key() == is.key());
+    declared.iter().chain(stored.iter().filter(is_kept)).cloned().collect()
+}
+
+/// The channels after the change.
+fn after(declared: &Channels, current: &Channels, options: Options) -> Channels {
+    let mut after = if options.prune { Channels::new() } else { current.clone() };
+    after.extend(declared.clone());
+    after
+}
+
+/// The note on an unusually large group.
+pub fn large_group_note(percent: i32) -> Option<String> {
+    (percent > MAX_USUAL_PERCENT).then(|| {
+        format!(
+            "a control group of {percent}% is large: usual control groups have 1 to \
+                 {MAX_USUAL_PERCENT}%"
+        )
+    })
+}
+
+fn rates(rates: &BTreeMap<String, i64>) -> String {
+    or("none", rates.iter().map(|(code, rate)| format!("{code} {}", money::format(*rate))))
+}
+
+fn limits(limits: &BTreeMap<String, Limit>) -> String {
+    let each = limits
+        .iter()
+        .map(|(budget, Limit { requests, seconds })| format!("{budget} {requests} in {seconds} s"));
+    or("the defaults", each)
+}
+
+fn capping(rules: &[CappingRule]) -> String {
+    let rule = |CappingRule { messages, days, channel }: &CappingRule| {
+        let by = channel.map(|channel| format!(" by {}", channel.name())).unwrap_or_default();
+        format!("{messages} in {days} days{by}")
+    };
+    or("none", rules.iter().map(rule))
+}
+
+fn or(nothing: &str, each: impl Iterator<Item = String>) -> String {
+    let text = each.collect::<Vec<_>>().join(", ");
+    if text.is_empty() { nothing.into() } else { text }
+}
+
+/// Tests storage with real requests: rejects one that is not writable, and notes missing features.
+async fn probe_storage(settings: &Settings) -> Result<Vec<String>, ApplyError> {
+    let kind = settings.kind();
+    let refused = |error| ApplyError::Probe { kind, error };
+    let objects = settings.connect().await.map_err(refused)?;
+    let limits = probe::own_storage(&objects).await.map_err(refused)?;
+    Ok(limits.into_iter().map(|limit| format!("storage.{kind}: {limit}")).collect())
+}

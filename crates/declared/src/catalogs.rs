@@ -1,0 +1,335 @@
+//! Applies the catalogs of the workspace file.
+//!
+//! A file of items is checked completely before anything is changed. It is loaded if its hash has
+//! changed since the last load: then each of its items replaces the stored one completely,
+//! including edits. Until then edits stay, however often the workspace file is applied.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio::sync::mpsc;
+
+use crate::document::DeclaredCatalog;
+use crate::error::{ApplyError, DeclareError};
+use crate::plan::{Declared, Entry, Item, Plan, Steps, Target};
+use content::catalogs::items::{self, Digest, Row};
+use content::catalogs::rows::{self, Stored, StoredItem};
+use content::catalogs::{Catalog, Field, Fields};
+use kit::words::count;
+use store::{StoreError, Tx};
+
+/// Items of one page while fields are removed from them.
+const PAGE: i64 = 1_000;
+
+/// The files of items, by catalog.
+pub type Files = BTreeMap<String, Digest>;
+
+/// Checks every file of items, and changes nothing.
+pub async fn read_files(declared: &[DeclaredCatalog]) -> Result<Files, DeclareError> {
+    let mut files = Files::new();
+    for catalog in declared.iter().filter(|catalog| catalog.items.is_some()) {
+        let digest = read(catalog, |_| true).await?;
+        files.insert(catalog.name.clone(), digest);
+    }
+    Ok(files)
+}
+
+/// Reads a catalog's file on a separate thread.
+async fn read(
+    catalog: &DeclaredCatalog,
+    take: impl FnMut(Vec<Row>) -> bool + Send + 'static,
+) -> Result<Digest, DeclareError> {
+    let path = catalog.items.clone().unwrap_or_default();
+    let fields = Fields::from(catalog.fields.clone());
+    let read = tokio::task::spawn_blocking(move || items::read(&path, &fields, take)).await;
+    let read = read.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+    read.map_err(|error| DeclareError::Items { catalog: catalog.name.clone(), error })
+}
+
+impl Item for DeclaredCatalog {
+    fn entry(&self) -> Entry {
+        Entry::new(&self.name, format!("catalog {}", self.name), items::in_words(&self.fields))
+    }
+}
+
+impl Item for Stored {
+    fn entry(&self) -> Entry {
+        Entry::new(
+            &self.catalog.name,
+            format!("catalog {}", self.catalog.name),
+            count(self.items as u64, "item"),
+        )
+    }
+}
+
+impl DeclaredCatalog {
+    /// The fields that the file no longer has.
+    fn gone(&self, is: &Catalog) -> Vec<Field> {
+        let is_gone = |field: &&Field| !self.fields.iter().any(|new| new.name == field.name);
+        is.fields.all().iter().filter(is_gone).cloned().collect()
+    }
+
+    /// Its fields after the change.
+    fn fields_after(&self, is: &Catalog, prune: bool) -> Vec<Field> {
+        let kept = if prune { Vec::new() } else { self.gone(is) };
+        self.fields.iter().cloned().chain(kept).collect()
+    }
+}
+
+impl Declared for DeclaredCatalog {
+    type Stored = Stored;
+
+    fn difference(&self, is: &Stored, plan: &mut Plan) -> Result<Option<String>, ApplyError> {
+        let Stored { catalog, items, .. } = is;
+        for field in &self.fields {
+            if let Some(kind) = catalog.fields.kind(&field.name)
+                && kind != field.kind
+                && *items > 0
+            {
+                return Err(ApplyError::Catalogs(DeclareError::Type {
+                    catalog: catalog.name.clone(),
+                    field: field.name.clone(),
+                    is: kind.name(),
+                    declared: field.kind.name(),
+                }));
+            }
+        }
+        if !plan.prune {
+            let note = |field: Field| {
+                format!("field {} of catalog {} {}", field.name, catalog.name, Self::REMOVED_NOTE)
+            };
+            plan.notes.extend(self.gone(catalog).into_iter().map(note));
+        }
+        let after = self.fields_after(catalog, plan.prune);
+        Ok((after != catalog.fields.all()).then(|| items::in_words(&after)))
+    }
+
+    async fn put(&self, is: Option<&Stored>, to: &mut Target<'_>) -> Result<(), ApplyError> {
+        let Some(Stored { catalog, .. }) = is else {
+            rows::insert(to.tx, to.workspace, &self.name, &self.fields, to.now).await?;
+            return Ok(());
+        };
+        rows::set_fields(to.tx, catalog.id, &self.fields_after(catalog, to.prune)).await?;
+        let gone = self.gone(catalog);
+        if to.prune && !gone.is_empty() {
+            let gone: Vec<String> = gone.into_iter().map(|field| field.name).collect();
+            remove_fields(to.tx, catalog.id, &gone).await?;
+        }
+        Ok(())
+    }
+
+    async fn delete(is: &Stored, to: &mut Target<'_>) -> Result<(), ApplyError> {
+        Ok(rows::delete(to.tx, is.catalog.id).await?)
+    }
+}
+
+/// The file of a catalog's items.
+#[derive(Clone)]
+struct File {
+    catalog: DeclaredCatalog,
+    /// The expected content of the load.
+    digest: Digest,
+}
+
+/// Stored items of a catalog.
+#[derive(Clone)]
+struct Loaded {
+    is: Stored,
+    /// The number of these items.
+    items: i64,
+}
+
+impl Item for File {
+    fn entry(&self) -> Entry {
+        Entry::new(
+            &self.catalog.name,
+            format!("items of catalog {}", self.catalog.name),
+            count(self.digest.items, "item"),
+        )
+    }
+}
+
+impl Item for Loaded {
+    fn entry(&self) -> Entry {
+        Entry::new(
+            &self.is.key(),
+            format!("items of catalog {}", self.is.catalog.name),
+            count(self.items as u64, "item"),
+        )
+    }
+}
+
+impl Declared for File {
+    type Stored = Loaded;
+
+    const REMOVED_NOTE: &str = "are no longer in the file: --prune removes them";
+
+    fn difference(&self, is: &Loaded, _: &mut Plan) -> Result<Option<String>, ApplyError> {
+        let is_loaded = is.is.items_hash.as_deref() == Some(&self.digest.hash[..]);
+        Ok((!is_loaded).then(|| self.detail()))
+    }
+
+    async fn put(&self, _: Option<&Loaded>, to: &mut Target<'_>) -> Result<(), ApplyError> {
+        let name = &self.catalog.name;
+        let names = rows::names(to.tx, to.workspace).await?;
+        let id = names.into_iter().find(|(_, is)| is == name).map(|(id, _)| id);
+        let id = id.ok_or_else(|| DeclareError::ChangedConcurrently(name.clone()))?;
+        let load = rows::begin_load(to.tx, id, Some(&self.digest.hash)).await?;
+        match to.tx.is_postgres() {
+            true => rows::load_staged(to.tx, id, name, load).await?,
+            false => read_into(to.tx, LoadTarget::Catalog { id, load }, self).await?,
+        }
+        if to.prune {
+            rows::delete_left(to.tx, id).await?;
+        }
+        Ok(())
+    }
+
+    async fn delete(is: &Loaded, to: &mut Target<'_>) -> Result<(), ApplyError> {
+        rows::begin_load(to.tx, is.is.catalog.id, None).await?;
+        rows::delete_left(to.tx, is.is.catalog.id).await?;
+        Ok(())
+    }
+}
+
+/// The changes of catalogs and their items.
+pub(crate) struct CatalogSteps {
+    catalogs: Steps<DeclaredCatalog>,
+    files: Steps<File>,
+    /// Catalogs that lose the items that were not in the last load.
+    left: Vec<i32>,
+}
+
+impl CatalogSteps {
+    pub fn make(
+        plan: &mut Plan,
+        declared: &[DeclaredCatalog],
+        digests: &Files,
+        stored: &[Stored],
+    ) -> Result<Self, ApplyError> {
+        let catalogs = plan.compare(declared, stored)?;
+        let file = |catalog: &DeclaredCatalog| {
+            let digest = *digests.get(&catalog.name)?;
+            Some(File { catalog: catalog.clone(), digest })
+        };
+        let files: Vec<File> = declared.iter().filter_map(file).collect();
+        let mut left = Vec::new();
+        let mut loaded = Vec::new();
+        for is in stored.iter().filter(|is| declared.iter().any(|new| new.name == is.key())) {
+            let file = files.iter().find(|file| file.key() == is.key());
+            // Items that were not loaded from a file count if the catalog declares no file.
+            if is.items_hash.is_some() && file.is_some() || is.items > 0 && file.is_none() {
+                loaded.push(Loaded { is: is.clone(), items: is.items });
+            }
+            let hash = file.map(|file| &file.digest.hash[..]);
+            if hash.is_some() && hash == is.items_hash.as_deref() && is.left > 0 {
+                let is = Loaded { is: is.clone(), items: is.left };
+                let Loaded { is: Stored { catalog, .. }, .. } = &is;
+                if plan.prune {
+                    plan.prunes(&is, "");
+                    left.push(catalog.id);
+                } else {
+                    plan.notes.push(format!(
+                        "{} of catalog {} are no longer in its file: --prune removes them",
+                        is.detail(),
+                        catalog.name
+                    ));
+                }
+            }
+        }
+        Ok(Self { catalogs, files: plan.compare(&files, &loaded)?, left })
+    }
+
+    /// Applies the changes, in a transaction that has locked the workspace. Edits wait from the
+    /// time when the files are read.
+    pub async fn execute(&self, to: &mut Target<'_>) -> Result<(), ApplyError> {
+        self.stage(to.tx).await?;
+        let changed = self.catalogs.put.iter().filter_map(|(_, is)| is.as_ref());
+        let catalogs = changed.chain(&self.catalogs.delete).map(|is| is.catalog.id);
+        let loaded = self.files.put.iter().filter_map(|(_, is)| is.as_ref());
+        let loaded = loaded.chain(&self.files.delete).map(|loaded| loaded.is.catalog.id);
+        let touched: BTreeSet<i32> =
+            catalogs.chain(loaded).chain(self.left.iter().copied()).collect();
+        if !touched.is_empty() {
+            rows::lock(to.tx, &Vec::from_iter(touched)).await?;
+        }
+        self.catalogs.execute(to).await?;
+        self.files.execute(to).await?;
+        for id in &self.left {
+            rows::delete_left(to.tx, *id).await?;
+        }
+        Ok(())
+    }
+
+    /// Stages the files to load, if the database can do that before anything is locked.
+    async fn stage(&self, tx: &mut Tx) -> Result<(), DeclareError> {
+        if self.files.put.is_empty() || !tx.is_postgres() {
+            return Ok(());
+        }
+        rows::begin_staging(tx).await?;
+        for (file, _) in &self.files.put {
+            read_into(tx, LoadTarget::Staged, file).await?;
+        }
+        Ok(rows::end_staging(tx).await?)
+    }
+}
+
+/// The destination of the items of a file.
+#[derive(Clone, Copy)]
+enum LoadTarget {
+    Staged,
+    Catalog { id: i32, load: i32 },
+}
+
+impl LoadTarget {
+    async fn write(self, tx: &mut Tx, catalog: &str, batch: Vec<Row>) -> Result<(), StoreError> {
+        let Self::Catalog { id, load } = self else {
+            return rows::stage_items(tx, catalog, &batch).await;
+        };
+        let item = |(item_id, doc)| StoredItem { catalog_id: id, item_id, load, version: 0, doc };
+        rows::load_items(tx, &batch.into_iter().map(item).collect::<Vec<_>>()).await
+    }
+}
+
+/// Writes the items of a file as they are read.
+async fn read_into(
+    tx: &mut Tx,
+    place: LoadTarget,
+    File { catalog, digest }: &File,
+) -> Result<(), DeclareError> {
+    let (sender, mut batches) = mpsc::channel::<Vec<Row>>(2);
+    let reading = read(catalog, move |batch| sender.blocking_send(batch).is_ok());
+    let writing = async {
+        while let Some(batch) = batches.recv().await {
+            if let Err(error) = place.write(tx, &catalog.name, batch).await {
+                // This stops the reader.
+                batches.close();
+                while batches.recv().await.is_some() {}
+                return Err(error);
+            }
+        }
+        Ok(())
+    };
+    let (read, written) = tokio::join!(reading, writing);
+    written?;
+    match read? {
+        found if found == *digest => Ok(()),
+        _ => Err(DeclareError::ChangedConcurrently(catalog.name.clone())),
+    }
+}
+
+/// Removes fields from all items.
+async fn remove_fields(tx: &mut Tx, id: i32, fields: &[String]) -> Result<(), DeclareError> {
+    let mut after = String::new();
+    loop {
+        let page = rows::items_after(tx, id, &after, PAGE).await?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after.clone_from(&last.item_id);
+        let mut changed = Vec::new();
+        for item in page {
+            let doc = items::without(&item.doc, fields)
+                .map_err(|why| DeclareError::Unreadable(item.item_id.clone(), why))?;
+            changed.extend(doc.map(|doc| StoredItem { version: item.version + 1, doc, ..item }));
+        }
+        rows::update_items(tx, &changed).await?;
+    }
+}

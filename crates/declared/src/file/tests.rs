@@ -1,0 +1,625 @@
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use proptest::prelude::*;
+use secrecy::ExposeSecret as _;
+use serde_json::json;
+
+use super::*;
+use content::campaigns::Kind;
+use gateway::workspaces::channels::{DeclaredPart, Part};
+use gateway::workspaces::settings::{CappingRule, Secret};
+use gateway::workspaces::storage::Settings;
+use gateway::workspaces::{Channel, Platform};
+use people::audience::Audience;
+
+const ID: &str = "7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d02";
+
+const GOOD: &str = r#"
+workspace: acme
+currency: USD
+exchange_rates: {EUR: 1.08, JPY: "0.0067"}
+time_zone: America/New_York
+ip_allowlist: [10.0.0.0/8, "::1"]
+export_limits: {users: 1000, bytes: 5GiB}
+keys:
+  - name: integrator
+    secret: "${ACME_KEY}"
+    permissions: [users.track, users.export.global_control_group]
+    allow: [127.0.0.1]
+apps:
+  - {id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d01, name: Acme for iOS, platform: ios, bundle_id: com.acme.app, activity_types: [DeliveryAttributes]}
+storage:
+  s3: {bucket: acme-exports, region: eu-west-1, access_key_id: AKIA, secret_access_key: "${ACME_KEY}", session_token: null, endpoint: null, path_style: false}
+  azure: {account: acme, container: exports, access_key: "a2V5", sas_token: null, endpoint: null, default_export_destination: true}
+control_group: {percent: 5}
+---
+workspace: other
+---
+company: Acme Inc.
+scim_tokens: [{name: idp, secret: "${ACME_KEY}"}]
+dashboard_users:
+  - user_name: ann@acme.example
+    given_name: Ann
+    permissions: {company: [admin], workspaces: [{workspace: acme, teams: [{id: t, permissions: [send]}]}]}
+"#;
+
+fn environment(name: &str) -> Option<String> {
+    match name {
+        "ACME_KEY" => Some("a-secret-of-the-environment".into()),
+        "EMPTY" => Some(String::new()),
+        "PASSWORD" => Some("p%2Fss".into()),
+        "SIGNING" => Some(format!("whsec_{}", BASE64_STANDARD.encode([7; 32]))),
+        _ => None,
+    }
+}
+
+fn problems(text: &str) -> Vec<Problem> {
+    match read(text, &environment) {
+        Ok(_) => panic!("this was taken:\n{text}"),
+        Err(error) => error.problems,
+    }
+}
+
+/// The one problem that the text has.
+fn problem(text: &str) -> String {
+    let problems = problems(text);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    problems[0].to_string()
+}
+
+#[test]
+fn a_file_is_read_whole() {
+    let declared = read(GOOD, &environment).unwrap();
+    assert!(declared.company.is_some_and(|company| company.name == "Acme Inc."));
+    let [acme, other] = declared.workspaces.as_slice() else { panic!("two documents") };
+    assert_eq!(acme.name, "acme");
+    assert_eq!(acme.exchange_rates["EUR"], 1_080_000);
+    assert_eq!(acme.exchange_rates["JPY"], 6_700);
+    assert_eq!(acme.time_zone, "America/New_York");
+    assert_eq!(acme.ip_allowlist.len(), 2);
+    assert_eq!((acme.export_limits.users, acme.export_limits.bytes), (1000, 5 << 30));
+    assert!(acme.keys.len() == 1 && acme.keys[0].permissions.len() == 2);
+    assert!(acme.apps.len() == 1 && acme.apps[0].platform == Platform::Ios);
+    let storage: Vec<Settings> = acme.storage.settings().collect();
+    let [Settings::S3(s3), Settings::Azure(_)] = storage.as_slice() else { panic!("both") };
+    assert_eq!(s3.secret_access_key.as_deref(), Some("a-secret-of-the-environment"));
+    assert_eq!((&s3.session_token, &s3.endpoint), (&None, &None));
+    assert!(acme.storage.azure.as_ref().is_some_and(|azure| azure.default_export_destination));
+    assert_eq!(acme.control_group.as_ref().map(|group| group.percent), Some(5));
+    assert_eq!(other.currency, "USD");
+    assert_eq!((other.export_limits.users, other.export_limits.bytes), (500_000, 5 << 30));
+    assert!(other.keys.is_empty() && other.storage.s3.is_none() && other.control_group.is_none());
+}
+
+#[test]
+fn campaigns_and_canvases_are_read_whole() {
+    let text = r#"
+workspace: acme
+campaigns:
+  - id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d02
+    name: "${ACME_KEY}"
+    type: transactional
+    tags: [a, b]
+    paused: true
+    email: {subject: "{{${first_name}}}", body: x}
+    sla_per_hour: 50000
+canvases:
+  - {id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d03, name: Onboarding, conversion_window: 12h}
+"#;
+    let declared = read(text, &environment).unwrap().workspaces.remove(0).campaigns();
+    let [receipt, onboarding] = declared.as_slice() else { panic!("{declared:?}") };
+    assert_eq!((receipt.kind, onboarding.kind), (Kind::Transactional, Kind::Canvas));
+    assert_eq!(receipt.name, "a-secret-of-the-environment");
+    assert_eq!((receipt.archived, receipt.paused, receipt.tags.len()), (false, true, 2));
+    let email = json!({ "subject": "{{${first_name}}}", "body": "x" });
+    let content = json!({ "email": email, "sla_per_hour": 50_000 });
+    assert_eq!(serde_json::Value::Object(receipt.content.clone()), content);
+    let content = json!({ "conversion_window": "12h" });
+    assert_eq!(serde_json::Value::Object(onboarding.content.clone()), content);
+}
+
+#[test]
+fn each_mistake_in_a_campaign_is_named() {
+    let campaign = |rest: &str| {
+        format!("workspace: a\ncampaigns:\n  - {{id: {ID}, name: n, type: api{rest}}}\n")
+    };
+    for (text, expected) in [
+        (
+            campaign("").replace("api", "ap"),
+            "line 3: campaigns[0].type: \"ap\": expected api, transactional",
+        ),
+        (campaign("").replace(ID, "7"), "line 3: campaigns[0].id: \"7\" is not a UUID"),
+        (
+            campaign(", tags: [a, b, a]"),
+            "line 3: campaigns[0].tags[2]: duplicate of an earlier \
+                                         one",
+        ),
+        (
+            campaign(", sla_per_hour: 0, email: {body: x}").replace("api", "transactional"),
+            "line 3: campaigns[0].sla_per_hour: \"0\"",
+        ),
+        (
+            campaign(", sla_per_hour: 1"),
+            "line 3: campaigns[0].sla_per_hour: not allowed in a campaign of type api",
+        ),
+        (
+            campaign(", email: {body: x}"),
+            "line 3: campaigns[0].email: not allowed in a campaign \
+                                          of type api",
+        ),
+        (
+            campaign(", audience: {push_subscription_status: {comparison: is, value: opted_in}}"),
+            "line 3: campaigns[0].audience: not allowed in a campaign of type api",
+        ),
+        (
+            campaign("").replace("api", "transactional"),
+            "line 3: campaigns[0].email: required in a campaign of type transactional",
+        ),
+        (
+            campaign(", email: {subject: x}").replace("api", "transactional"),
+            "line 3: campaigns[0].email.body: is missing",
+        ),
+        (
+            campaign(", email: {body: x}, messages: {}").replace("api", "transactional"),
+            "line 3: campaigns[0].messages: not allowed in a campaign of type transactional",
+        ),
+        (
+            campaign(
+                ", email: {body: x}, variations: [{id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d09}]",
+            )
+            .replace("api", "transactional"),
+            "line 3: campaigns[0].variations: not allowed in a campaign of type transactional",
+        ),
+        (
+            campaign(", messages: {}").replace("api", "triggered"),
+            "line 3: campaigns[0].trigger: required in a campaign of type triggered",
+        ),
+        (
+            campaign(", trigger: {purchase: {product_id: tea}}").replace("api", "triggered"),
+            "line 3: campaigns[0].messages: required in a campaign of type triggered",
+        ),
+        (
+            campaign(", messages: {}, trigger: {purchase: {product_id: 5}}")
+                .replace("api", "triggered"),
+            "line 3: campaigns[0].trigger.purchase.product_id: expected a string",
+        ),
+        (
+            campaign(", messages: {}, trigger: {purchase: {product_id: a}}, audience: {AND: []}")
+                .replace("api", "triggered"),
+            "line 3: campaigns[0].audience.AND: expected a non-empty array",
+        ),
+        (campaign(", conversion_window: 3w"), "line 3: campaigns[0].conversion_window: \"3w\""),
+        (campaign(", variations: [{id: 7}]"), "line 3: campaigns[0].variations[0].id: "),
+        (campaign(", messages: [a]"), "line 3: campaigns[0].messages: expected fields"),
+        (campaign(", trigger: now"), "line 3: campaigns[0].trigger: expected fields"),
+        (campaign(", email: {a: {b: 1}, a: 2}"), "line 3: duplicate mapping key"),
+        (
+            format!("{}canvases:\n  - {{id: {ID}, name: m}}\n", campaign("")),
+            "line 5: canvases[0].id: duplicate of an earlier one",
+        ),
+    ] {
+        let problem = problem(&text);
+        assert!(problem.starts_with(expected), "{text}\n{problem}");
+    }
+}
+
+/// The one workspace of a file.
+fn workspace(text: &str) -> Declaration {
+    read(text, &environment).map(|mut file| file.workspaces.remove(0)).unwrap()
+}
+
+#[test]
+fn channels_are_read_whole() {
+    let text = format!(
+        "workspace: a
+frequency_capping: [{{messages: 5, days: 7, channel: email}}, {{messages: 20, days: 30}}]
+segments:
+  - id: {ID}
+    name: VIP
+    audience: {{AND: [{{push_subscription_status: {{comparison: is, value: opted_in}}}}]}}
+subscription_groups: [{{id: {ID}, channel: sms, from: '+15550100'}}]
+email:
+  smtp: smtp://user:${{PASSWORD}}@relay:2525
+  from: Acme <hello@acme.example>
+  status_postback: {{url: https://acme.example/hook, secret: '${{SIGNING}}'}}
+  events_secret: a-secret-that-is-long-enough
+providers:
+  push: {{url: http://10.0.0.1/push, secret: '${{SIGNING}}'}}
+  whats_app: {{url: https://wa.example, secret: '${{SIGNING}}'}}
+  feedback_secret: '${{EMPTY}}'
+"
+    );
+    let declared = workspace(&text);
+    let email = Some(Channel::Email);
+    let capping = [
+        CappingRule { messages: 5, days: 7, channel: email },
+        CappingRule { messages: 20, days: 30, channel: None },
+    ];
+    assert_eq!(declared.frequency_capping, capping);
+    assert_eq!(declared.segments[0].name, "VIP");
+    assert!(Audience::read_segment(&declared.segments[0].audience).is_ok());
+    let [group] = declared.subscription_groups.as_slice() else { panic!("one group") };
+    assert_eq!((group.channel, group.from.as_str()), (Channel::Sms, "+15550100"));
+    let channels = declared.channels();
+    let parts: Vec<Part> = channels.keys().copied().collect();
+    assert_eq!(parts, [Part::Email, Part::Push, Part::WhatsApp]);
+    let DeclaredPart::Email(email) = &channels[&Part::Email] else { panic!("email") };
+    assert_eq!(email.smtp.expose_secret(), "smtp://user:p%2Fss@relay:2525");
+    let postback = email.status_postback.as_ref().unwrap();
+    assert_eq!(postback.secret, Some(Secret(vec![7; 32])));
+    assert_eq!(email.events_secret, Some(Secret(b"a-secret-that-is-long-enough".into())));
+    let DeclaredPart::Provider(push) = &channels[&Part::Push] else { panic!("push") };
+    assert_eq!(push.url, "http://10.0.0.1/push");
+}
+
+#[test]
+fn channels_that_are_left_out_are_not_declared() {
+    let declared = workspace("workspace: a\nproviders: {}\nsegments: []\n");
+    assert!(declared.channels().is_empty() && declared.frequency_capping.is_empty());
+    assert!(declared.segments.is_empty() && declared.subscription_groups.is_empty());
+}
+
+#[test]
+fn each_mistake_in_channels_is_named() {
+    const SECRET: &str = "secret: a-secret-that-is-long-enough";
+    let segment = |audience: &str| {
+        format!("segments:\n  - id: {ID}\n    name: s\n    audience:\n      {audience}\n")
+    };
+    for (text, expected) in [
+        ("email: {}\n".to_owned(), "line 2: email: missing field `smtp`"),
+        ("email: {from: a@acme.example}\n".into(), "line 2: email: missing field `smtp`"),
+        ("email: {smtp: relay}\n".into(), "line 2: email.smtp: not a valid URL"),
+        (
+            "email: {smtp: 'http://hidden@r'}\n".into(),
+            "line 2: email.smtp: expected smtp://host:port",
+        ),
+        (
+            "email:\n  smtp: smtp://relay\n  from: Acme\n".into(),
+            "line 4: email.from: \"Acme\" is not a valid sender",
+        ),
+        (
+            format!("email: {{smtp: smtp://r, status_postback: {{url: ftp://x, {SECRET}}}}}\n"),
+            "line 2: email.status_postback.url: must begin with http:// or https://",
+        ),
+        (
+            format!("email: {{smtp: smtp://r, status_postback: {{{SECRET}}}}}\n"),
+            "line 2: email.status_postback: missing field `url`",
+        ),
+        (
+            format!(
+                "providers:\n  push: {{url: 'https://x', {}}}\n",
+                SECRET.replace("secret:", "secret_old:")
+            ),
+            "line 3: providers.push.secret_old: requires secret",
+        ),
+        (
+            "email:\n  smtp: smtp://r\n  events_secret: hidden\n".into(),
+            "line 4: email.events_secret: a signing secret must be whsec_",
+        ),
+        (
+            "providers:\n  push: {url: 'https://x', secret: hidden}\n".into(),
+            "line 3: providers.push.secret: a signing secret",
+        ),
+        (
+            format!("providers:\n  whats_app: {{url: /hidden, {SECRET}}}\n"),
+            "line 3: providers.whats_app.url: must begin with",
+        ),
+        (
+            "providers: {feedback_secret: whsec_hidden}\n".into(),
+            "line 2: providers.feedback_secret: this secret must be whsec_",
+        ),
+        (
+            format!("providers:\n  fax: {{url: 'https://x', {SECRET}}}\n"),
+            "line 3: providers.fax: unknown field `fax`",
+        ),
+        (
+            "frequency_capping: [{messages: 0, days: 1}]\n".into(),
+            "line 2: frequency_capping[0].messages: \"0\": expected a whole number from 1",
+        ),
+        (
+            "frequency_capping:\n  - {messages: 1, days: 31}\n".into(),
+            "line 3: frequency_capping[0].days: \"31\": expected a whole number from 1 to 30",
+        ),
+        (
+            "frequency_capping: [{messages: 1, days: 1, channel: fax}]\n".into(),
+            "line 2: frequency_capping[0].channel: \"fax\": expected one of apple_push,",
+        ),
+        (
+            format!("subscription_groups: [{{id: {ID}, channel: email, from: '12345'}}]\n"),
+            "line 2: subscription_groups[0].channel: \"email\": expected sms or whats_app",
+        ),
+        (
+            format!("subscription_groups: [{{id: {ID}, channel: whats_app, from: Acme}}]\n"),
+            "line 2: subscription_groups[0].from: \"Acme\": expected + and 7 to 15 digits",
+        ),
+        ("segments: [{id: 7, name: s}]\n".into(), "line 2: segments[0].id: \"7\" is not a UUID"),
+        (segment("[]"), "line 6: segments[0].audience: expected fields"),
+        (segment("{}"), "line 6: segments[0].audience: a node must have exactly one field"),
+        (
+            segment("AND:\n        - {last_used_app: {comparison: is}}"),
+            "line 6: segments[0].audience.AND[0].last_used_app.comparison: expected one of",
+        ),
+    ] {
+        let text = format!("workspace: a\n{text}");
+        let error = read(&text, &environment).map(|_| ()).expect_err(&text);
+        let [problem] = error.problems.as_slice() else { panic!("{text}\n{error}") };
+        let problem = problem.to_string();
+        assert!(problem.starts_with(expected), "{text}\n{problem}");
+        assert!(!problem.contains("hidden"), "{text}\n{problem}");
+    }
+    let twice = format!("{{id: {ID}, channel: sms, from: '12345'}}");
+    let text = format!("workspace: a\nsubscription_groups: [{twice}, {twice}]\n");
+    let error = read(&text, &environment).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("subscription_groups[1].id: duplicate of an earlier one"), "{error}");
+}
+
+#[test]
+fn the_published_example_is_accepted() {
+    let environment = |name: &str| match name {
+        "ACME_CALLBACK_SECRET" => Some(format!("whsec_{}", BASE64_STANDARD.encode([9; 24]))),
+        name => Some(format!("a-long-secret-for-{name}")),
+    };
+    let declared = read(include_str!("../../../../deploy/example.yaml"), &environment);
+    assert!(declared.is_ok_and(|declared| declared.company.is_some()));
+}
+
+#[test]
+fn type_errors_use_the_terms_of_the_file() {
+    for (text, wanted) in [
+        ("workspace: ~\n", "line 1: workspace: null is not allowed here"),
+        (
+            "workspace: a\nworkspace: b\n",
+            "line 2: duplicate mapping key: workspace not allowed here",
+        ),
+        (
+            "workspace: a\nstorage: s3\n",
+            "line 2: storage: expected fields, each as `name: value`; check the indentation",
+        ),
+        ("workspace: a\nkeys: {}\n", "line 2: keys: expected a list, such as [a, b]"),
+    ] {
+        assert_eq!(problem(text), wanted);
+    }
+}
+
+#[test]
+fn unknown_names_are_refused_with_their_line() {
+    for (text, line, name) in [
+        ("workspace: a\ncurency: USD\n", "line 2: ", "curency"),
+        ("workspace: a\nkeys:\n  - name: x\n    secert: y\n", "line 4: ", "secert"),
+        ("workspace: a\n\n\ncampains: []\n", "line 4: ", "campains"),
+        ("workspace: a\n---\nworkspace: b\nstorage: {gcs: {}}\n", "line 4: ", "gcs"),
+    ] {
+        let problem = problem(text);
+        assert!(problem.starts_with(line) && problem.contains(name), "{problem}");
+    }
+}
+
+#[test]
+fn suggests_the_nearest_field() {
+    for (text, parts) in [
+        ("workspace: a\ncurency: USD\n", vec!["line 2", "did you mean currency?"]),
+        ("workspace: a\nkeys:\n  - {name: x, secert: y}\n", vec!["line 3", "did you mean secret?"]),
+        ("company: A\nscim_token: []\n", vec!["line 2", "did you mean scim_tokens?"]),
+        // One level too high, and one too low.
+        (
+            "workspace: a\ncontrol_group:\npercent: 5\n",
+            vec!["line 3", "indentation", "control_group"],
+        ),
+        (
+            "workspace: a\nexport_limits:\n  users: 1\n  currency: USD\n",
+            vec!["line 4", "indentation", "the top level"],
+        ),
+        ("workspace: a\nxyzzy: 1\n", vec!["line 2", "xyzzy", "ip_allowlist"]),
+    ] {
+        let problem = problem(text);
+        assert!(parts.iter().all(|part| problem.contains(part)), "{problem}");
+    }
+}
+
+#[test]
+fn suggests_checking_the_indentation() {
+    for text in [
+        "workspace: a\nkeys:\n  - name: x\n     secret: y\n",
+        "workspace: a\nkeys:\n  - name: x\n   secret: y\n",
+        "workspace: a\n  currency: USD\n",
+        "workspace: a\nexport_limits:\n    users: 1\n  bytes: 1\n",
+        "workspace: a\nexport_limits:\n\tusers: 1\n",
+        "workspace: a\nkeys:\n- name: x\n secret: y\n",
+    ] {
+        let problem = problem(text);
+        assert!(problem.starts_with("line "), "{text}: {problem}");
+        assert!(problem.contains("indentation"), "{text}: {problem}");
+    }
+}
+
+#[test]
+fn booleans_are_those_of_yaml_1_2() {
+    let text = "workspace: on\nkeys:\n  - {name: yes, secret: twenty-characters-ok, permissions: [users.track]}\n\
+                segments:\n  - id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d01\n    name: off\n    audience:\n      \
+                OR:\n";
+    let leaf = |value: &str, kind: &str| {
+        format!(
+            "        - {{custom_attribute: {{custom_attribute_name: n, comparison: {kind}, value: {value}}}}}\n"
+        )
+    };
+    let texts = ["n", "N", "no", "No", "y", "yes", "on", "off", "OFF"];
+    let leaves: String = texts.iter().map(|text| leaf(text, "equals")).collect();
+    let file = format!("{text}{leaves}{}", leaf("true", "equals"));
+    let declared = read(&file, &environment).unwrap_or_else(|error| panic!("{error}"));
+    let workspace = &declared.workspaces[0];
+    assert_eq!((workspace.name.as_str(), workspace.keys[0].name.as_str()), ("on", "yes"));
+    let segment = &workspace.segments[0];
+    assert_eq!(segment.name, "off");
+    for (at, text) in texts.iter().enumerate() {
+        let value = &segment.audience["OR"][at]["custom_attribute"]["value"];
+        assert_eq!(value, &json!(text));
+    }
+    assert_eq!(segment.audience["OR"][texts.len()]["custom_attribute"]["value"], json!(true));
+}
+
+#[test]
+fn each_bad_value_is_named_with_its_line_and_path() {
+    let key = |rest: &str| format!("workspace: a\nkeys:\n  - name: k\n{rest}");
+    let s3 = |rest: &str| format!("workspace: a\nstorage:\n  s3:\n{rest}");
+    let secret = "    secret: twenty-characters-ok\n";
+    for (text, expected) in [
+        ("workspace: a b\n".into(), "line 1: workspace: "),
+        ("workspace: ''\n".into(), "line 1: workspace: "),
+        ("workspace: a\ncurrency: usd\n".into(), "line 2: currency: \"usd\""),
+        ("workspace: a\ntime_zone: Mars/Base\n".into(), "line 2: time_zone: \"Mars/Base\""),
+        ("workspace: a\nexchange_rates:\n  EUR: 0\n".into(), "line 3: exchange_rates.EUR: \"0\""),
+        ("workspace: a\nexchange_rates: {USD: 1}\n".into(), "line 2: exchange_rates.USD: "),
+        ("workspace: a\nexchange_rates: {QQQ: 1}\n".into(), "line 2: exchange_rates.QQQ: "),
+        (
+            "workspace: a\nexchange_rates: {EUR: 1.0000001}\n".into(),
+            "line 2: exchange_rates.EUR: \"1.0000001\"",
+        ),
+        ("workspace: a\nip_allowlist:\n  - ::1\n  - x\n".into(), "line 4: ip_allowlist[1]: \"x\""),
+        (
+            "workspace: a\nrate_limits:\n  users.trak: {requests: 1, seconds: 1}\n".into(),
+            "line 3: rate_limits.users.trak: unknown rate limit; expected one of campaigns.list,",
+        ),
+        (
+            "workspace: a\nrate_limits: {catalogs: {requests: 0, seconds: 60}}\n".into(),
+            "line 2: rate_limits.catalogs.requests: \"0\"",
+        ),
+        (
+            "workspace: a\nrate_limits: {catalogs: {requests: 1, seconds: 7}}\n".into(),
+            "line 2: rate_limits.catalogs.seconds: \"7\": expected whole seconds that divide a day",
+        ),
+        ("workspace: a\nexport_limits: {users: 0}\n".into(), "line 2: export_limits.users: "),
+        ("workspace: a\nexport_limits: {bytes: 5 gigs}\n".into(), "line 2: export_limits.bytes: "),
+        ("workspace: a\ncontrol_group: {percent: 0}\n".into(), "line 2: control_group.percent: "),
+        ("workspace: a\ncontrol_group: {percent: 101}\n".into(), "line 2: control_group.percent: "),
+        ("workspace: a\ncontrol_group: {percent: 1.5}\n".into(), "line 2: control_group.percent: "),
+        ("workspace: a\ncallbacks: {secret: hush}\n".into(), "line 2: callbacks.secret: "),
+        (key("    secret: short\n    permissions: [users.track]\n"), "line 4: keys[0].secret: "),
+        (key(&format!("{secret}    permissions: [users.trak]\n")), "line 5: \
+                       keys[0].permissions[0]: unknown permission: users.trak;"),
+        (key(&format!("{secret}    permissions: []\n")), "line 5: keys[0].permissions: "),
+        (
+            key("    secret: ${NOT_SET}\n    permissions: [users.track]\n"),
+            "line 4: keys[0].secret: environment variable NOT_SET is not set",
+        ),
+        (
+            "workspace: a\napps:\n  - {id: 7, name: x, platform: ios}\n".into(),
+            "line 3: apps[0].id: \"7\" is not a UUID",
+        ),
+        (
+            "workspace: a\napps:\n  - {id: 7b1f8a34-8f4e-4d0e-9a55-0c5a2f3f6d01, name: x, platform: os2}\n".into(),
+            "line 3: apps[0].platform: \"os2\"",
+        ),
+        (s3("    bucket: Acme\n    region: eu-west-1\n"), "line 4: storage.s3.bucket: \"Acme\""),
+        (s3("    bucket: acme\n"), "line 4: storage.s3.region: "),
+        (s3("    bucket: acme\n    region: e\n    access_key_id: A\n"), "line 6: storage.s3.access_key_id: "),
+        (s3("    bucket: acme\n    region: e\n    endpoint: ftp://x\n"), "line 6: storage.s3.endpoint: "),
+        (
+            "workspace: a\nstorage:\n  azure: {account: acme, container: exports}\n".into(),
+            "line 3: storage.azure.access_key: exactly one of access_key and sas_token",
+        ),
+        (
+            "workspace: a\nstorage:\n  azure: {account: acme, container: a--b, sas_token: x}\n".into(),
+            "line 3: storage.azure.container: ",
+        ),
+        ("workspace: a\ncatalogs: [{name: a b}]\n".into(), "line 2: catalogs[0].name: \"a b\""),
+        (
+            "workspace: a\ncatalogs:\n  - name: x\n  - name: x\n".into(),
+            "line 4: catalogs[1].name: duplicate of an earlier one",
+        ),
+        (
+            "workspace: a\ncatalogs: [{name: x, fields: [{name: C, type: text}]}]\n".into(),
+            "line 2: catalogs[0].fields[0].type: \"text\": expected one of string, number,",
+        ),
+        (
+            "workspace: a\ncatalogs: [{name: x, fields: [{name: a.b, type: string}]}]\n".into(),
+            "line 2: catalogs[0].fields[0].name: expected 1 to 250",
+        ),
+        (
+            "workspace: a\ncatalogs: [{name: x, fields: [{name: id, type: string}]}]\n".into(),
+            "line 2: catalogs[0].fields[0].name: every item",
+        ),
+        ("workspace: a\n---\nworkspace: a\n".into(), "line 3: workspace: "),
+        ("company: A\n---\ncompany: B\n".into(), "line 3: company: an earlier document"),
+        ("company: ''\n".into(), "line 1: company: "),
+        ("company: A\nworkspace: a\n".into(), "line 2: "),
+        ("workspace: a\ncompany: A\n".into(), "line 2: "),
+        ("company: A\nscim_tokens:\n  - {name: t, secret: short}\n".into(), "line 3: scim_tokens[0].secret: "),
+        (
+            "company: A\ndashboard_users:\n  - {user_name: A@b}\n  - {user_name: a@B}\n".into(),
+            "line 4: dashboard_users[1].user_name: duplicate of an earlier one",
+        ),
+        (
+            "company: A\ndashboard_users:\n  - user_name: a\n    permissions: {workspaces: [{workspace: b c}]}\n".into(),
+            "line 4: dashboard_users[0].permissions.workspaces[0].workspace: ",
+        ),
+        (
+            "company: A\ndashboard_users:\n  - user_name: a\n    permissions: {workspaces: [{workspace: b, teams: [{}]}]}\n".into(),
+            "line 4: dashboard_users[0].permissions.workspaces[0].teams[0].id: ",
+        ),
+        ("".into(), "the file declares no workspace"),
+    ] {
+        let problem = problem(&text);
+        assert!(problem.starts_with(expected), "{text}\n{problem}");
+    }
+}
+
+#[test]
+fn all_problems_are_reported_without_secrets() {
+    let text = "workspace: a\ncurrency: usd\ncallbacks: {secret: hidden-one}\n\
+                keys:\n  - {name: k, secret: hidden-two, permissions: [x], allow: [y]}\n\
+                storage: {azure: {account: acme, container: e, access_key: 'hidden three'}}\n\
+                segments: [{nme: hidden}, {id: 7}]\n";
+    let problems = problems(text);
+    let lines: Vec<u64> = problems.iter().map(|problem| problem.line).collect();
+    assert_eq!(lines, [2, 3, 5, 5, 5, 6, 6, 7, 7], "{problems:?}");
+    assert!(!format!("{problems:?}").contains("hidden"), "{problems:?}");
+}
+
+#[test]
+fn invalid_yaml_is_rejected_with_its_line_only() {
+    for text in [
+        "workspace: a\nkeys:\n  - name: k\n    secret: [hidden\n",
+        "workspace: a\nkeys:\n  - name: k\n    secret: {hidden: hidden}\n    permissions: []\n",
+        "workspace: a\nstorage: {s3: {bucket: bucket, region: r, path_style: hidden}}\n",
+        "workspace: a\nkeys: hidden\n",
+        "workspace: a\ncurrency: USD\ncurrency: EUR\n",
+        "currency: USD\n",
+        "- a list\n",
+    ] {
+        let problem = problem(text);
+        assert!(problem.starts_with("line "), "{problem}");
+        assert!(!problem.contains("hidden"), "{problem}");
+    }
+}
+
+#[test]
+fn an_empty_variable_stands_for_absent() {
+    let text = "workspace: a\nstorage:\n  s3: {bucket: acme, region: e, access_key_id: AKIA, \
+                secret_access_key: s, session_token: \"${EMPTY}\"}\n";
+    let declared = read(text, &environment).unwrap();
+    let s3 = declared.workspaces[0].storage.s3.as_ref();
+    assert_eq!(s3.map(|s3| &s3.session_token), Some(&None));
+}
+
+#[test]
+fn valid_callback_secrets_are_accepted() {
+    let secret = BASE64_STANDARD.encode([9; 24]);
+    let text = format!("workspace: a\ncallbacks: {{secret: whsec_{secret}}}\n");
+    let declared = read(&text, &environment).unwrap();
+    let declared = &declared.workspaces[0].channels()[&Part::Callbacks];
+    assert_eq!(*declared, DeclaredPart::Signing(Secret(vec![9; 24]).into()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn never_panics(text in "(\\PC|\n|[-:{}\\[\\]&*!|>'\"%@`#,$ ])*") {
+        let _ = read(&text, &environment);
+    }
+
+    #[test]
+    fn no_change_of_a_good_file_panics(at in 0..GOOD.len(), with in "(\\PC|\n| ){0,4}") {
+        let text = format!("{}{with}{}", &GOOD[..at], &GOOD[at + 1..]);
+        let _ = read(&text, &environment);
+    }
+}

@@ -1,0 +1,160 @@
+//! Deletes the files that an export must not leave behind.
+//!
+//! A worker that was paused beyond its lease may still write files, so they are deleted repeatedly,
+//! with growing pauses, until `exports.cleanup_hours` after the job's end. All of them are below
+//! prefixes with the job's random id, so no other data is touched.
+
+use std::time::Duration;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use tokio_util::sync::CancellationToken;
+
+use super::error::check_stop;
+use super::{ExportError, Job, Plan, Progress, State, part_rows, paths, rows, telemetry};
+use gateway::workspaces;
+use kit::clock::{hours, millis};
+use kit::fail_point;
+use kit::retry;
+use objects::{ObjectError, Objects};
+use runtime::app::App;
+use store::claims::{self, Claim, ClaimError};
+
+/// The first pause between two passes; it doubles from there.
+const PAUSE: Duration = Duration::from_secs(10);
+const MAX_BACKOFF: Duration = Duration::from_secs(3 * 3600);
+
+/// Deletions by name in progress at the same time.
+const REMOVALS_AT_ONCE: usize = 8;
+
+/// One pass: deletes leftover files, and either repeats later or is done. Failed deletions are
+/// retried in the next pass.
+pub async fn clean(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
+    let mut tx = app.store.snapshot().await?;
+    let loaded = rows::load(&mut tx, claim.job).await?;
+    drop(tx);
+    let Some((job, progress)) = loaded else { return forget(app, claim).await };
+    telemetry::note_request(&job);
+    let passed = pass(app, &job, &progress, stop).await;
+    fail_point!("cleanup::removed");
+    if let Err(error) = &passed {
+        metrics::counter!("longshore_export_cleanup_failures_total").increment(1);
+        tracing::warn!(export = %job.id, %error, "cannot delete all files of an export");
+    }
+    match next_pass(app, claim, &progress, passed.is_ok()) {
+        Some(pause) => {
+            let mut tx = app.store.write().await?;
+            claims::postpone(&mut tx, claim, pause).await?;
+            Ok(tx.commit().await?)
+        }
+        None => {
+            if passed.is_err() {
+                tracing::error!(
+                    export = %job.id, object_prefix = job.object_prefix,
+                    "gave up deleting the export's files in storage"
+                );
+            }
+            forget(app, claim).await
+        }
+    }
+}
+
+/// The end of the cleanup, which also deletes the job's parts.
+async fn forget(app: &App, claim: &Claim) -> Result<(), ClaimError> {
+    let mut tx = app.store.write().await?;
+    claims::finish(&mut tx, claim).await?;
+    part_rows::forget_parts(&mut tx, claim.job).await?;
+    Ok(tx.commit().await?)
+}
+
+/// The time of the next pass; none when no worker can still write and everything is deleted. A
+/// storage that rejects deletions gets the same time again.
+fn next_pass(app: &App, claim: &Claim, progress: &Progress, passed: bool) -> Option<Duration> {
+    let now = app.clock.now_ms();
+    let attempt = u32::try_from(claim.attempt).unwrap_or(u32::MAX);
+    let pause = retry::backoff(attempt, PAUSE, MAX_BACKOFF);
+    let retention = millis(hours(app.config.exports.cleanup_hours));
+    let Some(ended) = progress.finished_at else { return Some(pause) };
+    let until_expiry = progress.expires_at.map_or(0, |expires_at| expires_at - now);
+    if until_expiry > 0 {
+        return Some(pause.min(Duration::from_millis(until_expiry.unsigned_abs())));
+    }
+    let retention = if passed { retention } else { 2 * retention };
+    (now < ended + retention).then_some(pause)
+}
+
+async fn pass(
+    app: &App,
+    job: &Job,
+    progress: &Progress,
+    stop: &CancellationToken,
+) -> Result<(), ExportError> {
+    match (job.storage_id, &progress.plan) {
+        (None, _) => clean_private(app, job, progress).await,
+        // Nothing was written before there was a plan.
+        (Some(_), None) => Ok(()),
+        (Some(storage), Some(plan)) => {
+            let dates = dates_to_clean(progress, plan);
+            if dates.is_empty() {
+                return Ok(());
+            }
+            let objects = workspaces::open_storage(app, storage).await?;
+            for date in dates {
+                clean_folder(&objects, job, plan, progress, date, stop).await?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The segments and the ZIP behind `url`: everything except a ZIP that is still valid.
+async fn clean_private(app: &App, job: &Job, progress: &Progress) -> Result<(), ExportError> {
+    let now = app.clock.now_ms();
+    let valid = progress.state == State::Done && progress.expires_at.is_some_and(|end| now < end);
+    let winner = progress.archive.filter(|_| valid);
+    let Some(winner) = winner else {
+        let all = paths::private_folder(job.id);
+        return app.objects.delete_prefix(&all).await.map(drop).map_err(ExportError::Objects);
+    };
+    let segments = paths::segments_folder(job.id);
+    app.objects.delete_prefix(&segments).await.map_err(ExportError::Objects)?;
+    // Attempts have ascending numbers, and the one that finished was the last.
+    for attempt in 1..winner {
+        app.objects.delete(&paths::archive(job.id, attempt)).await.map_err(ExportError::Objects)?;
+    }
+    Ok(())
+}
+
+/// The date folders of own storage that must have no file of the job.
+fn dates_to_clean(progress: &Progress, plan: &Plan) -> Vec<jiff::civil::Date> {
+    let completed = progress.completion_date();
+    let mut dates = vec![plan.upload_date];
+    dates.extend(completed.filter(|date| *date != plan.upload_date));
+    if progress.state == State::Done {
+        dates.retain(|date| Some(*date) != completed);
+    }
+    dates
+}
+
+/// Deletes a job's files from one date folder: by prefix, including unfinished uploads; or by name,
+/// if the credentials cannot list.
+async fn clean_folder(
+    objects: &Objects,
+    job: &Job,
+    plan: &Plan,
+    progress: &Progress,
+    date: jiff::civil::Date,
+    stop: &CancellationToken,
+) -> Result<(), ExportError> {
+    match objects.delete_prefix(&job.folder(date)).await {
+        Err(ObjectError::Refused(_)) => {}
+        result => return result.map(drop).map_err(ExportError::Own),
+    }
+    let parts = 1..progress.parts.unwrap_or(0) + 1;
+    futures::stream::iter(parts)
+        .map(Ok)
+        .try_for_each_concurrent(REMOVALS_AT_ONCE, |part| async move {
+            check_stop(stop)?;
+            objects.delete(&job.file_path(plan, part, date)).await.map_err(ExportError::Own)
+        })
+        .await
+}

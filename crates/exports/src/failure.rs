@@ -1,0 +1,193 @@
+//! Why a job fails: the texts for the customer and the operator, and the metric's label.
+
+use uuid::Uuid;
+
+use gateway::workspaces::StorageError;
+use objects::ObjectError;
+use store::StoreError;
+
+kit::named! {
+    /// The cause of a failed job, in metrics.
+    pub enum Cause {
+        /// More users or bytes than allowed without own storage.
+        Limit = "limit",
+        /// Unreadable stored documents.
+        BrokenUsers = "broken_users",
+        /// The workspace's own storage.
+        OwnStorage = "own_storage",
+        /// Where exports without own storage are built.
+        Objects = "objects",
+        /// The database.
+        Store = "store",
+        /// A piece of work in which the worker was repeatedly lost.
+        WorkersLost = "workers_lost",
+        /// A bug in this program.
+        Internal = "internal",
+    }
+}
+
+/// Why a job failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub cause: Cause,
+    /// For the customer: in the job's status and the callback. No credentials, and no internals.
+    pub message: String,
+    /// For the operator. No credentials.
+    pub detail: String,
+}
+
+impl Failure {
+    pub(super) fn too_many_users(users: i64, limit: i64) -> Self {
+        Self {
+            cause: Cause::Limit,
+            message: format!(
+                "The control group has {users} users, and an export without your own cloud \
+                 storage can have at most {limit}. Add S3 or Azure credentials to the workspace, \
+                 or renew the control group with a lower percentage."
+            ),
+            detail: format!("{users} users, limit {limit}"),
+        }
+    }
+
+    pub(super) fn too_many_bytes(limit: i64) -> Self {
+        Self {
+            cause: Cause::Limit,
+            message: format!(
+                "The export has grown past {limit} bytes, the maximum without your own cloud \
+                 storage. Request fewer fields, or add S3 or Azure credentials to the workspace."
+            ),
+            detail: format!("more than {limit} bytes of compressed data"),
+        }
+    }
+
+    /// The database failed.
+    pub fn store(error: &StoreError) -> Self {
+        Self {
+            cause: Cause::Store,
+            message: "The export could not be completed: the user database could not be read. \
+                      Please try again later."
+                .into(),
+            detail: error.to_string(),
+        }
+    }
+
+    /// The object storage failed; `own` says whose it is. For own storage, the customer gets its
+    /// error, because only the customer can fix it.
+    pub fn objects(error: &ObjectError, own: bool) -> Self {
+        let detail = error.to_string();
+        if own {
+            let message = format!("The files could not be written to your cloud storage: {detail}");
+            Self { cause: Cause::OwnStorage, message, detail }
+        } else {
+            let message = "The export could not be completed: its file could not be stored. \
+                           Please try again later."
+                .into();
+            Self { cause: Cause::Objects, message, detail }
+        }
+    }
+
+    /// Own storage cannot be opened.
+    pub fn storage(error: &StorageError) -> Self {
+        match error {
+            StorageError::Store(error) => Self::store(error),
+            StorageError::Objects(error) => Self::objects(error, true),
+            StorageError::Secret(error) => Self {
+                cause: Cause::OwnStorage,
+                message: "The stored credentials of your cloud storage cannot be read. Please add \
+                          them to the workspace again."
+                    .into(),
+                detail: error.to_string(),
+            },
+        }
+    }
+
+    /// No attempt at a piece of work ended with an error of its own.
+    pub(super) fn workers_lost(work: &str, attempts: u32) -> Self {
+        Self {
+            cause: Cause::WorkersLost,
+            message: "The export could not be completed. Please try again; if it fails again, \
+                      request fewer fields."
+                .into(),
+            detail: format!(
+                "{work}: none of {attempts} attempts ended: the worker was lost or stopped, or \
+                 the work panicked"
+            ),
+        }
+    }
+
+    /// Some users' stored documents are unreadable: an export without them must not count as
+    /// complete.
+    pub(super) fn broken_users(count: i64, first: &[(Uuid, String)]) -> Self {
+        let ids: Vec<String> = first.iter().map(|(id, _)| id.to_string()).collect();
+        let reasons: Vec<String> = first.iter().map(|(id, why)| format!("{id}: {why}")).collect();
+        let more = if count > first.len() as i64 { " and more" } else { "" };
+        Self {
+            cause: Cause::BrokenUsers,
+            message: format!(
+                "The stored profiles of {count} users cannot be read, so the export would not be \
+                 complete. Their service_ids: {}{more}.",
+                ids.join(", ")
+            ),
+            detail: reasons.join("; "),
+        }
+    }
+
+    /// The object with a part's name in own storage is not a file of this export.
+    pub(super) fn file_conflict(path: &str) -> Self {
+        Self::own_file(format!("{path} already exists and was not written by this export"))
+    }
+
+    /// The file of an earlier attempt was deleted between the check and the read.
+    pub(super) fn vanished(path: &str) -> Self {
+        Self::own_file(format!("{path} was removed during the export"))
+    }
+
+    fn own_file(detail: String) -> Self {
+        let message = format!("The files could not be written to your cloud storage: {detail}.");
+        Self { cause: Cause::OwnStorage, message, detail }
+    }
+
+    /// A part's file exceeds the whole memory for users' data.
+    pub(super) fn too_large(bytes: usize) -> Self {
+        Self {
+            cause: Cause::Limit,
+            message: "The users' data is too large for one file of the export. Request fewer \
+                      fields."
+                .into(),
+            detail: format!(
+                "a part needs more than {bytes} bytes of memory (exports.memory_bytes)"
+            ),
+        }
+    }
+
+    /// The status text of a storage failure while the export retries.
+    pub(super) fn while_retrying(&self) -> String {
+        let what = match self.cause {
+            Cause::Objects => "The file of the export could not be stored",
+            _ => self.message.trim_end_matches('.'),
+        };
+        format!("{what}. The export retries.")
+    }
+
+    /// An error that should never happen.
+    pub fn internal(detail: impl Into<String>) -> Self {
+        Self {
+            cause: Cause::Internal,
+            message: "The export could not be completed because of an internal error.".into(),
+            detail: detail.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_tell_the_customer_the_next_step() {
+        let failure = Failure::file_conflict("a/b.zip");
+        assert!(failure.message.contains("a/b.zip") && failure.cause == Cause::OwnStorage);
+        let failure = Failure::too_large(7);
+        assert!(failure.message.contains("fewer fields") && failure.detail.contains('7'));
+    }
+}

@@ -1,0 +1,306 @@
+//! Finishes an export when all parts are done. Finishing is claimed and leased like any other work,
+//! so another finisher replaces one that dies, and every step may be repeated.
+//!
+//! With own storage, files that were uploaded on another day are moved to the folder of the day of
+//! completion. Without, the parts' segments become the ZIP behind `url`. Then one transaction marks
+//! the job as done and stores its callback.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::archive::{self, Entry};
+use super::callback::Callback;
+use super::error::check_stop;
+use super::part_rows::{self, Winner};
+use super::{
+    ExportError, Failure, Job, Plan, Progress, State, callback, download, part, paths, rows,
+    telemetry,
+};
+use gateway::workspaces;
+use kit::clock::{from_ms, millis};
+use kit::fail_point;
+use objects::{ByteStream, Head, ObjectError, Objects, PutOptions};
+use runtime::app::App;
+use runtime::kinds;
+use store::claims::{self, Claim};
+
+/// Files that are moved at the same time.
+const MOVES_AT_ONCE: usize = 8;
+
+/// Segments that are opened ahead of the current one.
+const SEGMENTS_AHEAD: usize = 2;
+
+/// Unreadable users whose ids the customer gets.
+const BROKEN_USERS_TOLD: i64 = 20;
+
+/// Finishes a job, from `finishing` to `done`. Checks `stop` between steps.
+pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
+    let mut tx = app.store.snapshot().await?;
+    let (job, progress) = rows::load(&mut tx, claim.job).await?.ok_or(ExportError::Lost)?;
+    telemetry::note_request(&job);
+    let mut winners = part_rows::winners(&mut tx, claim.job).await?;
+    let broken = part_rows::broken_users(&mut tx, claim.job, BROKEN_USERS_TOLD).await?;
+    drop(tx);
+    if progress.state != State::Finishing {
+        return Err(ExportError::Lost);
+    }
+    if progress.broken_users > 0 {
+        let failure = Failure::broken_users(progress.broken_users, &broken);
+        return Err(ExportError::Permanent(failure));
+    }
+    let plan = consistent_plan(&progress, &winners)?;
+    fail_point!("finish::begun");
+    // A part whose users were all deleted in the meantime has no file.
+    winners.retain(|winner| winner.bytes > 0);
+    let archive = match job.storage_id {
+        Some(storage) => {
+            let objects = workspaces::open_storage(app, storage).await?;
+            move_files(&objects, &job, plan, &progress, &winners, stop).await?;
+            None
+        }
+        None => {
+            build_archive(app, claim, &job, winners, stop).await?;
+            Some(claim.attempt)
+        }
+    };
+    fail_point!("finish::stored");
+    complete(app, claim, &job, &progress, archive).await
+}
+
+/// The plan, if the number of finished parts matches it.
+fn consistent_plan<'a>(
+    progress: &'a Progress,
+    winners: &[Winner],
+) -> Result<&'a Plan, ExportError> {
+    let inconsistent = |detail: String| ExportError::Permanent(Failure::internal(detail));
+    let (done, parts) = (winners.len(), progress.parts);
+    if parts != Some(done as i64) {
+        return Err(inconsistent(format!("{done} of {parts:?} parts are done")));
+    }
+    let plan = progress.plan.as_ref();
+    plan.ok_or_else(|| inconsistent("a job in finishing has no plan".into()))
+}
+
+/// Moves the files that were uploaded with another date to the day of completion: copies all, then
+/// deletes the old names.
+async fn move_files(
+    objects: &Objects,
+    job: &Job,
+    plan: &Plan,
+    progress: &Progress,
+    winners: &[Winner],
+    stop: &CancellationToken,
+) -> Result<(), ExportError> {
+    let Some(date) = progress.completion_date().filter(|date| *date != plan.upload_date) else {
+        return Ok(());
+    };
+    let name = |winner: &Winner, date| job.file_path(plan, winner.part, date);
+    let moves: Vec<(&Winner, String, String)> = winners
+        .iter()
+        .map(|winner| (winner, name(winner, plan.upload_date), name(winner, date)))
+        .collect();
+    tracing::info!(files = moves.len(), from = %plan.upload_date, to = %date, "moving files");
+    let moves = || futures::stream::iter(&moves).map(Ok::<_, ExportError>);
+    moves()
+        .try_for_each_concurrent(MOVES_AT_ONCE, |(winner, from, to)| async move {
+            check_stop(stop)?;
+            copy_once(objects, winner, from, to).await
+        })
+        .await?;
+    fail_point!("finish::copied");
+    moves()
+        .try_for_each_concurrent(MOVES_AT_ONCE, |(_, from, _)| async move {
+            check_stop(stop)?;
+            objects.delete(from).await.map_err(ExportError::Own)
+        })
+        .await
+}
+
+/// Copies the part's counted file. If the old name has another file, an earlier attempt already
+/// moved it, and a paused worker wrote that file.
+async fn copy_once(
+    objects: &Objects,
+    winner: &Winner,
+    from: &str,
+    to: &str,
+) -> Result<(), ExportError> {
+    let is_ours = |head: &Head| part::is_file_of(head, winner);
+    let gone = match objects.copy(from, to, &is_ours).await {
+        Err(error @ ObjectError::NotFound(_)) => error,
+        copied => return copied.map_err(ExportError::Own),
+    };
+    match objects.head(to).await.map_err(ExportError::Own)? {
+        Some(head) if is_ours(&head) => Ok(()),
+        _ => Err(ExportError::Own(gone)),
+    }
+}
+
+/// Writes the ZIP with a name of this attempt: the parts' segments unchanged, in order, and the
+/// central directory.
+async fn build_archive(
+    app: &App,
+    claim: &Claim,
+    job: &Job,
+    winners: Vec<Winner>,
+    stop: &CancellationToken,
+) -> Result<(), ExportError> {
+    let entries: Vec<Entry> = winners
+        .iter()
+        .map(|winner| Entry {
+            name: job.entry_name(winner.part),
+            crc32: winner.crc32,
+            raw_bytes: winner.raw_bytes,
+            stored_bytes: winner.bytes,
+        })
+        .collect();
+    let directory = archive::central_directory(&entries, from_ms(job.requested_at));
+    let segments: u64 = entries.iter().map(|entry| entry.stored_bytes).sum();
+    let size = segments + directory.len() as u64;
+    let body = segments_of(app.objects.clone(), job.id, winners, stop.clone())
+        .chain(futures::stream::once(async { Ok(Bytes::from(directory)) }))
+        .boxed();
+    let options = PutOptions { content_type: "application/zip", ..PutOptions::default() };
+    let archive = paths::archive(job.id, claim.attempt);
+    let result = app.objects.put_stream(&archive, size, body, options).await;
+    check_stop(stop)?;
+    result.map_err(ExportError::Objects)
+}
+
+/// The parts' segments, one after the other; ends with an error if a stop is requested.
+fn segments_of(
+    objects: Objects,
+    job: Uuid,
+    winners: Vec<Winner>,
+    stop: CancellationToken,
+) -> ByteStream {
+    futures::stream::iter(winners)
+        .map(move |winner| {
+            let objects = objects.clone();
+            let Winner { part, attempt, bytes, .. } = winner;
+            async move {
+                let path = paths::segment(job, part, attempt);
+                Ok::<_, ObjectError>(of_length(objects.get(&path).await?, bytes, path))
+            }
+        })
+        .buffered(SEGMENTS_AHEAD)
+        .try_flatten()
+        .and_then(move |bytes| {
+            let stopped = stop.is_cancelled();
+            let stopped =
+                stopped.then(|| ObjectError::Unavailable(ExportError::Stopped.to_string()));
+            std::future::ready(stopped.map_or(Ok(bytes), Err))
+        })
+        .boxed()
+}
+
+/// A stream that fails unless it has `wanted` bytes, so that a truncated segment never becomes part
+/// of a ZIP.
+fn of_length(stream: ByteStream, wanted: u64, name: String) -> ByteStream {
+    let wrong = move |given: u64| {
+        ObjectError::Unavailable(format!("{name} returned {given} bytes, expected {wanted}"))
+    };
+    futures::stream::try_unfold((stream, 0, wrong), move |(mut stream, before, wrong)| async move {
+        let Some(chunk) = stream.try_next().await? else {
+            return if before == wanted { Ok(None) } else { Err(wrong(before)) };
+        };
+        let seen = before + chunk.len() as u64;
+        if seen > wanted {
+            return Err(wrong(seen));
+        }
+        Ok(Some((chunk, (stream, seen, wrong))))
+    })
+    .boxed()
+}
+
+/// `finishing` to `done`, with the callback, in one transaction.
+async fn complete(
+    app: &App,
+    claim: &Claim,
+    job: &Job,
+    progress: &Progress,
+    archive: Option<i32>,
+) -> Result<(), ExportError> {
+    let now = app.clock.now_ms();
+    let valid = Duration::from_secs(app.config.exports.download_minutes * 60);
+    let expires_at = archive.map(|_| now + millis(valid));
+    let mut tx = app.store.write().await?;
+    if !rows::done(&mut tx, job.id, archive, expires_at, now).await? {
+        return Err(ExportError::Lost);
+    }
+    claims::finish(&mut tx, claim).await?;
+    let leftovers = claims::Job::of_workspace(job.workspace_id, job.id);
+    claims::offer(&mut tx, kinds::EXPORT_CLEANUP, leftovers, 0, Duration::ZERO).await?;
+    let url = archive.map(|_| download::address(app, &job.object_prefix));
+    callback::enqueue(app, &mut tx, job, &Callback::done(url)).await?;
+    tx.commit().await?;
+    fail_point!("finish::done");
+    telemetry::ended(job, State::Done, "none", now);
+    telemetry::delivered(progress.files_done, progress.users_done, progress.bytes_done);
+    tracing::info!(
+        export = %job.id,
+        object_prefix = job.object_prefix,
+        users = progress.users_done,
+        files = progress.files_done,
+        bytes = progress.bytes_done,
+        "export completed"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::part_rows::PartResult;
+    use kit::secrets::SecretKey;
+
+    /// Another finisher copied the file and deleted its old name, and a paused worker wrote it
+    /// again.
+    #[tokio::test]
+    async fn a_moved_file_is_not_replaced_by_a_sleepers() {
+        let directory = tempfile::tempdir().unwrap();
+        let secrets = SecretKey::parse(&SecretKey::generate(), None).unwrap();
+        let url = format!("file://{}", directory.path().display());
+        let objects = Objects::open(&url, &secrets).await.unwrap();
+        let path = |day| {
+            let folder = paths::own_folder(Uuid::nil(), jiff::civil::date(2026, 11, day), "prefix");
+            format!("{folder}name.zip")
+        };
+        let (from, to) = (path(21), path(22));
+        let write = |body: &'static str, users| {
+            let bytes = body.len() as i64;
+            let result = PartResult { users, raw_bytes: 9, bytes, crc32: 1, broken: vec![] };
+            part::write_once(&objects, &from, "application/zip", body.into(), result)
+        };
+        let winner = Winner { part: 1, attempt: 1, users: 5, raw_bytes: 9, bytes: 4, crc32: 1 };
+        write("ours", 5).await.unwrap();
+        copy_once(&objects, &winner, &from, &to).await.unwrap();
+        objects.delete(&from).await.unwrap();
+        // The moved file stays, whether the old name is missing or has another file.
+        copy_once(&objects, &winner, &from, &to).await.unwrap();
+        write("theirs", 4).await.unwrap();
+        copy_once(&objects, &winner, &from, &to).await.unwrap();
+        let moved: Vec<Bytes> = objects.get(&to).await.unwrap().try_collect().await.unwrap();
+        assert_eq!(moved.concat(), b"ours");
+    }
+
+    async fn read(chunks: &[&'static str], wanted: u64) -> Result<String, ObjectError> {
+        let chunks: Vec<_> =
+            chunks.iter().map(|chunk| Ok(Bytes::from_static(chunk.as_bytes()))).collect();
+        let stream = futures::stream::iter(chunks).boxed();
+        let read: Vec<Bytes> = of_length(stream, wanted, "a".into()).try_collect().await?;
+        Ok(String::from_utf8(read.concat()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_segment_that_is_not_whole_ends_the_archive() {
+        assert_eq!(read(&["", "ab", "c"], 3).await.unwrap(), "abc");
+        assert_eq!(read(&[], 0).await.unwrap(), "");
+        for (chunks, wanted) in [(&["ab"][..], 3), (&["ab", "cd"], 3), (&[], 1), (&["a"], 0)] {
+            assert!(read(chunks, wanted).await.is_err(), "{chunks:?} {wanted}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! A part of an export: read, projected, compressed, written, counted.
+//!
+//! Two workers may process the same part if one was paused beyond its lease. In own storage both
+//! write the same name, but only if it does not exist: the second one uses the first one's file,
+//! with the data in its metadata. Without own storage each attempt has its own name. In both cases
+//! only the worker with the valid claim is counted.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+use super::archive::Shape;
+use super::error::check_stop;
+use super::fields::FieldSet;
+use super::pack::{self, PackSpec, PackedPart};
+use super::part_rows::{PartResult, PartRow, Winner};
+use super::{ExportError, Failure, Format, Job, Plan, paths, rows, state, telemetry};
+use gateway::workspaces;
+use kit::clock;
+use kit::fail_point;
+use objects::{Head, ObjectError, Objects, Put, PutOptions};
+use runtime::app::App;
+use store::claims::{self, Claim};
+use store::documents::unknown;
+
+/// Processes the claimed part. Drops the claim if the job is no longer running.
+///
+/// Checks `stop` between steps; [`ExportError::Stopped`] leaves the claim unchanged.
+pub async fn run(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
+    match Task::load(app, claim).await? {
+        Some(task) => task.run(app, stop).await,
+        None => {
+            let mut tx = app.store.write().await?;
+            claims::finish(&mut tx, claim).await?;
+            Ok(tx.commit().await?)
+        }
+    }
+}
+
+/// A part with its context.
+struct Task {
+    claim: Claim,
+    job: Job,
+    plan: Plan,
+    part: PartRow,
+    fields: FieldSet,
+}
+
+impl Task {
+    /// None if there is nothing left to do.
+    async fn load(app: &App, claim: &Claim) -> Result<Option<Self>, ExportError> {
+        let found = rows::part_to_do(&app.store, claim.job, claim.item).await?;
+        let Some((job, plan, part)) = found else { return Ok(None) };
+        telemetry::note_request(&job);
+        let fields = FieldSet::parse(&job.fields)
+            .map_err(|_| unknown("export_jobs.fields", job.id, &job.fields.join(", ")))?;
+        Ok(Some(Self { claim: *claim, job, plan, part, fields }))
+    }
+
+    async fn run(&self, app: &App, stop: &CancellationToken) -> Result<(), ExportError> {
+        // First of all, because users need not be read if the credentials do not work.
+        let objects = match self.job.storage_id {
+            Some(storage) => workspaces::open_storage(app, storage).await?,
+            None => app.objects.clone(),
+        };
+        let packed = pack::pack(app, &self.spec(), stop).await?;
+        check_stop(stop)?;
+        fail_point!("part::packed");
+        let result = self.store(&objects, packed).await?;
+        fail_point!("part::uploaded");
+        check_stop(stop)?;
+        let mut tx = app.store.write_by_keys().await?;
+        state::part_done(app, &mut tx, &self.claim, &result).await?;
+        tx.commit().await?;
+        fail_point!("part::done");
+        tracing::debug!(users = result.users, bytes = result.bytes, "export part completed");
+        Ok(())
+    }
+
+    fn spec(&self) -> PackSpec {
+        PackSpec {
+            workspace: self.job.workspace_id,
+            plan: self.plan.clone(),
+            part: self.part,
+            fields: self.fields.clone(),
+            shape: self.shape(),
+            entry_name: self.job.entry_name(self.claim.item),
+            time: clock::from_ms(self.job.requested_at),
+        }
+    }
+
+    fn is_own(&self) -> bool {
+        self.job.storage_id.is_some()
+    }
+
+    fn shape(&self) -> Shape {
+        match self.job.format {
+            _ if !self.is_own() => Shape::Segment,
+            Format::Zip => Shape::Zip,
+            Format::Gzip => Shape::Gzip,
+        }
+    }
+
+    /// Writes the file. A part without users writes none (its result has 0 bytes), unless an
+    /// earlier attempt may have written one: then an empty file takes the name, so that a paused
+    /// worker cannot. A part with unreadable users writes none either, because the job fails: a
+    /// later attempt, after their repair, could otherwise use that incomplete file.
+    async fn store(
+        &self,
+        objects: &Objects,
+        packed: PackedPart,
+    ) -> Result<PartResult, ExportError> {
+        let PackedPart { file, users, broken, reserved } = packed;
+        let is_empty = users == 0 && (!self.is_own() || self.claim.attempt == 1);
+        if is_empty || !broken.is_empty() {
+            let broken = broken.into_iter().map(|user| (user.service_id, user.reason)).collect();
+            return Ok(PartResult { broken, ..PartResult::default() });
+        }
+        let result = PartResult {
+            users,
+            raw_bytes: signed(file.raw_bytes),
+            bytes: signed(file.bytes.len() as u64),
+            crc32: file.crc32,
+            broken: Vec::new(),
+        };
+        let began = Instant::now();
+        let result = self.upload(objects, Bytes::from(file.bytes), result).await?;
+        telemetry::stage("upload", began.elapsed(), result.bytes.unsigned_abs());
+        drop(reserved);
+        Ok(result)
+    }
+
+    async fn upload(
+        &self,
+        objects: &Objects,
+        body: Bytes,
+        result: PartResult,
+    ) -> Result<PartResult, ExportError> {
+        let part = self.claim.item;
+        let content_type = content_type(self.shape());
+        if self.is_own() {
+            let path = self.job.file_path(&self.plan, part, self.plan.upload_date);
+            return write_once(objects, &path, content_type, body, result).await;
+        }
+        let path = paths::segment(self.job.id, part, self.claim.attempt);
+        let options = PutOptions { content_type, ..PutOptions::default() };
+        objects.put(&path, body, options).await.map_err(ExportError::Objects)?;
+        Ok(result)
+    }
+}
+
+/// Writes a part's file with the name that all attempts share, and `result` as its metadata. If an
+/// earlier attempt was faster, returns the result in its metadata, or `result` if the credentials
+/// cannot read it.
+pub async fn write_once(
+    objects: &Objects,
+    path: &str,
+    content_type: &'static str,
+    body: Bytes,
+    result: PartResult,
+) -> Result<PartResult, ExportError> {
+    let options = PutOptions { content_type, metadata: to_metadata(&result), if_absent: true };
+    if objects.put(path, body, options).await.map_err(ExportError::Own)? == Put::Written {
+        return Ok(result);
+    }
+    let head = match objects.head(path).await {
+        Ok(Some(head)) => head,
+        Ok(None) => return Err(ExportError::Transient(Failure::vanished(path))),
+        // A key that may only write: the existing file has the same range of users.
+        Err(ObjectError::Refused(_)) => return Ok(result),
+        Err(error) => return Err(ExportError::Own(error)),
+    };
+    let earlier = from_metadata(&head);
+    let earlier = earlier.ok_or_else(|| ExportError::Permanent(Failure::file_conflict(path)))?;
+    tracing::info!(path, "reused a file from an earlier attempt");
+    Ok(earlier)
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+fn content_type(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Zip => "application/zip",
+        Shape::Gzip => "application/gzip",
+        Shape::Segment => "application/octet-stream",
+    }
+}
+
+// The metadata of a file. Names without separators: Azure does not allow hyphens, and some proxies
+// drop headers with underscores.
+const USERS: &str = "users";
+const RAW_BYTES: &str = "rawbytes";
+const BYTES: &str = "bytes";
+const CRC32: &str = "crc32";
+
+fn to_metadata(result: &PartResult) -> BTreeMap<String, String> {
+    let value = |name: &str, value: i64| (name.to_owned(), value.to_string());
+    [
+        value(USERS, result.users),
+        value(RAW_BYTES, result.raw_bytes),
+        value(BYTES, result.bytes),
+        value(CRC32, result.crc32.into()),
+    ]
+    .into()
+}
+
+/// Whether a file is the one with which a part was counted.
+pub(super) fn is_file_of(head: &Head, winner: &Winner) -> bool {
+    from_metadata(head).is_some_and(|file| {
+        let file = (file.users, file.raw_bytes, file.bytes, file.crc32);
+        file == (winner.users, signed(winner.raw_bytes), signed(winner.bytes), winner.crc32)
+    })
+}
+
+/// None if the metadata are not from [`to_metadata`], or do not fit an object of this size.
+fn from_metadata(head: &Head) -> Option<PartResult> {
+    let count =
+        |name: &str| head.metadata.get(name)?.parse::<i64>().ok().filter(|value| *value >= 0);
+    let result = PartResult {
+        users: count(USERS)?,
+        raw_bytes: count(RAW_BYTES)?,
+        bytes: count(BYTES)?,
+        crc32: u32::try_from(count(CRC32)?).ok()?,
+        broken: Vec::new(),
+    };
+    (result.bytes == signed(head.size)).then_some(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result() -> PartResult {
+        PartResult {
+            users: 5_000,
+            raw_bytes: 7_000_000,
+            bytes: 12,
+            crc32: u32::MAX,
+            broken: vec![],
+        }
+    }
+
+    #[test]
+    fn file_metadata_survives_a_round_trip() {
+        let head = Head { size: 12, metadata: to_metadata(&result()) };
+        assert_eq!(from_metadata(&head), Some(result()));
+    }
+
+    #[test]
+    fn objects_with_invalid_metadata_are_not_part_files() {
+        let whole = Head { size: 12, metadata: to_metadata(&result()) };
+        assert_eq!(from_metadata(&Head { size: 11, ..whole.clone() }), None);
+        for name in [USERS, RAW_BYTES, BYTES, CRC32] {
+            for wrong in [None, Some("-1"), Some("many"), Some("99999999999999999999")] {
+                let mut head = whole.clone();
+                head.metadata.remove(name);
+                head.metadata.extend(wrong.map(|value| (name.to_owned(), value.to_owned())));
+                assert_eq!(from_metadata(&head), None, "{name} {wrong:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,483 @@
+//! The SQL of jobs. Every change of state is one guarded statement: it checks the previous state,
+//! and returns whether it changed it.
+//!
+//! A transaction that writes several of them writes to a part first, then to a shard of the counts,
+//! to the job, and to its claims, so that transactions do not deadlock.
+
+use uuid::Uuid;
+
+use super::{Failure, Format, Job, Plan, Progress, State};
+use runtime::kinds;
+use store::documents::{parsed, unknown};
+use store::{Store, StoreError, Tx, execute, from_row, on, to_json};
+
+pub use super::part_rows::*;
+
+/// The stored columns of a request.
+struct JobColumns {
+    id: Uuid,
+    workspace_id: i32,
+    object_prefix: String,
+    segment_id: Uuid,
+    fields: String,
+    format: String,
+    storage_id: Option<Uuid>,
+    callback_endpoint: Option<String>,
+    request_id: String,
+    requested_at: i64,
+}
+from_row! {
+    JobColumns {
+        id, workspace_id, object_prefix, segment_id, fields, format, storage_id, callback_endpoint,
+        request_id, requested_at,
+    }
+}
+
+struct JobRow {
+    job: JobColumns,
+    state: String,
+    plan: Option<String>,
+    users: Option<i64>,
+    parts: Option<i64>,
+    parts_left: Option<i64>,
+    users_done: i64,
+    files_done: i64,
+    bytes_done: i64,
+    broken_users: i64,
+    started_at: Option<i64>,
+    completed_at: Option<i64>,
+    finished_at: Option<i64>,
+    expires_at: Option<i64>,
+    archive: Option<i32>,
+    error: Option<String>,
+}
+from_row! {
+    JobRow {
+        state, plan, users, parts, parts_left, users_done, files_done, bytes_done, broken_users,
+        started_at, completed_at, finished_at, expires_at, archive, error,
+    } flatten { job }
+}
+
+/// The sum of a job's count shards.
+macro_rules! counted {
+    ($column:literal) => {
+        concat!(
+            "CAST(coalesce((SELECT sum(",
+            $column,
+            ") FROM export_counts WHERE job_id = export_jobs.id), 0) AS BIGINT)"
+        )
+    };
+}
+
+macro_rules! select_jobs {
+    ($rest:literal) => {
+        select_jobs!("fields", "plan", $rest)
+    };
+    ($fields:literal, $plan:literal, $rest:literal) => {
+        concat!(
+            "SELECT id, workspace_id, object_prefix, segment_id, state, ",
+            $fields,
+            " AS fields, format, storage_id, callback_endpoint, request_id, requested_at, ",
+            $plan,
+            " AS plan, users, parts, CASE WHEN parts IS NOT NULL THEN ",
+            counted!("parts_left"),
+            " END AS parts_left, ",
+            counted!("users_done"),
+            " AS users_done, ",
+            counted!("files_done"),
+            " AS files_done, ",
+            counted!("bytes_done"),
+            " AS bytes_done, ",
+            counted!("broken_users"),
+            " AS broken_users, started_at, completed_at, finished_at, expires_at, archive, error
+             FROM export_jobs ",
+            $rest
+        )
+    };
+}
+
+/// Writes a new job, in state `queued`.
+pub async fn insert(tx: &mut Tx, job: &Job) -> Result<(), StoreError> {
+    let fields = to_json(&job.fields)?;
+    on!(tx, c => sqlx::query(
+        "INSERT INTO export_jobs (id, workspace_id, object_prefix, segment_id, state, fields,
+                                  format, storage_id, callback_endpoint, request_id,
+                                  requested_at, queued_at)
+         VALUES ($1, $2, $3, $4, 'queued', $5, $6, $7, $8, $9, $10, $10)",
+    )
+    .bind(job.id).bind(job.workspace_id).bind(&job.object_prefix).bind(job.segment_id)
+    .bind(fields).bind(job.format.name()).bind(job.storage_id).bind(&job.callback_endpoint)
+    .bind(&job.request_id).bind(job.requested_at)
+    .execute(c).await?.rows_affected());
+    Ok(())
+}
+
+pub async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<(Job, Progress)>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, JobRow>(select_jobs!("WHERE id = $1"))
+        .bind(id).fetch_optional(c).await?)
+    .map(read)
+    .transpose()
+}
+
+struct PartToDo {
+    job: JobColumns,
+    plan: Option<String>,
+    part: PartColumns,
+}
+from_row! { PartToDo { plan } flatten { job, part } }
+
+/// The data of a running job for one of its parts, and the part's range. None: the part is done, or
+/// the job is not running or does not exist.
+///
+/// One statement without a transaction, because the fleet does this for each part.
+pub async fn part_to_do(
+    store: &Store,
+    id: Uuid,
+    part: i64,
+) -> Result<Option<(Job, Plan, PartRow)>, StoreError> {
+    macro_rules! found {
+        ($pool:expr) => {
+            sqlx::query_as::<_, PartToDo>(
+                "SELECT id, workspace_id, object_prefix, segment_id, fields, format, storage_id,
+                     callback_endpoint, request_id, requested_at, plan,
+                     from_slice, from_id, to_slice, to_id
+                 FROM export_jobs JOIN export_parts ON job_id = id
+                 WHERE id = $1 AND state = 'running' AND part = $2 AND NOT done",
+            )
+            .bind(id)
+            .bind(part)
+            .fetch_optional($pool)
+            .await?
+        };
+    }
+    let found = match store {
+        Store::Postgres { pool, .. } => found!(pool),
+        Store::Sqlite { read: pool, .. } => found!(pool),
+    };
+    let Some(PartToDo { job, plan, part }) = found else { return Ok(None) };
+    let job = read_job(job)?;
+    let corrupt = || StoreError::Corrupt(format!("the plan of export job {id}"));
+    let plan = read_plan(id, plan.as_deref())?.ok_or_else(corrupt)?;
+    Ok(Some((job, plan, part.into())))
+}
+
+/// A job of any workspace by its `object_prefix`.
+pub async fn by_prefix(
+    tx: &mut Tx,
+    object_prefix: &str,
+) -> Result<Option<(Job, Progress)>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, JobRow>(select_jobs!("WHERE object_prefix = $1"))
+        .bind(object_prefix).fetch_optional(c).await?)
+    .map(read)
+    .transpose()
+}
+
+/// The end of a page of jobs: the request time and id of its last job.
+pub type After = (i64, Uuid);
+
+/// A workspace's jobs, newest first, those after `after`; without large columns (fields and plan).
+pub async fn latest(
+    tx: &mut Tx,
+    workspace: i32,
+    after: After,
+    limit: i64,
+) -> Result<Vec<(Job, Progress)>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, JobRow>(select_jobs!(
+        "'[]'",
+        "CAST(NULL AS TEXT)",
+        "WHERE workspace_id = $1 AND (requested_at, id) < ($2, $3)
+         ORDER BY requested_at DESC, id DESC LIMIT $4"
+    ))
+    .bind(workspace).bind(after.0).bind(after.1).bind(limit).fetch_all(c).await?)
+    .into_iter()
+    .map(read)
+    .collect()
+}
+
+/// The slices of a control group, even if it is no longer active.
+pub async fn slices_of(
+    tx: &mut Tx,
+    workspace: i32,
+    segment_id: Uuid,
+) -> Result<Option<Vec<i16>>, StoreError> {
+    let slices = on!(tx, c => sqlx::query_scalar::<_, String>(
+        "SELECT slices FROM control_groups WHERE workspace_id = $1 AND segment_id = $2",
+    )
+    .bind(workspace).bind(segment_id).fetch_optional(c).await?);
+    let Some(slices) = slices else { return Ok(None) };
+    let mut slices: Vec<i16> = serde_json::from_str(&slices)
+        .map_err(|_| StoreError::Corrupt(format!("slices of control group {segment_id}")))?;
+    slices.sort_unstable();
+    Ok(Some(slices))
+}
+
+/// Marks that planning began; `false` if there is nothing to plan.
+pub async fn begin_planning(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
+    let begun = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE export_jobs SET state = 'planning', started_at = COALESCE(started_at, $2)
+             WHERE id = $1 AND state IN ('queued', 'planning')",
+        )
+        .bind(id)
+        .bind(now)
+    );
+    Ok(begun == 1)
+}
+
+/// The job's workspace, if the job still needs a plan; this cannot change until the transaction's
+/// end.
+pub async fn needs_planning(tx: &mut Tx, id: Uuid) -> Result<Option<i32>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "UPDATE export_jobs SET state = state
+         WHERE id = $1 AND state IN ('queued', 'planning') RETURNING workspace_id",
+    )
+    .bind(id).fetch_optional(c).await?))
+}
+
+/// Parts per shard of a job's counts, and the maximum number of shards: finishing a part locks its
+/// shard until the commit, and with one shard a whole fleet would wait for it.
+const PARTS_PER_SHARD: i64 = 64;
+const MAX_SHARDS: i64 = 16;
+
+/// Number of a job's count shards; none without parts. Without own storage there are few parts, and
+/// their total bytes must be known.
+fn shards(parts: i64, has_own_storage: bool) -> i64 {
+    match (parts, has_own_storage) {
+        (0, _) => 0,
+        (_, true) => (1 + parts / PARTS_PER_SHARD).min(MAX_SHARDS),
+        (_, false) => 1,
+    }
+}
+
+/// `queued` or `planning` to `running`, with the final plan.
+pub async fn begin_running(
+    tx: &mut Tx,
+    job: &Job,
+    plan: &Plan,
+    users: i64,
+    parts: i64,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let (plan, shards) = (to_json(plan)?, shards(parts, job.storage_id.is_some()));
+    let begun = on!(tx, c => sqlx::query(
+        "UPDATE export_jobs
+         SET state = 'running', plan = $2, users = $3, parts = $4,
+             started_at = COALESCE(started_at, $5), shards = $6, shards_left = $6
+         WHERE id = $1 AND state IN ('queued', 'planning')",
+    )
+    .bind(job.id).bind(plan).bind(users).bind(parts).bind(now).bind(shards)
+    .execute(c).await?.rows_affected());
+    if begun == 0 {
+        return Ok(false);
+    }
+    for shard in 0..shards {
+        // The numbers up to `parts` with this remainder.
+        let left = parts / shards + i64::from(shard != 0 && shard <= parts % shards);
+        execute!(
+            tx,
+            sqlx::query(
+                "INSERT INTO export_counts (job_id, shard, parts_left) VALUES ($1, $2, $3)"
+            )
+            .bind(job.id)
+            .bind(shard)
+            .bind(left)
+        );
+    }
+    Ok(true)
+}
+
+/// The total of a shard after one more part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    pub parts_left: i64,
+    /// Bytes of files so far; with one shard, of the job.
+    pub bytes_done: i64,
+    /// Maximum bytes of the job's ZIP; none with own storage.
+    pub bytes_limit: Option<i64>,
+}
+from_row! { Counted { parts_left, bytes_done, bytes_limit } }
+
+/// Counts one part of a running job as done. None: the job is no longer running, as far as visible
+/// without waiting for the transaction that ends it, which withdraws the claim.
+pub async fn count_part(
+    tx: &mut Tx,
+    id: Uuid,
+    part: i64,
+    result: &PartResult,
+) -> Result<Option<Counted>, StoreError> {
+    let broken = i64::try_from(result.broken.len()).unwrap_or(i64::MAX);
+    Ok(on!(tx, c => sqlx::query_as::<_, Counted>(
+        "UPDATE export_counts
+         SET parts_left = parts_left - 1,
+             files_done = files_done + CASE WHEN $4 > 0 THEN 1 ELSE 0 END,
+             users_done = users_done + $3, bytes_done = bytes_done + $4,
+             broken_users = broken_users + $5
+         WHERE job_id = $1 AND parts_left > 0
+           AND shard = $2 % (SELECT shards FROM export_jobs WHERE id = $1 AND state = 'running')
+         RETURNING parts_left, bytes_done,
+             (SELECT export_bytes_limit
+              FROM workspaces JOIN export_jobs ON workspaces.id = workspace_id
+              WHERE export_jobs.id = $1 AND storage_id IS NULL) AS bytes_limit",
+    )
+    .bind(id).bind(part).bind(result.users).bind(result.bytes).bind(broken)
+    .fetch_optional(c).await?))
+}
+
+/// Counts one shard of a running job as done; returns how many are left. None: the job is no longer
+/// running.
+pub async fn count_shard(tx: &mut Tx, id: Uuid) -> Result<Option<i64>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "UPDATE export_jobs SET shards_left = shards_left - 1
+         WHERE id = $1 AND state = 'running' AND shards_left > 0
+         RETURNING shards_left",
+    )
+    .bind(id).fetch_optional(c).await?))
+}
+
+/// Whether the job is running; if so, this cannot change until the transaction's end.
+pub async fn is_running(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    let locked = execute!(
+        tx,
+        sqlx::query("UPDATE export_jobs SET state = state WHERE id = $1 AND state = 'running'")
+            .bind(id)
+    );
+    Ok(locked == 1)
+}
+
+/// `running` to `finishing`: the completion, whose day dates the files. Returns the workspace.
+pub async fn begin_finishing(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<i32>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "UPDATE export_jobs SET state = 'finishing', completed_at = $2
+         WHERE id = $1 AND state = 'running' AND shards_left = 0 RETURNING workspace_id",
+    )
+    .bind(id).bind(now).fetch_optional(c).await?))
+}
+
+/// `finishing` to `done`. `archive` is the attempt that wrote the ZIP behind `url`, and
+/// `expires_at` the end of its URL; none with own storage.
+pub async fn done(
+    tx: &mut Tx,
+    id: Uuid,
+    archive: Option<i32>,
+    expires_at: Option<i64>,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let changed = on!(tx, c => sqlx::query(
+        "UPDATE export_jobs
+         SET state = 'done', archive = $2, expires_at = $3, finished_at = $4,
+             error = NULL, error_detail = NULL
+         WHERE id = $1 AND state = 'finishing'",
+    )
+    .bind(id).bind(archive).bind(expires_at).bind(now)
+    .execute(c).await?.rows_affected());
+    Ok(changed == 1)
+}
+
+/// Any state that is not final to `failed`, with the texts for the customer and the operator.
+pub async fn failed(
+    tx: &mut Tx,
+    id: Uuid,
+    failure: &Failure,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let changed = on!(tx, c => sqlx::query(
+        "UPDATE export_jobs
+         SET state = 'failed', error = $2, error_detail = $3, finished_at = $4
+         WHERE id = $1 AND state IN ('queued', 'planning', 'running', 'finishing')",
+    )
+    .bind(id).bind(&failure.message).bind(&failure.detail).bind(now)
+    .execute(c).await?.rows_affected());
+    Ok(changed == 1)
+}
+
+/// Any state before `finishing` to `cancelled`.
+pub async fn cancelled(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
+    let changed = on!(tx, c => sqlx::query(
+        "UPDATE export_jobs
+         SET state = 'cancelled', finished_at = $2, error = NULL, error_detail = NULL
+         WHERE id = $1 AND state IN ('queued', 'planning', 'running')",
+    )
+    .bind(id).bind(now).execute(c).await?.rows_affected());
+    Ok(changed == 1)
+}
+
+/// Jobs that need a plan but have no claim for it.
+pub async fn without_plan_claim(tx: &mut Tx) -> Result<Vec<Uuid>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT id FROM export_jobs
+         WHERE state IN ('queued', 'planning')
+           AND NOT EXISTS (SELECT 1 FROM claims WHERE kind = $1 AND job = export_jobs.id)
+         ORDER BY id",
+    )
+    .bind(kinds::EXPORT_PLAN.name()).fetch_all(c).await?))
+}
+
+fn read_job(row: JobColumns) -> Result<Job, StoreError> {
+    let id = row.id;
+    let fields = parsed("export_jobs.fields", id, &row.fields)?;
+    let format = Format::from_name(&row.format)
+        .ok_or_else(|| unknown("export_jobs.format", id, &row.format))?;
+    Ok(Job {
+        id,
+        workspace_id: row.workspace_id,
+        object_prefix: row.object_prefix,
+        segment_id: row.segment_id,
+        fields,
+        format,
+        storage_id: row.storage_id,
+        callback_endpoint: row.callback_endpoint,
+        request_id: row.request_id,
+        requested_at: row.requested_at,
+    })
+}
+
+fn read_plan(id: Uuid, plan: Option<&str>) -> Result<Option<Plan>, StoreError> {
+    plan.map(|plan| parsed("export_jobs.plan", id, plan)).transpose()
+}
+
+fn read(row: JobRow) -> Result<(Job, Progress), StoreError> {
+    let job = read_job(row.job)?;
+    let state = State::from_name(&row.state)
+        .ok_or_else(|| unknown("export_jobs.state", job.id, &row.state))?;
+    let plan = read_plan(job.id, row.plan.as_deref())?;
+    let progress = Progress {
+        state,
+        plan,
+        users: row.users,
+        parts: row.parts,
+        parts_left: row.parts_left,
+        users_done: row.users_done,
+        files_done: row.files_done,
+        bytes_done: row.bytes_done,
+        broken_users: row.broken_users,
+        started_at: row.started_at,
+        completed_at: row.completed_at,
+        finished_at: row.finished_at,
+        expires_at: row.expires_at,
+        archive: row.archive,
+        error: row.error,
+    };
+    Ok((job, progress))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_parts_are_counted_in_several_shards() {
+        for (parts, with_own, without) in [
+            (0, 0, 0),
+            (1, 1, 1),
+            (63, 1, 1),
+            (64, 2, 1),
+            (959, 15, 1),
+            (960, 16, 1),
+            (1_024, 16, 1),
+            (100_000, 16, 1),
+        ] {
+            assert_eq!((shards(parts, true), shards(parts, false)), (with_own, without), "{parts}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Reports storage failures before the last attempt: in the status of each export that waits for
+//! its storage, and at `/readyz` of the workers that write exports.
+//!
+//! A failure of one customer's bucket is a line at `/readyz`, but the process stays ready. The
+//! worker tests the storage for exports without own storage itself, even while there is no export.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{ExportError, storage_rows};
+use kit::retry;
+use objects::probe;
+use runtime::app::App;
+use store::StoreError;
+use store::claims::{self, Claim, ClaimError};
+
+/// Interval between queries for exports that wait for their storage, and between tests of a failing
+/// storage.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Interval between tests of a working storage.
+const PROBE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Time limit of a test.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Maximum number of exports that `/readyz` names.
+const MAX_NAMED: i64 = 10;
+
+/// Stores the storage's failure, or its end, after an attempt at a part or the finishing. If that
+/// fails, the attempt's outcome does not change.
+pub async fn note(app: &App, claim: &Claim, result: &Result<(), ExportError>) {
+    let noted = match result {
+        Ok(()) if claim.attempt > 1 => clear(app, claim.job).await,
+        Ok(()) => Ok(()),
+        Err(error) => note_failure(app, claim, error).await,
+    };
+    if let Err(error) = noted {
+        tracing::warn!(%error, "cannot store the status of the export's storage");
+    }
+}
+
+/// Ignores failures that are not about storage, and permanent ones, which end the export anyway.
+async fn note_failure(app: &App, claim: &Claim, error: &ExportError) -> Result<(), StoreError> {
+    let Some(failure) = error.storage_failure() else { return Ok(()) };
+    let mut tx = app.store.write().await?;
+    // A worker that was paused beyond its lease knows less than the part's current worker.
+    match claims::extend(&mut tx, claim, app.config.lease()).await {
+        Ok(()) => {}
+        Err(ClaimError::Lost) => return Ok(()),
+        Err(ClaimError::Store(error)) => return Err(error),
+    }
+    let message = failure.while_retrying();
+    storage_rows::note_failure(&mut tx, claim.job, &message, &failure.detail).await?;
+    tx.commit().await
+}
+
+/// Every attempt with a stored failure is followed by another, so no stale failure stays.
+async fn clear(app: &App, job: Uuid) -> Result<(), StoreError> {
+    let mut tx = app.store.write().await?;
+    storage_rows::clear_failure(&mut tx, job).await?;
+    tx.commit().await
+}
+
+/// Updates `/readyz` until `shutdown`.
+pub async fn watch(app: App, shutdown: CancellationToken) {
+    let probe = Uuid::new_v4();
+    let mut next_probe = Instant::now();
+    while !shutdown.is_cancelled() {
+        match failing(&app).await {
+            Ok(lines) => app.health_warnings.set("storage of exports", lines),
+            Err(error) => tracing::warn!(%error, "cannot query exports that wait for storage"),
+        }
+        if Instant::now() >= next_probe && probe_objects(&app, probe).await {
+            next_probe = Instant::now() + PROBE_INTERVAL;
+        }
+        retry::wait(CHECK_INTERVAL, &shutdown).await;
+    }
+}
+
+/// One line for each export whose storage fails.
+async fn failing(app: &App) -> Result<Vec<String>, StoreError> {
+    let mut tx = app.store.snapshot().await?;
+    let failing = storage_rows::failures(&mut tx, MAX_NAMED).await?;
+    let line = |(workspace, object_prefix, error)| {
+        format!("export {object_prefix} of {workspace}: {error}")
+    };
+    Ok(failing.into_iter().map(line).collect())
+}
+
+/// Whether the storage for exports without own storage is writable. A worker that has never written
+/// there is not ready: a wrong configuration is more likely than an outage.
+async fn probe_objects(app: &App, id: Uuid) -> bool {
+    const SUBJECT: &str = "objects";
+    let probed = tokio::time::timeout(PROBE_TIMEOUT, probe::can_write(&app.objects, id)).await;
+    let error = match probed {
+        Ok(Ok(())) => {
+            app.health_warnings.set(SUBJECT, Vec::new());
+            app.health_warnings.works(SUBJECT);
+            return true;
+        }
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => format!("no response within {} seconds", PROBE_TIMEOUT.as_secs()),
+    };
+    tracing::warn!(error, "cannot write objects");
+    let line = format!(
+        "cannot write objects, so exports without own storage wait: {error}; run `longshore doctor`"
+    );
+    app.health_warnings.set(SUBJECT, vec![line]);
+    app.health_warnings.has_failed(SUBJECT);
+    false
+}

@@ -1,0 +1,162 @@
+//! API keys: permissions and allowed networks (crates/gateway/src/README.md, Authentication).
+
+use std::net::SocketAddr;
+
+use axum::extract::{ConnectInfo, Request};
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::MethodRouter;
+use ipnet::IpNet;
+
+use super::address::{is_allowed, of_client};
+use super::limits::{self, BudgetStatus};
+use super::request::RequestId;
+use super::{ADDRESS_REFUSED, ApiError, Caller, Connection, body, refused};
+use crate::memory::place;
+use crate::workspaces::{Budget, keys};
+use runtime::app::App;
+use runtime::app::queue::held_by;
+use runtime::fairness::{Holder, Reservation};
+
+/// A route that needs a key with `permission`. Requests count against that permission's
+/// [budget](Budget::of_permission). Checks before the body is read, in this order: key 401, the
+/// workspace's [places](place) 503, address 403, permission 403, rate 429. Every request with a key
+/// from an allowed address and a place counts, whatever its outcome, and its response shows the
+/// remaining budget; those without the permission count up to [a part of it](refused). If the body
+/// decides which budget counts, the route counts it; before the body, the request counts against
+/// [the sum of these budgets](crate::workspaces::Workspace::limit_before_body).
+pub fn protected(permission: &'static str, route: MethodRouter<App>) -> MethodRouter<App> {
+    route.route_layer(middleware::from_fn(move |request: Request, next: Next| {
+        check(permission, request, next)
+    }))
+}
+
+async fn check(permission: &'static str, request: Request, next: Next) -> Response {
+    let (mut head, body) = request.into_parts();
+    let mut budget_status = None;
+    let mut response = match caller(permission, &head, &mut budget_status).await {
+        Ok((caller, _place)) => {
+            let holder = Holder::Workspace(caller.workspace.id);
+            head.extensions.insert(caller);
+            held_by(holder, next.run(Request::from_parts(head, body))).await
+        }
+        Err(error) => {
+            body::discard(&head, body);
+            error.into_response()
+        }
+    };
+    if let Some(budget_status) = budget_status {
+        budget_status.write(response.headers_mut());
+    }
+    response
+}
+
+/// Identifies the caller, and gets a place for the request. Sets `budget_status` once the budget is
+/// known.
+async fn caller(
+    permission: &'static str,
+    head: &Parts,
+    budget_status: &mut Option<BudgetStatus>,
+) -> Result<(Caller, Reservation), ApiError> {
+    let (Some(app), Some(RequestId(request_id))) =
+        (head.extensions.get::<App>(), head.extensions.get::<RequestId>())
+    else {
+        return Err(ApiError::Internal("a protected route outside of the gateway's router".into()));
+    };
+    let presented = bearer(&head.headers).ok_or(ApiError::Unauthenticated)?;
+    let key = keys::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
+    let workspace = &key.workspace;
+    let place = place(app, workspace.id)?;
+    let budget = Budget::of_permission(permission);
+    let limit = |budget: Budget| (budget, workspace.rate_limit(budget));
+    let of_refused = budget.or(Budget::for_unread_body(permission)).map(limit);
+    // A key from a network that is not allowed authenticates nobody.
+    if let Err(error) = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]) {
+        if let Some((budget, limit)) = of_refused {
+            *budget_status = Some(limits::status(app, workspace.id, budget, limit).await);
+        }
+        refused::count(app, key.key_id)?;
+        return Err(error);
+    }
+    mark_authenticated(&head.extensions, workspace.id);
+    if !key.permissions.iter().any(|granted| granted == permission) {
+        let counted = refused::count(app, key.key_id);
+        if let Some((budget, limit)) = of_refused {
+            let uses_budget = counted.is_ok() && refused::counts(app, key.key_id, budget, limit);
+            *budget_status = Some(if uses_budget {
+                limits::count(app, workspace.id, budget, limit).await
+            } else {
+                limits::status(app, workspace.id, budget, limit).await
+            });
+        }
+        counted?;
+        return Err(ApiError::NoPermission(permission));
+    }
+    if let Some((budget, limit)) = budget.map(limit) {
+        *budget_status = Some(limits::count(app, workspace.id, budget, limit).await);
+    }
+    if let Some(seconds) = budget_status.and_then(|budget_status| budget_status.retry_after) {
+        return Err(ApiError::RateLimited(seconds));
+    }
+    if let Some((budget, limit)) = workspace.limit_before_body(permission) {
+        let counted = limits::count(app, workspace.id, budget, limit).await;
+        if let Some(seconds) = counted.retry_after {
+            *budget_status = Some(counted);
+            return Err(ApiError::RateLimited(seconds));
+        }
+    }
+    let caller = Caller {
+        workspace: key.workspace.clone(),
+        key_id: key.key_id,
+        request_id: request_id.clone(),
+    };
+    Ok((caller, place))
+}
+
+/// Records that the sender of a request is authenticated: a caller of that workspace, or of the
+/// [`COMPANY`](super::COMPANY).
+pub fn mark_authenticated(extensions: &Extensions, workspace: i32) {
+    if let Some(connection) = extensions.get::<Connection>() {
+        connection.mark_authenticated(workspace);
+    }
+}
+
+/// Rejects a sender that is not on one of the lists.
+pub fn check_address(app: &App, head: &Parts, lists: &[&[IpNet]]) -> Result<(), ApiError> {
+    let address = head.extensions.get::<ConnectInfo<SocketAddr>>().and_then(|ConnectInfo(peer)| {
+        of_client(peer.ip(), &head.headers, &app.config.trusted_proxies)
+    });
+    match lists.iter().all(|networks| is_allowed(address, networks)) {
+        true => Ok(()),
+        false => Err(ApiError::Forbidden(ADDRESS_REFUSED)),
+    }
+}
+
+/// The key in `Authorization: Bearer <key>`.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, key) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    let key = key.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !key.is_empty()).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_follows_bearer() {
+        let key = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+            bearer(&headers).map(str::to_owned)
+        };
+        assert_eq!(key("Bearer abc").as_deref(), Some("abc"));
+        assert_eq!(key("bearer  abc ").as_deref(), Some("abc"));
+        for other in ["", "Bearer", "Bearer ", "Basic abc", "abc"] {
+            assert_eq!(key(other), None, "{other:?}");
+        }
+        assert_eq!(bearer(&HeaderMap::new()), None);
+    }
+}

@@ -1,0 +1,652 @@
+//! A request's body: its size, media type, JSON and fields.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, FromRequest, Request};
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap, header};
+use http_body_util::{BodyExt as _, Limited};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Map, Value};
+
+use super::address::of_client;
+use super::coding::{self, Coding, INLINE_BYTES, is_json_type};
+use super::memory::{Budgets, place};
+use super::{ApiError, COMPANY, Caller, Code, count_refused, value};
+use kit::json;
+use kit::words::{about_field, beginning};
+use runtime::app::App;
+use runtime::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
+
+/// Limits of time and bytes for reading the rest of a rejected body. It is read so that the sender
+/// can receive the response.
+const LINGER: Duration = Duration::from_secs(2);
+const MAX_LINGER_BYTES: usize = 16 << 20;
+
+/// How long a request waits for memory for its body (`gateway.memory_bytes`).
+const ROOM_WAIT: Duration = Duration::from_secs(1);
+
+/// Reserved before a body arrives; the rest is reserved as it arrives, so that slow senders do not
+/// hold memory that others need.
+const FIRST_BYTES: usize = 64 << 10;
+
+/// The same for an unauthenticated sender. Never less, even if the declared length is shorter: a
+/// request uses more memory than its body.
+const FIRST_UNKNOWN_BYTES: usize = 16 << 10;
+
+/// A request's JSON body, as an extractor: too large 413, no memory left 503, another Content-Type
+/// 415, not JSON 400 with line and column, duplicate and invalid fields 400 naming the field.
+pub struct Json<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        JsonText::from_request(request, app).await?.parse(&[]).map(Self)
+    }
+}
+
+/// The same for a handler that borrows from the body's text: only its size, Content-Type and
+/// encoding are checked.
+pub struct JsonText {
+    text: String,
+    /// None if the body did not come with a request.
+    room: Option<Reservation>,
+    /// A place of the sending workspace, if only the body identifies the workspace.
+    _place: Option<Reservation>,
+}
+
+impl JsonText {
+    /// Parses the fields; the errors are those of [`Json`]. In the values of fields that are
+    /// `checked_apart`, the caller rejects duplicate fields.
+    pub fn parse<'a, T: Deserialize<'a>>(&'a self, checked_apart: &[&str]) -> Result<T, ApiError> {
+        parse(&self.text, checked_apart)
+    }
+
+    /// Parses the object into a tree of bounded size; the errors are those of [`Json`].
+    pub fn object(&self) -> Result<Map<String, Value>, ApiError> {
+        value::object(&self.text).map_err(|error| match self.parse::<IgnoredMembers>(&[]) {
+            Ok(IgnoredMembers {}) => match json::unsupported_value(&error) {
+                Some(reason) => unsupported_value(&value::error_path(&self.text), reason),
+                None => {
+                    let text = error.to_string();
+                    ApiError::Invalid(format!("The request body {}", without_place(&text)))
+                }
+            },
+            Err(error) => error,
+        })
+    }
+
+    /// [`object`](Self::object) for bodies of any size: large ones do not block other requests.
+    pub fn object_in_place(&self, app: &App) -> Result<Map<String, Value>, ApiError> {
+        in_place(app, self.bytes(), || self.object())
+    }
+
+    /// Its length in bytes.
+    pub fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        self.text.as_bytes()
+    }
+
+    /// Returns the reserved memory. Hold it as long as the content exists, which has about as many
+    /// bytes.
+    pub(super) fn take_room(&mut self) -> Option<Reservation> {
+        self.room.take()
+    }
+
+    /// Reads a body that itself authenticates the sender. Uses the memory reserved for that
+    /// (`gateway.unauthenticated_bytes`) until it is [`authenticated`](Self::authenticated), and is limited to
+    /// the share of one sender. All such senders together may use as many request places as they
+    /// leave free, and each an eighth of half of that.
+    pub async fn unauthenticated(request: Request, app: &App) -> Result<Self, ApiError> {
+        let holder = Holder::Source(source(app, request.extensions(), request.headers()));
+        let budgets = app.singleton::<Budgets>();
+        let of_one = budgets.unauthenticated_requests.try_reserve(holder, SLOT_BYTES);
+        let _places =
+            match (of_one, budgets.shares.try_reserve(Holder::Unauthenticated, SLOT_BYTES)) {
+                (Some(of_one), Some(of_all)) => (of_one, of_all),
+                _ => {
+                    discard_request(request);
+                    count_refused("unauthenticated");
+                    return Err(ApiError::Overloaded);
+                }
+            };
+        let reading = Reading {
+            memory: &budgets.unauthenticated,
+            holder,
+            limit: app.config.gateway.unauthenticated_body_limit(),
+            first_bytes: FIRST_UNKNOWN_BYTES,
+            is_known: false,
+        };
+        Self::read(request, app, reading).await
+    }
+
+    /// The checks that [`unauthenticated`](Self::unauthenticated) makes before it reads the body.
+    pub fn check_head(head: &Parts, body: &Body, app: &App) -> Result<(), ApiError> {
+        Coding::of(&head.headers)?;
+        let bytes = axum::body::HttpBody::size_hint(body);
+        if bytes.lower() > app.config.gateway.unauthenticated_body_limit() as u64 {
+            return Err(ApiError::TooLarge);
+        }
+        match bytes.exact() == Some(0) || is_json_type(head.headers.get(header::CONTENT_TYPE)) {
+            true => Ok(()),
+            false => Err(ApiError::UnsupportedMediaType),
+        }
+    }
+
+    /// Moves its memory to the share of the workspace that sent it, which is now known.
+    pub async fn authenticated(mut self, app: &App, workspace: i32) -> Result<Self, ApiError> {
+        self._place = Some(place(app, workspace)?);
+        let budgets = app.singleton::<Budgets>();
+        let reserved = budgets.bodies.reserve(Holder::Workspace(workspace), self.bytes());
+        let room =
+            tokio::time::timeout(ROOM_WAIT, reserved).await.map_err(|_| no_room("memory"))?;
+        self.room = Some(room);
+        Ok(self)
+    }
+
+    async fn read(request: Request, app: &App, reading: Reading<'_>) -> Result<Self, ApiError> {
+        let timeout = Duration::from_secs(app.config.gateway.request_timeout_seconds);
+        let (head, body) = request.into_parts();
+        let coding = match Coding::of(&head.headers) {
+            Ok(coding) => coding,
+            Err(error) => {
+                discard(&head, body);
+                return Err(error);
+            }
+        };
+        let (body, mut room) = tokio::time::timeout(timeout, read(&head, body, &reading))
+            .await
+            .map_err(|_| ApiError::TooSlow)??;
+        if body.is_empty() {
+            return Ok(Self { text: String::new(), room: Some(room), _place: None });
+        }
+        if !is_json_type(head.headers.get(header::CONTENT_TYPE)) {
+            return Err(ApiError::UnsupportedMediaType);
+        }
+        let body = match coding {
+            Coding::Identity => body,
+            coding => {
+                let limit = reading.decoded_limit(body.len());
+                let mut decode =
+                    || coding::decode(coding, &body, limit, &mut room, || reading.no_room());
+                // A small compressed body may be large when decompressed.
+                match body.len() > INLINE_BYTES / 8 {
+                    true => app.cores.compute_here(decode),
+                    false => decode(),
+                }?
+            }
+        };
+        Ok(Self { text: utf8(body)?, room: Some(room), _place: None })
+    }
+}
+
+/// Runs work that reads this many bytes, on the current thread. Large work does not block other
+/// requests.
+pub(super) fn in_place<T>(app: &App, bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes > INLINE_BYTES { app.cores.compute_here(work) } else { work() }
+}
+
+/// The limits for reading a body.
+struct Reading<'a> {
+    memory: &'a SharedMemory,
+    holder: Holder,
+    /// Maximum bytes.
+    limit: usize,
+    first_bytes: usize,
+    /// Whether the sender is authenticated. An unauthenticated request does not wait for memory,
+    /// because it would occupy a place, and reserves the first bytes whatever length it declares.
+    is_known: bool,
+}
+
+impl Reading<'_> {
+    /// The first reservation for a body of at most `most` bytes.
+    fn first(&self, most: usize) -> usize {
+        if self.is_known { most.min(self.first_bytes) } else { self.first_bytes }
+    }
+
+    /// Maximum decoded bytes of a body with this many coded bytes. Both are in memory together, and
+    /// an unauthenticated sender may use no more than the limit for both.
+    fn decoded_limit(&self, coded: usize) -> usize {
+        if self.is_known { self.limit } else { self.limit.saturating_sub(coded) }
+    }
+
+    fn no_room(&self) -> ApiError {
+        no_room(match self.holder {
+            Holder::Workspace(_) => "memory",
+            Holder::Source(_) | Holder::Unauthenticated => "unauthenticated",
+        })
+    }
+
+    async fn first_room(&self, bytes: usize) -> Option<Reservation> {
+        match self.is_known {
+            true => {
+                let reserved = self.memory.reserve(self.holder, bytes);
+                tokio::time::timeout(ROOM_WAIT, reserved).await.ok()
+            }
+            false => self.memory.try_reserve(self.holder, bytes),
+        }
+    }
+}
+
+fn no_room(reason: &'static str) -> ApiError {
+    count_refused(reason);
+    ApiError::Unavailable("no memory left for the request's body".into())
+}
+
+/// The network of a request's sender, as far as known.
+fn source(app: &App, extensions: &Extensions, headers: &HeaderMap) -> IpAddr {
+    let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
+    let client =
+        peer.map(|peer| of_client(peer, headers, &app.config.trusted_proxies).unwrap_or(peer));
+    network(client.unwrap_or(Ipv6Addr::UNSPECIFIED.into()))
+}
+
+/// The addresses that count as one sender: for IPv6, a /64 network.
+pub(super) fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        address => address,
+    }
+}
+
+impl FromRequest<App> for JsonText {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let workspace = request.extensions().get::<Caller>().map(|caller| caller.workspace.id);
+        let budgets = app.singleton::<Budgets>();
+        let reading = Reading {
+            memory: &budgets.bodies,
+            holder: Holder::Workspace(workspace.unwrap_or(COMPANY)),
+            limit: app.config.gateway.max_body_bytes,
+            first_bytes: FIRST_BYTES,
+            is_known: true,
+        };
+        Self::read(request, app, reading).await
+    }
+}
+
+impl From<String> for JsonText {
+    fn from(text: String) -> Self {
+        Self { text, room: None, _place: None }
+    }
+}
+
+/// Reads a body as memory becomes available.
+async fn read(
+    head: &Parts,
+    mut body: Body,
+    reading: &Reading<'_>,
+) -> Result<(Vec<u8>, Reservation), ApiError> {
+    let read = match axum::body::HttpBody::size_hint(&body).lower() > reading.limit as u64 {
+        true => Err(ApiError::TooLarge),
+        false => collect(&mut body, reading).await,
+    };
+    if let Err(ApiError::TooLarge | ApiError::Unavailable(_)) = read {
+        discard(head, body);
+    }
+    read
+}
+
+async fn collect(
+    body: &mut Body,
+    reading: &Reading<'_>,
+) -> Result<(Vec<u8>, Reservation), ApiError> {
+    let declared = axum::body::HttpBody::size_hint(body).exact();
+    let most = declared.map_or(reading.limit, |bytes| bytes as usize);
+    let first = reading.first(most);
+    let mut room = reading.first_room(first).await.ok_or_else(|| reading.no_room())?;
+    let mut bytes = Vec::with_capacity(first.min(most));
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| ApiError::Invalid("The request body was cut off".into()))?;
+        let Ok(data) = frame.into_data() else { continue };
+        let length = bytes.len() + data.len();
+        if length > reading.limit {
+            return Err(ApiError::TooLarge);
+        }
+        if length > bytes.capacity() {
+            let capacity = length.max((2 * bytes.capacity()).min(most));
+            if !room.try_grow(capacity) {
+                return Err(reading.no_room());
+            }
+            bytes.reserve_exact(capacity - bytes.len());
+        }
+        bytes.extend_from_slice(&data);
+    }
+    room.shrink(bytes.len());
+    Ok((bytes, room))
+}
+
+/// Reads the rest of a body in the background and drops it: closing the connection earlier could
+/// lose the response. If the sender waits for `100 Continue`, the body is not read.
+pub fn discard(head: &Parts, body: Body) {
+    let is_read = axum::body::HttpBody::is_end_stream(&body);
+    if is_read || head.headers.contains_key(header::EXPECT) {
+        return;
+    }
+    tokio::spawn(async move {
+        let mut rest = std::pin::pin!(Limited::new(body, MAX_LINGER_BYTES));
+        let read = async { while let Some(Ok(_)) = rest.frame().await {} };
+        // A time-out has the same effect as the end.
+        let _ = tokio::time::timeout(LINGER, read).await;
+    });
+}
+
+/// An object with any fields.
+#[derive(Deserialize)]
+struct IgnoredMembers {}
+
+/// Like [`discard`], for a whole request.
+pub(super) fn discard_request(request: Request) {
+    let (head, body) = request.into_parts();
+    discard(&head, body);
+}
+
+fn utf8(body: Vec<u8>) -> Result<String, ApiError> {
+    String::from_utf8(body).map_err(|error| {
+        let position = error.utf8_error().valid_up_to();
+        let text = format!("The request body is not valid UTF-8 at byte {position}");
+        ApiError::Field(Code::InvalidJson, text)
+    })
+}
+
+/// Parses the fields of a JSON object. A syntax error takes precedence over duplicate fields, and
+/// these over other errors of the fields.
+fn parse<'a, T: Deserialize<'a>>(text: &'a str, checked_apart: &[&str]) -> Result<T, ApiError> {
+    let is_object = text.trim_ascii_start().starts_with('{');
+    if is_object && let Ok(value) = serde_json::from_str(text) {
+        check_unique(text, checked_apart)?;
+        return Ok(value);
+    }
+    serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
+    if !is_object {
+        let text = "The request body must be a JSON object".into();
+        return Err(ApiError::Field(Code::InvalidJson, text));
+    }
+    check_unique(text, checked_apart)?;
+    let mut json = serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        let cause = error.into_inner();
+        match json::unsupported_value(&cause) {
+            Some(reason) => unsupported_value(&path, reason),
+            None => wrong_field(&path, &cause),
+        }
+    })
+}
+
+/// Checks that no field of a valid object occurs twice, at any depth outside of the fields that are
+/// `checked_apart`.
+fn check_unique(text: &str, checked_apart: &[&str]) -> Result<(), ApiError> {
+    let name = json::duplicate_name_outside(text, checked_apart);
+    name.map_or(Ok(()), |name| Err(ApiError::Field(Code::DuplicateField, json::duplicate(&name))))
+}
+
+/// The errors of a body before its fields are checked, and their descriptions.
+pub(super) fn refusals() -> Vec<(ApiError, &'static str)> {
+    let mut refusals = vec![
+        (ApiError::UnsupportedEncoding, "The Content-Encoding is not gzip, zstd or deflate"),
+        (ApiError::TooSlow, "The body was not received in time"),
+        (ApiError::TooLarge, "The body is too large"),
+        (ApiError::UnsupportedMediaType, "The Content-Type is missing or not JSON"),
+    ];
+    for (body, when) in [
+        ("{", "The body is not valid JSON"),
+        ("[]", "The body is not a JSON object"),
+        (r#"{"a":1,"a":2}"#, "A field occurs more than once"),
+    ] {
+        refusals.extend(parse::<IgnoredAny>(body, &[]).err().map(|error| (error, when)));
+    }
+    refusals
+}
+
+/// The error's own text ends with its line and column.
+fn not_json(error: &serde_json::Error) -> ApiError {
+    ApiError::Field(Code::InvalidJson, format!("The request body is not valid JSON: {error}"))
+}
+
+/// An error of serde_json without its line and column.
+fn without_place(text: &str) -> &str {
+    text.rsplit_once(" at line ").map_or(text, |(what, _)| what)
+}
+
+/// The error of a value that is valid JSON but cannot be held. Its path may be long.
+fn unsupported_value(path: &str, reason: &str) -> ApiError {
+    const MAX_PATH: usize = 100;
+    let path = if path == "." { "The request body" } else { path };
+    ApiError::Field(Code::InvalidField, about_field(&beginning(path, MAX_PATH), reason))
+}
+
+/// The error of the field at a path; the root is a dot. Does not repeat the value, which may be
+/// long.
+fn wrong_field(path: &str, error: &serde_json::Error) -> ApiError {
+    let text = error.to_string();
+    let text = match without_place(&text).rsplit_once(", expected ") {
+        Some((given, expected)) => match kind_of(given) {
+            Some(given) => format!("must be {expected}, not {given}"),
+            None => format!("must be {expected}"),
+        },
+        None => without_place(&text).to_owned(),
+    };
+    ApiError::Field(Code::InvalidField, if path == "." { text } else { format!("{path} {text}") })
+}
+
+/// The JSON type that an error of serde_json names; it may quote the value, too.
+fn kind_of(error: &str) -> Option<&'static str> {
+    match error.strip_prefix("invalid type: ")?.split(' ').next()? {
+        "map" => Some("an object"),
+        "sequence" => Some("an array"),
+        "string" => Some("a string"),
+        "integer" | "floating" | "number" => Some("a number"),
+        "boolean" => Some("a boolean"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use bytes::Bytes;
+    use futures::FutureExt as _;
+    use hyper::body::{Frame, SizeHint};
+
+    use super::*;
+    use axum::http::HeaderValue;
+
+    #[derive(Debug, Deserialize)]
+    struct Shape {
+        name: String,
+        #[serde(default)]
+        many: Vec<u8>,
+    }
+
+    fn refusal(body: &[u8]) -> String {
+        match utf8(body.to_vec()).and_then(|text| parse::<Shape>(&text, &[])) {
+            Err(ApiError::Field(_, text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_body_is_read_and_unknown_members_are_ignored() {
+        let shape: Shape = parse(r#"{"name":"n","other":[1],"many":[1,2]}"#, &[]).unwrap();
+        assert_eq!((shape.name.as_str(), shape.many.as_slice()), ("n", &[1u8, 2][..]));
+    }
+
+    #[test]
+    fn errors_name_the_invalid_field() {
+        for (body, parts) in [
+            (&b""[..], &["not valid JSON", "line 1 column 0"][..]),
+            (b"{\"name\":\n x}", &["not valid JSON", "line 2 column 2"]),
+            (br#"{"name":"n"} x"#, &["not valid JSON", "line 1 column 14"]),
+            (b"\xff", &["UTF-8", "byte 0"]),
+            (br#"{"name":1}"#, &["name must be a string"]),
+            (br#"{"name":"n","many":[1,"x"]}"#, &["many[1] must be u8"]),
+            (br#"{}"#, &["missing field `name`"]),
+            (b" [1]", &["The request body must be a JSON object"]),
+            (b"null", &["The request body must be a JSON object"]),
+            // A syntax error takes precedence over the fields.
+            (br#"{"name":1,}"#, &["not valid JSON"]),
+            (br#"{"name":"a","name":"a",}"#, &["not valid JSON"]),
+            // A duplicate field takes precedence over other errors of the fields.
+            (br#"{"name":1,"name":"a"}"#, &["name: duplicate field"]),
+            (br#"{"name":1,"other":[{"a":1,"\u0061":2}]}"#, &["a: duplicate field"]),
+        ] {
+            let text = refusal(body);
+            for part in parts {
+                assert!(text.contains(part), "{:?}: {text}", String::from_utf8_lossy(body));
+            }
+        }
+        assert!(!refusal(br#"{"name":1}"#).contains("line"));
+        let deep = [vec![b'['; 10_000], vec![b']'; 10_000]].concat();
+        let nested = [&br#"{"name":"n","deep":"#[..], &deep, b"}"].concat();
+        let nested = String::from_utf8(nested).unwrap();
+        assert!(parse::<Shape>(&nested, &[]).is_ok(), "unknown members are skipped at any depth");
+        assert!(parse::<serde_json::Value>(&nested, &[]).is_err(), "wanted ones are not");
+    }
+
+    #[test]
+    fn errors_of_valid_json_name_the_value() {
+        let deep = ["[".repeat(200), "]".repeat(200)].concat();
+        for (value, what) in [
+            ("1e400", "has a number beyond the range of a double"),
+            ("-1e400", "has a number beyond the range of a double"),
+            (r#""\ud800""#, "has half of a surrogate pair"),
+            (deep.as_str(), "is nested too deeply"),
+        ] {
+            for (path, body) in [
+                ("a.b[1]", format!(r#"{{"a":{{"b":[0,{value}]}}}}"#)),
+                ("trigger_properties", format!(r#"{{"trigger_properties":{{"a":{value}}}}}"#)),
+            ] {
+                let error = JsonText::from(body.clone()).object().unwrap_err();
+                let text = error.message();
+                assert_eq!(error.code(), Code::InvalidField, "{body}: {text}");
+                assert!(text.starts_with(path) && text.ends_with(what), "{text}");
+                assert!(text.len() < 200, "{text}");
+            }
+            let body = format!(r#"{{"name":"n","other":{value}}}"#);
+            assert!(parse::<Shape>(&body, &[]).is_ok());
+            let read = parse::<serde_json::Map<String, Value>>(&body, &[]);
+            let error = read.unwrap_err();
+            assert_eq!(error.code(), Code::InvalidField, "{body}");
+            assert!(error.message().ends_with(what), "{}", error.message());
+        }
+    }
+
+    #[test]
+    fn fields_that_are_checked_apart_can_have_duplicates_inside() {
+        let inside = r#"{"many":[],"list":[{"a":1,"a":2}],"name":"n"}"#;
+        assert!(parse::<Shape>(inside, &["list"]).is_ok());
+        for body in [
+            r#"{"name":"n","list":[{"a":1,"a":2}]}"#,
+            r#"{"name":"n","list":[],"list":[]}"#,
+            r#"{"name":"n","x":{"list":[{"a":1,"a":2}]}}"#,
+            r#"{"list":[{"a":1,"a":2}],"name":"n","x":{"b":1,"b":2}}"#,
+        ] {
+            let given: &[&str] =
+                if body.contains("\"x\"") || body.contains("[],") { &["list"] } else { &[] };
+            let error = parse::<Shape>(body, given).unwrap_err();
+            assert_eq!(error.code(), Code::DuplicateField, "{body}");
+        }
+    }
+
+    #[test]
+    fn json_content_types_are_accepted() {
+        let taken = |value| is_json_type(Some(&HeaderValue::from_static(value)));
+        for yes in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/scim+json",
+            "application/json ;charset=UTF-8",
+        ] {
+            assert!(taken(yes), "{yes}");
+        }
+        for no in ["", "text/json", "text/plain", "application/jsonp", "application/x-json"] {
+            assert!(!taken(no), "{no}");
+        }
+        assert!(!is_json_type(None));
+    }
+
+    #[tokio::test]
+    async fn a_body_over_the_limit_is_refused_declared_or_not() {
+        let whole = || Body::from(vec![b' '; 11]);
+        let chunks = || {
+            let chunk = Ok::<_, std::io::Error>(Bytes::from_static(b"      "));
+            Body::from_stream(futures::stream::iter([chunk, Ok(Bytes::from_static(b"     "))]))
+        };
+        let memory = SharedMemory::halves(1 << 10);
+        let reading = |limit| Reading {
+            memory: &memory,
+            holder: Holder::Workspace(1),
+            limit,
+            first_bytes: FIRST_BYTES,
+            is_known: true,
+        };
+        let (head, ()) = Request::new(()).into_parts();
+        for body in [whole(), chunks()] {
+            assert!(matches!(read(&head, body, &reading(10)).await, Err(ApiError::TooLarge)));
+        }
+        for body in [whole(), chunks()] {
+            assert_eq!(read(&head, body, &reading(11)).await.unwrap().0.len(), 11);
+        }
+    }
+
+    /// A body of one byte that never arrives.
+    struct Withheld;
+
+    impl axum::body::HttpBody for Withheld {
+        type Data = Bytes;
+        type Error = std::convert::Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+            Poll::Pending
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(1)
+        }
+    }
+
+    #[tokio::test]
+    async fn small_unauthenticated_bodies_reserve_their_first_bytes() {
+        let memory = SharedMemory::eighths(512 << 10);
+        let reading = Reading {
+            memory: &memory,
+            holder: Holder::Source([127, 0, 0, 1].into()),
+            limit: 64 << 10,
+            first_bytes: FIRST_UNKNOWN_BYTES,
+            is_known: false,
+        };
+        let (head, ()) = Request::new(()).into_parts();
+        for bytes in ["", "{", "{}"] {
+            let (_, room) = read(&head, Body::from(bytes), &reading).await.unwrap();
+            assert_eq!(memory.used_and_limit().0, bytes.len().div_ceil(1 << 10) << 10);
+            drop(room);
+        }
+        let mut held = Vec::new();
+        for number in 1..=4 {
+            let mut reads = Box::pin(read(&head, Body::new(Withheld), &reading));
+            assert!(reads.as_mut().now_or_never().is_none());
+            assert_eq!(memory.used_and_limit().0, number * FIRST_UNKNOWN_BYTES);
+            held.push(reads);
+        }
+        let refused = read(&head, Body::new(Withheld), &reading).await;
+        assert!(matches!(refused, Err(ApiError::Unavailable(_))));
+        drop(held);
+        assert_eq!(memory.used_and_limit().0, 0);
+        // The decompressed bytes count together with the received ones.
+        assert_eq!(reading.decoded_limit(10 << 10), 54 << 10);
+    }
+}

@@ -1,0 +1,591 @@
+//! Parses the fields of a request into a type that defines their constraints. The error names the
+//! invalid field and the allowed values.
+
+use std::fmt::{self, Display};
+
+use serde::de::value::{MapDeserializer, StrDeserializer};
+use serde::de::{self, DeserializeSeed, Deserializer, Expected, IntoDeserializer as _, Unexpected};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, forward_to_deserialize_any};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, map};
+
+use super::value::AS_TEXT;
+use super::{ApiError, Code};
+use kit::json::{self, JsonFields, MARK};
+use kit::words::about_field;
+
+/// Fields that select users in some request of this API or of its family. A request that does not
+/// read such a field is rejected: if the field were ignored like any other unknown one, the request
+/// would concern other users than the sender meant.
+const SELECTORS: [&str; 24] = [
+    "aliases_to_identify",
+    "audience",
+    "custom_audience",
+    "email",
+    "email_address",
+    "email_addresses",
+    "emails",
+    "emails_to_identify",
+    "external_id",
+    "external_ids",
+    "external_user_id",
+    "external_user_ids",
+    "phone",
+    "phone_numbers",
+    "phone_numbers_to_identify",
+    "phones",
+    "recipient",
+    "recipients",
+    "segment_id",
+    "service_id",
+    "service_ids",
+    "since",
+    "user_alias",
+    "user_aliases",
+];
+
+/// Parses the fields of a request's object. Ignores unknown fields except [`SELECTORS`], and treats
+/// null as absent.
+pub fn read<'a, T: Deserialize<'a>>(fields: &'a Map<String, Value>) -> Result<T, ApiError> {
+    read_with(fields, Unknown::Selectors(&[]))
+}
+
+/// The same for an object whose fields are those of two types.
+pub fn read_both<'a, A: Deserialize<'a>, B: Deserialize<'a>>(
+    fields: &'a Map<String, Value>,
+) -> Result<(A, B), ApiError> {
+    let first = read_with(fields, Unknown::Selectors(names::<B>()))?;
+    Ok((first, read_with(fields, Unknown::Selectors(names::<A>()))?))
+}
+
+/// The same for reports of other services, which select no users. Ignores all unknown fields.
+pub fn read_report<'a, T: Deserialize<'a>>(fields: &'a Map<String, Value>) -> Result<T, ApiError> {
+    read_with(fields, Unknown::Ignored)
+}
+
+fn read_with<'a, T: Deserialize<'a>>(
+    fields: &'a Map<String, Value>,
+    unknown: Unknown,
+) -> Result<T, ApiError> {
+    let read = T::deserialize(FieldsDeserializer { fields, unknown });
+    read.map_err(|FieldError { path, code, text }| ApiError::Field(code, about_field(&path, &text)))
+}
+
+/// Rejects a field that selects users in other requests.
+pub fn check_selector(name: &str) -> Result<(), ApiError> {
+    if SELECTORS.contains(&name) {
+        Err(ApiError::invalid_field(format!("{name} {NO_SELECTOR}")))
+    } else {
+        Ok(())
+    }
+}
+
+/// The first of an object's fields that selects users in other requests, has a value and is not
+/// `known`.
+pub fn unsupported_selector<'f>(fields: &'f JsonFields<'_>, known: &[&str]) -> Option<&'f str> {
+    // An empty array selects nobody.
+    let is_set = |value: &RawValue| !matches!(&*json::compacted(value.get()), "null" | "[]");
+    let mut set = fields.0.iter().filter(|(_, value)| is_set(value)).map(|(name, _)| name.as_ref());
+    set.find(|name| SELECTORS.contains(name) && !known.contains(name))
+}
+
+/// The error of such a field.
+pub const NO_SELECTOR: &str = "is not supported by this request";
+
+/// The names of the fields that a type reads.
+pub fn names<'a, T: Deserialize<'a>>() -> &'static [&'static str] {
+    struct Names<'n>(&'n mut &'static [&'static str]);
+
+    impl<'de> Deserializer<'de> for Names<'_> {
+        type Error = FieldError;
+
+        fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
+            Err(FieldError::wrong_kind(&visitor))
+        }
+
+        fn deserialize_struct<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            names: &'static [&'static str],
+            visitor: V,
+        ) -> Read<V::Value> {
+            *self.0 = names;
+            self.deserialize_any(visitor)
+        }
+
+        forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+            option unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier
+            ignored_any
+        }
+    }
+
+    let mut names: &[&str] = &[];
+    // This always fails, because there is no input; `names` is set on the way.
+    let _ = T::deserialize(Names(&mut names));
+    names
+}
+
+/// An error of a field.
+#[derive(Debug)]
+struct FieldError {
+    /// Such as `recipients[0].user_alias`; empty at the root.
+    path: String,
+    code: Code,
+    text: String,
+}
+
+type Read<T> = Result<T, FieldError>;
+
+impl FieldError {
+    fn new(code: Code, text: impl Into<String>) -> Self {
+        Self { path: String::new(), code, text: text.into() }
+    }
+
+    /// Adds the field or element that contains it to the path.
+    fn within(mut self, place: impl Display) -> Self {
+        let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
+        self.path = format!("{place}{dot}{}", self.path);
+        self
+    }
+
+    fn wrong_kind(expected: &dyn Expected) -> Self {
+        let expected = expected.to_string();
+        let meant = match expected.as_str() {
+            "a boolean" => "true or false",
+            "a sequence" => "an array",
+            "a map" => "an object",
+            "i32" | "i64" | "u32" | "u64" => "a whole number",
+            _ if expected.starts_with("struct ") => "an object",
+            other => other,
+        };
+        Self::new(Code::InvalidField, format!("must be {meant}"))
+    }
+}
+
+impl Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&about_field(&self.path, &self.text))
+    }
+}
+
+impl std::error::Error for FieldError {}
+
+impl de::Error for FieldError {
+    fn custom<T: Display>(text: T) -> Self {
+        Self::new(Code::InvalidField, text.to_string())
+    }
+
+    fn invalid_type(given: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        match given {
+            Unexpected::Unit => Self::new(Code::MissingField, "is required"),
+            _ => Self::wrong_kind(expected),
+        }
+    }
+
+    fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::wrong_kind(expected)
+    }
+
+    fn missing_field(name: &'static str) -> Self {
+        Self::new(Code::MissingField, "is required").within(name)
+    }
+
+    fn unknown_variant(_: &str, expected: &'static [&'static str]) -> Self {
+        let (last, others) = expected.split_last().unwrap_or((&"", &[]));
+        let names = match others {
+            [] => (*last).to_owned(),
+            [other] => format!("{other} or {last}"),
+            _ => format!("one of {} and {last}", others.join(", ")),
+        };
+        Self::new(Code::InvalidField, format!("must be {names}"))
+    }
+}
+
+/// The fields of an object. A type with named fields does not see those that are null, so that a
+/// required field that is null is a missing one, whatever its type makes of null. A map has them.
+struct FieldsDeserializer<'a> {
+    fields: &'a Map<String, Value>,
+    unknown: Unknown,
+}
+
+/// A value of a field.
+struct ValueDeserializer<'a> {
+    value: &'a Value,
+    unknown: Unknown,
+}
+
+/// What happens to unknown fields.
+#[derive(Clone, Copy)]
+enum Unknown {
+    Ignored,
+    /// [`SELECTORS`] are rejected, except these; other fields are ignored.
+    Selectors(&'static [&'static str]),
+}
+
+impl Unknown {
+    /// The same for an object inside, which has only its own fields.
+    fn inside(self) -> Self {
+        match self {
+            Self::Ignored => Self::Ignored,
+            Self::Selectors(_) => Self::Selectors(&[]),
+        }
+    }
+
+    /// Checks the fields of a type with these names.
+    fn check(self, fields: &Map<String, Value>, names: &[&str]) -> Read<()> {
+        let Self::Selectors(others) = self else { return Ok(()) };
+        // An empty array selects nobody.
+        let is_set =
+            |value: &Value| !value.is_null() && value.as_array().is_none_or(|all| !all.is_empty());
+        let is_known = |name: &str| names.contains(&name) || others.contains(&name);
+        let selector = SELECTORS
+            .into_iter()
+            .find(|name| !is_known(name) && fields.get(*name).is_some_and(is_set));
+        match selector {
+            Some(name) => Err(FieldError::new(Code::InvalidField, NO_SELECTOR).within(name)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<'a> FieldsDeserializer<'a> {
+    fn rest(self, skips_null: bool) -> Fields<'a> {
+        let unknown = self.unknown.inside();
+        Fields { rest: self.fields.iter(), skips_null, unknown, value: None }
+    }
+}
+
+impl<'de> Deserializer<'de> for FieldsDeserializer<'de> {
+    type Error = FieldError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
+        visitor.visit_map(self.rest(false))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        names: &'static [&'static str],
+        visitor: V,
+    ) -> Read<V::Value> {
+        self.unknown.check(self.fields, names)?;
+        visitor.visit_map(self.rest(true))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+impl<'a> ValueDeserializer<'a> {
+    fn object(&self, fields: &'a Map<String, Value>) -> FieldsDeserializer<'a> {
+        FieldsDeserializer { fields, unknown: self.unknown }
+    }
+}
+
+impl<'de> Deserializer<'de> for ValueDeserializer<'de> {
+    type Error = FieldError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
+        match self.value {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(boolean) => visitor.visit_bool(*boolean),
+            Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+                (Some(natural), _) => visitor.visit_u64(natural),
+                (_, Some(whole)) => visitor.visit_i64(whole),
+                _ => visitor.visit_f64(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Value::String(text) => visitor.visit_borrowed_str(text),
+            Value::Array(elements) => visitor
+                .visit_seq(Elements { rest: elements.iter().enumerate(), unknown: self.unknown }),
+            Value::Object(fields) => self.object(fields).deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
+        if self.value.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    /// A value that is read as its text ([`RawValue`](serde_json::value::RawValue)) has the text of
+    /// the body, if the tree holds it.
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Read<V::Value> {
+        if name != MARK {
+            return visitor.visit_newtype_struct(self);
+        }
+        let text = match self.value.get(AS_TEXT) {
+            Some(Value::String(text)) => text.clone(),
+            _ => self.value.to_string(),
+        };
+        visitor.visit_map(MapDeserializer::new(std::iter::once((MARK, text))))
+    }
+
+    /// An array is not a struct.
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        names: &'static [&'static str],
+        visitor: V,
+    ) -> Read<V::Value> {
+        match self.value {
+            Value::Array(_) => Err(FieldError::wrong_kind(&visitor)),
+            Value::Object(fields) => self.object(fields).deserialize_struct(name, names, visitor),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    /// Null is not an empty map, as which `serde_json` would read it.
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
+        match self.value {
+            Value::Null => Err(FieldError::new(Code::MissingField, "is required")),
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
+    /// A name.
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        names: &'static [&'static str],
+        visitor: V,
+    ) -> Read<V::Value> {
+        match self.value {
+            Value::Null => Err(FieldError::new(Code::MissingField, "is required")),
+            Value::String(name) => {
+                let name: StrDeserializer<'_, FieldError> = name.as_str().into_deserializer();
+                visitor.visit_enum(name)
+            }
+            _ => Err(de::Error::unknown_variant("", names)),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit
+        unit_struct seq tuple tuple_struct identifier ignored_any
+    }
+}
+
+struct Fields<'a> {
+    rest: map::Iter<'a>,
+    skips_null: bool,
+    unknown: Unknown,
+    value: Option<(&'a str, &'a Value)>,
+}
+
+impl<'de> MapAccess<'de> for Fields<'de> {
+    type Error = FieldError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Read<Option<K::Value>> {
+        let mut rest =
+            self.rest.by_ref().filter(|(_, value)| !(self.skips_null && value.is_null()));
+        self.value = rest.next().map(|(name, value)| (name.as_str(), value));
+        let name = self.value.map(|(name, _)| de::value::BorrowedStrDeserializer::new(name));
+        name.map(|name| seed.deserialize(name)).transpose()
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Read<V::Value> {
+        let (name, value) = self.value.take().unwrap_or(("", &Value::Null));
+        let read = seed.deserialize(ValueDeserializer { value, unknown: self.unknown });
+        read.map_err(|error| error.within(name))
+    }
+}
+
+struct Elements<'a> {
+    rest: std::iter::Enumerate<std::slice::Iter<'a, Value>>,
+    unknown: Unknown,
+}
+
+impl<'de> SeqAccess<'de> for Elements<'de> {
+    type Error = FieldError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Read<Option<T::Value>> {
+        let Some((index, value)) = self.rest.next() else { return Ok(None) };
+        let read = seed.deserialize(ValueDeserializer { value, unknown: self.unknown });
+        read.map(Some).map_err(|error| error.within(format_args!("[{index}]")))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.rest.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::formats::{Identifier, List, Time, UserAlias};
+
+    #[derive(Debug, Deserialize)]
+    struct Request {
+        name: Identifier,
+        flag: Option<bool>,
+        times: Option<List<Time, 1, 2>>,
+        aliases: Option<Vec<UserAlias>>,
+        any: Option<Value>,
+    }
+
+    fn refusal(fields: &Value) -> (Code, String) {
+        match read::<Request>(fields.as_object().unwrap()) {
+            Err(ApiError::Field(code, text)) => (code, text),
+            other => panic!("{fields}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn reads_fields_and_ignores_others() {
+        let any = json!({ "a": [1, -1, 1.5, "x", true, null, {}] });
+        let fields = json!({
+            "name": "n", "flag": null, "times": ["2021-06-28"], "any": any, "other": 1,
+        });
+        let request: Request = read(fields.as_object().unwrap()).unwrap();
+        assert_eq!((request.name.0.as_str(), request.flag), ("n", None));
+        assert_eq!(request.times.unwrap().0, [Time(1_624_838_400_000)]);
+        assert!(request.aliases.is_none() && request.any == Some(any));
+    }
+
+    #[test]
+    fn null_of_a_required_field_is_a_missing_field_whatever_its_type() {
+        #[derive(Debug, Deserialize)]
+        #[expect(dead_code, reason = "only its errors matter")]
+        struct Required {
+            map: Map<String, Value>,
+            any: Value,
+            maps: Vec<Map<String, Value>>,
+            inner: Option<Inner>,
+        }
+        #[derive(Debug, Deserialize)]
+        #[expect(dead_code, reason = "only its errors matter")]
+        struct Inner {
+            any: Value,
+        }
+        let valid = json!({ "map": { "a": null }, "any": 1, "maps": [], "inner": { "any": 1 } });
+        let required: Required = read(valid.as_object().unwrap()).unwrap();
+        assert_eq!(required.map["a"], Value::Null, "a map keeps its own");
+        for (path, value, text) in [
+            ("/map", json!(null), "map is required"),
+            ("/any", json!(null), "any is required"),
+            ("/maps", json!([null]), "maps[0] is required"),
+            ("/inner/any", json!(null), "inner.any is required"),
+        ] {
+            let mut fields = valid.clone();
+            *fields.pointer_mut(path).unwrap() = value;
+            match read::<Required>(fields.as_object().unwrap()) {
+                Err(ApiError::Field(Code::MissingField, message)) => assert_eq!(message, text),
+                other => panic!("{fields}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn rejects_what_would_select_users_unless_the_type_reads_it() {
+        #[derive(Debug, Deserialize)]
+        struct Users {
+            external_ids: Option<Vec<String>>,
+            groups: Option<Vec<Group>>,
+            data: Option<Map<String, Value>>,
+        }
+        #[derive(Debug, Deserialize)]
+        struct Group {
+            email: Option<String>,
+        }
+        #[derive(Debug, Deserialize)]
+        struct Limit {
+            segment_id: String,
+        }
+        let refusal = |fields: Value| match read::<Users>(fields.as_object().unwrap()) {
+            Err(ApiError::Field(Code::InvalidField, text)) => Some(text),
+            Ok(_) => None,
+            other => panic!("{fields}: {other:?}"),
+        };
+        for (fields, name) in [
+            (json!({ "phone": "+15550100" }), "phone"),
+            (json!({ "external_ids": ["a"], "segment_id": "s" }), "segment_id"),
+            (
+                json!({ "groups": [{ "email": "a@b.example", "external_id": "a" }] }),
+                "groups[0].external_id",
+            ),
+        ] {
+            assert_eq!(refusal(fields).unwrap(), format!("{name} {NO_SELECTOR}"));
+        }
+        for fields in [
+            json!({ "external_ids": ["a"], "since": null, "recipients": [], "other": 1 }),
+            json!({ "data": { "phone": "+15550100" } }),
+        ] {
+            assert_eq!(refusal(fields), None);
+        }
+        let both = json!({ "external_ids": ["a"], "segment_id": "s" });
+        let (users, limit) = read_both::<Users, Limit>(both.as_object().unwrap()).unwrap();
+        assert!(users.external_ids.is_some() && limit.segment_id == "s");
+        assert!(users.groups.is_none() && users.data.is_none());
+        let report = json!({ "groups": [{ "email": "a@b.example", "phone": "1" }], "since": 1 });
+        let report: Users = read_report(report.as_object().unwrap()).unwrap();
+        assert!(report.groups.unwrap()[0].email.is_some());
+    }
+
+    #[test]
+    fn data_for_templates_keeps_its_text() {
+        #[derive(Deserialize)]
+        struct Properties {
+            trigger_properties: Option<kit::json::TreeObject>,
+        }
+        let read = |text: &str| {
+            let read = read::<Properties>(&super::super::value::object(text).unwrap());
+            read.map(|read| read.trigger_properties.map(|object| object.to_json()))
+                .map_err(|error| error.message().into_owned())
+        };
+        for text in [r#"{"z":1.10,"a":[{"y":1,"b":12345678901234567890123}]}"#, "{}"] {
+            let body = format!("{{\"trigger_properties\": {text}}}");
+            assert_eq!(read(&body), Ok(Some(text.to_owned())));
+        }
+        assert_eq!(read(r#"{"trigger_properties":null}"#), Ok(None));
+        for other in ["5", "[]", "\"{}\""] {
+            let error = read(&format!("{{\"trigger_properties\":{other}}}"));
+            assert_eq!(error, Err("trigger_properties must be an object".to_owned()), "{other}");
+        }
+    }
+
+    #[test]
+    fn names_the_field_that_is_wrong() {
+        for (change, code, text) in [
+            (json!({ "name": null }), Code::MissingField, "name is required"),
+            (json!({ "name": 5 }), Code::InvalidField, "name must be a string"),
+            (json!({ "name": "" }), Code::InvalidField, "name is empty"),
+            (json!({ "name": "a\n" }), Code::InvalidField, "name contains a control character"),
+            (json!({ "flag": 1 }), Code::InvalidField, "flag must be true or false"),
+            (json!({ "times": {} }), Code::InvalidField, "times must be an array"),
+            (json!({ "times": [] }), Code::InvalidField, "times must have 1 to 2 elements"),
+            (json!({ "times": [5] }), Code::InvalidField, "times[0] must be a string"),
+            (json!({ "times": ["soon"] }), Code::InvalidField, "times[0]: expected a date"),
+            (
+                json!({ "aliases": [{ "alias_name": "a" }] }),
+                Code::MissingField,
+                "aliases[0].alias_label is required",
+            ),
+            (
+                json!({ "aliases": [{ "alias_name": "a", "alias_label": 1 }] }),
+                Code::InvalidField,
+                "aliases[0].alias_label must be a string",
+            ),
+            (
+                json!({ "aliases": [["a", "b"]] }),
+                Code::InvalidField,
+                "aliases[0] must be an object",
+            ),
+        ] {
+            let mut fields = json!({ "name": "n" });
+            for (name, value) in change.as_object().unwrap() {
+                fields[name] = value.clone();
+            }
+            let (given, said) = refusal(&fields);
+            assert!(given == code && said.starts_with(text), "{fields}: {given:?} {said}");
+        }
+        assert_eq!(refusal(&json!({})), (Code::MissingField, "name is required".to_owned()));
+    }
+}

@@ -1,0 +1,196 @@
+//! The turn of a request whose work is done by the messages that it appends to the log.
+
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use super::claims::{self, Claims, KeyState, Lease};
+use super::rows::Claim;
+use super::{Begun, IdempotencyKey, Received, StoredResponse};
+use crate::body::in_place;
+use crate::{ApiError, JsonText};
+use kit::fail_point;
+use log::{NewMessage, message_ids};
+use runtime::app::App;
+use runtime::fairness::Reservation;
+
+/// Begins a request that appends messages; with a key, its stored response is returned.
+pub async fn begin_append(
+    app: &App,
+    key: Option<IdempotencyKey>,
+    mut body: JsonText,
+) -> Result<Begun<AppendTurn>, ApiError> {
+    let room = body.take_room();
+    let mut received = Received::now(app);
+    let mut keyed = None;
+    if let Some(key) = key {
+        let body_hash = in_place(app, body.bytes(), || Sha256::digest(body.as_bytes()).into());
+        let claims = Claims::new(app, key);
+        let unfinished = match claims.state(&body_hash).await? {
+            KeyState::Unused => None,
+            KeyState::Finished(response) => return Ok(Begun::Replay(response)),
+            KeyState::Unfinished(claim) => {
+                received = claim.received();
+                Some(claim)
+            }
+        };
+        keyed = Some(Keyed { claims, body_hash, unfinished });
+    }
+    Ok(Begun::Turn(AppendTurn { app: app.clone(), body, received, keyed, _room: room }))
+}
+
+/// The turn of a request: dropped without an append, it leaves nothing.
+pub struct AppendTurn {
+    app: App,
+    body: JsonText,
+    received: Received,
+    keyed: Option<Keyed>,
+    /// The memory for the body, and then for its messages.
+    _room: Option<Reservation>,
+}
+
+/// A request with a key.
+struct Keyed {
+    claims: Claims,
+    body_hash: [u8; 32],
+    /// The claim of an earlier request that was not finished.
+    unfinished: Option<Claim>,
+}
+
+impl AppendTurn {
+    pub fn body(&self) -> &JsonText {
+        &self.body
+    }
+
+    /// When and under which id the request was received. A repeat that continues an unfinished
+    /// request has the receipt of that one.
+    pub fn received(&self) -> Received {
+        self.received
+    }
+
+    /// The error of a body that is rejected. If an unfinished request had this body, definitions have
+    /// changed since, and it may have had effects: then a new key could repeat these.
+    pub fn rejected(&self, error: ApiError) -> ApiError {
+        let is_unfinished = self.keyed.as_ref().is_some_and(|keyed| keyed.unfinished.is_some());
+        if is_unfinished { claims::unrepeatable() } else { error }
+    }
+
+    /// Does work on the body. Work on a large one does not block other requests.
+    pub fn in_place<T>(&self, work: impl FnOnce(&JsonText) -> T) -> T {
+        in_place(&self.app, self.body.bytes(), || work(&self.body))
+    }
+
+    /// Appends the messages, which must depend on nothing but the body and its receipt, and
+    /// returns the response. The caller sets the partition of each message. With a key, each
+    /// message's key is replaced with its id.
+    pub async fn append(
+        self,
+        messages: Vec<NewMessage>,
+        response: StoredResponse,
+    ) -> Result<StoredResponse, ApiError> {
+        self.append_with(MessageIds::ByPosition, messages, response).await
+    }
+
+    /// The same for messages that depend on more than the body: new messages of a repeat are
+    /// appended, too. Only for messages that can be applied more than once.
+    pub async fn append_varying(
+        self,
+        messages: Vec<NewMessage>,
+        response: StoredResponse,
+    ) -> Result<StoredResponse, ApiError> {
+        self.append_with(MessageIds::ByContent, messages, response).await
+    }
+
+    async fn append_with(
+        self,
+        ids: MessageIds,
+        mut messages: Vec<NewMessage>,
+        response: StoredResponse,
+    ) -> Result<StoredResponse, ApiError> {
+        let Self { app, body, received, keyed, _room } = self;
+        // An append can take long.
+        drop(body);
+        let Some(keyed) = keyed else {
+            app.log.append(messages).await?;
+            return Ok(response);
+        };
+        let bytes = messages.iter().map(|message| message.payload.len()).sum();
+        let hash = in_place(&app, bytes, || ids.hash(&messages));
+        let (claim, lease) = keyed.claim(received, &hash).await?;
+        fail_point!("idempotency::claimed");
+        for (number, message) in messages.iter_mut().enumerate() {
+            message.key = ids.derive(claim.id, number, message).as_bytes().to_vec();
+        }
+        keyed.claims.check(&lease)?;
+        if let Err(error) = app.log.append(messages).await {
+            keyed.claims.release(&claim).await;
+            return Err(error.into());
+        }
+        fail_point!("idempotency::appended");
+        keyed.claims.finish(&claim, &response).await;
+        fail_point!("idempotency::finished");
+        Ok(response)
+    }
+}
+
+impl Keyed {
+    /// Stores a claim for messages with this hash, or continues the unfinished one.
+    async fn claim(
+        &self,
+        received: Received,
+        messages: &[u8; 32],
+    ) -> Result<(Claim, Lease), ApiError> {
+        let Some(unfinished) = &self.unfinished else {
+            let claim = Claim::new(received, &self.body_hash, messages);
+            let lease = self.claims.insert(&claim).await?;
+            return Ok((claim, lease));
+        };
+        let lease = self.claims.take_over(unfinished).await?;
+        if unfinished.messages != messages {
+            return Err(self.claims.unrepeatable(unfinished).await);
+        }
+        Ok((unfinished.clone(), lease))
+    }
+}
+
+/// How the ids of messages are derived from their claim.
+#[derive(Clone, Copy)]
+enum MessageIds {
+    ByPosition,
+    /// Different content has a different id.
+    ByContent,
+}
+
+impl MessageIds {
+    fn derive(self, claim: Uuid, number: usize, message: &NewMessage) -> Uuid {
+        match self {
+            Self::ByPosition => message_ids::derive_id(claim, number),
+            Self::ByContent => {
+                let content = hash(std::slice::from_ref(message));
+                let digest = Sha256::new().chain_update(claim).chain_update(content).finalize();
+                let mut id = [0; 16];
+                id.copy_from_slice(&digest[..16]);
+                Uuid::from_bytes(id)
+            }
+        }
+    }
+
+    /// A hash of what must be the same when a request is continued.
+    fn hash(self, messages: &[NewMessage]) -> [u8; 32] {
+        match self {
+            Self::ByPosition => hash(messages),
+            Self::ByContent => hash(&[]),
+        }
+    }
+}
+
+/// A hash that distinguishes messages: their partitions and payloads, in order.
+pub(super) fn hash(messages: &[NewMessage]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for message in messages {
+        hash.update(message.topic.name());
+        hash.update(message.partition.unwrap_or(-1).to_be_bytes());
+        hash.update((message.payload.len() as u64).to_be_bytes());
+        hash.update(&message.payload);
+    }
+    hash.finalize().into()
+}

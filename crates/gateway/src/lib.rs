@@ -1,0 +1,75 @@
+//! The HTTP server: the parts that all routes share: keys, limits, errors, bodies, request ids,
+//! idempotency.
+//!
+//! The checks of a request run in this order: path 404, method 405 ([`router`]), key 401, address
+//! 403, permission 403, rate 429 ([`protected`]), Content-Encoding 415, size 413, Content-Type 415,
+//! JSON 400, fields 400 ([`Json`]). The format of an `Idempotency-Key` ([`idempotency`]) is checked
+//! before the body. Requests that append messages look up the stored response before they parse the
+//! body. Requests that change rows look it up later, because the lookup opens their transaction.
+//!
+//! Every route is declared with its description ([`Routes`]); [`openapi`] generates a document from
+//! these.
+
+pub mod address;
+mod auth;
+mod body;
+mod code;
+mod coding;
+pub mod deliveries;
+pub mod error;
+mod eviction;
+pub mod fields;
+pub mod formats;
+pub mod idempotency;
+pub mod limits;
+pub mod memory;
+pub mod openapi;
+mod path;
+pub mod query;
+mod refusal;
+pub mod refused;
+mod request;
+pub mod scim;
+mod serve;
+mod value;
+pub mod workspaces;
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+pub use auth::{bearer, check_address, mark_authenticated, protected};
+pub use body::{Json, JsonText, discard};
+pub use code::Code;
+pub use error::ADDRESS_REFUSED;
+pub use error::ApiError;
+pub use eviction::Connection;
+pub use idempotency::IdempotencyKey;
+pub use memory::place;
+pub use openapi::{Access, Operation, Routes};
+pub use query::{parameter, time_parameter};
+pub use request::RequestId;
+pub use serve::{BindError, HEAD_BYTES, bind, no_path, router, serve};
+
+use crate::workspaces::Workspace;
+
+/// The workspace number that stands for the whole installation; no workspace has it.
+pub const COMPANY: i32 = 0;
+
+/// A caller for the whole installation, stored in the extensions of requests like [`Caller`].
+#[derive(Clone, Copy, Debug)]
+pub struct CompanyCaller;
+
+/// The caller. [`protected`] stores it in the request's extensions; handlers use
+/// `Extension<Caller>`.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub workspace: Arc<Workspace>,
+    pub key_id: Uuid,
+    pub request_id: String,
+}
+
+/// Counts a request that gets 503 because of a limit.
+pub(crate) fn count_refused(reason: &'static str) {
+    metrics::counter!("longshore_http_refused_total", "reason" => reason).increment(1);
+}

@@ -1,0 +1,183 @@
+//! The API as OpenAPI, generated and served: `GET /openapi.json` (3.1) for validators and tests,
+//! `GET /openapi-3.0.json` for code generators, `GET /docs` for people.
+//!
+//! Each route is declared together with the description of its methods ([`Routes::route`]), so the
+//! document is complete. Its content comes from the code that checks requests: limits are the same
+//! constants, examples of errors are real errors, and schemas come from the types that are read and
+//! written. Each operation is described next to its handler.
+
+mod access;
+mod conditions;
+mod document;
+mod operation;
+mod page;
+mod plain;
+mod samples;
+mod webhook;
+
+use axum::Router;
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::routing::{MethodRouter, get};
+use schemars::JsonSchema;
+use serde_json::Value;
+
+pub use access::Access;
+pub use operation::{Operation, Tag};
+pub use plain::plain;
+pub use webhook::{SENT_TO_OTHERS, Webhook};
+
+use crate::coding::Static;
+use runtime::app::App;
+use runtime::config::Config;
+
+const TAG: Tag = Tag { name: "This document", about: "This description of the API." };
+
+/// Routes, each with its operations.
+#[derive(Default)]
+pub struct Routes {
+    router: Router<App>,
+    operations: Vec<(String, Operation)>,
+    webhooks: Vec<Webhook>,
+}
+
+impl Routes {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a route with an operation for each method; no operation if the route only rejects
+    /// requests.
+    pub fn route(
+        mut self,
+        path: &str,
+        route: MethodRouter<App>,
+        operations: impl IntoIterator<Item = Operation>,
+    ) -> Self {
+        self.router = self.router.route(path, route);
+        // In OpenAPI, a parameter with slashes is like any other.
+        let path = path.replace("{*", "{");
+        self.operations.extend(operations.into_iter().map(|one| (path.clone(), one)));
+        self
+    }
+
+    /// Adds outgoing requests.
+    pub fn with_webhooks(mut self, webhooks: impl IntoIterator<Item = Webhook>) -> Self {
+        self.webhooks.extend(webhooks);
+        self
+    }
+
+    pub fn merge(mut self, other: Self) -> Self {
+        self.router = self.router.merge(other.router);
+        self.operations.extend(other.operations);
+        self.webhooks.extend(other.webhooks);
+        self
+    }
+
+    /// The same routes below a path.
+    pub fn below(self, path: &str) -> Self {
+        let operations = self.operations.into_iter();
+        Self {
+            router: Router::new().nest(path, self.router),
+            operations: operations.map(|(rest, one)| (format!("{path}{rest}"), one)).collect(),
+            webhooks: self.webhooks,
+        }
+    }
+
+    /// Adds the routes that serve the description of all routes, including themselves.
+    pub fn documented(self, config: &Config) -> Self {
+        let document = self.document(config);
+        self.merge(own_routes(&document))
+    }
+
+    /// The document of [`documented`](Self::documented).
+    pub fn document(&self, config: &Config) -> Value {
+        let own = own_routes(&Value::Null).operations;
+        document::document(self.operations.iter().chain(&own), &self.webhooks, config)
+    }
+}
+
+/// The routes that serve the document, and the page that shows it.
+fn own_routes(document: &Value) -> Routes {
+    let serve = |text: Static, name: HeaderName, value: HeaderValue| {
+        let header = [(name, value)];
+        get(async move |headers: HeaderMap| (header, text.answer(&headers)))
+    };
+    let nothing = HeaderValue::from_static("default-src 'none'");
+    let json = Static::new("application/json", document.to_string());
+    let plain = Static::new("application/json", plain(document).to_string());
+    let html = Static::new("text/html; charset=utf-8", page::html());
+    let script = Static::compressed("text/javascript; charset=utf-8", page::SCRIPT_GZIP);
+    Routes::new()
+        .route(
+            "/openapi.json",
+            serve(json, CONTENT_SECURITY_POLICY, nothing.clone()),
+            [document_operation()],
+        )
+        .route(
+            "/openapi-3.0.json",
+            serve(plain, CONTENT_SECURITY_POLICY, nothing),
+            [plain_operation()],
+        )
+        .route("/docs", serve(html, CONTENT_SECURITY_POLICY, page::policy()), [page_operation()])
+        .route(
+            &page::script_path(),
+            serve(script, CACHE_CONTROL, HeaderValue::from_static(page::KEEP)),
+            [script_operation()],
+        )
+}
+
+impl From<Routes> for Router<App> {
+    fn from(routes: Routes) -> Self {
+        routes.router
+    }
+}
+
+/// A document in the format of the OpenAPI Specification.
+#[derive(JsonSchema)]
+#[schemars(with = "Value", extend(
+    "type" = "object",
+    "properties" = {
+        "openapi": { "type": "string", "pattern": r"^3\.[01]\.[0-9]+$" },
+        "info": { "type": "object" },
+        "paths": { "type": "object" },
+        "components": { "type": "object" },
+    },
+    "required" = ["openapi", "info", "paths", "components"],
+    "additionalProperties" = true,
+))]
+struct OpenApi;
+
+/// An HTML page, or its script.
+#[derive(JsonSchema)]
+#[schemars(with = "String")]
+struct Page;
+
+fn document_operation() -> Operation {
+    Operation::new(Method::GET, "openapi", TAG, "This document")
+        .about("The API as OpenAPI 3.1, generated from the code.")
+        .returns::<OpenApi>(StatusCode::OK, "The document.")
+}
+
+fn plain_operation() -> Operation {
+    Operation::new(Method::GET, "openapi30", TAG, "This document for code generators")
+        .about(
+            "The API as OpenAPI 3.0. It has the same operations, fields and types, without the \
+             conditions and patterns that only validators use, and without outgoing requests.",
+        )
+        .returns::<OpenApi>(StatusCode::OK, "The document.")
+}
+
+fn page_operation() -> Operation {
+    Operation::new(Method::GET, "docs", TAG, "This document as a page")
+        .about("The API reference as a web page, which loads nothing from other servers.")
+        .returns_as::<Page>(StatusCode::OK, "The page.", "text/html")
+}
+
+fn script_operation() -> Operation {
+    Operation::new(Method::GET, "docsScript", TAG, "Script of the page").returns_as::<Page>(
+        StatusCode::OK,
+        "The script.",
+        "text/javascript",
+    )
+}

@@ -1,0 +1,147 @@
+//! Who may send a request, and the errors of the access checks.
+
+use serde_json::{Value, json};
+
+use crate::refusal::{ErrorResponse, Refusal};
+use crate::scim;
+use crate::workspaces::{Budget, Limit};
+use crate::{ADDRESS_REFUSED, ApiError, refused};
+use runtime::outbound::signature;
+
+/// Who may send a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everyone.
+    Open,
+    /// Callers with a key that has this permission; counts against its budget.
+    Key(&'static str),
+    /// Callers with a SCIM token and `X-Request-Origin`; counted.
+    Scim,
+    /// Callers with a SCIM token.
+    ScimDiscovery,
+    /// Senders that sign the request with this secret of the workspace.
+    Signed(&'static str),
+}
+
+impl Access {
+    /// The budget of the request, and its default limit.
+    pub(super) fn budget(self) -> Option<(Budget, Limit)> {
+        let budget = match self {
+            Self::Open | Self::ScimDiscovery | Self::Signed(_) => None,
+            Self::Key(permission) => {
+                Budget::of_permission(permission).or(Budget::for_unread_body(permission))
+            }
+            Self::Scim => Some(Budget::Scim),
+        };
+        budget.map(|budget| (budget, budget.default_limit()))
+    }
+
+    pub(super) fn is_scim(self) -> bool {
+        matches!(self, Self::Scim | Self::ScimDiscovery)
+    }
+
+    /// The field `security` of the operation.
+    pub(super) fn security(self) -> Value {
+        match self {
+            Self::Open => json!([]),
+            Self::Key(_) => json!([{ "ApiKey": [] }]),
+            Self::Scim | Self::ScimDiscovery => json!([{ "ScimToken": [] }]),
+            Self::Signed(_) => json!([{ "Signature": [] }]),
+        }
+    }
+
+    /// The media types of request bodies; the first one is also the media type of responses.
+    pub(super) fn media_types(self) -> &'static [&'static str] {
+        match self {
+            Self::Open | Self::Key(_) | Self::Signed(_) => &["application/json"],
+            Self::Scim | Self::ScimDiscovery => &[scim::CONTENT_TYPE, "application/json"],
+        }
+    }
+
+    /// An error in the format of the protocol.
+    pub(super) fn error_response(self, error: ApiError) -> ErrorResponse {
+        match self.is_scim() {
+            true => scim::ScimError::from(error).error_response(),
+            false => error.error_response(),
+        }
+    }
+
+    /// The requirement, as text.
+    pub(super) fn in_words(self) -> String {
+        let limit = self.budget().map_or(String::new(), |(budget, limit)| {
+            let name = budget.name();
+            format!(
+                " Each request counts against the rate limit `{name}`: {}.",
+                limit_in_words(limit)
+            )
+        });
+        match self {
+            Self::Open => "Needs no key.".to_owned(),
+            Self::Key(permission) => {
+                format!("Needs an API key with the permission `{permission}`.{limit}")
+            }
+            Self::Scim => format!("Needs a SCIM token and `X-Request-Origin`.{limit}"),
+            Self::ScimDiscovery => "Needs a SCIM token. No rate limit.".to_owned(),
+            Self::Signed(secret) => format!(
+                "Needs a signature with the workspace's `{secret}`, at most {} seconds old. The \
+                 signature is checked after the body is received. No rate limit.",
+                signature::TOLERANCE
+            ),
+        }
+    }
+
+    /// The errors of the checks before the body is read, with their descriptions.
+    pub(super) fn refusals(self) -> Vec<(ApiError, &'static str)> {
+        let mut refusals = Vec::new();
+        match self {
+            Self::Open => {}
+            Self::Signed(_) => {
+                let when = "The signature is missing, invalid or too old, or the workspace does \
+                            not exist";
+                refusals.push((ApiError::Unauthenticated, when));
+            }
+            Self::Key(_) | Self::Scim | Self::ScimDiscovery => {
+                refusals.push((
+                    ApiError::Unauthenticated,
+                    "The key or token is missing, unknown or revoked",
+                ));
+            }
+        }
+        let address = match self {
+            Self::Open | Self::Signed(_) => None,
+            Self::Key(_) => {
+                Some("The sender's address is not on the allowlists of the workspace and the key")
+            }
+            Self::Scim | Self::ScimDiscovery => {
+                Some("The sender's address is not on the token's allowlist")
+            }
+        };
+        refusals.extend(address.map(|when| (ApiError::Forbidden(ADDRESS_REFUSED), when)));
+        if let Self::Key(permission) = self {
+            let when = "The key lacks the permission";
+            refusals.push((ApiError::NoPermission(permission), when));
+        }
+        match (self, self.budget()) {
+            (_, Some((_, limit))) => {
+                let error = ApiError::RateLimited(limit.seconds.into());
+                refusals.push((error, "The rate limit is exceeded"));
+            }
+            (Self::Key(_) | Self::Scim | Self::ScimDiscovery, None) => {
+                let error = ApiError::RateLimited(refused::WINDOW_SECONDS);
+                refusals.push((error, "The key or token was refused too often in this minute"));
+            }
+            (Self::Open | Self::Signed(_), None) => {}
+        }
+        refusals
+    }
+}
+
+fn limit_in_words(limit: Limit) -> String {
+    let requests = kit::words::count(limit.requests.into(), "request");
+    match limit.seconds {
+        60 => format!("{requests} a minute"),
+        3_600 => format!("{requests} an hour"),
+        86_400 => format!("{requests} a day"),
+        seconds => format!("{requests} in {seconds} seconds"),
+    }
+}

@@ -1,0 +1,136 @@
+//! Requests that are refused although their API key or SCIM token is valid: from a network that is
+//! not allowed, or without the permission. Each gateway limits them for each key and token, so that
+//! they do not use up the budget of other requests.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use super::ApiError;
+use crate::workspaces::{Budget, Limit};
+use runtime::app::App;
+
+/// Refused requests of a credential in a minute, at one gateway. Further ones get 429.
+const PER_MINUTE: u32 = 60;
+
+/// The length of this window.
+pub const WINDOW_SECONDS: i64 = 60;
+const MINUTE_MS: i64 = WINDOW_SECONDS * 1_000;
+
+/// The part of a budget that the refused requests of a credential can use, and how many requests
+/// that is at least.
+const BUDGET_PART: u32 = 10;
+const LEAST: u32 = 2;
+
+/// Credentials after which those of earlier minutes are removed.
+const MANY: usize = 1_000;
+
+/// The refused requests of every credential. Only existing credentials are counted.
+#[derive(Default)]
+pub struct RefusedRequests(Mutex<HashMap<Uuid, Refused>>);
+
+#[derive(Default)]
+struct Refused {
+    in_minute: Window,
+    by_budget: HashMap<Budget, Window>,
+}
+
+/// A count in the window with this number.
+#[derive(Clone, Copy, Default)]
+struct Window {
+    number: i64,
+    count: u32,
+}
+
+impl Window {
+    /// Counts a request unless `limit` is reached; returns whether it did.
+    fn count(&mut self, now: i64, length_ms: i64, limit: u32) -> bool {
+        let number = now / length_ms;
+        if self.number != number {
+            *self = Self { number, count: 0 };
+        }
+        let is_within = self.count < limit;
+        self.count += u32::from(is_within);
+        is_within
+    }
+}
+
+impl RefusedRequests {
+    fn count(&self, credential: Uuid, now: i64) -> Result<(), ApiError> {
+        let mut all = self.0.lock();
+        if all.len() >= MANY && !all.contains_key(&credential) {
+            let this_minute = now / MINUTE_MS;
+            all.retain(|_, refused| refused.in_minute.number == this_minute);
+        }
+        let refused = all.entry(credential).or_default();
+        if refused.in_minute.count(now, MINUTE_MS, PER_MINUTE) {
+            return Ok(());
+        }
+        metrics::counter!("longshore_rate_limit_refused_total", "budget" => "refused").increment(1);
+        let left_ms = MINUTE_MS - now.rem_euclid(MINUTE_MS);
+        Err(ApiError::RateLimited((left_ms + 999) / 1_000))
+    }
+
+    fn counts(&self, credential: Uuid, budget: Budget, limit: Limit, now: i64) -> bool {
+        let length_ms = i64::from(limit.seconds) * 1_000;
+        let part = (limit.requests / BUDGET_PART).max(LEAST);
+        let mut all = self.0.lock();
+        let windows = &mut all.entry(credential).or_default().by_budget;
+        windows.entry(budget).or_default().count(now, length_ms, part)
+    }
+}
+
+/// Counts a refused request of a credential; an error if there were too many in this minute.
+pub fn count(app: &App, credential: Uuid) -> Result<(), ApiError> {
+    app.singleton::<RefusedRequests>().count(credential, app.clock.now_ms())
+}
+
+/// Whether a refused request of a credential counts against a budget, too. In each window of the
+/// budget, only a tenth of it can be used in this way.
+pub fn counts(app: &App, credential: Uuid, budget: Budget, limit: Limit) -> bool {
+    app.singleton::<RefusedRequests>().counts(credential, budget, limit, app.clock.now_ms())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_has_few_refused_requests_in_a_minute() {
+        let (refused, one, other) =
+            (RefusedRequests::default(), Uuid::from_u128(1), Uuid::from_u128(2));
+        let now = 7 * MINUTE_MS + 500;
+        for _ in 0..PER_MINUTE {
+            refused.count(one, now).unwrap();
+        }
+        assert!(matches!(refused.count(one, now), Err(ApiError::RateLimited(60))));
+        let later = refused.count(one, now + 58_800);
+        assert!(matches!(later, Err(ApiError::RateLimited(1))), "{later:?}");
+        refused.count(other, now).unwrap();
+        refused.count(one, now + MINUTE_MS).unwrap();
+    }
+
+    #[test]
+    fn refused_requests_use_a_tenth_of_a_budget() {
+        let (refused, key) = (RefusedRequests::default(), Uuid::from_u128(1));
+        let limit = |requests| Limit { requests, seconds: 3 };
+        let used = |budget, requests, now| {
+            (0..1_000).filter(|_| refused.counts(key, budget, limit(requests), now)).count()
+        };
+        assert_eq!(used(Budget::UsersTrack, 3_000, 0), 300);
+        assert_eq!(used(Budget::UsersTrack, 3_000, 2_999), 0);
+        assert_eq!(used(Budget::Catalogs, 4, 2_999), 2, "each budget for itself");
+        assert_eq!(used(Budget::UsersTrack, 3_000, 3_000), 300, "in the next window");
+    }
+
+    #[test]
+    fn credentials_of_earlier_minutes_are_removed() {
+        let refused = RefusedRequests::default();
+        for number in 0..3 * MANY as u128 {
+            let now = i64::try_from(number).unwrap() * MINUTE_MS / 100;
+            refused.count(Uuid::from_u128(number + 1), now).unwrap();
+        }
+        assert!(refused.0.lock().len() <= MANY + 100);
+    }
+}

@@ -1,0 +1,263 @@
+//! The listener: accepts, limits and ends connections.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request};
+use axum::http::{Method, StatusCode};
+use axum::middleware;
+use axum::response::{IntoResponse as _, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+
+use super::eviction::{Close, Connection, ConnectionSlots, Slots, Watched};
+use super::request::{self, ConcurrencyLimit};
+use super::{ApiError, body, path};
+use runtime::app::App;
+
+/// Size of a connection's buffer, which limits a request's head.
+pub const HEAD_BYTES: usize = 16 << 10;
+
+/// Pause after a failed accept (such as for lack of file descriptors).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// How long a new connection waits for a place before an idle or other connection is closed.
+const ROOM_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why the process cannot listen on an address, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    #[error("{address} is in use by another program: set {setting} to another address")]
+    Taken { address: SocketAddr, setting: &'static str },
+    #[error("cannot listen on {address} ({setting}): {error}")]
+    Other { address: SocketAddr, setting: &'static str, error: std::io::Error },
+}
+
+/// Listens on `address`, the value of `setting`.
+pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, BindError> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => BindError::Taken { address, setting },
+        _ => BindError::Other { address, setting, error },
+    })
+}
+
+/// The gateway's router: the routes of `domains`, and the shared layers.
+pub fn router(app: App, domains: impl Into<Router<App>>) -> Router {
+    let limit = ConcurrencyLimit::new(app.clone());
+    domains
+        .into()
+        .fallback(no_path)
+        .method_not_allowed_fallback(other_method)
+        .layer(middleware::from_fn_with_state(limit, request::handle_request))
+        .with_state(app)
+}
+
+/// The response for an unknown path.
+pub async fn no_path(request: Request) -> ApiError {
+    body::discard_request(request);
+    ApiError::NotFound("Unknown path".into())
+}
+
+/// The response for an unsupported method: the router adds `Allow`, which is also the response to
+/// OPTIONS.
+async fn other_method(request: Request) -> Response {
+    let is_options = request.method() == Method::OPTIONS;
+    body::discard_request(request);
+    match is_options {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => ApiError::MethodNotAllowed.into_response(),
+    }
+}
+
+/// Serves requests until `shutdown`. Then accepts no new ones, and waits for those in progress, at
+/// most `worker.drain_seconds`.
+pub async fn serve(app: App, router: Router, listener: TcpListener, shutdown: CancellationToken) {
+    let gateway = &app.config.gateway;
+    let (connections, heads) =
+        (gateway.connections / 2, gateway.unauthenticated_memory() / HEAD_BYTES);
+    let server = Server {
+        router,
+        slots: ConnectionSlots {
+            unauthenticated: Slots::new(connections, connections),
+            heads: Slots::new(heads, heads / 8),
+            idle: Slots::new(usize::MAX, usize::MAX),
+        },
+        request_timeout: Duration::from_secs(app.config.gateway.request_timeout_seconds),
+        free: Arc::new(Semaphore::new(app.config.gateway.connections)),
+        connections: TaskTracker::new(),
+        handlers: TaskTracker::new(),
+        shutdown,
+        cut: CancellationToken::new(),
+    };
+    while let Some((stream, peer, place)) = server.accept(&listener).await {
+        let connection = server.clone().connection(stream, peer);
+        server.connections.spawn(async move {
+            let _place = place;
+            connection.await;
+        });
+    }
+    drop(listener);
+    server.drain(Duration::from_secs(app.config.worker.drain_seconds)).await;
+}
+
+#[derive(Clone)]
+struct Server {
+    router: Router,
+    /// Time limit for a head to arrive, and for the client to read a response.
+    request_timeout: Duration,
+    /// Slots for connections. While all are in use, idle ones are closed; while none is idle,
+    /// further ones wait in the system's queue.
+    free: Arc<Semaphore>,
+    slots: ConnectionSlots,
+    connections: TaskTracker,
+    /// Handlers outlive connections whose client has disconnected.
+    handlers: TaskTracker,
+    shutdown: CancellationToken,
+    /// Ends the connections that outlast the drain.
+    cut: CancellationToken,
+}
+
+impl Server {
+    /// The next connection; none once the server is shutting down.
+    async fn accept(
+        &self,
+        listener: &TcpListener,
+    ) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+        loop {
+            let accepted = async {
+                let (stream, peer) = listener.accept().await?;
+                Ok::<_, std::io::Error>((stream, peer, self.place().await?))
+            };
+            let accepted = tokio::select! {
+                biased;
+                () = self.shutdown.cancelled() => return None,
+                accepted = accepted => accepted,
+            };
+            match accepted {
+                Ok(connection) => return Some(connection),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// A place for an accepted connection.
+    async fn place(&self) -> std::io::Result<OwnedSemaphorePermit> {
+        if let Ok(place) = self.free.clone().try_acquire_owned() {
+            return Ok(place);
+        }
+        // If unauthenticated connections use their whole share, the last one that arrived closed
+        // another, which releases its place now.
+        let mut is_known_to_go = !self.slots.unauthenticated.is_full();
+        loop {
+            if is_known_to_go {
+                self.slots.idle.close_one();
+            }
+            let place = tokio::time::timeout(ROOM_PAUSE, self.free.clone().acquire_owned());
+            match place.await {
+                Ok(place) => return place.map_err(std::io::Error::other),
+                Err(_) => is_known_to_go = true,
+            }
+        }
+    }
+
+    async fn connection(self, stream: TcpStream, peer: SocketAddr) {
+        // Without TCP_NODELAY, small responses wait for the client's acknowledgement. An error here
+        // has no other effect.
+        let _ = stream.set_nodelay(true);
+        let close = Close::default();
+        let source = body::network(peer.ip());
+        let known = Connection::new(source, close.clone(), self.slots);
+        let (router, handlers, on) = (self.router, self.handlers, known.clone());
+        let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
+            on.head_came();
+            let mut request = request.map(Body::new);
+            if let Some(uri) = path::normalized(request.uri()) {
+                *request.uri_mut() = uri;
+            }
+            request.extensions_mut().insert(ConnectInfo(peer));
+            request.extensions_mut().insert(handlers.clone());
+            request.extensions_mut().insert(on.clone());
+            let (answered, on) = (router.clone().oneshot(request), on.clone());
+            async move {
+                let answer = answered.await;
+                on.answered();
+                answer
+            }
+        });
+        let mut stream = TimeoutStream::new(Watched { stream, connection: known });
+        stream.set_write_timeout(Some(self.request_timeout));
+        // The time limit for a head also limits how long an idle connection is kept.
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.request_timeout)
+            .max_buf_size(HEAD_BYTES)
+            .serve_connection(TokioIo::new(Box::pin(stream)), service);
+        let mut connection = std::pin::pin!(connection);
+        let ends_when_idle = async {
+            tokio::select! {
+                () = close.when_idle.cancelled() => {}
+                () = self.shutdown.cancelled() => {}
+            }
+        };
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = close.now.cancelled() => return,
+            () = ends_when_idle => {
+                connection.as_mut().graceful_shutdown();
+                tokio::select! {
+                    ended = connection => ended,
+                    () = self.cut.cancelled() => return,
+                    () = close.now.cancelled() => return,
+                }
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%peer, %error, "connection closed with an error");
+        }
+    }
+
+    async fn drain(self, time: Duration) {
+        self.connections.close();
+        self.handlers.close();
+        let rest = async {
+            self.connections.wait().await;
+            self.handlers.wait().await;
+        };
+        if tokio::time::timeout(time, rest).await.is_err() {
+            let (connections, handlers) = (self.connections.len(), self.handlers.len());
+            tracing::warn!(
+                connections,
+                handlers,
+                "shutdown deadline passed with requests in progress"
+            );
+            self.cut.cancel();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_in_use_is_reported_with_its_setting() {
+        let first = bind(SocketAddr::from(([127, 0, 0, 1], 0)), "LONGSHORE_LISTEN").await.unwrap();
+        let address = first.local_addr().unwrap();
+        let text = bind(address, "LONGSHORE_LISTEN").await.unwrap_err().to_string();
+        assert!(text.contains(&address.to_string()) && text.contains("LONGSHORE_LISTEN"), "{text}");
+    }
+}

@@ -1,0 +1,147 @@
+//! The SQL of channels, subscription groups and segments.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::Segment;
+use crate::workspaces::settings::SubscriptionGroup;
+use store::documents::parsed;
+use store::{StoreError, Tx, execute, from_row, on};
+
+from_row! { SubscriptionGroup { id, channel, from } }
+from_row! { Segment { id, name } json { audience } }
+
+/// The encrypted parts of a workspace's channels, by their paths.
+pub(crate) async fn channels(
+    tx: &mut Tx,
+    workspace: i32,
+) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT path, config FROM channels WHERE workspace_id = $1 ORDER BY path",
+    )
+    .bind(workspace).fetch_all(c).await?))
+}
+
+pub(crate) async fn put_channel(
+    tx: &mut Tx,
+    workspace: i32,
+    path: &str,
+    sealed: &[u8],
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO channels (workspace_id, path, config) VALUES ($1, $2, $3)
+             ON CONFLICT (workspace_id, path) DO UPDATE SET config = excluded.config",
+        )
+        .bind(workspace)
+        .bind(path)
+        .bind(sealed)
+    );
+    Ok(())
+}
+
+pub async fn delete_channel(tx: &mut Tx, workspace: i32, path: &str) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM channels WHERE workspace_id = $1 AND path = $2")
+            .bind(workspace)
+            .bind(path)
+    );
+    Ok(())
+}
+
+pub async fn subscription_groups(
+    tx: &mut Tx,
+    workspace: i32,
+) -> Result<Vec<SubscriptionGroup>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, channel, sender AS \"from\" FROM subscription_groups
+         WHERE workspace_id = $1 ORDER BY id",
+    )
+    .bind(workspace).fetch_all(c).await?))
+}
+
+pub async fn put_subscription_group(
+    tx: &mut Tx,
+    workspace: i32,
+    group: &SubscriptionGroup,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO subscription_groups (workspace_id, id, channel, sender)
+             VALUES ($1, $2, $3, $4)
+             ON CONFLICT (workspace_id, id) DO UPDATE SET
+                 channel = excluded.channel, sender = excluded.sender",
+        )
+        .bind(workspace)
+        .bind(group.id)
+        .bind(group.channel.name())
+        .bind(&group.from)
+    );
+    Ok(())
+}
+
+pub async fn delete_subscription_group(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM subscription_groups WHERE workspace_id = $1 AND id = $2")
+            .bind(workspace)
+            .bind(id)
+    );
+    Ok(())
+}
+
+/// All segments of a workspace, by name.
+pub async fn segments(tx: &mut Tx, workspace: i32) -> Result<Vec<Segment>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT id, name, audience FROM segments WHERE workspace_id = $1 ORDER BY name, id",
+    )
+    .bind(workspace).fetch_all(c).await?))
+}
+
+/// The ids of a workspace's segments.
+pub(crate) async fn segment_ids(tx: &mut Tx, workspace: i32) -> Result<Vec<Uuid>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar("SELECT id FROM segments WHERE workspace_id = $1")
+        .bind(workspace).fetch_all(c).await?))
+}
+
+/// The audience of a segment, as JSON, if the workspace has a segment with that id.
+pub async fn segment(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Option<Value>, StoreError> {
+    let audience: Option<String> = on!(tx, c => sqlx::query_scalar(
+        "SELECT audience FROM segments WHERE workspace_id = $1 AND id = $2",
+    )
+    .bind(workspace).bind(id).fetch_optional(c).await?);
+    audience.map(|audience| parsed("segments.audience", id, &audience)).transpose()
+}
+
+pub async fn put_segment(tx: &mut Tx, workspace: i32, segment: &Segment) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO segments (workspace_id, id, name, audience) VALUES ($1, $2, $3, $4)
+             ON CONFLICT (workspace_id, id) DO UPDATE SET
+                 name = excluded.name, audience = excluded.audience",
+        )
+        .bind(workspace)
+        .bind(segment.id)
+        .bind(&segment.name)
+        .bind(segment.audience.to_string())
+    );
+    Ok(())
+}
+
+pub async fn delete_segment(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM segments WHERE workspace_id = $1 AND id = $2")
+            .bind(workspace)
+            .bind(id)
+    );
+    Ok(())
+}

@@ -1,0 +1,501 @@
+//! The channels of a workspace: the parts with secrets, encrypted at rest, and the settings
+//! assembled from them.
+
+use std::collections::BTreeMap;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Serialize};
+use url::{Host, Url};
+
+use super::{DeclaredApp, channel_rows, differing, rows};
+use crate::workspaces::settings::{
+    CappingRule, Email, SECRET_PREFIX, Secret, Settings, SignedAddress, SigningSecrets,
+    SubscriptionGroup,
+};
+use crate::workspaces::template_data::{self, ConnectedContent};
+use crate::workspaces::template_rows;
+use kit::secrets::{SecretError, SecretKey, random_bytes};
+use runtime::config::Config;
+use runtime::outbound;
+use store::documents::parsed_secret;
+use store::{StoreError, Tx};
+
+/// The purpose for which the secret of webhooks is derived, until `apply` creates one.
+const INTERIM: &str = "message webhooks";
+
+/// A part that is declared, kept and pruned separately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    Callbacks,
+    Webhooks,
+    Email,
+    Push,
+    Sms,
+    WhatsApp,
+    FeedbackSecret,
+    ConnectedContent,
+}
+
+impl Part {
+    const ALL: [Self; 8] = [
+        Self::Callbacks,
+        Self::Webhooks,
+        Self::Email,
+        Self::Push,
+        Self::Sms,
+        Self::WhatsApp,
+        Self::FeedbackSecret,
+        Self::ConnectedContent,
+    ];
+
+    /// Parts that every workspace has, whether its file declares them or not.
+    const ALWAYS: [Self; 2] = [Self::Callbacks, Self::Webhooks];
+
+    /// Its path in the workspace file and in the store.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Email => "email",
+            Self::Push => "providers.push",
+            Self::Sms => "providers.sms",
+            Self::WhatsApp => "providers.whats_app",
+            Self::FeedbackSecret => "providers.feedback_secret",
+            Self::Callbacks => "callbacks.secret",
+            Self::Webhooks => "webhooks.secret",
+            Self::ConnectedContent => "connected_content",
+        }
+    }
+
+    /// The path in the workspace file of the secret that signs the part's requests.
+    fn secret_path(self) -> &'static str {
+        match self {
+            Self::Email => "email.status_postback.secret",
+            Self::Push => "providers.push.secret",
+            Self::Sms => "providers.sms.secret",
+            Self::WhatsApp => "providers.whats_app.secret",
+            Self::FeedbackSecret | Self::Callbacks | Self::Webhooks | Self::ConnectedContent => {
+                self.path()
+            }
+        }
+    }
+
+    /// The note on a part whose secret was created.
+    pub fn created(self, created: &CreatedSecrets) -> Option<&'static str> {
+        created.contains_key(self.secret_path()).then_some(match self {
+            Self::Callbacks | Self::Webhooks => "generated: the file has none",
+            _ => "secret generated: the file has none",
+        })
+    }
+
+    fn context(self, workspace: i32) -> String {
+        format!("{} of workspace {workspace}", self.path())
+    }
+}
+
+/// A part with its secrets: for encrypted storage and for sending, never for printing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum DeclaredPart {
+    Email(Email),
+    Provider(SignedAddress),
+    Secret(Secret),
+    Signing(SigningSecrets),
+    ConnectedContent(ConnectedContent),
+}
+
+impl DeclaredPart {
+    /// The current and the previous secret that sign its requests, if it has any.
+    fn signing(&mut self) -> Option<[&mut Option<Secret>; 2]> {
+        match self {
+            Self::Email(Email { status_postback: Some(address), .. }) | Self::Provider(address) => {
+                Some([&mut address.secret, &mut address.secret_old])
+            }
+            Self::Signing(signing) => Some([&mut signing.secret, &mut signing.secret_old]),
+            Self::Email(_) | Self::Secret(_) | Self::ConnectedContent(_) => None,
+        }
+    }
+
+    /// Every secret in it.
+    fn secrets(&self) -> Vec<Secret> {
+        let reports = match self {
+            Self::Email(email) => email.events_secret.clone(),
+            Self::Secret(secret) => Some(secret.clone()),
+            Self::Provider(_) | Self::Signing(_) | Self::ConnectedContent(_) => None,
+        };
+        let mut signing = self.clone();
+        let signing = signing.signing().into_iter().flatten().filter_map(Option::take);
+        signing.chain(reports).collect()
+    }
+
+    /// The destination of messages, without its secrets.
+    pub fn place(&self) -> String {
+        match self {
+            Self::Email(email) => email.relay().map(|relay| relay.place()).unwrap_or_default(),
+            Self::Provider(provider) => outbound::shown(&provider.url),
+            Self::ConnectedContent(content) => content.hosts.join(", "),
+            Self::Secret(_) | Self::Signing(_) => String::new(),
+        }
+    }
+
+    /// The names of the fields that differ.
+    pub fn difference(&self, new: &Self) -> String {
+        match (self, new) {
+            (Self::Email(is), Self::Email(new)) => differing(is, new),
+            (Self::Provider(is), Self::Provider(new)) => differing(is, new),
+            (Self::Signing(is), Self::Signing(new)) => differing(is, new),
+            (Self::ConnectedContent(is), Self::ConnectedContent(new)) => differing(is, new),
+            _ => String::new(),
+        }
+    }
+
+    /// The URL to which requests go, and the field that contains it.
+    fn address(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Email(Email { status_postback: Some(postback), .. }) => {
+                Some(("status_postback.url", &postback.url))
+            }
+            Self::Provider(provider) => Some(("url", &provider.url)),
+            Self::Email(_) | Self::Secret(_) | Self::Signing(_) | Self::ConnectedContent(_) => None,
+        }
+    }
+}
+
+/// The declared or stored parts.
+pub type Channels = BTreeMap<Part, DeclaredPart>;
+
+/// Secrets that were created because the file has none, by their paths in the file.
+pub type CreatedSecrets = BTreeMap<&'static str, String>;
+
+/// The declared part with the secrets that the file omits: the current ones, or new ones, which it
+/// also returns.
+pub fn with_created_secrets(declared: &Channels, current: &Channels) -> (Channels, CreatedSecrets) {
+    let (mut channels, mut created) = (declared.clone(), CreatedSecrets::new());
+    for part in Part::ALWAYS {
+        channels.entry(part).or_insert_with(|| DeclaredPart::Signing(SigningSecrets::default()));
+    }
+    for (part, channel) in &mut channels {
+        let Some([secret @ None, _]) = channel.signing() else { continue };
+        let mut current = current.get(part).cloned();
+        let current = current.as_mut().and_then(DeclaredPart::signing);
+        *secret = current.and_then(|[secret, _]| secret.take());
+        secret.get_or_insert_with(|| {
+            let bytes = random_bytes::<32>();
+            let text = format!("{}{}", SECRET_PREFIX, BASE64_STANDARD.encode(bytes));
+            created.insert(part.secret_path(), text);
+            Secret(bytes.into())
+        });
+    }
+    (channels, created)
+}
+
+/// The part that shares a secret with the webhooks. Message senders choose the content of webhooks,
+/// so with a shared secret they could forge the other signatures.
+pub fn shares_with_webhooks(channels: &Channels) -> Option<Part> {
+    let webhooks = channels.get(&Part::Webhooks)?;
+    let own = webhooks.secrets();
+    let is_shared =
+        |channel: &DeclaredPart| channel.secrets().iter().any(|secret| own.contains(secret));
+    let mut others = channels.iter().filter(|(part, _)| **part != Part::Webhooks);
+    others.find(|(_, channel)| is_shared(channel)).map(|(part, _)| *part)
+}
+
+/// The settings from the channels and the parts without secrets, except what requests may refer to.
+pub fn assemble(
+    channels: &Channels,
+    frequency_capping: Vec<CappingRule>,
+    subscription_groups: Vec<SubscriptionGroup>,
+    apps: Vec<DeclaredApp>,
+    config: &Config,
+) -> Settings {
+    let provider = |part| match channels.get(&part) {
+        Some(DeclaredPart::Provider(provider)) => Some(provider.clone()),
+        _ => None,
+    };
+    let signing = |part| match channels.get(&part) {
+        Some(DeclaredPart::Signing(signing)) => signing.clone(),
+        _ => SigningSecrets::default(),
+    };
+    Settings {
+        email: match channels.get(&Part::Email) {
+            Some(DeclaredPart::Email(email)) => Some(email.clone()),
+            _ => None,
+        },
+        push: provider(Part::Push),
+        sms: provider(Part::Sms),
+        whats_app: provider(Part::WhatsApp),
+        feedback_secret: match channels.get(&Part::FeedbackSecret) {
+            Some(DeclaredPart::Secret(secret)) => Some(secret.clone()),
+            _ => None,
+        },
+        callbacks: signing(Part::Callbacks),
+        webhooks: signing(Part::Webhooks),
+        connected_content: match channels.get(&Part::ConnectedContent) {
+            Some(DeclaredPart::ConnectedContent(content)) => Some(content.clone()),
+            _ => None,
+        },
+        frequency_capping,
+        subscription_groups,
+        apps,
+        allow_private: config.allow_private.clone(),
+        ..Settings::default()
+    }
+}
+
+/// The settings with which a workspace sends messages.
+/// [`settings::of`](crate::workspaces::settings::of) caches them.
+pub async fn settings(
+    tx: &mut Tx,
+    secrets: &SecretKey,
+    config: &Config,
+    workspace: i32,
+) -> Result<Settings, StoreError> {
+    let mut channels = stored(tx, secrets, workspace).await?;
+    channels.entry(Part::Webhooks).or_insert_with(|| {
+        // For a workspace to which no version with such secrets has applied a file yet.
+        let secret = secrets.derive(INTERIM, &[&workspace.to_be_bytes()]);
+        DeclaredPart::Signing(Secret(secret.into()).into())
+    });
+    let (capping, aliases) = rows::by_id(tx, workspace)
+        .await?
+        .map(|workspace| (workspace.frequency_capping, workspace.aliases))
+        .unwrap_or_default();
+    let groups = channel_rows::subscription_groups(tx, workspace).await?;
+    let apps = rows::apps(tx, workspace).await?;
+    Ok(Settings {
+        segments: channel_rows::segment_ids(tx, workspace).await?.into_iter().collect(),
+        blocks: template_data::by_name(template_rows::blocks(tx, workspace).await?),
+        selections: template_rows::selections(tx, workspace).await?,
+        catalogs: template_rows::catalogs(tx, workspace).await?.into_iter().collect(),
+        aliases,
+        ..assemble(&channels, capping, groups, apps, config)
+    })
+}
+
+/// The stored parts.
+pub async fn stored(
+    tx: &mut Tx,
+    secrets: &SecretKey,
+    workspace: i32,
+) -> Result<Channels, StoreError> {
+    let mut channels = Channels::new();
+    for (path, sealed) in channel_rows::channels(tx, workspace).await? {
+        let corrupt = |text: &str| StoreError::Corrupt(format!("{path} of {workspace}: {text}"));
+        let part = Part::ALL.into_iter().find(|part| part.path() == path);
+        // A part that only a newer program knows is ignored.
+        let Some(part) = part else { continue };
+        let plain = secrets.open(&part.context(workspace), &sealed);
+        let plain = plain.map_err(|error: SecretError| corrupt(&error.to_string()))?;
+        channels.insert(part, parsed_secret(&path, workspace, &plain)?);
+    }
+    let secret = rows::callback_secret(tx, workspace).await?.filter(|sealed| !sealed.is_empty());
+    if let Some(sealed) = secret {
+        let plain = secrets.open(&callback_context(workspace), &sealed);
+        let corrupt =
+            |error| StoreError::Corrupt(format!("callback secret of {workspace}: {error}"));
+        let secret = Some(Secret(plain.map_err(corrupt)?));
+        let kept = channels.get_mut(&Part::Callbacks).and_then(DeclaredPart::signing);
+        let secret_old = kept.and_then(|[_, secret_old]| secret_old.take());
+        let signing = SigningSecrets { secret, secret_old };
+        channels.insert(Part::Callbacks, DeclaredPart::Signing(signing));
+    }
+    Ok(channels)
+}
+
+fn callback_context(workspace: i32) -> String {
+    format!("callback secret of workspace {workspace}")
+}
+
+pub async fn put(
+    tx: &mut Tx,
+    secrets: &SecretKey,
+    workspace: i32,
+    part: Part,
+    channel: &DeclaredPart,
+) -> Result<(), StoreError> {
+    let mut channel = channel.clone();
+    if let (Part::Callbacks, DeclaredPart::Signing(signing)) = (part, &mut channel)
+        && let Some(Secret(secret)) = signing.secret.take()
+    {
+        // The current secret has a column, where older programs look for it.
+        let sealed = secrets.seal(&callback_context(workspace), &secret);
+        rows::set_callback_secret(tx, workspace, &sealed).await?;
+    }
+    let plain = super::to_json(&channel);
+    let sealed = secrets.seal(&part.context(workspace), plain.as_bytes());
+    channel_rows::put_channel(tx, workspace, part.path(), &sealed).await
+}
+
+/// Encrypts a workspace's secrets again with the current key.
+pub(crate) async fn reseal(
+    tx: &mut Tx,
+    secrets: &SecretKey,
+    workspace: i32,
+) -> Result<(), StoreError> {
+    for (part, channel) in stored(tx, secrets, workspace).await? {
+        put(tx, secrets, workspace, part, &channel).await?;
+    }
+    Ok(())
+}
+
+/// The warnings about private addresses, which get no messages.
+pub fn private_address_warnings(channels: &Channels, config: &Config) -> Vec<String> {
+    let addresses =
+        channels.iter().filter_map(|(part, channel)| channel.address().map(|at| (part, at)));
+    let refused = addresses.filter_map(|(part, (member, url))| {
+        let error = outbound::check_stored_address(url, config).err()?;
+        let path = part.path();
+        Some(format!(
+            "{path}.{member} {error}: no message is sent there, unless LONGSHORE_ALLOW_PRIVATE \
+             contains its network"
+        ))
+    });
+    refused.collect()
+}
+
+/// The warning for emails whose unsubscribe URL does not work.
+pub fn unsubscribe_warning(config: &Config) -> Option<String> {
+    let why = match &config.public_url {
+        None => "public_url (LONGSHORE_PUBLIC_URL) is not set",
+        Some(url) if is_loopback(url) => "public_url is only reachable from this machine",
+        Some(url) if url.scheme() != "https" => "public_url is not an https URL",
+        Some(_) => return None,
+    };
+    Some(format!("{why}: the unsubscribe links in emails would not work"))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            name == "localhost" || name.ends_with(".localhost")
+        }
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
+        None => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn provider(url: &str, secret: &str) -> SignedAddress {
+        SignedAddress::new(url, Secret(secret.as_bytes().into()))
+    }
+
+    fn email(smtp: &str, postback: &str) -> Email {
+        Email {
+            smtp: smtp.to_owned().into(),
+            from: None,
+            status_postback: Some(provider(postback, "hidden")),
+            events_secret: None,
+        }
+    }
+
+    #[test]
+    fn a_part_reads_back_from_its_sealed_form() {
+        for channel in [
+            DeclaredPart::Email(email("smtps://u:hidden@relay", "https://acme.example/?a=hidden")),
+            DeclaredPart::Provider(provider("https://push.example/", "hidden")),
+            DeclaredPart::Secret(Secret(b"hidden".into())),
+            DeclaredPart::Signing(Secret(b"hidden".into()).into()),
+        ] {
+            let text = crate::workspaces::to_json(&channel);
+            assert_eq!(serde_json::from_str::<DeclaredPart>(&text).unwrap(), channel);
+            assert!(!format!("{channel:?}{}", channel.place()).contains("hidden"));
+        }
+    }
+
+    #[test]
+    fn a_part_of_an_older_program_is_read() {
+        let text = r#"{"Provider":{"url":"https://push.example/","secret":[104,105]}}"#;
+        let read: DeclaredPart = serde_json::from_str(text).unwrap();
+        assert_eq!(read, DeclaredPart::Provider(provider("https://push.example/", "hi")));
+    }
+
+    #[test]
+    fn a_secret_that_is_left_out_is_kept_or_created() {
+        let unsigned =
+            SignedAddress { secret: None, ..provider("https://a.example/", "no secret") };
+        let declared = Channels::from([(Part::Push, DeclaredPart::Provider(unsigned))]);
+        let (first, created) = with_created_secrets(&declared, &Channels::new());
+        let paths: Vec<_> = created.keys().copied().collect();
+        assert_eq!(paths, ["callbacks.secret", "providers.push.secret", "webhooks.secret"]);
+        let distinct: std::collections::BTreeSet<_> = created.values().collect();
+        assert!(distinct.len() == 3 && created.values().all(|text| text.starts_with("whsec_")));
+        assert_eq!(with_created_secrets(&declared, &first), (first.clone(), CreatedSecrets::new()));
+        assert_eq!(shares_with_webhooks(&first), None);
+    }
+
+    #[test]
+    fn webhook_secrets_are_not_shared() {
+        let signing = |secret: &str, secret_old: Option<&str>| {
+            let bytes = |text: &str| Secret(text.as_bytes().into());
+            let secret_old = secret_old.map(bytes);
+            DeclaredPart::Signing(SigningSecrets { secret: Some(bytes(secret)), secret_old })
+        };
+        let shared = |part, channel: DeclaredPart, webhooks: DeclaredPart| {
+            let channels = Channels::from([(part, channel), (Part::Webhooks, webhooks)]);
+            shares_with_webhooks(&channels)
+        };
+        let new = || signing("new", Some("old"));
+        for (part, channel) in [
+            (Part::Callbacks, signing("new", None)),
+            (Part::Callbacks, signing("x", Some("old"))),
+            (Part::Push, DeclaredPart::Provider(provider("https://a.example/", "old"))),
+            (Part::FeedbackSecret, DeclaredPart::Secret(Secret(b"new".into()))),
+            (Part::Email, {
+                let mut email = email("smtp://relay", "https://a.example/");
+                email.events_secret = Some(Secret(b"old".into()));
+                DeclaredPart::Email(email)
+            }),
+        ] {
+            assert_eq!(shared(part, channel, new()), Some(part));
+        }
+        assert_eq!(shared(Part::Callbacks, signing("a", Some("b")), new()), None);
+    }
+
+    #[test]
+    fn differences_name_fields_without_values() {
+        let is = DeclaredPart::Email(email("smtp://u:hidden@relay", "https://acme.example/"));
+        let new = DeclaredPart::Email(email("smtp://u:secret@relay", "https://acme.example/x"));
+        assert_eq!(is.difference(&new), "smtp, status_postback");
+        let is = DeclaredPart::Provider(provider("https://a.example/", "hidden"));
+        let new = DeclaredPart::Provider(provider("https://a.example/", "secret"));
+        assert_eq!((is.difference(&new).as_str(), is.difference(&is).as_str()), ("secret", ""));
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_are_noted() {
+        let noted = |url: Option<&str>| {
+            let public_url = url.map(|url| url.parse().unwrap());
+            unsubscribe_warning(&Config { public_url, ..Config::default() })
+        };
+        for (url, why) in [
+            (None, "is not set"),
+            (Some("http://longshore.example.com"), "not an https URL"),
+            (Some("https://localhost:8443"), "from this machine"),
+            (Some("http://127.0.0.1:8080"), "from this machine"),
+            (Some("https://[::1]"), "from this machine"),
+            (Some("https://[::ffff:127.0.0.1]"), "from this machine"),
+        ] {
+            let note = noted(url).unwrap();
+            assert!(note.contains(why) && note.contains("unsubscribe"), "{url:?}: {note}");
+        }
+        assert_eq!(noted(Some("https://longshore.example.com/api")), None);
+    }
+
+    #[test]
+    fn private_addresses_are_noted_unless_they_are_allowed() {
+        let channels = Channels::from([
+            (Part::Email, DeclaredPart::Email(email("smtp://relay", "http://10.0.0.1/hook"))),
+            (Part::Push, DeclaredPart::Provider(provider("https://push.example/", "s"))),
+            (Part::Sms, DeclaredPart::Provider(provider("http://localhost:9/", "s"))),
+        ]);
+        let notes = private_address_warnings(&channels, &Config::default());
+        let [email, sms] = notes.as_slice() else { panic!("{notes:?}") };
+        assert!(email.starts_with("email.status_postback.url must not point to a private address"));
+        assert!(sms.starts_with("providers.sms.url must not point to a loopback address"));
+        let allow = ["10.0.0.0/8", "127.0.0.0/8"].map(|network| network.parse().unwrap());
+        let config = Config { allow_private: allow.into(), ..Config::default() };
+        assert!(private_address_warnings(&channels, &config).is_empty());
+    }
+}

@@ -1,0 +1,291 @@
+//! API keys: created or declared, listed, and revoked (crates/gateway/src/README.md, Authentication).
+//! Requests look them up as [`credentials`].
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use uuid::Uuid;
+
+use super::{Workspace, key_rows};
+use kit::clock::{Clock, format_seconds};
+use kit::retry::Retry;
+use runtime::app::App;
+use runtime::credentials::revoked::{self, SecretKind};
+use runtime::credentials::{self, Credential, FindError, Hash, hash, random_secret};
+use store::{StoreError, Tx};
+
+pub use super::key_rows::list;
+
+/// All permissions (crates/gateway/src/README.md, Permissions).
+pub const PERMISSIONS: &[&str] = &[
+    "campaigns.details",
+    "campaigns.list",
+    "campaigns.trigger.schedule.create",
+    "campaigns.trigger.schedule.delete",
+    "campaigns.trigger.schedule.update",
+    "campaigns.trigger.send",
+    "canvas.list",
+    "canvas.trigger.schedule.create",
+    "canvas.trigger.schedule.delete",
+    "canvas.trigger.schedule.update",
+    "canvas.trigger.send",
+    "catalogs.add_items",
+    "catalogs.create",
+    "catalogs.create_item",
+    "catalogs.delete",
+    "catalogs.delete_item",
+    "catalogs.delete_items",
+    "catalogs.get",
+    "catalogs.get_item",
+    "catalogs.get_items",
+    "catalogs.replace_item",
+    "catalogs.replace_items",
+    "catalogs.update_item",
+    "catalogs.update_items",
+    "email.status",
+    "messages.live_activity.start",
+    "messages.schedule.create",
+    "messages.schedule.delete",
+    "messages.schedule.update",
+    "messages.schedule_broadcasts",
+    "messages.send",
+    "purchases.product_list",
+    "segments.details",
+    "segments.list",
+    "sms.invalid_phone_numbers.remove",
+    "subscription.status.get",
+    "subscription.status.set",
+    "templates.preview",
+    "transactional.send",
+    "users.alias.new",
+    "users.alias.update",
+    "users.delete",
+    "users.export.global_control_group",
+    "users.external_ids.remove",
+    "users.external_ids.rename",
+    "users.identify",
+    "users.merge",
+    "users.track",
+];
+
+/// A declared secret has at least this many characters: its hash is fast, so it must not be easy to
+/// guess.
+pub const SECRET_LENGTH: usize = 20;
+
+/// A known key that is not revoked.
+#[derive(Debug)]
+pub struct KeyMatch {
+    pub workspace: Arc<Workspace>,
+    pub key_id: Uuid,
+    pub permissions: Vec<String>,
+    /// Networks from which the key may be used; empty: everywhere. The workspace's own list applies
+    /// as well.
+    pub allow: Vec<IpNet>,
+}
+
+impl Credential for KeyMatch {
+    const NAME: &'static str = "key";
+
+    fn id(&self) -> Uuid {
+        self.key_id
+    }
+
+    async fn find(tx: &mut Tx, hash: &Hash) -> Result<Option<Self>, StoreError> {
+        key_rows::find(tx, hash).await
+    }
+
+    async fn all(tx: &mut Tx) -> Result<HashSet<Hash>, StoreError> {
+        key_rows::hashes(tx).await
+    }
+
+    async fn used(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
+        key_rows::used(tx, id, now).await
+    }
+}
+
+/// The key with the secret `presented`, if it exists and is not revoked.
+pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<KeyMatch>>, FindError> {
+    credentials::find(app, presented).await
+}
+
+/// Reads the list of existing keys.
+pub async fn read_list(app: &App) -> Result<(), FindError> {
+    credentials::list::<KeyMatch>(app).await.map(drop)
+}
+
+/// A new key.
+#[derive(Clone, Copy, Debug)]
+pub struct NewKey<'a> {
+    pub workspace: i32,
+    pub name: &'a str,
+    pub permissions: &'a [String],
+    pub allow: &'a [IpNet],
+    /// Whether the workspace file declares it; `apply` does not change the others.
+    pub declared: bool,
+}
+
+/// A key in a list. Its secret is not stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyInfo {
+    pub id: Uuid,
+    /// The workspace's name.
+    pub workspace: String,
+    pub name: String,
+    pub(crate) hash: Vec<u8>,
+    pub permissions: Vec<String>,
+    pub allow: Vec<IpNet>,
+    pub declared: bool,
+    pub created_at: i64,
+    pub last_used_at: Option<i64>,
+    pub revoked_at: Option<i64>,
+}
+
+impl KeyInfo {
+    /// Whether the key has this secret.
+    pub fn has_secret(&self, secret: &str) -> bool {
+        self.hash == hash(secret)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    #[error("a name must have 1 to 100 characters and no control characters")]
+    Name,
+    #[error("unknown permission: {0}; expected one of {list}", list = PERMISSIONS.join(", "))]
+    Permission(String),
+    #[error("a key needs at least one permission: {list}", list = PERMISSIONS.join(", "))]
+    NoPermissions,
+    #[error(
+        "a secret must have at least {SECRET_LENGTH} characters (create one with: openssl rand \
+         -base64 32)"
+    )]
+    ShortSecret,
+    #[error(
+        "a secret must be printable ASCII without spaces, because it is sent in a header (create \
+         one with: openssl rand -base64 32)"
+    )]
+    SecretCharacters,
+    #[error("a key with the name {0} or this secret exists; revoke it first, or choose another")]
+    Taken(String),
+    #[error(
+        "its secret was revoked at {0}, and a revoked secret is never accepted again. Declare a new \
+         secret (create one with: openssl rand -base64 32), or remove it from the file"
+    )]
+    Revoked(String),
+    #[error("unknown or revoked key {0}")]
+    Unknown(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Retry for KeyError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Store(error) => error.can_retry(),
+            _ => false,
+        }
+    }
+}
+
+/// Creates a key with a random secret, and returns the secret, which is not stored.
+pub async fn create(tx: &mut Tx, clock: &Clock, key: NewKey<'_>) -> Result<String, KeyError> {
+    let secret = random_secret("lsk_");
+    create_with_secret(tx, clock, key, &secret).await?;
+    Ok(secret)
+}
+
+/// Creates a key with a given secret, which was checked with [`check_not_revoked`].
+pub async fn create_with_secret(
+    tx: &mut Tx,
+    clock: &Clock,
+    key: NewKey<'_>,
+    secret: &str,
+) -> Result<Uuid, KeyError> {
+    check_name(key.name)?;
+    check_permissions(key.permissions)?;
+    check_secret(secret)?;
+    let id = Uuid::now_v7();
+    if key_rows::insert(tx, id, &hash(secret), &key, clock.now_ms()).await? {
+        Ok(id)
+    } else {
+        Err(KeyError::Taken(key.name.to_owned()))
+    }
+}
+
+pub fn check_name(name: &str) -> Result<(), KeyError> {
+    let length = name.chars().count();
+    let is_plain = !name.contains(char::is_control);
+    if (1..=100).contains(&length) && is_plain { Ok(()) } else { Err(KeyError::Name) }
+}
+
+pub fn check_permissions(permissions: &[String]) -> Result<(), KeyError> {
+    if permissions.is_empty() {
+        return Err(KeyError::NoPermissions);
+    }
+    match permissions.iter().find(|name| !PERMISSIONS.contains(&name.as_str())) {
+        Some(unknown) => Err(KeyError::Permission(unknown.clone())),
+        None => Ok(()),
+    }
+}
+
+pub fn check_secret(secret: &str) -> Result<(), KeyError> {
+    if secret.chars().count() < SECRET_LENGTH {
+        return Err(KeyError::ShortSecret);
+    }
+    if secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Ok(())
+    } else {
+        Err(KeyError::SecretCharacters)
+    }
+}
+
+/// Rejects a secret that was revoked, of whatever kind it was.
+pub async fn check_not_revoked(
+    tx: &mut Tx,
+    kind: SecretKind,
+    secret: &str,
+) -> Result<(), KeyError> {
+    match revoked::find(tx, kind, &hash(secret)).await? {
+        Some(revoked) => Err(KeyError::Revoked(format_seconds(revoked.revoked_at))),
+        None => Ok(()),
+    }
+}
+
+/// Revokes a key by its name or its id, and returns it. Processes may accept it for up to five
+/// seconds, while the database responds.
+pub async fn revoke(
+    tx: &mut Tx,
+    clock: &Clock,
+    workspace: i32,
+    name_or_id: &str,
+) -> Result<KeyInfo, KeyError> {
+    let id = Uuid::parse_str(name_or_id).ok();
+    let key = list(tx, Some(workspace))
+        .await?
+        .into_iter()
+        .filter(|key| key.revoked_at.is_none())
+        .find(|key| Some(key.id) == id || key.name == name_or_id)
+        .ok_or_else(|| KeyError::Unknown(name_or_id.to_owned()))?;
+    key_rows::revoke(tx, key.id, clock.now_ms()).await?;
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permissions_and_secrets_are_checked() {
+        let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+        assert!(check_permissions(&names(PERMISSIONS)).is_ok());
+        assert!(check_permissions(&[]).is_err());
+        let error = check_permissions(&names(&["users.track", "users.trak"])).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("users.trak;") && text.contains("messages.send"), "{text}");
+        assert!(check_secret("nineteen-characters").is_err());
+        assert!(check_secret("twenty-characters-ok").is_ok());
+        assert!(check_secret("twenty characters, not ok").is_err());
+        assert!(check_name("").is_err());
+    }
+}

@@ -1,0 +1,222 @@
+//! Connections to relays, reused for several emails.
+//!
+//! A relay gets a limited number of connections for sends, and as many again for transactional
+//! emails, which therefore never wait for other emails (`smtp.connections`). Idle connections are
+//! closed after a while. A relay that defers the emails of one connection may accept them on another
+//! one, so such a connection is closed too.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use super::connect::{Connector, Timeouts};
+use super::connection::Connection;
+use super::conversation::{OutgoingEmail, SmtpError, reset_connection, send_email};
+use crate::Outcome;
+use gateway::workspaces::relay::Relay;
+use runtime::config::{Config, Smtp};
+
+/// Interval between checks for idle connections.
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Time limit of QUIT.
+const QUIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The relays of this process. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct RelayPools(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// By address, and whether the connections are for transactional emails.
+    pools: HashMap<(String, bool), Arc<RelayPool>>,
+    has_cleanup_task: bool,
+}
+
+/// The connections to a relay.
+struct RelayPool {
+    connector: Result<Connector, String>,
+    settings: Smtp,
+    timeouts: Timeouts,
+    permits: Semaphore,
+    /// The connection used last is at the end, and is reused first.
+    idle: Mutex<Vec<PooledConnection>>,
+}
+
+struct PooledConnection {
+    connection: Connection,
+    opened: Instant,
+    used: Instant,
+    /// Whether the relay deferred the last email.
+    has_deferred: bool,
+}
+
+impl RelayPools {
+    /// Sends an email to the relay at an address.
+    pub async fn send_email(
+        &self,
+        address: &SecretString,
+        is_transactional: bool,
+        config: &Config,
+        letter: &OutgoingEmail,
+    ) -> Outcome {
+        let pool = self.pool(address.expose_secret(), is_transactional, config);
+        match pool.send_email(letter).await {
+            Ok(()) => Outcome::Sent,
+            Err(outcome) => outcome,
+        }
+    }
+
+    fn pool(&self, address: &str, is_transactional: bool, config: &Config) -> Arc<RelayPool> {
+        let mut state = self.0.lock();
+        let pool = state.pools.entry((address.to_owned(), is_transactional));
+        let pool = pool.or_insert_with(|| Arc::new(RelayPool::new(address, config))).clone();
+        if !std::mem::replace(&mut state.has_cleanup_task, true) {
+            let relays = self.clone();
+            tokio::spawn(async move { relays.close_idle_connections().await });
+        }
+        pool
+    }
+
+    /// Closes idle connections, until none is left.
+    async fn close_idle_connections(self) {
+        loop {
+            sleep(CLEANUP_INTERVAL).await;
+            let (expired, is_all) = self.expired(Instant::now());
+            for pooled in expired {
+                tokio::spawn(pooled.close());
+            }
+            if is_all {
+                return;
+            }
+        }
+    }
+
+    /// Removes the connections to close; returns whether none is left.
+    fn expired(&self, now: Instant) -> (Vec<PooledConnection>, bool) {
+        let (mut expired, mut state) = (Vec::new(), self.0.lock());
+        state.pools.retain(|_, pool| {
+            let mut idle = pool.idle.lock();
+            expired.extend(idle.extract_if(.., |pooled| pooled.is_expired(&pool.settings, now)));
+            // Lanes are only given out under the lock that is held here.
+            !idle.is_empty() || Arc::strong_count(pool) > 1
+        });
+        state.has_cleanup_task = !state.pools.is_empty();
+        (expired, state.pools.is_empty())
+    }
+}
+
+impl PooledConnection {
+    fn is_expired(&self, settings: &Smtp, now: Instant) -> bool {
+        let since = |then: Instant| now.saturating_duration_since(then).as_secs();
+        since(self.used) >= settings.idle_seconds || since(self.opened) >= settings.age_seconds
+    }
+
+    async fn close(self) {
+        // The connection is closed in any case.
+        let _ = timeout(QUIT_TIMEOUT, self.connection.quit()).await;
+    }
+}
+
+impl RelayPool {
+    fn new(address: &str, config: &Config) -> Self {
+        let settings = config.smtp.clone();
+        let timeouts = Timeouts {
+            connect: Duration::from_secs(settings.connect_seconds),
+            reply: Duration::from_secs(settings.timeout_seconds),
+            accept: Duration::from_secs(settings.accept_seconds),
+        };
+        Self {
+            connector: Relay::parse(address).map(|relay| Connector::new(relay, config, timeouts)),
+            timeouts,
+            permits: Semaphore::new(settings.connections),
+            idle: Mutex::default(),
+            settings,
+        }
+    }
+
+    async fn send_email(&self, letter: &OutgoingEmail) -> Result<(), Outcome> {
+        let later = |reason: String| Outcome::Later { reason, after: None };
+        let connector = self.connector.as_ref().map_err(|error| later(error.clone()))?;
+        // The semaphore is never closed.
+        let permit = timeout(self.timeouts.reply, self.permits.acquire()).await;
+        let Ok(Ok(_place)) = permit else {
+            return Err(later("all connections to the relay are in use".into()));
+        };
+        let mut idle = self.take_idle();
+        loop {
+            let is_used = idle.is_some();
+            let mut pooled = match idle {
+                Some(pooled) => pooled,
+                None => open(connector).await?,
+            };
+            let Err(error) = send_email(&mut pooled.connection, letter, self.timeouts).await else {
+                pooled.has_deferred = false;
+                if pooled.connection.is_usable() {
+                    self.put_back(pooled);
+                } else {
+                    pooled.close().await;
+                }
+                return Ok(());
+            };
+            if is_used && error.may_be_expired_connection() {
+                idle = self.take_idle();
+            } else if is_used && error.defers_connection() {
+                pooled.close().await;
+                // Another idle connection may be deferred as well.
+                idle = None;
+            } else {
+                self.settle(pooled, &error).await;
+                return Err(error.into());
+            }
+        }
+    }
+
+    /// Keeps a connection on which an email was not accepted, or closes it.
+    async fn settle(&self, mut pooled: PooledConnection, error: &SmtpError) {
+        if !error.allows_reuse() {
+            return;
+        }
+        let was_deferred = std::mem::replace(&mut pooled.has_deferred, error.is_deferral());
+        if error.defers_connection() || (was_deferred && pooled.has_deferred) {
+            pooled.close().await;
+        } else if reset_connection(&mut pooled.connection, self.timeouts).await {
+            self.put_back(pooled);
+        }
+    }
+
+    fn take_idle(&self) -> Option<PooledConnection> {
+        let now = Instant::now();
+        let mut idle = self.idle.lock();
+        while let Some(pooled) = idle.pop() {
+            if !pooled.is_expired(&self.settings, now) {
+                return Some(pooled);
+            }
+            tokio::spawn(pooled.close());
+        }
+        None
+    }
+
+    fn put_back(&self, mut pooled: PooledConnection) {
+        pooled.used = Instant::now();
+        self.idle.lock().push(pooled);
+    }
+}
+
+async fn open(connector: &Connector) -> Result<PooledConnection, SmtpError> {
+    let opened = connector.connect().await;
+    let outcome = if opened.is_ok() { "opened" } else { "failed" };
+    metrics::counter!("longshore_smtp_connections_total", "outcome" => outcome).increment(1);
+    let now = Instant::now();
+    opened.map(|connection| PooledConnection {
+        connection,
+        opened: now,
+        used: now,
+        has_deferred: false,
+    })
+}

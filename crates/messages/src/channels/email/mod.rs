@@ -1,0 +1,68 @@
+//! Emails, sent to the workspace's relay by SMTP. The relay signs and paces them.
+
+mod compose;
+mod connect;
+mod connection;
+mod connections;
+mod conversation;
+mod header;
+mod plain;
+mod reply;
+
+pub(super) use compose::{check_header, check_header_value};
+pub use compose::{check_mailbox, check_mailboxes};
+pub use connect::{Connector, Timeouts};
+pub use connections::RelayPools;
+pub use conversation::{SmtpError, Step};
+pub use plain::escaped;
+
+use crate::{MessageId, Outcome, Outgoing};
+use gateway::workspaces::Channel;
+use runtime::app::App;
+
+/// Sends an email to the relay.
+pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
+    let Some(email) = &message.settings.email else {
+        return Outcome::Failed("the workspace declares no email".into());
+    };
+    let letter = match compose::compose(app, message, email) {
+        Ok(letter) => letter,
+        Err(outcome) => return outcome,
+    };
+    app.singleton::<RelayPools>()
+        .send_email(&email.smtp, message.is_transactional, &app.config, &letter)
+        .await
+}
+
+/// The Message-ID without its brackets: the same for each attempt.
+fn message_id(id: &MessageId, host: &str) -> String {
+    format!("{}.{}@{host}", id.dispatch_id.simple(), id.service_id.simple())
+}
+
+/// Parses a message's id, or the Message-ID of its email.
+pub fn named(text: &str) -> Option<MessageId> {
+    let text = text.trim();
+    let text = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).unwrap_or(text);
+    let Some((local, _)) = text.split_once('@') else { return MessageId::parse(text) };
+    MessageId::parse(&format!("{local}.{}", Channel::Email.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn the_message_id_identifies_an_email() {
+        let (dispatch_id, service_id) = (Uuid::now_v7(), Uuid::now_v7());
+        let id = MessageId { dispatch_id, service_id, channel: Channel::Email };
+        let message_id = message_id(&id, "acme.example");
+        for text in [id.to_string(), message_id.clone(), format!(" <{message_id}> ")] {
+            assert_eq!(named(&text), Some(id), "{text}");
+        }
+        for other in ["", "<>", "@", "<a@b>", "a.b@c", &message_id[1..]] {
+            assert_eq!(named(other), None, "{other}");
+        }
+    }
+}

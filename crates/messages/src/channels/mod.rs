@@ -1,0 +1,93 @@
+//! Sends messages to their channels: the SMTP relay, a webhook, a provider, the user's cards.
+
+pub mod cards;
+pub mod email;
+mod http;
+pub mod providers;
+pub mod webhook;
+mod write_batcher;
+
+use std::time::Instant;
+
+pub use email::{check_mailbox, check_mailboxes};
+
+use super::{Outcome, Outgoing};
+use gateway::workspaces::Channel;
+use runtime::app::App;
+
+/// Maximum number of custom headers of an email or a webhook.
+pub const MAX_HEADERS: usize = 50;
+
+/// Checks that a message of this channel may have a header with that name.
+pub fn check_header(channel: Channel, name: &str) -> Result<(), String> {
+    match channel {
+        Channel::Email => email::check_header(name),
+        _ => webhook::check_header(name).map(drop),
+    }
+}
+
+/// Checks that messages of this channel may have a header with that constant value.
+pub fn check_header_value(channel: Channel, value: &str) -> Result<(), String> {
+    match channel {
+        Channel::Email => email::check_header_value(value),
+        _ => Ok(()),
+    }
+}
+
+/// Sends one message. Every result is an outcome: nothing is retried here. Each channel limits its
+/// own steps (`smtp`, `deliveries`); a limit for all steps together would end them early. If the
+/// future is /// dropped, it is unknown whether the message was accepted.
+pub async fn send(app: &App, message: Outgoing<'_>) -> Outcome {
+    let (channel, began) = (message.id.channel, Instant::now());
+    let outcome = match channel {
+        Channel::Email => email::send(app, &message).await,
+        Channel::Webhook => webhook::send(app, &message).await,
+        Channel::ContentCard => cards::send(app, &message).await,
+        Channel::ApplePush
+        | Channel::AndroidPush
+        | Channel::KindlePush
+        | Channel::WebPush
+        | Channel::Sms
+        | Channel::WhatsApp
+        | Channel::LiveActivity => providers::send(app, &message).await,
+    };
+    let channel = channel.name();
+    metrics::histogram!("longshore_message_attempt_seconds", "channel" => channel)
+        .record(began.elapsed());
+    metrics::counter!(
+        "longshore_message_attempts_total",
+        "channel" => channel,
+        "outcome" => name(&outcome)
+    )
+    .increment(1);
+    log_outcome(&message, &outcome);
+    outcome
+}
+
+/// The outcome's name in metrics.
+fn name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Sent => "sent",
+        Outcome::Unreachable(_) => "unreachable",
+        Outcome::Bounced(_) => "bounced",
+        Outcome::Failed(_) => "failed",
+        Outcome::Later { .. } => "later",
+    }
+}
+
+/// Logs only permanent failures above `debug`, to keep the log small.
+fn log_outcome(message: &Outgoing<'_>, outcome: &Outcome) {
+    let (id, request_id) = (&message.id, message.request_id);
+    match outcome {
+        Outcome::Sent => tracing::debug!(%id, request_id, "message sent"),
+        Outcome::Unreachable(reason) => {
+            tracing::debug!(%id, request_id, reason, "message has no destination");
+        }
+        Outcome::Later { reason, .. } => {
+            tracing::debug!(%id, request_id, reason, "message deferred by the channel");
+        }
+        Outcome::Bounced(reason) | Outcome::Failed(reason) => {
+            tracing::info!(%id, request_id, reason, "message not sent");
+        }
+    }
+}

@@ -1,0 +1,466 @@
+//! A batch of a part: reads and tests users, and stores their messages.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Map;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::capping::Allowance;
+use super::error::DispatchError;
+use super::job::Job;
+use super::left_out::LeftOut;
+use super::message_rows::{self, New, Open, PartContext, Settled};
+use super::named::{Resolved, read, resolve};
+use super::part_rows::{self, Part, PartProgress, Recipients};
+use super::settle;
+use super::state::{Counts, RowState};
+use crate::order::{Named, SubscriptionState, Wave};
+use gateway::workspaces::Channel;
+use kit::fail_point;
+use people::users::Recipient;
+use people::users::activity::Activity;
+use people::users::recipient::{CustomAttributes, Subscription};
+pub use people::users::rows::{For, StoredUser, find_users};
+use people::users::{Position, SLICES, large_rows, scan};
+use runtime::app::App;
+use store::claims::{self, Claim};
+use store::{StoreError, Tx};
+
+/// Maximum number of users in a row who do not match and are skipped before the part advances.
+const MAX_SKIPPED_USERS: i64 = 5_000;
+
+/// Approximate bytes of profiles that are read at a time.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// Number of users in the first read, before the size of their profiles is known.
+const FIRST: i64 = 50;
+
+/// The reason for failed messages to a user with damaged data.
+const UNREADABLE_PROFILE: &str = "cannot read the user's stored profile";
+const UNREADABLE_ACTIVITY: &str = "cannot read the user's stored activity";
+
+/// A user, and the user's messages.
+pub(super) struct User {
+    pub recipient: Recipient,
+    /// Data for this user only, if the user is listed.
+    pub named: Option<Arc<Named>>,
+    pub messages: Vec<DueMessage>,
+}
+
+/// A message to send.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DueMessage {
+    /// Index of the message in the order.
+    pub index: usize,
+    pub channel: Channel,
+    /// Number of earlier attempts, and the time of the first.
+    pub attempts: i32,
+    pub created_at: i64,
+}
+
+/// Users whose messages are stored.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub users: Vec<User>,
+    /// Messages that can no longer be sent.
+    pub ended: Vec<Settled>,
+}
+
+impl Batch {
+    pub fn is_empty(&self) -> bool {
+        self.users.is_empty() && self.ended.is_empty()
+    }
+}
+
+/// Goes through the users of a part.
+pub(super) struct PartReader {
+    pub app: App,
+    pub job: Arc<Job>,
+    pub part: Part,
+    pub claim: Claim,
+    /// Number of users that are read at a time: fewer if profiles are large.
+    limit: i64,
+}
+
+/// A user as read from the store.
+pub(super) struct LoadedUser {
+    pub service_id: Uuid,
+    pub doc: String,
+    pub named: Option<Arc<Named>>,
+}
+
+/// Some users in order, and the position after them.
+struct Page {
+    users: Vec<LoadedUser>,
+    activity: HashMap<Uuid, Vec<u8>>,
+    at: Position,
+    is_last: bool,
+    walked: i64,
+    /// Number of unknown identifiers.
+    unknown: i64,
+}
+
+/// A user who matches, with the messages to store.
+struct Chosen {
+    user: User,
+    /// Messages that end without being sent, and why.
+    ended: Vec<(Channel, RowState, &'static str)>,
+}
+
+impl PartReader {
+    pub fn new(app: &App, job: Arc<Job>, part: Part, claim: Claim) -> Self {
+        let limit = FIRST.min(i64::from(app.config.messages.batch_users));
+        Self { app: app.clone(), job, part, claim, limit }
+    }
+
+    /// Adapts the number of users of the next read to the size of the profiles of the last one.
+    fn adapt(&mut self, users: usize, bytes: usize) {
+        if users > 0 {
+            let fitting = users * PAGE_BYTES / bytes.max(1);
+            self.limit = (fitting as i64).clamp(1, i64::from(self.app.config.messages.batch_users));
+        }
+    }
+
+    /// Resets the attempts of the claim: the work that was in progress is complete.
+    pub async fn progress(&self) -> Result<(), DispatchError> {
+        let mut tx = self.app.store.write().await?;
+        claims::progress(&mut tx, &self.claim, self.app.config.lease()).await?;
+        Ok(tx.commit().await?)
+    }
+
+    pub fn common(&self) -> PartContext {
+        PartContext::new(self.job.order.workspace_id, self.job.order.campaign_id, &self.part)
+    }
+
+    /// Stores messages of the next users; none at the end. The batch may be empty.
+    pub async fn next(&mut self, stop: &CancellationToken) -> Result<Option<Batch>, DispatchError> {
+        if self.part.is_walked {
+            return Ok(None);
+        }
+        let now = self.app.clock.now_ms();
+        let (mut walked, mut chosen, mut left_out) = (0, Vec::new(), LeftOut::default());
+        let (at, is_last) = loop {
+            let page = self.page().await?;
+            let (at, is_last) = (page.at, page.is_last);
+            walked += page.walked;
+            left_out.unknown += page.unknown;
+            let (some, others) = self.choose(page, now).await?;
+            chosen.extend(some);
+            left_out += others;
+            if !chosen.is_empty() || is_last || walked >= MAX_SKIPPED_USERS {
+                break (at, is_last);
+            }
+            if let Recipients::UserRange(from, _) = &mut self.part.recipients {
+                *from = at;
+            }
+            if stop.is_cancelled() {
+                return Err(DispatchError::Stopped);
+            }
+        };
+        let moved = PartProgress { at, is_walked: is_last, walked, left_out };
+        let batch = self.store_messages(chosen, moved, now).await?;
+        self.part.is_walked = is_last;
+        if let Recipients::UserRange(from, _) = &mut self.part.recipients {
+            *from = at;
+        }
+        metrics::counter!("longshore_dispatch_users_total").increment(walked.unsigned_abs());
+        Ok(Some(batch))
+    }
+
+    async fn page(&mut self) -> Result<Page, DispatchError> {
+        let mut tx = self.app.store.snapshot().await?;
+        let mut page = match &self.part.recipients {
+            Recipients::Named(named) => self.named(&mut tx, named).await?,
+            Recipients::UserRange(from, to) => self.user_range(&mut tx, *from, *to).await?,
+        };
+        self.adapt(page.users.len(), page.users.iter().map(|user| user.doc.len()).sum());
+        if self.job.needs_activity(self.part.wave.as_ref()) {
+            let ids: Vec<Uuid> = page.users.iter().map(|user| user.service_id).collect();
+            let bodies = large_rows::bodies(&mut tx, self.job.order.workspace_id, &ids).await?;
+            // A user written by a newer worker is not skipped.
+            for (id, body) in &bodies {
+                Activity::is_known(body)
+                    .map_err(|_| StoreError::Newer(format!("the activity of {id}")))?;
+            }
+            page.activity = bodies.into_iter().collect();
+        }
+        Ok(page)
+    }
+
+    async fn user_range(
+        &self,
+        tx: &mut Tx,
+        from: Position,
+        to: Position,
+    ) -> Result<Page, StoreError> {
+        let workspace = self.job.order.workspace_id;
+        let youngest = self.job.youngest.unwrap_or(Uuid::max());
+        let slices: Vec<i16> = (0..SLICES).collect();
+        let user_range = scan::UserRange {
+            workspace,
+            slices: &slices,
+            after: from,
+            up_to: to,
+            youngest,
+            activity: false,
+        };
+        let (users, at) = scan::page(tx, &user_range, self.limit).await?;
+        let walked = users.len() as i64;
+        let read = |(service_id, doc)| LoadedUser { service_id, doc, named: None };
+        Ok(Page {
+            users: users.into_iter().map(read).collect(),
+            activity: HashMap::new(),
+            at: at.unwrap_or(to),
+            is_last: at.is_none_or(|at| at >= to),
+            walked,
+            unknown: 0,
+        })
+    }
+
+    async fn named(&self, tx: &mut Tx, named: &[Named]) -> Result<Page, StoreError> {
+        let workspace = self.job.order.workspace_id;
+        let Resolved { users: meant, unknown } = resolve(tx, workspace, named).await?;
+        let known = meant.len();
+        let users = read(tx, workspace, meant).await?;
+        // Unknown users are looked up in each wave, but counted only in the last one.
+        let is_last = self.part.wave.is_none_or(|wave| wave.is_last);
+        let unknown = if is_last { unknown + (known - users.len()) as i64 } else { 0 };
+        Ok(Page {
+            users,
+            activity: HashMap::new(),
+            at: Position { slice: 0, service_id: Uuid::nil() },
+            is_last: true,
+            walked: named.len() as i64,
+            unknown,
+        })
+    }
+
+    /// The matching users of a page who may get messages, and how many are excluded.
+    async fn choose(&self, page: Page, now: i64) -> Result<(Vec<Chosen>, LeftOut), DispatchError> {
+        let (job, wave) = (self.job.clone(), self.part.wave);
+        compute(&self.app, move || choose(&job, wave.as_ref(), page, now)).await
+    }
+
+    /// Stores messages and advances the part, in one transaction.
+    async fn store_messages(
+        &self,
+        mut chosen: Vec<Chosen>,
+        mut moved: PartProgress,
+        now: i64,
+    ) -> Result<Batch, DispatchError> {
+        let (job, common) = (&self.job, self.common());
+        let mut tx = self.app.store.write().await?;
+        claims::progress(&mut tx, &self.claim, self.app.config.lease()).await?;
+        if job.is_capped() {
+            let due = chosen.iter().filter(|chosen| !chosen.user.messages.is_empty());
+            let ids = due.map(|chosen| chosen.user.recipient.service_id).collect();
+            let rules = &job.settings.frequency_capping;
+            let mut allowance = Allowance::load(&mut tx, common, rules, ids, now).await?;
+            for Chosen { user, .. } in &mut chosen {
+                let (id, wanted) = (user.recipient.service_id, user.messages.len());
+                user.messages.retain(|due| allowance.take(id, due.channel));
+                moved.left_out.capped += (wanted - user.messages.len()) as i64;
+            }
+        }
+        let new: Vec<New> = chosen.iter().flat_map(Chosen::rows).collect();
+        let noted = message_rows::insert(&mut tx, common, &new, now).await?;
+        if noted.len() < new.len() {
+            // The others were stored in an earlier wave, or by an attempt whose commit had no
+            // response.
+            let noted: HashSet<(Uuid, Channel)> = noted.into_iter().collect();
+            chosen.iter_mut().for_each(|chosen| chosen.retain(&noted));
+        }
+        if !part_rows::advance(&mut tx, common.dispatch, common.part, &moved).await? {
+            return Err(DispatchError::Lost);
+        }
+        let mut counts = Counts::default();
+        for (channel, state, _) in chosen.iter().flat_map(|chosen| &chosen.ended) {
+            counts.add(*channel, *state);
+        }
+        settle::count(&mut tx, &job.order, common, &counts).await?;
+        fail_point!("dispatch::noted");
+        tx.commit().await?;
+        fail_point!("dispatch::committed");
+        counts.emit();
+        moved.left_out.emit();
+        let users = chosen.into_iter().map(|chosen| chosen.user);
+        Ok(Batch {
+            users: users.filter(|user| !user.messages.is_empty()).collect(),
+            ended: Vec::new(),
+        })
+    }
+
+    /// Messages that were stored before and are due at `now`.
+    pub async fn open(&mut self, now: i64) -> Result<Option<Batch>, DispatchError> {
+        let (common, limit) = (self.common(), self.limit);
+        let mut tx = self.app.store.snapshot().await?;
+        let open = message_rows::open(&mut tx, common.dispatch, common.part, now, limit).await?;
+        if open.is_empty() {
+            return Ok(None);
+        }
+        let named = match &self.part.recipients {
+            Recipients::Named(named) => resolve(&mut tx, common.workspace, named).await?.users,
+            Recipients::UserRange(..) => Vec::new(),
+        };
+        let ids: HashSet<Uuid> = open.iter().map(|open| open.service_id).collect();
+        let ids: Vec<Uuid> = ids.into_iter().collect();
+        let stored = find_users(&mut tx, common.workspace, &ids, For::Reading).await?;
+        drop(tx);
+        self.adapt(stored.len(), stored.iter().map(|user| user.doc.len()).sum());
+        let job = self.job.clone();
+        Ok(Some(compute(&self.app, move || reopen(&job, open, stored, named)).await?))
+    }
+}
+
+/// Runs a computation on a compute thread.
+pub(super) async fn compute<T: Send + 'static>(
+    app: &App,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, DispatchError> {
+    let cores = app.cores.clone();
+    let computed = tokio::task::spawn_blocking(move || cores.compute(work)).await;
+    Ok(computed.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())))
+}
+
+impl Chosen {
+    fn rows(&self) -> impl Iterator<Item = New> {
+        let service_id = self.user.recipient.service_id;
+        let due = self.user.messages.iter().map(|due| (due.channel, None));
+        let ended = self.ended.iter();
+        let ended = ended.map(|(channel, state, why)| (*channel, Some((*state, *why))));
+        due.chain(ended).map(move |(channel, ended)| New { service_id, channel, ended })
+    }
+
+    fn retain(&mut self, noted: &HashSet<(Uuid, Channel)>) {
+        let id = self.user.recipient.service_id;
+        self.user.messages.retain(|due| noted.contains(&(id, due.channel)));
+        self.ended.retain(|(channel, ..)| noted.contains(&(id, *channel)));
+    }
+}
+
+fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>, LeftOut) {
+    let (mut chosen, mut left_out) = (Vec::new(), LeftOut::default());
+    for LoadedUser { service_id, doc, named } in page.users {
+        let read = read_user(service_id, &doc, page.activity.get(&service_id).map(Vec::as_slice));
+        let (recipient, activity) = match read {
+            Ok(read) => read,
+            Err(why) => {
+                // It is unknown whether the user is in the audience, so each message gets the
+                // reason.
+                let ended = job.content.messages().iter();
+                let ended = ended.map(|message| (message.channel, RowState::Failed, why));
+                let (profile, custom) = (Map::new(), CustomAttributes::default());
+                let recipient = Recipient { service_id, profile, custom };
+                let user = User { recipient, named, messages: Vec::new() };
+                chosen.push(Chosen { user, ended: ended.collect() });
+                continue;
+            }
+        };
+        if let Err(why) = job.check_recipient(&recipient, activity.as_ref(), wave, now) {
+            left_out.add(why);
+            continue;
+        }
+        let (mut messages, mut ended) = (Vec::new(), Vec::new());
+        for (index, message) in job.content.messages().iter().enumerate() {
+            let channel = message.channel;
+            if !is_subscribed(&recipient, channel, job.order.subscription_state) {
+                left_out.unsubscribed += 1;
+                continue;
+            }
+            match without_address(&recipient, channel) {
+                Some(why) => ended.push((channel, RowState::Unreachable, why)),
+                None => messages.push(DueMessage { index, channel, attempts: 0, created_at: now }),
+            }
+        }
+        if !messages.is_empty() || !ended.is_empty() {
+            chosen.push(Chosen { user: User { recipient, named, messages }, ended });
+        }
+    }
+    (chosen, left_out)
+}
+
+/// A user with the required activity; or the reason, for the operator, why the stored data is
+/// unreadable.
+fn read_user<'a>(
+    service_id: Uuid,
+    doc: &str,
+    activity: Option<&'a [u8]>,
+) -> Result<(Recipient, Option<Activity<'a>>), &'static str> {
+    let recipient = Recipient::read(service_id, doc).map_err(|error| {
+        tracing::error!(user = %service_id, %error, "profile unreadable");
+        UNREADABLE_PROFILE
+    })?;
+    let activity = activity.map(Activity::decode).transpose().map_err(|error| {
+        tracing::error!(user = %service_id, %error, "activity unreadable");
+        UNREADABLE_ACTIVITY
+    })?;
+    Ok((recipient, activity))
+}
+
+/// Whether a user's subscription allows a message. SMS and WhatsApp have subscription groups, which
+/// their channels check. Other channels have no subscriptions.
+fn is_subscribed(user: &Recipient, channel: Channel, wanted: SubscriptionState) -> bool {
+    let state = match channel {
+        Channel::Email => user.email_subscription(),
+        push if push.is_push() => user.push_subscription(),
+        _ => return true,
+    };
+    match wanted {
+        SubscriptionState::All => true,
+        SubscriptionState::Subscribed => state != Subscription::Unsubscribed,
+        SubscriptionState::OptedIn => state == Subscription::OptedIn,
+    }
+}
+
+/// Why a channel cannot reach a user with any message.
+fn without_address(user: &Recipient, channel: Channel) -> Option<&'static str> {
+    match channel {
+        Channel::Email if user.email().is_none() => Some("no email address"),
+        Channel::Sms | Channel::WhatsApp if user.phone().is_none() => Some("no phone number"),
+        push if push.is_push() && user.push_tokens().next().is_none() => Some("no push token"),
+        _ => None,
+    }
+}
+
+/// Messages that were stored before, with the current state of their users.
+fn reopen(
+    job: &Job,
+    open: Vec<Open>,
+    stored: Vec<StoredUser>,
+    named: Vec<(Uuid, Arc<Named>)>,
+) -> Batch {
+    let mut named: HashMap<Uuid, Arc<Named>> = named.into_iter().collect();
+    let mut users: HashMap<Uuid, Result<User, &'static str>> = stored
+        .into_iter()
+        .map(|stored| {
+            let (id, named) = (stored.service_id, named.remove(&stored.service_id));
+            let user = read_user(id, &stored.doc, None).map(|(recipient, _)| User {
+                recipient,
+                named,
+                messages: Vec::new(),
+            });
+            (id, user)
+        })
+        .collect();
+    let mut ended = Vec::new();
+    for Open { service_id, channel, attempts, created_at } in open {
+        let index = job.content.messages().iter().position(|message| message.channel == channel);
+        let (state, why) = match (users.get_mut(&service_id), index) {
+            (Some(Err(why)), _) => (RowState::Failed, *why),
+            (Some(Ok(user)), Some(index)) => {
+                // Checked again, because it may be hours after the messages were stored.
+                if is_subscribed(&user.recipient, channel, job.order.subscription_state) {
+                    user.messages.push(DueMessage { index, channel, attempts, created_at });
+                    continue;
+                }
+                (RowState::Unreachable, "the user has unsubscribed")
+            }
+            _ => (RowState::Failed, "the user or the message was deleted"),
+        };
+        ended.push(Settled::ended(service_id, channel, state, Some(why.to_owned())));
+    }
+    let users = users.into_values().flatten().filter(|user| !user.messages.is_empty());
+    Batch { users: users.collect(), ended }
+}

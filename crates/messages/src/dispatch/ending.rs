@@ -1,0 +1,98 @@
+//! Ends a dispatch, with everything that belongs to that in the same transaction.
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{State, message_rows, part_rows, report_rows, rows, telemetry};
+use crate::order::Order;
+use kit::clock::format_time;
+use runtime::kinds;
+use store::claims::{self};
+use store::{StoreError, Tx};
+
+/// Ends a dispatch if all of its work is done.
+pub(super) async fn finish(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+    let now = claims::now(tx).await?;
+    if !rows::finish(tx, id, now).await? {
+        return Ok(());
+    }
+    if let Some(dispatch) = rows::load(tx, id).await? {
+        console(tx, &dispatch.order, now).await?;
+        telemetry::ended(State::Done, dispatch.order.accepted_at, now);
+    }
+    tracing::info!(dispatch = %id.simple(), "dispatch completed");
+    Ok(())
+}
+
+/// Ends a dispatch early: open messages are given up, and the workers that hold its parts are woken
+/// to stop. Each settles its messages in flight before it releases its claim ([`settle_part`]).
+/// Returns whether the dispatch had not already ended.
+pub(super) async fn end(
+    tx: &mut Tx,
+    id: Uuid,
+    state: State,
+    note: Option<&str>,
+) -> Result<bool, StoreError> {
+    let now = claims::now(tx).await?;
+    let is_ended = rows::end(tx, id, state, note, now).await?;
+    claims::withdraw(tx, kinds::DISPATCH_PLAN, id).await?;
+    claims::withdraw_unheld(tx, kinds::DISPATCH_PART, id).await?;
+    part_rows::withdraw_unheld_named(tx, id).await?;
+    if !is_ended {
+        return Ok(false);
+    }
+    tx.offers(kinds::DISPATCH_END);
+    message_rows::cancel_open(tx, id).await?;
+    if let Some(dispatch) = rows::load(tx, id).await? {
+        telemetry::ended(state, dispatch.order.accepted_at, now);
+    }
+    match note {
+        Some(note) => tracing::error!(dispatch = %id.simple(), "dispatch ended early: {note}"),
+        None => tracing::info!(dispatch = %id.simple(), "dispatch cancelled"),
+    }
+    Ok(true)
+}
+
+/// Cancels a dispatch: messages that a worker has handed to their channel are still sent, and no
+/// others. Returns whether it had not already ended.
+pub async fn cancel(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    end(tx, id, State::Cancelled, None).await
+}
+
+/// Settles a part of a dispatch that has ended, once none of its messages are in flight: its last
+/// worker does so with the claim of the part.
+pub(super) async fn settle_part(tx: &mut Tx, id: Uuid, part: i64) -> Result<(), StoreError> {
+    let now = claims::now(tx).await?;
+    rows::move_end(tx, id, now).await?;
+    // Messages that were stored while the dispatch ended.
+    message_rows::cancel_open_of_part(tx, id, part).await
+}
+
+/// Keeps a record of a request that targeted a segment: `longshore console-log` lists them.
+async fn console(tx: &mut Tx, order: &Order, now: i64) -> Result<(), StoreError> {
+    let Some(segment) = order.target.segment_id else { return Ok(()) };
+    let Some(found) = report_rows::one(tx, order.dispatch_id).await? else { return Ok(()) };
+    let record = json!({
+        "dispatch_id": order.dispatch_id.simple().to_string(),
+        "call": order.kind,
+        "request_id": order.request_id,
+        "segment_id": segment,
+        "audience": order.target.audience,
+        "campaign_id": order.campaign_id,
+        "send_id": order.send_id,
+        "recipient_subscription_state": order.subscription_state,
+        "messages": order.messages,
+        "received_at": format_time(order.accepted_at),
+        "finished_at": format_time(now),
+        "results": {
+            "users": found.walked,
+            "sent": found.sent,
+            "unreachable": found.unreachable,
+            "aborted": found.aborted,
+            "failed": found.failed,
+            "bounced": found.bounced,
+            "left_out": found.left_out,
+        },
+    });
+    report_rows::add_console(tx, order.workspace_id, order.dispatch_id, now, &record).await
+}

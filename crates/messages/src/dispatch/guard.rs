@@ -1,0 +1,87 @@
+//! Checks before each message that its dispatch has not ended meanwhile.
+//!
+//! A cancelled dispatch wakes the workers that send it ([`kinds::DISPATCH_END`]). Without the
+//! signal, a worker notices the end after [`MAX_AGE`], because it sends nothing on an older state.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Mutex, watch};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::rows;
+use kit::retry;
+use runtime::app::App;
+use runtime::kinds;
+use store::{StoreError, within_timeout};
+
+/// How long a state that was read allows messages.
+const MAX_AGE: Duration = Duration::from_millis(250);
+
+/// Pause after the state could not be read; messages wait meanwhile.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Allows messages of a dispatch while it is running. One for each claimed part.
+pub(super) struct Guard {
+    app: App,
+    dispatch: Uuid,
+    /// Cancelled when no other message may start: the worker must stop, or the dispatch has ended.
+    halt: CancellationToken,
+    last: Mutex<LastState>,
+}
+
+/// When a dispatch was last read as running.
+pub(super) struct LastState {
+    read_at: Instant,
+    wakes: watch::Receiver<()>,
+}
+
+impl LastState {
+    /// For a dispatch that is read after this.
+    pub fn new(app: &App) -> Self {
+        Self { read_at: Instant::now(), wakes: app.store.wake().subscribe(kinds::DISPATCH_END) }
+    }
+}
+
+impl Guard {
+    /// `stop` is cancelled when the worker must stop.
+    pub fn new(app: &App, dispatch: Uuid, last: LastState, stop: &CancellationToken) -> Self {
+        let last = Mutex::new(last);
+        Self { app: app.clone(), dispatch, halt: stop.child_token(), last }
+    }
+
+    /// Cancelled when no other message may start.
+    pub fn halt(&self) -> &CancellationToken {
+        &self.halt
+    }
+
+    /// Whether a message may start now. Waits while the store cannot be read.
+    pub async fn allows(&self) -> bool {
+        let mut last = self.last.lock().await;
+        while !self.halt.is_cancelled() {
+            // The signal's sender belongs to the store.
+            let is_woken = last.wakes.has_changed().unwrap_or(true);
+            if last.read_at.elapsed() < MAX_AGE && !is_woken {
+                return true;
+            }
+            // Before the read, so that a later end is read again.
+            last.wakes.mark_unchanged();
+            let began = Instant::now();
+            match self.is_running().await {
+                Ok(true) => last.read_at = began,
+                Ok(false) => self.halt.cancel(),
+                Err(error) => {
+                    tracing::debug!(%error, "cannot read the state of a dispatch");
+                    retry::wait(PAUSE, &self.halt).await;
+                }
+            }
+        }
+        false
+    }
+
+    async fn is_running(&self) -> Result<bool, StoreError> {
+        let (store, dispatch) = (self.app.store.clone(), self.dispatch);
+        let reading = async move { rows::is_running(&mut store.snapshot().await?, dispatch).await };
+        within_timeout(reading, self.halt.cancelled()).await
+    }
+}

@@ -1,0 +1,57 @@
+//! Turns orders of the log into dispatches, a batch at a time.
+
+use super::begin;
+use crate::order::Order;
+use kit::retry::Retry;
+use log::{Message, PayloadError};
+use runtime::engine::batches::Handler;
+use store::{StoreError, Tx};
+
+/// Why orders could not become dispatches.
+#[derive(Debug, thiserror::Error)]
+pub enum OrderError {
+    #[error(transparent)]
+    Message(#[from] PayloadError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Retry for OrderError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Message(error) => error.can_retry(),
+            Self::Store(error) => error.can_retry(),
+        }
+    }
+
+    fn is_too_large(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_too_large())
+    }
+
+    fn needs_newer_version(&self) -> bool {
+        match self {
+            Self::Message(error) => error.needs_newer_version(),
+            Self::Store(error) => error.needs_newer_version(),
+        }
+    }
+}
+
+/// Begins the orders of [`topics::MESSAGES`](runtime::topics::MESSAGES).
+pub struct OrderHandler;
+
+impl Handler for OrderHandler {
+    type Error = OrderError;
+    type Prepared<'m> = Vec<Order>;
+    type Applied = ();
+
+    async fn prepare(&self, messages: &[Message]) -> Result<Vec<Order>, OrderError> {
+        messages.iter().map(|message| Ok(Order::from_log(message)?)).collect()
+    }
+
+    async fn apply(&self, tx: &mut Tx, orders: &Self::Prepared<'_>) -> Result<(), OrderError> {
+        for order in orders {
+            begin(tx, order).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,225 @@
+//! A dispatch prepared for the work on a part: its parsed audiences and templates.
+
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::error::DispatchError;
+use super::left_out::Exclusion;
+use super::rows::{self, Dispatch};
+use crate::content::{Content, MessageSource};
+use crate::order::{Kind, Order, Wave};
+use crate::personalization::{Origin, Unsubscribe};
+use crate::waves;
+use gateway::workspaces;
+use gateway::workspaces::Channel;
+use gateway::workspaces::settings::{self, Settings};
+use kit::zones;
+use people::audience::{Audience, AudienceError, Matcher};
+use people::users::Recipient;
+use people::users::activity::Activity;
+use people::users::service_id;
+use runtime::app::App;
+use store::Tx;
+use store::documents::parsed;
+
+pub(super) struct Job {
+    pub order: Order,
+    pub settings: Arc<Settings>,
+    pub content: Content,
+    pub origin: Origin,
+    /// Signs unsubscribe links; absent only in tests.
+    app: Option<App>,
+    /// A recipient must be in all of these audiences.
+    audiences: Vec<Matcher>,
+    /// Slices of the control group, if it is excluded.
+    left_out: Vec<i16>,
+    /// Newer users are excluded.
+    pub youngest: Option<Uuid>,
+    zone: TimeZone,
+}
+
+/// Checks that the subject of a dispatch still exists. Returns the name of its campaign or Canvas.
+pub(super) async fn check(
+    tx: &mut Tx,
+    order: &Order,
+) -> Result<(workspaces::Workspace, Option<String>), DispatchError> {
+    let gone = |what: &str| DispatchError::Permanent(format!("{what} was deleted"));
+    let workspace = workspaces::by_id(tx, order.workspace_id).await?;
+    let workspace = workspace.ok_or_else(|| gone("the workspace"))?;
+    let name = match order.campaign_id {
+        None => None,
+        Some(id) => match rows::campaign_name(tx, workspace.id, id).await? {
+            None => return Err(gone(&format!("the campaign {id}"))),
+            name => name,
+        },
+    };
+    Ok((workspace, name))
+}
+
+/// The current audience of the order's segment, as JSON; none if the order has no segment.
+pub(super) async fn segment(tx: &mut Tx, order: &Order) -> Result<Option<String>, DispatchError> {
+    let Some(id) = order.target.segment_id else { return Ok(None) };
+    let found = workspaces::segment(tx, order.workspace_id, id).await?;
+    let audience =
+        found.ok_or_else(|| DispatchError::Permanent(format!("the segment {id} was deleted")))?;
+    Ok(Some(audience.to_string()))
+}
+
+/// The control group's slices, if the order excludes the control group.
+async fn left_out(tx: &mut Tx, order: &Order) -> Result<Vec<i16>, DispatchError> {
+    if !order.kind.excludes_control_group() {
+        return Ok(Vec::new());
+    }
+    let group = workspaces::control_group(tx, order.workspace_id).await?;
+    Ok(group.map(|group| group.slices).unwrap_or_default())
+}
+
+impl Job {
+    pub async fn load(app: &App, tx: &mut Tx, dispatch: Dispatch) -> Result<Self, DispatchError> {
+        let Dispatch { order, segment: fixed, youngest, .. } = dispatch;
+        let (workspace, name) = check(tx, &order).await?;
+        let segment = match fixed {
+            Some(fixed) => Some(fixed),
+            None => segment(tx, &order).await?,
+        };
+        let left_out = left_out(tx, &order).await?;
+        let settings = settings::of(app, order.workspace_id).await?;
+        let mut audiences = Vec::new();
+        if let Some(segment) = segment {
+            let tree = parsed("dispatches.segment", order.dispatch_id, &segment)?;
+            audiences.push(matcher(Audience::read_segment(&tree), "segment")?);
+        }
+        if let Some(tree) = &order.target.audience {
+            audiences.push(matcher(Audience::read(tree), "audience")?);
+        }
+        let content = content(app, &order, &settings)?;
+        let zone = zones::zone(&workspace.time_zone).unwrap_or(TimeZone::UTC);
+        let (origin, app) = (origin(&order, name), Some(app.clone()));
+        Ok(Self { order, settings, content, origin, app, audiences, left_out, youngest, zone })
+    }
+
+    /// A job for messages without a dispatch.
+    #[cfg(test)]
+    pub fn of_messages(messages: &serde_json::Map<String, Value>) -> Self {
+        let settings = Arc::new(Settings::default());
+        let (content, kept, _) = Content::read(messages, MessageSource::Send, &settings);
+        let order = Order {
+            dispatch_id: Uuid::nil(),
+            workspace_id: 1,
+            kind: Kind::Send,
+            campaign_id: None,
+            send_id: None,
+            messages: kept,
+            target: crate::order::Target::default(),
+            subscription_state: crate::order::SubscriptionState::All,
+            ignores_capping: false,
+            canvas_entry_properties: None,
+            trigger_properties: None,
+            accepted_at: 0,
+            request_id: "r".into(),
+        };
+        let (audiences, left_out, zone) = (Vec::new(), Vec::new(), TimeZone::UTC);
+        let (origin, app, youngest) = (Origin::default(), None, None);
+        Self { order, settings, content, origin, app, audiences, left_out, youngest, zone }
+    }
+
+    /// Who can unsubscribe from a message to this user.
+    pub fn unsubscribe(&self, service_id: Uuid) -> Option<Unsubscribe<'_>> {
+        let app = self.app.as_ref()?;
+        Some(Unsubscribe { app, workspace_id: self.order.workspace_id, service_id })
+    }
+
+    /// Whether the job reads users' activity.
+    pub fn needs_activity(&self, wave: Option<&Wave>) -> bool {
+        let is_optimal = |wave: &Wave| wave.timing == crate::Timing::Optimal;
+        self.audiences.iter().any(Matcher::needs_activity) || wave.is_some_and(is_optimal)
+    }
+
+    /// Checks that a user is a recipient in this wave; the error is the reason for the exclusion.
+    pub fn check_recipient(
+        &self,
+        user: &Recipient,
+        activity: Option<&Activity<'_>>,
+        wave: Option<&Wave>,
+        now: i64,
+    ) -> Result<(), Exclusion> {
+        if !wave.is_none_or(|wave| waves::is_in(wave, user, activity, &self.zone)) {
+            return Err(Exclusion::OtherWave);
+        }
+        if !self.audiences.iter().all(|audience| audience.holds(user, activity, now)) {
+            return Err(Exclusion::NotInAudience);
+        }
+        let slice = service_id::bucket(&user.service_id).map(service_id::slice_of);
+        match slice.is_some_and(|slice| self.left_out.contains(&slice)) {
+            true => Err(Exclusion::ControlGroup),
+            false => Ok(()),
+        }
+    }
+
+    /// Messages of a campaign or a Canvas are subject to frequency capping; a send without a
+    /// campaign is not ([`super`]).
+    pub fn is_capped(&self) -> bool {
+        self.order.campaign_id.is_some()
+            && !self.order.ignores_capping
+            && !self.settings.frequency_capping.is_empty()
+    }
+}
+
+/// The variation of an order's message by a channel; empty if it names none.
+pub(super) fn variation(order: &Order, channel: Channel) -> &str {
+    let message = order.messages.get(channel.name());
+    let variation = message.and_then(|message| message.get("message_variation_id"));
+    variation.and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The matcher of a tree that was checked before it was accepted.
+fn matcher(tree: Result<Audience, AudienceError>, what: &str) -> Result<Matcher, DispatchError> {
+    let tree =
+        tree.map_err(|error| DispatchError::Permanent(format!("cannot read the {what}: {error}")))?;
+    Ok(tree.matcher())
+}
+
+fn origin(order: &Order, name: Option<String>) -> Origin {
+    Origin {
+        is_canvas: order.kind == Kind::Canvas,
+        api_id: order.campaign_id.map(|id| id.to_string()),
+        name,
+        dispatch_id: order.dispatch_id.simple().to_string(),
+    }
+}
+
+/// The messages that can be sent with the current settings.
+fn content(app: &App, order: &Order, settings: &Settings) -> Result<Content, DispatchError> {
+    let read = || match order.kind {
+        Kind::LiveActivity => {
+            let object = order.messages.get(Channel::LiveActivity.name());
+            let object = object.and_then(Value::as_object);
+            // It was checked before it was accepted.
+            let read = |object| Content::live_activity(object, MessageSource::Stored).ok();
+            object.and_then(read).unwrap_or_default()
+        }
+        _ => {
+            let (content, _, problems) =
+                Content::read(&order.messages, MessageSource::Stored, settings);
+            for problem in problems {
+                tracing::warn!(
+                    path = problem.path,
+                    "message object can no longer be sent: {}",
+                    problem.text
+                );
+            }
+            content
+        }
+    };
+    let content = app.cores.compute_here(read);
+    match content.messages().is_empty() {
+        true => Err(DispatchError::Permanent(
+            "none of its messages can be sent: check the workspace's settings of these channels"
+                .into(),
+        )),
+        false => Ok(content),
+    }
+}

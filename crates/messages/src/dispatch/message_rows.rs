@@ -1,0 +1,349 @@
+//! The SQL of messages, in bulk: PostgreSQL is given arrays, SQLite JSON arrays.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use super::part_rows::Part;
+use super::state::RowState;
+use gateway::workspaces::Channel;
+use runtime::outbound::kept;
+use store::{StoreError, Tx, execute, from_row, insert_rows, on, to_json};
+
+/// A message to store.
+#[derive(Clone, Debug)]
+pub(super) struct New {
+    pub service_id: Uuid,
+    pub channel: Channel,
+    /// The final state and its reason, if the message ended before it was sent.
+    pub ended: Option<(RowState, &'static str)>,
+}
+
+impl New {
+    fn state(&self) -> RowState {
+        self.ended.map_or(RowState::Pending, |(state, _)| state)
+    }
+
+    fn reason(&self) -> Option<&'static str> {
+        self.ended.map(|(_, why)| why)
+    }
+}
+
+/// Values that all messages of a part share.
+#[derive(Clone, Copy)]
+pub(super) struct PartContext {
+    pub workspace: i32,
+    pub dispatch: Uuid,
+    pub campaign: Option<Uuid>,
+    pub part: i64,
+}
+
+impl PartContext {
+    pub fn new(workspace: i32, campaign: Option<Uuid>, part: &Part) -> Self {
+        Self { workspace, dispatch: part.dispatch_id, campaign, part: part.number }
+    }
+}
+
+/// Writes messages; returns those that are new.
+pub(super) async fn insert(
+    tx: &mut Tx,
+    common: PartContext,
+    new: &[New],
+    now: i64,
+) -> Result<Vec<(Uuid, Channel)>, StoreError> {
+    Ok(insert_rows!(tx, "messages", new, |new| {
+        workspace_id: common.workspace,
+        service_id: new.service_id,
+        dispatch_id: common.dispatch,
+        channel: new.channel.name(),
+        part: common.part,
+        campaign_id: common.campaign,
+        state: new.state().name(),
+        created_at: now,
+        reason: new.reason(),
+    }, "ON CONFLICT (workspace_id, service_id, dispatch_id, channel) DO NOTHING
+        RETURNING service_id, channel" => (Uuid, Channel)))
+}
+
+/// The outcome of a message.
+#[derive(Clone, Debug)]
+pub(super) struct Settled {
+    pub service_id: Uuid,
+    pub channel: Channel,
+    pub state: RowState,
+    pub next_at: Option<i64>,
+    pub sent_at: Option<i64>,
+    pub reason: Option<String>,
+}
+
+impl Settled {
+    /// Messages that ended, with the stored reason.
+    pub fn ended(service_id: Uuid, channel: Channel, state: RowState, why: Option<String>) -> Self {
+        let reason = why.map(|why| kept(&why));
+        Self { service_id, channel, state, next_at: None, sent_at: None, reason }
+    }
+}
+
+/// Stores the outcomes of messages that were open, or given up because their dispatch was cancelled
+/// while they were being sent; returns which ones were stored, with their former state, so that
+/// each counts once.
+pub(super) async fn settle(
+    tx: &mut Tx,
+    common: PartContext,
+    settled: &[&Settled],
+) -> Result<Vec<(Uuid, Channel, RowState)>, StoreError> {
+    let PartContext { workspace, dispatch, .. } = common;
+    Ok(match tx {
+        _ if settled.is_empty() => Vec::new(),
+        Tx::Postgres(tx) => {
+            let ids: Vec<Uuid> = settled.iter().map(|one| one.service_id).collect();
+            let channels: Vec<&str> = settled.iter().map(|one| one.channel.name()).collect();
+            let states: Vec<&str> = settled.iter().map(|one| one.state.name()).collect();
+            let next: Vec<Option<i64>> = settled.iter().map(|one| one.next_at).collect();
+            let sent: Vec<Option<i64>> = settled.iter().map(|one| one.sent_at).collect();
+            let reasons: Vec<Option<&str>> =
+                settled.iter().map(|one| one.reason.as_deref()).collect();
+            sqlx::query_as(
+                // The limit forces an index lookup for each message; without it, the planner scans
+                // all messages while there are no statistics. IS TRUE forces the index by users:
+                // with the other one, a new dispatch without statistics would scan all messages for
+                // each. Skips messages that another transaction has changed meanwhile: their place
+                // differs then, or, if PostgreSQL does not check places again, their state. The
+                // state is in a CASE, for which the planner has no statistics: if it knew that few
+                // messages are open, it would start with all of them, and look up all settled ones
+                // for each.
+                "UPDATE messages
+                 SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
+                     sent_at = new.sent_at, reason = new.reason
+                 FROM (SELECT found.place, settled.*
+                       FROM unnest($3::uuid[], $4::text[], $5::text[], $6::bigint[],
+                                   $7::bigint[], $8::text[])
+                            AS settled (service_id, channel, state, next_at, sent_at, reason)
+                       CROSS JOIN LATERAL (
+                           SELECT ctid AS place FROM messages
+                           WHERE workspace_id = $1 AND service_id = settled.service_id
+                             AND (dispatch_id = $2) IS TRUE AND channel = settled.channel
+                           LIMIT 1) AS found) AS new
+                 WHERE messages.ctid = new.place
+                   AND CASE WHEN messages.state = 'cancelled' THEN new.state <> 'waiting'
+                            ELSE messages.state IN ('pending', 'waiting') END
+                 RETURNING messages.service_id, messages.channel, messages.state",
+            )
+            .bind(workspace)
+            .bind(dispatch)
+            .bind(ids)
+            .bind(channels)
+            .bind(states)
+            .bind(next)
+            .bind(sent)
+            .bind(reasons)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            let rows: Vec<_> = settled
+                .iter()
+                .map(|one| {
+                    let (channel, state) = (one.channel.name(), one.state.name());
+                    let reason = one.reason.as_deref();
+                    (one.service_id, channel, state, one.next_at, one.sent_at, reason)
+                })
+                .collect();
+            sqlx::query_as(
+                // The limit makes SQLite look up each message by index, instead of reading all
+                // messages of the workspace.
+                "UPDATE messages
+                 SET state = new.state, attempts = messages.attempts + 1, next_at = new.next_at,
+                     sent_at = new.sent_at, reason = new.reason
+                 FROM (SELECT $1 AS workspace_id, unhex(value ->> 0, '-') AS service_id,
+                              $2 AS dispatch_id, value ->> 1 AS channel, value ->> 2 AS state,
+                              value ->> 3 AS next_at, value ->> 4 AS sent_at,
+                              value ->> 5 AS reason
+                       FROM json_each($3) LIMIT -1 OFFSET 0) AS new
+                 WHERE messages.workspace_id = new.workspace_id
+                   AND messages.service_id = new.service_id
+                   AND messages.dispatch_id = new.dispatch_id
+                   AND messages.channel = new.channel
+                   AND (messages.state IN ('pending', 'waiting')
+                        OR messages.state = 'cancelled' AND new.state <> 'waiting')
+                 RETURNING service_id, channel, messages.state",
+            )
+            .bind(workspace)
+            .bind(dispatch)
+            .bind(to_json(&rows)?)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    })
+}
+
+/// A stored message without an outcome yet.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    pub service_id: Uuid,
+    pub channel: Channel,
+    pub attempts: i32,
+    pub created_at: i64,
+}
+from_row! { Open { service_id, channel, attempts, created_at } }
+
+/// Messages of a part that are due at `now`, at most `limit`: those that were never tried first, so
+/// that failing ones do not hold them up.
+pub(super) async fn open(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+    now: i64,
+    limit: i64,
+) -> Result<Vec<Open>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT service_id, channel, attempts, created_at FROM messages
+         WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting')
+           AND COALESCE(next_at, 0) <= $3
+         ORDER BY COALESCE(next_at, 0), service_id, channel LIMIT $4",
+    )
+    .bind(dispatch).bind(part).bind(now).bind(limit).fetch_all(c).await?))
+}
+
+/// When the next message of a part is due; none if no message is open.
+pub(super) async fn next_open(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+) -> Result<Option<i64>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT min(COALESCE(next_at, 0)) FROM messages
+         WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting')",
+    )
+    .bind(dispatch).bind(part).fetch_one(c).await?))
+}
+
+/// Gives up the open messages of a part; returns their channels.
+pub(super) async fn fail_open(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+    reason: &str,
+) -> Result<Vec<Channel>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "UPDATE messages SET state = 'failed', next_at = NULL, reason = $3
+         WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting')
+         RETURNING channel",
+    )
+    .bind(dispatch).bind(part).bind(reason).fetch_all(c).await?))
+}
+
+/// Gives up the open messages of a dispatch that ends early, so that they count for nothing.
+pub(super) async fn cancel_open(tx: &mut Tx, dispatch: Uuid) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE messages SET state = 'cancelled', next_at = NULL
+             WHERE dispatch_id = $1 AND state IN ('pending', 'waiting')",
+        )
+        .bind(dispatch)
+    );
+    Ok(())
+}
+
+/// The same for one part.
+pub(super) async fn cancel_open_of_part(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE messages SET state = 'cancelled', next_at = NULL
+             WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting')",
+        )
+        .bind(dispatch)
+        .bind(part)
+    );
+    Ok(())
+}
+
+/// Locks the sending of capped messages to users of these slices (ascending) until the end of this
+/// transaction; SQLite has one writer anyway.
+pub(super) async fn lock_capping(
+    tx: &mut Tx,
+    workspace: i32,
+    slices: &[i16],
+) -> Result<(), StoreError> {
+    if let Tx::Postgres(tx) = tx {
+        // The rows of a function are processed one by one, in order.
+        sqlx::query(
+            "SELECT pg_advisory_xact_lock($1, slice)
+             FROM unnest($2::int[]) WITH ORDINALITY AS slices (slice, number) ORDER BY number",
+        )
+        .bind(workspace)
+        .bind(slices.iter().map(|slice| i32::from(*slice)).collect::<Vec<_>>())
+        .execute(&mut **tx)
+        .await?;
+    }
+    Ok(())
+}
+
+/// When users were sent campaign messages since a time, or are being sent them: by user, with the
+/// channel. Ignores `dispatch`, because its messages are not sent twice.
+pub(super) async fn sent_since(
+    tx: &mut Tx,
+    common: PartContext,
+    users: &[Uuid],
+    since: i64,
+) -> Result<HashMap<Uuid, Vec<(Channel, i64)>>, StoreError> {
+    let rows: Vec<(Uuid, Channel, i64)> = match tx {
+        _ if users.is_empty() => Vec::new(),
+        Tx::Postgres(tx) => {
+            // OFFSET 0 forces an index lookup for each user.
+            sqlx::query_as(
+                "SELECT found.service_id, found.channel, found.created_at
+                 FROM unnest($2::uuid[]) AS wanted (service_id)
+                 CROSS JOIN LATERAL (
+                     SELECT service_id, channel, created_at FROM messages
+                     WHERE workspace_id = $1 AND service_id = wanted.service_id
+                       AND created_at > $3 AND campaign_id IS NOT NULL AND dispatch_id <> $4
+                       AND state IN ('pending', 'waiting', 'sent', 'delivered', 'bounced')
+                     OFFSET 0) AS found",
+            )
+            .bind(common.workspace)
+            .bind(users)
+            .bind(since)
+            .bind(common.dispatch)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            sqlx::query_as(
+                "SELECT service_id, channel, created_at
+                 FROM json_each($2) AS wanted CROSS JOIN messages
+                 WHERE workspace_id = $1 AND service_id = unhex(wanted.value, '-')
+                   AND created_at > $3 AND campaign_id IS NOT NULL AND dispatch_id <> $4
+                   AND state IN ('pending', 'waiting', 'sent', 'delivered', 'bounced')",
+            )
+            .bind(common.workspace)
+            .bind(to_json(users)?)
+            .bind(since)
+            .bind(common.dispatch)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    };
+    let mut found: HashMap<Uuid, Vec<(Channel, i64)>> = HashMap::new();
+    for (user, channel, at) in rows {
+        found.entry(user).or_default().push((channel, at));
+    }
+    Ok(found)
+}
+
+/// Deletes the messages of an erased user.
+pub async fn erase_user(tx: &mut Tx, workspace: i32, user: Uuid) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("DELETE FROM messages WHERE workspace_id = $1 AND service_id = $2")
+            .bind(workspace)
+            .bind(user)
+    );
+    Ok(())
+}

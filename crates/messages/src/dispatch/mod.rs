@@ -1,0 +1,157 @@
+//! Sends an order to its users in parts, each message once.
+//!
+//! ```text
+//! order ──begin──> planning ──plan──> running ──last part──> done
+//!                      └──────────────────┴────> failed │ cancelled
+//! ```
+//!
+//! A dispatch that is cancelled is shown as cancelling until its workers have settled the messages
+//! in flight: each worker checks before each message that the dispatch is running (`guard`).
+//!
+//! An order becomes a dispatch ([`begin`]). Listed users are one part; other users are split into
+//! parts, once (`plan`). The fleet works on parts in parallel, each in batches (`part`). Each
+//! message is a row of `messages`, written in the transaction that advances the part (`batch`).
+//! Then it is rendered and sent (`send`), and its outcome is stored (`settle`). A row that was
+//! written but not settled is sent again with the same [`MessageId`](super::MessageId) by the next
+//! worker of the part. A message that was not accepted is retried until it is accepted or
+//! `messages.retry_hours` are over; the part waits for it.
+//!
+//! Frequency capping (`capping`) applies only to messages of campaigns and Canvases, and counts
+//! only those. A send without a `campaign_id` has no statistics and does not count for capping,
+//! because `override_frequency_capping` concerns only campaigns.
+
+mod batch;
+mod capping;
+mod ending;
+mod error;
+mod failure_log;
+mod guard;
+mod inspect_rows;
+mod intake;
+mod job;
+mod left_out;
+mod message_rows;
+mod named;
+mod part;
+mod part_rows;
+mod plan;
+mod report;
+mod report_rows;
+mod rows;
+mod send;
+mod settle;
+pub mod state;
+pub mod sweep;
+pub(crate) mod telemetry;
+
+use std::time::Duration;
+
+use rand::RngExt as _;
+use uuid::Uuid;
+
+use self::failure_log::FailureLog;
+use super::order::{Order, Wave};
+use runtime::app::App;
+use runtime::fairness::{SLOT_BYTES, SharedMemory};
+use runtime::kinds;
+use store::claims::{self, Job};
+use store::{StoreError, Tx};
+
+pub use ending::cancel;
+pub use error::DispatchError;
+pub use inspect_rows::{MAX_COUNTED_MESSAGES, Reason, UserMessage, list_for_user, reasons};
+pub use intake::OrderHandler;
+pub use left_out::LeftOut;
+pub use message_rows::erase_user;
+pub use part::{give_up as give_up_part, run as run_part};
+pub use plan::{give_up as give_up_plan, plan};
+pub use report::{Report, reported};
+pub use report_rows::shown_state;
+pub use report_rows::{
+    Console, DispatchSummary, Receipt, Statistics, UnsentMessages, console, list, one, receipts,
+    sent_at, statistics, unsent_messages,
+};
+pub use state::State;
+
+/// Limits that all dispatches of a process share.
+pub struct Engine {
+    pub app: App,
+    /// Places to send messages: to users of parts, and to listed users. A workspace gets at most
+    /// as many as it leaves free, so that its slow receivers do not stop the others' messages.
+    parts: SharedMemory,
+    named: SharedMemory,
+    failure_log: FailureLog,
+}
+
+impl Engine {
+    pub fn new(app: &App) -> Self {
+        let places = || SharedMemory::halves(2 * app.config.messages.sends_in_flight * SLOT_BYTES);
+        Self {
+            app: app.clone(),
+            parts: places(),
+            named: places(),
+            failure_log: FailureLog::default(),
+        }
+    }
+}
+
+/// Turns an order into a dispatch, in the caller's transaction. Repeats have no effect.
+pub async fn begin(tx: &mut Tx, order: &Order) -> Result<(), StoreError> {
+    if rows::insert(tx, order, true).await? {
+        add(tx, order, None).await?;
+    }
+    Ok(())
+}
+
+/// Adds a wave to a dispatch; the first wave starts the dispatch. Repeats have no effect. A
+/// dispatch that has ended or was cancelled does not change.
+pub async fn add_wave(
+    tx: &mut Tx,
+    dispatch_id: Uuid,
+    order: &Order,
+    wave: Wave,
+) -> Result<(), StoreError> {
+    debug_assert_eq!(dispatch_id, order.dispatch_id);
+    rows::insert(tx, order, false).await?;
+    if !rows::lock_open(tx, dispatch_id).await? {
+        return Ok(());
+    }
+    if rows::insert_wave(tx, dispatch_id, Some(&wave)).await? {
+        add(tx, order, Some(&wave)).await?;
+    }
+    if wave.is_last {
+        rows::make_whole(tx, dispatch_id).await?;
+        // If the wave existed already, the dispatch may be complete.
+        ending::finish(tx, dispatch_id).await?;
+    }
+    Ok(())
+}
+
+/// Marks the last wave: the dispatch ends when its present waves end.
+pub async fn end_waves(tx: &mut Tx, dispatch_id: Uuid) -> Result<(), StoreError> {
+    if rows::lock_open(tx, dispatch_id).await? {
+        rows::make_whole(tx, dispatch_id).await?;
+        ending::finish(tx, dispatch_id).await?;
+    }
+    Ok(())
+}
+
+/// Offers the work of a wave to the workers.
+async fn add(tx: &mut Tx, order: &Order, wave: Option<&Wave>) -> Result<(), StoreError> {
+    let id = order.dispatch_id;
+    if order.target.users.is_empty() {
+        if wave.is_none() {
+            rows::insert_wave(tx, id, None).await?;
+        }
+        rows::add_plan(tx, id).await?;
+        let (job, item) = (Job::of_workspace(order.workspace_id, id), rows::number(wave));
+        return claims::offer(tx, kinds::DISPATCH_PLAN, job, item, Duration::ZERO).await;
+    }
+    let users = order.target.users.len() as i64;
+    let part = rows::add_named(tx, id, users).await?;
+    let job = kinds::job_of_workspace(order.workspace_id);
+    let item = rand::rng().random_range(0..i64::MAX);
+    part_rows::insert_named(tx, id, part, wave, &order.target.users, (job, item)).await?;
+    let job = Job::of_workspace(order.workspace_id, job);
+    claims::offer(tx, kinds::DISPATCH_NAMED, job, item, Duration::ZERO).await
+}

@@ -1,0 +1,411 @@
+//! Works on a part of a dispatch: batch after batch, until all users are processed and no message
+//! waits.
+//!
+//! While messages of one batch are sent, those of the next one are stored and rendered.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+use uuid::Uuid;
+
+use super::batch::{Batch, PartReader, compute};
+use super::error::DispatchError;
+use super::failure_log;
+use super::guard::{Guard, LastState};
+use super::job::Job;
+use super::message_rows::{self, PartContext, Settled};
+use super::part_rows::{self, Part, Recipients};
+use super::send::{self, Ready};
+use super::settle;
+use super::state::{Counts, RowState, State};
+use super::{Engine, ending, rows, telemetry};
+use kit::fail_point;
+use kit::retry::{self, Retry as _, TimedRetries};
+use runtime::app::App;
+use runtime::kinds;
+use runtime::traces;
+use store::Tx;
+use store::claims::{self, Claim, ClaimError};
+
+/// The longest pause before the retry of a part whose work failed.
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
+
+/// After this time a part gives up its place on a worker, once the messages in progress have an
+/// outcome: its receivers may be slow, and others wait.
+const TURN: Duration = Duration::from_secs(30);
+
+/// Works on the part of a claim. If the dispatch has ended, drops the claim.
+pub async fn run(
+    engine: &Arc<Engine>,
+    claim: &Claim,
+    stop: &CancellationToken,
+) -> Result<(), DispatchError> {
+    let app = &engine.app;
+    if claim.attempt.unsigned_abs() > app.config.messages.attempts {
+        give_up(app, claim, None).await?;
+        return Ok(());
+    }
+    let pause = match work_on(engine, claim, stop).await {
+        // Whoever has the fewest running parts is next.
+        Err(DispatchError::TurnOver) => Duration::ZERO,
+        // Temporary failures do not count as attempts.
+        Err(DispatchError::Store(error))
+            if error.can_retry() && !error.needs_newer_version() && !stop.is_cancelled() =>
+        {
+            tracing::warn!(%error, "dispatch part failed; retrying");
+            let base = Duration::from_millis(app.config.messages.retry_ms);
+            retry::backoff(1, base, MAX_BACKOFF)
+        }
+        result => return result,
+    };
+    let mut tx = app.store.write().await?;
+    claims::offer_again(&mut tx, claim, pause).await?;
+    Ok(tx.commit().await?)
+}
+
+async fn work_on(
+    engine: &Arc<Engine>,
+    claim: &Claim,
+    stop: &CancellationToken,
+) -> Result<(), DispatchError> {
+    let app = &engine.app;
+    let last = LastState::new(app);
+    let (dispatch, part) = match load(app, claim).await? {
+        Loaded::Open(reader) => {
+            let (dispatch, part) = (reader.part.dispatch_id, reader.part.number);
+            let guard = Arc::new(Guard::new(app, dispatch, last, stop));
+            let (engine, stop) = (engine.clone(), stop.clone());
+            let work = Work { engine, reader: *reader, rest: Batch::default(), guard, stop };
+            match work.run().await {
+                Err(DispatchError::Ended | DispatchError::Lost) => (dispatch, part),
+                result => return result,
+            }
+        }
+        Loaded::Ended(dispatch, part) => (dispatch, part),
+        Loaded::Done => {
+            let mut tx = app.store.write().await?;
+            claims::finish(&mut tx, claim).await?;
+            return Ok(tx.commit().await?);
+        }
+    };
+    settle_ended(app, claim, dispatch, part).await
+}
+
+/// Settles a part whose dispatch has ended, and releases its claim.
+async fn settle_ended(
+    app: &App,
+    claim: &Claim,
+    dispatch: Uuid,
+    part: i64,
+) -> Result<(), DispatchError> {
+    let mut tx = app.store.write().await?;
+    if rows::lock_open(&mut tx, dispatch).await? {
+        return Err(DispatchError::Lost);
+    }
+    claims::finish(&mut tx, claim).await?;
+    ending::settle_part(&mut tx, dispatch, part).await?;
+    tx.commit().await?;
+    telemetry::part("ended");
+    Ok(())
+}
+
+async fn find(tx: &mut Tx, claim: &Claim) -> Result<Option<Part>, DispatchError> {
+    Ok(match claim.kind {
+        kinds::DISPATCH_NAMED => part_rows::by_claim(tx, claim.job, claim.item).await?,
+        _ => part_rows::by_number(tx, claim.job, claim.item).await?,
+    })
+}
+
+/// The part of a claim.
+enum Loaded {
+    Open(Box<PartReader>),
+    /// Its dispatch has ended early: the dispatch, and the number of the part.
+    Ended(Uuid, i64),
+    /// Nothing is left to do.
+    Done,
+}
+
+async fn load(app: &App, claim: &Claim) -> Result<Loaded, DispatchError> {
+    let mut tx = app.store.snapshot().await?;
+    let Some(part) = find(&mut tx, claim).await?.filter(|part| !part.is_done) else {
+        return Ok(Loaded::Done);
+    };
+    let Some(dispatch) = rows::load(&mut tx, part.dispatch_id).await? else {
+        return Ok(Loaded::Done);
+    };
+    traces::continue_trace(&dispatch.order.request_id);
+    if dispatch.state != State::Running {
+        return Ok(Loaded::Ended(part.dispatch_id, part.number));
+    }
+    let job = Job::load(app, &mut tx, dispatch).await?;
+    Ok(Loaded::Open(Box::new(PartReader::new(app, Arc::new(job), part, *claim))))
+}
+
+struct Work {
+    engine: Arc<Engine>,
+    reader: PartReader,
+    /// Messages that are stored and not rendered yet.
+    rest: Batch,
+    guard: Arc<Guard>,
+    stop: CancellationToken,
+}
+
+impl Work {
+    async fn run(mut self) -> Result<(), DispatchError> {
+        let began = Instant::now();
+        self.resume(began).await?;
+        let mut current = self.next().await?;
+        if current.is_none() {
+            return self.release(Vec::new()).await;
+        }
+        let mut settling = None;
+        while let Some(ready) = current {
+            let sending = tokio::spawn(self.send(ready).in_current_span());
+            let next = self.next().await;
+            let settled = join_task(sending).await?;
+            if let Some(before) = settling.take() {
+                join_task(before).await?;
+            }
+            fail_point!("dispatch::sent");
+            if let Ok(None) = next
+                && !self.must_halt()
+            {
+                return self.release(settled).await;
+            }
+            // The next messages are sent meanwhile.
+            let task = tokio::spawn(self.settle(settled).in_current_span());
+            match next {
+                Ok(next) if !self.must_halt() && began.elapsed() < TURN => {
+                    (current, settling) = (next, Some(task));
+                }
+                next => {
+                    join_task(task).await?;
+                    if self.must_halt() {
+                        return Err(self.halted());
+                    }
+                    return Err(next.err().unwrap_or(DispatchError::TurnOver));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends messages that were stored before: those that another worker did not settle, and those
+    /// whose next attempt is due.
+    async fn resume(&mut self, began: Instant) -> Result<(), DispatchError> {
+        let now = self.reader.app.clock.now_ms();
+        while let Some(batch) = self.reader.open(now).await? {
+            self.rest = batch;
+            while !self.rest.is_empty() {
+                let ready = self.render().await?;
+                let settled = self.send(ready).await?;
+                self.settle(settled).await?;
+                if self.must_halt() {
+                    return Err(self.halted());
+                }
+            }
+            self.reader.progress().await?;
+            // At least one group of new users gets a turn, too.
+            if began.elapsed() >= TURN {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether no other message may start.
+    fn must_halt(&self) -> bool {
+        self.guard.halt().is_cancelled()
+    }
+
+    /// Why no other message may start.
+    fn halted(&self) -> DispatchError {
+        if self.stop.is_cancelled() { DispatchError::Stopped } else { DispatchError::Ended }
+    }
+
+    /// The next messages, as many as are held at a time; none if all users were processed.
+    async fn next(&mut self) -> Result<Option<Ready>, DispatchError> {
+        while !self.must_halt() {
+            if !self.rest.is_empty() {
+                return Ok(Some(self.render().await?));
+            }
+            match self.reader.next(self.guard.halt()).await? {
+                None => return Ok(None),
+                Some(batch) => self.rest = batch,
+            }
+        }
+        Err(self.halted())
+    }
+
+    async fn render(&mut self) -> Result<Ready, DispatchError> {
+        let (app, job) = (&self.reader.app, self.reader.job.clone());
+        let (batch, now, halt) =
+            (std::mem::take(&mut self.rest), app.clock.now_ms(), self.guard.halt().clone());
+        let (ready, rest) = compute(app, move || send::render(&job, batch, now, &halt)).await?;
+        self.rest = rest;
+        Ok(ready)
+    }
+
+    /// Sends messages; returns the last outcomes, which are not stored yet.
+    fn send(
+        &self,
+        ready: Ready,
+    ) -> impl Future<Output = Result<Vec<Settled>, DispatchError>> + Send + 'static {
+        fail_point!("dispatch::rendered");
+        let (engine, job) = (self.engine.clone(), self.reader.job.clone());
+        let (guard, stop) = (self.guard.clone(), self.stop.clone());
+        let is_named = matches!(self.reader.part.recipients, Recipients::Named(_));
+        let common = self.reader.common();
+        async move {
+            let sends = if is_named { &engine.named } else { &engine.parts };
+            let (told, outcomes) = unbounded_channel();
+            let sending = send::send(&engine.app, &job, sends, ready, (&guard, &stop), told);
+            let keeping = settle::collect_outcomes(&engine, &job.order, common, outcomes);
+            tokio::join!(sending, keeping).1
+        }
+    }
+
+    /// Stores the outcomes of messages.
+    fn settle(
+        &self,
+        settled: Vec<Settled>,
+    ) -> impl Future<Output = Result<(), DispatchError>> + Send + use<> {
+        let (engine, job) = (self.engine.clone(), self.reader.job.clone());
+        let common = self.reader.common();
+        async move { settle::note(&engine, &job.order, common, settled).await }
+    }
+
+    /// Stores the last outcomes, and releases the part: as done, or until the next waiting message
+    /// is due.
+    async fn release(&self, mut settled: Vec<Settled>) -> Result<(), DispatchError> {
+        let mut tries = TimedRetries::within(self.reader.app.config.lease());
+        loop {
+            match self.try_release(&mut settled).await {
+                Err(DispatchError::Store(error)) if error.can_retry() && tries.again().await => {
+                    tracing::warn!(%error, "cannot release a part; retrying");
+                }
+                Err(DispatchError::Lost) => {
+                    self.settle(settled).await?;
+                    return Err(DispatchError::Lost);
+                }
+                result => return result,
+            }
+        }
+    }
+
+    async fn try_release(&self, settled: &mut [Settled]) -> Result<(), DispatchError> {
+        let PartReader { app, job, part, claim, .. } = &self.reader;
+        let id = part.dispatch_id;
+        let mut tx = app.store.write().await?;
+        // Locked first, as everywhere.
+        if !rows::lock_open(&mut tx, id).await? {
+            return Err(DispatchError::Lost);
+        }
+        let counts = settle::settle(&mut tx, &job.order, self.reader.common(), settled).await?;
+        let outcome = match message_rows::next_open(&mut tx, id, part.number).await? {
+            Some(at) => {
+                // Not for each waiting message separately.
+                let least = app.config.messages.retry_ms / 4;
+                let delay = at.saturating_sub(app.clock.now_ms()).max(0).unsigned_abs();
+                let delay = Duration::from_millis(delay.max(least));
+                claims::offer_again(&mut tx, claim, delay).await?;
+                "waits"
+            }
+            None => {
+                claims::finish(&mut tx, claim).await?;
+                end(&mut tx, part).await?;
+                "done"
+            }
+        };
+        fail_point!("dispatch::leaving");
+        tx.commit().await?;
+        fail_point!("dispatch::left");
+        let reasons = failure_log::reasons(settled);
+        settle::told(&self.engine, self.reader.common(), &counts, &reasons);
+        telemetry::part(outcome);
+        Ok(())
+    }
+}
+
+/// The result of a task; a panic of the task is propagated.
+async fn join_task<T>(task: JoinHandle<T>) -> T {
+    task.await.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))
+}
+
+/// Marks a part as done, and its dispatch if no other work is left.
+async fn end(tx: &mut Tx, part: &Part) -> Result<(), DispatchError> {
+    if !rows::count_part(tx, part.dispatch_id).await? {
+        return Err(DispatchError::Lost);
+    }
+    part_rows::mark_done(tx, part.dispatch_id, part.number).await?;
+    Ok(ending::finish(tx, part.dispatch_id).await?)
+}
+
+/// Called if the work of a claim failed, or repeatedly ended its worker. The messages in progress
+/// fail, and the part continues after them. Without messages in progress, the part is given up, and
+/// its dispatch gets the reason. A problem of the whole dispatch ends it.
+pub async fn give_up(
+    app: &App,
+    claim: &Claim,
+    error: Option<&DispatchError>,
+) -> Result<(), ClaimError> {
+    if matches!(error, Some(DispatchError::Lost | DispatchError::Stopped | DispatchError::Ended)) {
+        return Err(ClaimError::Lost);
+    }
+    match try_give_up(app, claim, error).await {
+        Ok(()) => Ok(()),
+        Err(DispatchError::Store(error)) => Err(error.into()),
+        Err(_) => Err(ClaimError::Lost),
+    }
+}
+
+async fn try_give_up(
+    app: &App,
+    claim: &Claim,
+    error: Option<&DispatchError>,
+) -> Result<(), DispatchError> {
+    let why =
+        error.map_or_else(|| "it ended its worker repeatedly".to_owned(), ToString::to_string);
+    let mut tx = app.store.write().await?;
+    let Some(part) = find(&mut tx, claim).await? else {
+        claims::finish(&mut tx, claim).await?;
+        return Ok(tx.commit().await?);
+    };
+    let id = part.dispatch_id;
+    if let Some(DispatchError::Permanent(_)) = error {
+        ending::end(&mut tx, id, State::Failed, Some(&why)).await?;
+        claims::finish(&mut tx, claim).await?;
+        ending::settle_part(&mut tx, id, part.number).await?;
+        return Ok(tx.commit().await?);
+    }
+    let is_open = rows::lock_open(&mut tx, id).await?;
+    claims::finish(&mut tx, claim).await?;
+    if !is_open {
+        ending::settle_part(&mut tx, id, part.number).await?;
+        return Ok(tx.commit().await?);
+    }
+    let failed = message_rows::fail_open(&mut tx, id, part.number, &why).await?;
+    let mut counts = Counts::default();
+    failed.iter().for_each(|channel| counts.add(*channel, RowState::Failed));
+    if let Some(dispatch) = rows::load(&mut tx, id).await? {
+        let order = dispatch.order;
+        let common = PartContext::new(order.workspace_id, order.campaign_id, &part);
+        settle::count(&mut tx, &order, common, &counts).await?;
+    }
+    if failed.is_empty() {
+        rows::note(&mut tx, id, &format!("part {} was given up: {why}", part.number)).await?;
+        end(&mut tx, &part).await?;
+        telemetry::part("given_up");
+    } else {
+        let job = claims::Job::of_workspace(claim.workspace, claim.job);
+        claims::offer(&mut tx, claim.kind, job, claim.item, Duration::ZERO).await?;
+    }
+    tx.commit().await?;
+    counts.emit();
+    tracing::error!(part = part.number, messages = failed.len(), "dispatch part given up: {why}");
+    Ok(())
+}

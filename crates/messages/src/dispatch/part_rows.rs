@@ -1,0 +1,254 @@
+//! The SQL of parts: their users, progress and outcomes.
+
+use uuid::Uuid;
+
+use super::left_out::LeftOut;
+use crate::dispatch::state::OutcomeCounts;
+use crate::order::{Named, Wave};
+use gateway::workspaces::to_json;
+use people::users::Position;
+use runtime::kinds;
+use store::documents::parsed;
+use store::{StoreError, Tx, execute, from_row, insert_rows, on};
+
+/// A part to work on.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub dispatch_id: Uuid,
+    pub number: i64,
+    pub wave: Option<Wave>,
+    pub recipients: Recipients,
+    /// Whether all of its users have been processed.
+    pub is_walked: bool,
+    pub is_done: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Recipients {
+    Named(Vec<Named>),
+    /// Users after the first position, up to and including the second.
+    UserRange(Position, Position),
+}
+
+/// No position.
+const NONE: Position = Position { slice: 0, service_id: Uuid::nil() };
+
+pub(super) async fn insert_named(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+    wave: Option<&Wave>,
+    users: &[Named],
+    (job, item): (Uuid, i64),
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO dispatch_parts (dispatch_id, part, wave, named, claim_job, claim_item,
+                                         at_slice, at_id, to_slice, to_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $7, $8)",
+        )
+        .bind(dispatch)
+        .bind(part)
+        .bind(wave.map(to_json))
+        .bind(to_json(users))
+        .bind(job)
+        .bind(item)
+        .bind(NONE.slice)
+        .bind(NONE.service_id)
+    );
+    Ok(())
+}
+
+/// Writes parts, numbered from `first`. Each ends with one of `ends`, and begins after the end of
+/// the one before; the first begins after `from`.
+pub(super) async fn insert(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    first: i64,
+    wave: Option<&Wave>,
+    from: Position,
+    ends: &[Position],
+) -> Result<(), StoreError> {
+    let starts = std::iter::once(&from).chain(ends);
+    let rows: Vec<(i64, &Position, &Position)> =
+        (first..).zip(starts.zip(ends)).map(|(part, (from, to))| (part, from, to)).collect();
+    let wave = wave.map(to_json);
+    insert_rows!(tx, "dispatch_parts", rows, |row| {
+        dispatch_id: dispatch,
+        part: row.0,
+        wave: wave.as_deref(),
+        at_slice: row.1.slice,
+        at_id: row.1.service_id,
+        to_slice: row.2.slice,
+        to_id: row.2.service_id,
+    }, "");
+    Ok(())
+}
+
+struct PartRow {
+    dispatch_id: Uuid,
+    part: i64,
+    wave: Option<String>,
+    named: Option<String>,
+    at_slice: i16,
+    at_id: Uuid,
+    to_slice: i16,
+    to_id: Uuid,
+    is_walked: bool,
+    is_done: bool,
+}
+from_row! {
+    PartRow {
+        dispatch_id, part, wave, named, at_slice, at_id, to_slice, to_id, is_walked, is_done,
+    }
+}
+
+macro_rules! part {
+    ($which:literal) => {
+        concat!(
+            "SELECT dispatch_id, part, wave, named, at_slice, at_id, to_slice, to_id, is_walked,
+                    is_done
+             FROM dispatch_parts WHERE ",
+            $which
+        )
+    };
+}
+
+/// The part with this number.
+pub(super) async fn by_number(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+) -> Result<Option<Part>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, PartRow>(part!("dispatch_id = $1 AND part = $2"))
+        .bind(dispatch).bind(part).fetch_optional(c).await?)
+    .map(read)
+    .transpose()
+}
+
+/// The part of a claim for named users.
+pub(super) async fn by_claim(
+    tx: &mut Tx,
+    job: Uuid,
+    item: i64,
+) -> Result<Option<Part>, StoreError> {
+    on!(tx, c => sqlx::query_as::<_, PartRow>(part!("claim_job = $1 AND claim_item = $2"))
+        .bind(job).bind(item).fetch_optional(c).await?)
+    .map(read)
+    .transpose()
+}
+
+fn read(row: PartRow) -> Result<Part, StoreError> {
+    let id = row.dispatch_id;
+    let wave =
+        row.wave.as_deref().map(|text| parsed("dispatch_parts.wave", id, text)).transpose()?;
+    let recipients = match &row.named {
+        Some(named) => Recipients::Named(parsed("dispatch_parts.named", id, named)?),
+        None => Recipients::UserRange(
+            Position { slice: row.at_slice, service_id: row.at_id },
+            Position { slice: row.to_slice, service_id: row.to_id },
+        ),
+    };
+    let PartRow { part: number, is_walked, is_done, .. } = row;
+    Ok(Part { dispatch_id: id, number, wave, recipients, is_walked, is_done })
+}
+
+/// The progress of a part.
+pub(super) struct PartProgress {
+    pub at: Position,
+    pub is_walked: bool,
+    /// Users who were processed, and how many of them were excluded from some or all messages.
+    pub walked: i64,
+    pub left_out: LeftOut,
+}
+
+/// Advances a part; returns whether its dispatch is still running.
+pub(super) async fn advance(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+    moved: &PartProgress,
+) -> Result<bool, StoreError> {
+    let advanced = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE dispatch_parts
+             SET at_slice = $3, at_id = $4, is_walked = $5, walked = walked + $6,
+                 unknown = unknown + $7, not_in_audience = not_in_audience + $8,
+                 control_group = control_group + $9, unsubscribed = unsubscribed + $10,
+                 capped = capped + $11
+             WHERE dispatch_id = $1 AND part = $2
+               AND EXISTS (SELECT 1 FROM dispatches WHERE id = $1 AND state = 'running')",
+        )
+        .bind(dispatch)
+        .bind(part)
+        .bind(moved.at.slice)
+        .bind(moved.at.service_id)
+        .bind(moved.is_walked)
+        .bind(moved.walked)
+        .bind(moved.left_out.unknown)
+        .bind(moved.left_out.not_in_audience)
+        .bind(moved.left_out.control_group)
+        .bind(moved.left_out.unsubscribed)
+        .bind(moved.left_out.capped)
+    );
+    Ok(advanced == 1)
+}
+
+/// Counts the outcomes of a part's messages.
+pub(super) async fn count(
+    tx: &mut Tx,
+    dispatch: Uuid,
+    part: i64,
+    totals: &OutcomeCounts,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE dispatch_parts
+             SET sent = sent + $3, unreachable = unreachable + $4, aborted = aborted + $5,
+                 failed = failed + $6, bounced = bounced + $7
+             WHERE dispatch_id = $1 AND part = $2",
+        )
+        .bind(dispatch)
+        .bind(part)
+        .bind(totals.sent)
+        .bind(totals.unreachable)
+        .bind(totals.aborted)
+        .bind(totals.failed)
+        .bind(totals.bounced)
+    );
+    Ok(())
+}
+
+/// Withdraws the claims for named users of a dispatch that no worker holds.
+pub(super) async fn withdraw_unheld_named(tx: &mut Tx, dispatch: Uuid) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "DELETE FROM claims
+             WHERE kind = $2 AND owner IS NULL
+               AND (job, item) IN (SELECT claim_job, claim_item FROM dispatch_parts
+                                   WHERE dispatch_id = $1 AND claim_item IS NOT NULL)",
+        )
+        .bind(dispatch)
+        .bind(kinds::DISPATCH_NAMED.name())
+    );
+    Ok(())
+}
+
+pub(super) async fn mark_done(tx: &mut Tx, dispatch: Uuid, part: i64) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE dispatch_parts SET is_done = TRUE, named = CASE WHEN named IS NULL THEN NULL
+                                                                   ELSE '[]' END,
+                                       claim_job = NULL, claim_item = NULL
+             WHERE dispatch_id = $1 AND part = $2",
+        )
+        .bind(dispatch)
+        .bind(part)
+    );
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Planning: splits the users of a dispatch without listed users into parts, once.
+
+use std::time::Duration;
+
+use super::error::DispatchError;
+use super::rows::{self, Planned};
+use super::{ending, job, part_rows};
+use crate::dispatch::state::State;
+use crate::order::Wave;
+use kit::fail_point;
+use people::users::scan::{self, PartBoundaries};
+use people::users::{Position, SLICES};
+use runtime::app::App;
+use runtime::kinds;
+use runtime::traces;
+use store::claims::{self, Claim, ClaimError};
+
+/// Splits the users of a claim's wave into parts. If the dispatch has ended, drops the claim.
+pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
+    let attempts = app.config.messages.attempts;
+    if claim.attempt.unsigned_abs() > attempts {
+        let text = format!("planning ended its worker in {attempts} attempts");
+        return Err(DispatchError::Permanent(text));
+    }
+    let mut tx = app.store.snapshot().await?;
+    let found = rows::load(&mut tx, claim.job).await?;
+    let wave = rows::wave(&mut tx, claim.job, claim.item).await?;
+    let (Some(dispatch), Some(wave)) = (found.filter(|found| !found.state.is_final()), wave) else {
+        drop(tx);
+        let mut tx = app.store.write().await?;
+        claims::finish(&mut tx, claim).await?;
+        return Ok(tx.commit().await?);
+    };
+    let order = &dispatch.order;
+    traces::continue_trace(&order.request_id);
+    job::check(&mut tx, order).await?;
+    let segment = match dispatch.segment {
+        Some(fixed) => Some(fixed),
+        None => job::segment(&mut tx, order).await?,
+    };
+    // Including the slices of the control group, because its excluded users are counted.
+    let slices: Vec<i16> = (0..SLICES).collect();
+    let per_part = app.config.messages.part_users;
+    let cuts = scan::cut(&mut tx, order.workspace_id, &slices, per_part).await?;
+    drop(tx);
+    fail_point!("dispatch::looked");
+    write(app, claim, order.workspace_id, wave.as_ref(), segment.as_deref(), &cuts).await
+}
+
+/// Stores the plan in one transaction: the parts and their claims.
+async fn write(
+    app: &App,
+    claim: &Claim,
+    workspace: i32,
+    wave: Option<&Wave>,
+    segment: Option<&str>,
+    cuts: &PartBoundaries,
+) -> Result<(), DispatchError> {
+    let (id, now) = (claim.job, app.clock.now_ms());
+    let parts = cuts.ends.len() as i64;
+    let planned = Planned { segment, youngest: cuts.youngest, users: cuts.users, parts };
+    let mut tx = app.store.write().await?;
+    let last = rows::planned(&mut tx, id, &planned, now).await?.ok_or(DispatchError::Lost)?;
+    claims::finish(&mut tx, claim).await?;
+    let first = last - parts + 1;
+    part_rows::insert(&mut tx, id, first, wave, Position::START, &cuts.ends).await?;
+    let job = claims::Job::of_workspace(workspace, id);
+    claims::offer_range(&mut tx, kinds::DISPATCH_PART, job, first..last + 1, Duration::ZERO)
+        .await?;
+    if parts == 0 {
+        ending::finish(&mut tx, id).await?;
+    }
+    tx.commit().await?;
+    fail_point!("dispatch::planned");
+    claims::analyze_if_many(&app.store, parts).await;
+    tracing::info!(dispatch = %id.simple(), users = cuts.users, parts, "planned");
+    Ok(())
+}
+
+/// Fails a dispatch that cannot be planned.
+pub async fn give_up(
+    app: &App,
+    claim: &Claim,
+    error: Option<&DispatchError>,
+) -> Result<(), ClaimError> {
+    if matches!(error, Some(DispatchError::Lost | DispatchError::Stopped)) {
+        return Err(ClaimError::Lost);
+    }
+    let note = error.map_or_else(|| "planning did not finish".to_owned(), ToString::to_string);
+    let mut tx = app.store.write().await?;
+    ending::end(&mut tx, claim.job, State::Failed, Some(&note)).await?;
+    Ok(tx.commit().await?)
+}

@@ -1,0 +1,67 @@
+//! Later reports about messages: their status after their channel accepted them.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use super::state::{Counts, OutcomeCounts, RowState};
+use super::{job, part_rows, report_rows, rows};
+use crate::MessageId;
+use gateway::workspaces::Channel;
+use store::{StoreError, Tx};
+
+/// A channel's report about a message that it accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    Delivered,
+    /// The reason.
+    Bounced(String),
+}
+
+/// Stores reports about messages, each once; returns how many messages were unknown. The reports
+/// must be in the order of their ids. They are counted after all are stored, to lock rows in the
+/// same order as other writers.
+pub async fn reported(
+    tx: &mut Tx,
+    workspace_id: i32,
+    reports: &[(MessageId, Report)],
+) -> Result<usize, StoreError> {
+    let (mut noted, mut emitted) = (0, Counts::default());
+    let mut parts: BTreeMap<(Uuid, i64), Counts> = BTreeMap::new();
+    let mut of_campaigns: BTreeMap<(Uuid, Uuid, Channel), OutcomeCounts> = BTreeMap::new();
+    for (id, report) in reports {
+        let Some(told) = report_rows::report(tx, workspace_id, id, report).await? else { continue };
+        noted += 1;
+        let mut added = OutcomeCounts::default();
+        match report {
+            Report::Delivered => added.delivered = 1,
+            Report::Bounced(_) => added.bounced = 1,
+        }
+        // The worker has not stored yet that it was sent, and no longer needs to.
+        if told.was_open {
+            added.sent = 1;
+            let part = parts.entry((id.dispatch_id, told.part)).or_default();
+            part.add(id.channel, RowState::Sent);
+            emitted.add(id.channel, RowState::Sent);
+        }
+        if let Some(campaign) = told.campaign_id {
+            *of_campaigns.entry((campaign, id.dispatch_id, id.channel)).or_default() += added;
+        }
+    }
+    for ((dispatch, part), counts) in &parts {
+        part_rows::count(tx, *dispatch, *part, &counts.totals).await?;
+    }
+    let mut statistics: BTreeMap<(Uuid, String, &str), OutcomeCounts> = BTreeMap::new();
+    for ((campaign, dispatch, channel), added) in of_campaigns {
+        if let Some(dispatch) = rows::load(tx, dispatch).await? {
+            let variation = job::variation(&dispatch.order, channel).to_owned();
+            *statistics.entry((campaign, variation, channel.name())).or_default() += added;
+        }
+    }
+    for ((campaign, variation, channel), added) in &statistics {
+        let of = (workspace_id, *campaign, variation.as_str(), *channel);
+        report_rows::add_statistics(tx, of, added).await?;
+    }
+    emitted.emit();
+    Ok(noted)
+}

@@ -1,0 +1,498 @@
+//! The SQL of reports about dispatches: lists, statistics, receipts, the console.
+
+use std::collections::HashMap;
+use std::ops::AddAssign;
+
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::left_out::LeftOut;
+use super::report::Report;
+use super::state::{OutcomeCounts, State};
+use crate::MessageId;
+use crate::order::Kind;
+use gateway::workspaces::Channel;
+use kit::clock::{serialize_optional_time, serialize_time};
+use store::to_json;
+use store::{StoreError, Tx, execute, from_row, on};
+
+/// When these messages were sent or, if that is not recorded yet, created; none for unknown ones.
+pub async fn sent_at(
+    tx: &mut Tx,
+    workspace: i32,
+    messages: &[MessageId],
+) -> Result<HashMap<MessageId, i64>, StoreError> {
+    let rows: Vec<(Uuid, Uuid, String, i64)> = match tx {
+        _ if messages.is_empty() => Vec::new(),
+        Tx::Postgres(tx) => {
+            let users: Vec<Uuid> = messages.iter().map(|id| id.service_id).collect();
+            let dispatches: Vec<Uuid> = messages.iter().map(|id| id.dispatch_id).collect();
+            let channels: Vec<&str> = messages.iter().map(|id| id.channel.name()).collect();
+            sqlx::query_as(
+                "SELECT found.* FROM unnest($2::uuid[], $3::uuid[], $4::text[])
+                     AS wanted (service_id, dispatch_id, channel)
+                 CROSS JOIN LATERAL (
+                     SELECT service_id, dispatch_id, channel, coalesce(sent_at, created_at)
+                     FROM messages
+                     WHERE workspace_id = $1 AND service_id = wanted.service_id
+                       AND dispatch_id = wanted.dispatch_id AND channel = wanted.channel
+                     LIMIT 1) AS found",
+            )
+            .bind(workspace)
+            .bind(users)
+            .bind(dispatches)
+            .bind(channels)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            let wanted =
+                messages.iter().map(|id| (id.service_id, id.dispatch_id, id.channel.name()));
+            sqlx::query_as(
+                "SELECT service_id, dispatch_id, channel, coalesce(sent_at, created_at)
+                 FROM json_each($2) AS wanted CROSS JOIN messages
+                 WHERE workspace_id = $1 AND service_id = unhex(wanted.value ->> 0, '-')
+                   AND dispatch_id = unhex(wanted.value ->> 1, '-')
+                   AND channel = wanted.value ->> 2",
+            )
+            .bind(workspace)
+            .bind(to_json(&wanted.collect::<Vec<_>>())?)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    };
+    let sent = |(service_id, dispatch_id, channel, at): (Uuid, Uuid, String, i64)| {
+        let channel = Channel::from_name(&channel)?;
+        Some((MessageId { dispatch_id, service_id, channel }, at))
+    };
+    Ok(rows.into_iter().filter_map(sent).collect())
+}
+
+// Statistics ---------------------------------------------------------------------------
+
+impl AddAssign for OutcomeCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.delivered += other.delivered;
+        self.bounced += other.bounced;
+        self.unreachable += other.unreachable;
+        self.aborted += other.aborted;
+        self.failed += other.failed;
+    }
+}
+
+/// Adds to the statistics of a workspace's campaign, by variation and channel.
+pub(super) async fn add_statistics(
+    tx: &mut Tx,
+    (workspace, campaign, variation, channel): (i32, Uuid, &str, &str),
+    added: &OutcomeCounts,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO campaign_statistics AS had
+                 (workspace_id, campaign_id, variation_id, channel, sent, delivered, bounced,
+                  unreachable, aborted, failed)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+             ON CONFLICT (workspace_id, campaign_id, variation_id, channel) DO UPDATE SET
+                 sent = had.sent + excluded.sent, delivered = had.delivered + excluded.delivered,
+                 bounced = had.bounced + excluded.bounced,
+                 unreachable = had.unreachable + excluded.unreachable,
+                 aborted = had.aborted + excluded.aborted, failed = had.failed + excluded.failed",
+        )
+        .bind(workspace)
+        .bind(campaign)
+        .bind(variation)
+        .bind(channel)
+        .bind(added.sent)
+        .bind(added.delivered)
+        .bind(added.bounced)
+        .bind(added.unreachable)
+        .bind(added.aborted)
+        .bind(added.failed)
+    );
+    Ok(())
+}
+
+/// Message counts of a campaign's variation, by outcome, for one channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Statistics {
+    pub campaign_id: Uuid,
+    /// The campaign's name; none if it was deleted.
+    pub name: Option<String>,
+    /// Empty for messages without a variation.
+    pub variation_id: String,
+    pub channel: Channel,
+    pub sent: i64,
+    pub delivered: i64,
+    pub bounced: i64,
+    pub unreachable: i64,
+    pub aborted: i64,
+    pub failed: i64,
+}
+from_row! {
+    Statistics {
+        campaign_id, name, variation_id, channel, sent, delivered, bounced, unreachable, aborted,
+        failed,
+    }
+}
+
+/// The statistics of a workspace, or of one of its campaigns.
+pub async fn statistics(
+    tx: &mut Tx,
+    workspace: i32,
+    campaign: Option<Uuid>,
+) -> Result<Vec<Statistics>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT s.campaign_id, c.name, s.variation_id, s.channel, s.sent, s.delivered, s.bounced,
+                s.unreachable, s.aborted, s.failed
+         FROM campaign_statistics s
+         LEFT JOIN campaigns c ON c.workspace_id = s.workspace_id AND c.id = s.campaign_id
+         WHERE s.workspace_id = $1 AND ($2 IS NULL OR s.campaign_id = $2)
+         ORDER BY s.campaign_id, s.variation_id, s.channel",
+    )
+    .bind(workspace).bind(campaign).fetch_all(c).await?))
+}
+
+// Lists ----------------------------------------------------------------------------------
+
+/// A dispatch and its progress. Times are milliseconds since the epoch, and ISO 8601 in JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct DispatchSummary {
+    #[serde(serialize_with = "uuid::serde::simple::serialize")]
+    pub id: Uuid,
+    /// The workspace's name; none if it was deleted.
+    pub workspace: Option<String>,
+    pub kind: Kind,
+    pub state: State,
+    pub campaign_id: Option<Uuid>,
+    pub request_id: String,
+    pub note: Option<String>,
+    /// Users in all its waves so far, and how many of them were processed.
+    pub users: i64,
+    pub walked: i64,
+    pub parts: i64,
+    pub parts_left: i64,
+    /// Messages by outcome.
+    pub sent: i64,
+    pub unreachable: i64,
+    pub aborted: i64,
+    pub failed: i64,
+    pub bounced: i64,
+    pub left_out: LeftOut,
+    #[serde(serialize_with = "serialize_time")]
+    pub accepted_at: i64,
+    #[serde(serialize_with = "serialize_optional_time")]
+    pub started_at: Option<i64>,
+    #[serde(serialize_with = "serialize_optional_time")]
+    pub finished_at: Option<i64>,
+}
+from_row! {
+    DispatchSummary {
+        id, workspace, kind, state, campaign_id, request_id, note, users, walked, parts, parts_left,
+        sent, unreachable, aborted, failed, bounced, accepted_at, started_at, finished_at,
+    } flatten { left_out }
+}
+
+/// The state in a column, but `cancelling` instead of `cancelled` while a worker holds a part of the
+/// dispatch: its claim is released once none of the part's messages are in flight.
+#[macro_export]
+macro_rules! shown_state {
+    ($state:literal, $dispatch:literal) => {
+        concat!(
+            "CASE WHEN ",
+            $state,
+            " = 'cancelled'
+                  AND (EXISTS (SELECT 1 FROM claims
+                               WHERE kind = 'dispatch_part' AND job = ",
+            $dispatch,
+            ")
+                       OR EXISTS (SELECT 1 FROM dispatch_parts part
+                                  JOIN claims ON claims.kind = 'dispatch_named'
+                                   AND claims.job = part.claim_job
+                                   AND claims.item = part.claim_item
+                                  WHERE part.dispatch_id = ",
+            $dispatch,
+            ")) THEN 'cancelling' ELSE ",
+            $state,
+            " END"
+        )
+    };
+}
+pub use shown_state;
+
+macro_rules! listed {
+    ($which:expr) => {
+        concat!(
+            "WITH d AS (
+                 SELECT dispatches.*, workspaces.name AS workspace, ",
+            shown_state!("dispatches.state", "dispatches.id"),
+            " AS shown_state FROM dispatches
+                 LEFT JOIN workspaces ON workspaces.id = dispatches.workspace_id
+                 WHERE ",
+            $which,
+            "), p AS (
+                 SELECT dispatch_id, sum(walked) AS walked, sum(sent) AS sent,
+                        sum(unreachable) AS unreachable, sum(aborted) AS aborted,
+                        sum(failed) AS failed, sum(bounced) AS bounced,
+                        sum(unknown) AS unknown, sum(not_in_audience) AS not_in_audience,
+                        sum(control_group) AS control_group, sum(unsubscribed) AS unsubscribed,
+                        sum(capped) AS capped
+                 FROM dispatch_parts WHERE dispatch_id IN (SELECT id FROM d)
+                 GROUP BY dispatch_id)
+             SELECT d.id, d.workspace, d.kind, d.shown_state AS state, d.campaign_id,
+                    d.request_id, d.note,
+                    d.users, CAST(COALESCE(p.walked, 0) AS BIGINT) AS walked,
+                    d.parts, d.parts_left,
+                    CAST(COALESCE(p.sent, 0) AS BIGINT) AS sent,
+                    CAST(COALESCE(p.unreachable, 0) AS BIGINT) AS unreachable,
+                    CAST(COALESCE(p.aborted, 0) AS BIGINT) AS aborted,
+                    CAST(COALESCE(p.failed, 0) AS BIGINT) AS failed,
+                    CAST(COALESCE(p.bounced, 0) AS BIGINT) AS bounced,
+                    CAST(COALESCE(p.unknown, 0) AS BIGINT) AS unknown,
+                    CAST(COALESCE(p.not_in_audience, 0) AS BIGINT) AS not_in_audience,
+                    CAST(COALESCE(p.control_group, 0) AS BIGINT) AS control_group,
+                    CAST(COALESCE(p.unsubscribed, 0) AS BIGINT) AS unsubscribed,
+                    CAST(COALESCE(p.capped, 0) AS BIGINT) AS capped,
+                    d.accepted_at, d.started_at,
+                    CASE WHEN d.shown_state <> 'cancelling' THEN d.finished_at END AS finished_at
+             FROM d LEFT JOIN p ON p.dispatch_id = d.id
+             ORDER BY d.accepted_at DESC, d.id DESC"
+        )
+    };
+}
+
+/// The latest dispatches, of one workspace or in one state.
+pub async fn list(
+    tx: &mut Tx,
+    workspace: Option<&str>,
+    state: Option<State>,
+    limit: u32,
+) -> Result<Vec<DispatchSummary>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(listed!(concat!(
+        "($1 IS NULL OR workspaces.name = $1) AND ($2 IS NULL OR ", shown_state!("dispatches.state", "dispatches.id"), " = $2)
+         ORDER BY dispatches.accepted_at DESC, dispatches.id DESC LIMIT $3"
+    )))
+    .bind(workspace).bind(state.map(State::name)).bind(i64::from(limit)).fetch_all(c).await?))
+}
+
+pub async fn one(tx: &mut Tx, id: Uuid) -> Result<Option<DispatchSummary>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(listed!("dispatches.id = $1"))
+        .bind(id).fetch_optional(c).await?))
+}
+
+/// Stored messages of a dispatch that were not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct UnsentMessages {
+    /// In progress, or waiting for a retry.
+    pub waiting: i64,
+    /// Given up, because the dispatch ended early. While it is cancelling, those in flight are
+    /// among them.
+    pub cancelled: i64,
+}
+from_row! { UnsentMessages { waiting, cancelled } }
+
+/// The messages of a dispatch that were not sent. If it has ended, none are waiting, even if its
+/// last worker was lost before it could store that.
+pub async fn unsent_messages(tx: &mut Tx, id: Uuid) -> Result<UnsentMessages, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT count(CASE WHEN NOT is_ended THEN 1 END) AS waiting,
+                count(CASE WHEN is_ended THEN 1 END) AS cancelled
+         FROM (SELECT dispatches.state IN ('failed', 'cancelled') AS is_ended
+               FROM messages JOIN dispatches ON dispatches.id = messages.dispatch_id
+               WHERE messages.dispatch_id = $1
+                 AND messages.state IN ('pending', 'waiting', 'cancelled')) AS unsent",
+    )
+    .bind(id).fetch_one(c).await?))
+}
+
+// The console --------------------------------------------------------------------------------
+
+pub(super) async fn add_console(
+    tx: &mut Tx,
+    workspace: i32,
+    dispatch: Uuid,
+    at: i64,
+    record: &Value,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO console_log (dispatch_id, workspace_id, at, record)
+             VALUES ($1, $2, $3, $4) ON CONFLICT (dispatch_id) DO NOTHING",
+        )
+        .bind(dispatch)
+        .bind(workspace)
+        .bind(at)
+        .bind(record.to_string())
+    );
+    Ok(())
+}
+
+/// A record of the developer console.
+#[derive(Clone, Debug)]
+pub struct Console {
+    pub dispatch_id: Uuid,
+    pub at: i64,
+    /// A JSON object.
+    pub record: String,
+}
+from_row! { Console { dispatch_id, at, record } }
+
+/// A workspace's latest records.
+pub async fn console(tx: &mut Tx, workspace: i32, limit: u32) -> Result<Vec<Console>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(
+        "SELECT dispatch_id, at, record FROM console_log WHERE workspace_id = $1
+         ORDER BY at DESC, dispatch_id DESC LIMIT $2",
+    )
+    .bind(workspace).bind(i64::from(limit)).fetch_all(c).await?))
+}
+
+// Receipts and reports ------------------------------------------------------------------------
+
+/// A message of a campaign or a Canvas that was sent to a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    pub service_id: Uuid,
+    pub campaign_id: Uuid,
+    pub sent_at: i64,
+}
+from_row! { Receipt { service_id, campaign_id, sent_at } }
+
+/// The messages of campaigns and Canvases that users were sent since a time. Conversion windows
+/// begin with these.
+pub async fn receipts(
+    tx: &mut Tx,
+    workspace: i32,
+    users: &[Uuid],
+    since: i64,
+) -> Result<Vec<Receipt>, StoreError> {
+    Ok(match tx {
+        _ if users.is_empty() => Vec::new(),
+        Tx::Postgres(tx) => {
+            // OFFSET 0 forces an index lookup for each user.
+            sqlx::query_as(
+                "SELECT found.service_id, found.campaign_id, found.sent_at
+                 FROM unnest($2::uuid[]) AS wanted (service_id)
+                 CROSS JOIN LATERAL (
+                     SELECT service_id, campaign_id, sent_at FROM messages
+                     WHERE workspace_id = $1 AND service_id = wanted.service_id
+                       AND sent_at >= $3 AND campaign_id IS NOT NULL
+                       AND state IN ('sent', 'delivered')
+                     OFFSET 0) AS found",
+            )
+            .bind(workspace)
+            .bind(users)
+            .bind(since)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            sqlx::query_as(
+                "SELECT service_id, campaign_id, sent_at
+                 FROM json_each($2) AS wanted CROSS JOIN messages
+                 WHERE workspace_id = $1 AND service_id = unhex(wanted.value, '-')
+                   AND sent_at >= $3 AND campaign_id IS NOT NULL
+                   AND state IN ('sent', 'delivered')",
+            )
+            .bind(workspace)
+            .bind(to_json(users)?)
+            .bind(since)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    })
+}
+
+/// A message with a new report.
+pub(super) struct ReportedMessage {
+    pub campaign_id: Option<Uuid>,
+    pub part: i64,
+    /// Whether it had no outcome before.
+    pub was_open: bool,
+}
+
+/// Stores a report; none if the message is unknown, or the report is a repeat. A delivered message
+/// can still bounce, but not the other way round.
+pub(super) async fn report(
+    tx: &mut Tx,
+    workspace: i32,
+    id: &MessageId,
+    report: &Report,
+) -> Result<Option<ReportedMessage>, StoreError> {
+    let now = store::claims::now(tx).await?;
+    let (state, reason, from) = match report {
+        Report::Delivered => ("delivered", None, "sent"),
+        Report::Bounced(why) => ("bounced", Some(why.as_str()), "delivered"),
+    };
+    // Of two concurrent reports, the second waits here, and sees what the first one wrote.
+    let locked = if tx.is_postgres() { "FOR UPDATE" } else { "" };
+    let sql = sqlx::AssertSqlSafe(format!(
+        // By users, not by dispatches: [`super::message_rows::settle`] says why.
+        "SELECT campaign_id, part, state IN ('pending', 'waiting', 'cancelled') FROM messages
+         WHERE workspace_id = $1 AND service_id = $2 AND (dispatch_id = $3) IS TRUE
+           AND channel = $4
+           AND state IN ('pending', 'waiting', 'cancelled', 'sent', $5) {locked}"
+    ));
+    let found: Option<(Option<Uuid>, i64, bool)> = on!(&mut *tx, c => sqlx::query_as(sql)
+        .bind(workspace).bind(id.service_id).bind(id.dispatch_id).bind(id.channel.name())
+        .bind(from).fetch_optional(c).await?);
+    let Some((campaign_id, part, was_open)) = found else { return Ok(None) };
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE messages SET state = $5, reason = $6, next_at = NULL,
+                                 sent_at = COALESCE(sent_at, $7)
+             WHERE workspace_id = $1 AND service_id = $2 AND (dispatch_id = $3) IS TRUE
+               AND channel = $4",
+        )
+        .bind(workspace)
+        .bind(id.service_id)
+        .bind(id.dispatch_id)
+        .bind(id.channel.name())
+        .bind(state)
+        .bind(reason)
+        .bind(now)
+    );
+    Ok(Some(ReportedMessage { campaign_id, part, was_open }))
+}
+
+// Deletion ---------------------------------------------------------------------------------------
+
+/// Maximum number of messages that one statement removes.
+const SWEEP: i64 = 5_000;
+
+/// A dispatch of a workspace that ended before a time.
+pub(super) async fn old(
+    tx: &mut Tx,
+    workspace: i32,
+    before: i64,
+) -> Result<Option<Uuid>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT id FROM dispatches WHERE workspace_id = $1 AND finished_at < $2
+         ORDER BY finished_at LIMIT 1",
+    )
+    .bind(workspace).bind(before).fetch_optional(c).await?))
+}
+
+/// Removes some messages of a dispatch, or the dispatch once it has none; returns whether the
+/// dispatch is removed.
+pub(super) async fn delete_dispatch(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    let gone = execute!(
+        &mut *tx,
+        sqlx::query(
+            "DELETE FROM messages WHERE (workspace_id, service_id, dispatch_id, channel) IN (
+                 SELECT workspace_id, service_id, dispatch_id, channel FROM messages
+                 WHERE dispatch_id = $1 LIMIT $2)",
+        )
+        .bind(id)
+        .bind(SWEEP)
+    );
+    if gone > 0 {
+        return Ok(false);
+    }
+    execute!(&mut *tx, sqlx::query("DELETE FROM dispatches WHERE id = $1").bind(id));
+    execute!(tx, sqlx::query("DELETE FROM console_log WHERE dispatch_id = $1").bind(id));
+    Ok(true)
+}

@@ -1,0 +1,261 @@
+//! The SQL of dispatches. A transaction that writes several of its tables uses the order dispatch,
+//! claims, messages, parts, statistics.
+
+use uuid::Uuid;
+
+use crate::dispatch::state::State;
+use crate::order::{Order, Target, Wave};
+use gateway::workspaces::to_json;
+use store::documents::parsed;
+use store::{StoreError, Tx, execute, on};
+
+/// Writes a dispatch; returns whether it is new.
+pub(super) async fn insert(tx: &mut Tx, order: &Order, is_whole: bool) -> Result<bool, StoreError> {
+    let users = Vec::new();
+    let target = Target { users, ..order.target.clone() };
+    let written = Order { target, ..order.clone() }.to_json();
+    let state = match order.target.users.is_empty() {
+        true => State::Planning,
+        false => State::Running,
+    };
+    let inserted = execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO dispatches (id, workspace_id, kind, state, campaign_id, order_json,
+                                     is_whole, request_id, accepted_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+             ON CONFLICT (id) DO NOTHING",
+        )
+        .bind(order.dispatch_id)
+        .bind(order.workspace_id)
+        .bind(order.kind.name())
+        .bind(state.name())
+        .bind(order.campaign_id)
+        .bind(written)
+        .bind(is_whole)
+        .bind(&order.request_id)
+        .bind(order.accepted_at)
+    );
+    Ok(inserted == 1)
+}
+
+/// Whether a dispatch has not ended. If so, it cannot end before the end of the transaction.
+pub(super) async fn lock_open(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    let locked = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE dispatches SET state = state
+             WHERE id = $1 AND state IN ('planning', 'running')",
+        )
+        .bind(id)
+    );
+    Ok(locked == 1)
+}
+
+/// Whether messages of a dispatch may be sent.
+pub(super) async fn is_running(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    let state: Option<State> = on!(tx, c => sqlx::query_scalar(
+        "SELECT state FROM dispatches WHERE id = $1",
+    )
+    .bind(id).fetch_optional(c).await?);
+    Ok(state == Some(State::Running))
+}
+
+/// The number that identifies a wave within its dispatch.
+pub(super) fn number(wave: Option<&Wave>) -> i64 {
+    wave.map_or(0, |wave| wave.at_ms)
+}
+
+/// Writes a wave; returns whether it is new.
+pub(super) async fn insert_wave(
+    tx: &mut Tx,
+    id: Uuid,
+    wave: Option<&Wave>,
+) -> Result<bool, StoreError> {
+    let inserted = execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO dispatch_waves (dispatch_id, number, wave) VALUES ($1, $2, $3)
+             ON CONFLICT (dispatch_id, number) DO NOTHING",
+        )
+        .bind(id)
+        .bind(number(wave))
+        .bind(wave.map(to_json))
+    );
+    Ok(inserted == 1)
+}
+
+/// A wave by its number.
+pub(super) async fn wave(
+    tx: &mut Tx,
+    id: Uuid,
+    number: i64,
+) -> Result<Option<Option<Wave>>, StoreError> {
+    let row: Option<(Option<String>,)> = on!(tx, c => sqlx::query_as(
+        "SELECT wave FROM dispatch_waves WHERE dispatch_id = $1 AND number = $2",
+    )
+    .bind(id).bind(number).fetch_optional(c).await?);
+    row.map(|(wave,)| wave.map(|text| parsed("dispatch_waves.wave", id, &text)).transpose())
+        .transpose()
+}
+
+pub(super) async fn make_whole(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+    execute!(tx, sqlx::query("UPDATE dispatches SET is_whole = TRUE WHERE id = $1").bind(id));
+    Ok(())
+}
+
+/// Counts one more wave that must be split into parts.
+pub(super) async fn add_plan(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE dispatches SET plans_left = plans_left + 1 WHERE id = $1").bind(id)
+    );
+    Ok(())
+}
+
+/// Counts one more part, for listed users; returns its number.
+pub(super) async fn add_named(tx: &mut Tx, id: Uuid, users: i64) -> Result<i64, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "UPDATE dispatches SET parts = parts + 1, parts_left = parts_left + 1, users = users + $2,
+                               started_at = COALESCE(started_at, accepted_at)
+         WHERE id = $1 RETURNING parts",
+    )
+    .bind(id).bind(users).fetch_one(c).await?))
+}
+
+/// A dispatch to work on.
+pub(super) struct Dispatch {
+    pub order: Order,
+    pub state: State,
+    /// The audience of the segment, as JSON; set once the dispatch is split into parts.
+    pub segment: Option<String>,
+    pub youngest: Option<Uuid>,
+}
+
+pub(super) async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<Dispatch>, StoreError> {
+    type Row = (String, State, Option<String>, Option<Uuid>);
+    let row: Option<Row> = on!(tx, c => sqlx::query_as(
+        "SELECT order_json, state, segment, youngest FROM dispatches WHERE id = $1",
+    )
+    .bind(id).fetch_optional(c).await?);
+    row.map(|(order, state, segment, youngest)| {
+        let order = Order::from_row("dispatches.order_json", id, &order)?;
+        Ok(Dispatch { order, state, segment, youngest })
+    })
+    .transpose()
+}
+
+/// The result of planning a wave's parts.
+pub(super) struct Planned<'a> {
+    pub segment: Option<&'a str>,
+    pub youngest: Uuid,
+    pub users: i64,
+    pub parts: i64,
+}
+
+/// Counts the parts of a wave. Returns the number of the last part; none if the dispatch has ended.
+/// Values that the first wave has set stay.
+pub(super) async fn planned(
+    tx: &mut Tx,
+    id: Uuid,
+    plan: &Planned<'_>,
+    now: i64,
+) -> Result<Option<i64>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "UPDATE dispatches
+         SET state = 'running', segment = COALESCE(segment, $2), youngest = COALESCE(youngest, $3),
+             users = users + $4, parts = parts + $5, parts_left = parts_left + $5,
+             plans_left = plans_left - 1, started_at = COALESCE(started_at, $6)
+         WHERE id = $1 AND state IN ('planning', 'running') AND plans_left > 0
+         RETURNING parts",
+    )
+    .bind(id).bind(plan.segment).bind(plan.youngest).bind(plan.users).bind(plan.parts).bind(now)
+    .fetch_optional(c).await?))
+}
+
+/// Counts a part as done; returns whether the dispatch was running.
+pub(super) async fn count_part(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+    let counted = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE dispatches SET parts_left = parts_left - 1
+             WHERE id = $1 AND state = 'running' AND parts_left > 0",
+        )
+        .bind(id)
+    );
+    Ok(counted == 1)
+}
+
+/// Ends a dispatch if all of its work is done; returns whether it ended.
+pub(super) async fn finish(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
+    let ended = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE dispatches SET state = 'done', finished_at = $2
+             WHERE id = $1 AND state = 'running' AND parts_left = 0 AND plans_left = 0
+               AND is_whole",
+        )
+        .bind(id)
+        .bind(now)
+    );
+    Ok(ended == 1)
+}
+
+/// Ends a dispatch early; returns whether it had not ended already.
+pub(super) async fn end(
+    tx: &mut Tx,
+    id: Uuid,
+    state: State,
+    note: Option<&str>,
+    now: i64,
+) -> Result<bool, StoreError> {
+    let ended = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE dispatches SET state = $2, note = COALESCE($3, note), finished_at = $4
+             WHERE id = $1 AND state IN ('planning', 'running')",
+        )
+        .bind(id)
+        .bind(state.name())
+        .bind(note)
+        .bind(now)
+    );
+    Ok(ended == 1)
+}
+
+/// Moves the end of a dispatch that ended early to `now`.
+pub(super) async fn move_end(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE dispatches SET finished_at = $2
+             WHERE id = $1 AND state IN ('failed', 'cancelled')",
+        )
+        .bind(id)
+        .bind(now)
+    );
+    Ok(())
+}
+
+/// Sets the note of a dispatch, unless it has one.
+pub(super) async fn note(tx: &mut Tx, id: Uuid, note: &str) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE dispatches SET note = $2 WHERE id = $1 AND note IS NULL")
+            .bind(id)
+            .bind(note)
+    );
+    Ok(())
+}
+
+/// Whether a workspace has the campaign or the Canvas.
+pub(super) async fn campaign_name(
+    tx: &mut Tx,
+    workspace: i32,
+    id: Uuid,
+) -> Result<Option<String>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT name FROM campaigns WHERE workspace_id = $1 AND id = $2",
+    )
+    .bind(workspace).bind(id).fetch_optional(c).await?))
+}

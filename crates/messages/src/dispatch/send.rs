@@ -1,0 +1,336 @@
+//! Renders and sends stored messages.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::{FutureExt as _, StreamExt as _};
+use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::batch::{Batch, DueMessage, User};
+use super::guard::Guard;
+use super::job::Job;
+use super::message_rows::Settled;
+use crate::content::Rendered;
+use crate::dispatch::state::RowState;
+use crate::external::{Answers, External, MAX_ATTEMPTS, RenderError};
+use crate::order::Named;
+use crate::personalization::Scope;
+use crate::{MessageId, Outcome, Outgoing, channels};
+use kit::clock::{hours, millis};
+use kit::json::TreeObject;
+use kit::panics;
+use kit::retry::backoff;
+use runtime::app::App;
+use runtime::fairness::{Holder, SLOT_BYTES, SharedMemory};
+use template::{Request, Stop};
+
+/// The longest backoff between two attempts at a message.
+const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
+
+/// How long messages in progress may still take when the worker must stop.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Approximate bytes of rendered texts that a part holds at a time; twice as many in total, because
+/// the next ones are rendered meanwhile.
+const MAX_RENDERED_BYTES: usize = 4 << 20;
+
+/// Rendered messages, and the outcomes of those that could not be rendered.
+pub(super) struct Ready {
+    users: Vec<User>,
+    /// Each message with the index of its user.
+    messages: Vec<(usize, DueMessage, Draft)>,
+    settled: Vec<Settled>,
+}
+
+/// A message that is rendered, or that needs external data first.
+enum Draft {
+    Rendered(Rendered),
+    /// The first request of the templates, and the time of the rendering.
+    Needs(Request, i64),
+}
+
+/// Renders messages of a batch, as many as are held at a time; also returns the rest. A message
+/// that cannot be rendered affects only its own user.
+pub(super) fn render(
+    job: &Job,
+    batch: Batch,
+    now: i64,
+    halt: &CancellationToken,
+) -> (Ready, Batch) {
+    let began = Instant::now();
+    let (mut users, mut messages, mut settled) = (Vec::new(), Vec::new(), batch.ended);
+    let (mut waiting, mut bytes) = (batch.users.into_iter(), 0);
+    while bytes < MAX_RENDERED_BYTES && !halt.is_cancelled() {
+        let Some(user) = waiting.next() else { break };
+        for due in &user.messages {
+            match render_one(job, &user, *due, now, &Answers::default()) {
+                Ok(rendered) => {
+                    bytes += rendered.object.values().map(text_bytes).sum::<usize>();
+                    messages.push((users.len(), *due, Draft::Rendered(rendered)));
+                }
+                Err(Stop::Needs(request)) => {
+                    messages.push((users.len(), *due, Draft::Needs(*request, now)));
+                }
+                Err(stop) => settled.push(stopped(&user, *due, stop)),
+            }
+        }
+        users.push(user);
+    }
+    metrics::histogram!("longshore_dispatch_render_seconds").record(began.elapsed());
+    let rest = Batch { users: waiting.collect(), ended: Vec::new() };
+    (Ready { users, messages, settled }, rest)
+}
+
+/// The outcome of a message whose rendering stopped.
+fn stopped(user: &User, due: DueMessage, stop: Stop) -> Settled {
+    let (state, reason) = match stop {
+        Stop::Aborted(reason) => (RowState::Aborted, reason),
+        Stop::Failed(reason) => (RowState::Failed, reason),
+        Stop::Needs(_) => (RowState::Failed, "external data is missing".to_owned()),
+    };
+    Settled::ended(user.recipient.service_id, due.channel, state, Some(reason))
+}
+
+fn render_one(
+    job: &Job,
+    user: &User,
+    due: DueMessage,
+    now: i64,
+    answers: &Answers,
+) -> Result<Rendered, Stop> {
+    let named = user.named.as_deref();
+    let entry = entry_properties(job, named);
+    let scope = Scope {
+        profile: &user.recipient.profile,
+        custom: Some(&user.recipient.custom),
+        event_properties: named.and_then(|named| named.event_properties.as_ref()),
+        api_trigger_properties: named
+            .and_then(|named| named.trigger_properties.as_ref())
+            .or(job.order.trigger_properties.as_ref()),
+        canvas_entry_properties: entry.as_ref().or(job.order.canvas_entry_properties.as_ref()),
+        origin: Some(&job.origin),
+        unsubscribe: job.unsubscribe(user.recipient.service_id),
+        answers: Some(answers),
+        now,
+    };
+    let message = &job.content.messages()[due.index];
+    catch_unwind(AssertUnwindSafe(|| message.render(&scope))).unwrap_or_else(|panic| {
+        let text = format!("rendering panicked: {}", panics::text(&*panic));
+        tracing::error!(channel = due.channel.name(), "{text}");
+        Err(Stop::Failed(text))
+    })
+}
+
+/// Reads the external data that a message uses, and renders it; otherwise returns its outcome.
+/// Meanwhile the message holds no permit to be sent, so that slow servers do not delay other
+/// messages.
+async fn complete(
+    app: &App,
+    job: &Job,
+    user: &User,
+    due: DueMessage,
+    (needs, now): (Request, i64),
+) -> Result<Rendered, Settled> {
+    let workspace_id = job.order.workspace_id;
+    let external =
+        External { app, workspace_id, settings: &job.settings, is_urgent: false, time: None };
+    let render = |answers: &Answers| render_one(job, user, due, now, answers);
+    let rendered = external.render(Some(needs), &mut Vec::new(), render).await;
+    rendered.map_err(|unrendered| match unrendered {
+        RenderError::Stopped(stop) => stopped(user, due, stop),
+        RenderError::Later { reason, is_counted: true, .. } if due.attempts + 1 >= MAX_ATTEMPTS => {
+            stopped(user, due, Stop::Aborted(reason))
+        }
+        RenderError::Later { reason, after, .. } => {
+            after_attempt(app, user.recipient.service_id, due, Outcome::Later { reason, after })
+        }
+    })
+}
+
+/// Bytes of the strings in a value, as an approximation of its size.
+fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(text_bytes).sum(),
+        Value::Object(members) => {
+            members.iter().map(|(name, value)| name.len() + text_bytes(value)).sum()
+        }
+        _ => 0,
+    }
+}
+
+/// The entry properties of all users, overridden by the user's own; none if the user has none.
+fn entry_properties(job: &Job, named: Option<&Named>) -> Option<TreeObject> {
+    let own = named?.canvas_entry_properties.as_ref()?;
+    let all = job.order.canvas_entry_properties.as_ref();
+    Some(all.map_or_else(|| own.clone(), |all| all.merged(own)))
+}
+
+/// Sends messages in parallel, as far as `sends` has places for the workspace, and reports the
+/// outcome of each. Starts none that the guard does not allow. When the worker must stop, it soon
+/// abandons those in progress, too: they get no outcome, and are sent again.
+pub(super) async fn send(
+    app: &App,
+    job: &Arc<Job>,
+    sends: &SharedMemory,
+    ready: Ready,
+    (guard, stop): (&Guard, &CancellationToken),
+    told: UnboundedSender<Settled>,
+) {
+    let Ready { users, messages, settled } = ready;
+    let halt = guard.halt();
+    let grace = async {
+        stop.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    }
+    .shared();
+    let (users, told, limit) = (&users, &told, app.config.messages.sends_in_flight);
+    let workspace = Holder::Workspace(job.order.workspace_id);
+    // The receiver outlives the senders.
+    let tell = |settled| drop(told.send(settled));
+    settled.into_iter().for_each(tell);
+    let reserve = || async {
+        tokio::select! {
+            biased;
+            () = halt.cancelled() => None,
+            place = sends.reserve(workspace, SLOT_BYTES) => Some(place),
+        }
+    };
+    // One message of the part at a time waits for a place.
+    let messages = futures::stream::iter(messages).then(|(at, due, draft)| async move {
+        let place = match &draft {
+            Draft::Rendered(_) => reserve().await,
+            Draft::Needs(..) => None,
+        };
+        (at, due, draft, place)
+    });
+    let handing = messages.for_each_concurrent(limit, |(at, due, draft, place)| {
+        let (user, grace) = (&users[at], grace.clone());
+        async move {
+            let rendered = match draft {
+                Draft::Rendered(rendered) => rendered,
+                Draft::Needs(request, now) => tokio::select! {
+                    biased;
+                    () = halt.cancelled() => return,
+                    completed = complete(app, job, user, due, (request, now)) => match completed {
+                        Ok(rendered) => rendered,
+                        Err(settled) => return tell(settled),
+                    },
+                },
+            };
+            let place = match place {
+                Some(place) => Some(place),
+                None => reserve().await,
+            };
+            let Some(_place) = place else { return };
+            if !guard.allows().await {
+                return;
+            }
+            let handed = send_message(app, job, user, due, &rendered);
+            tokio::select! {
+                outcome = handed => tell(after_attempt(app, user.recipient.service_id, due, outcome)),
+                () = grace => {}
+            }
+        }
+    });
+    handing.await;
+}
+
+async fn send_message(
+    app: &App,
+    job: &Job,
+    user: &User,
+    due: DueMessage,
+    rendered: &Rendered,
+) -> Outcome {
+    let recipient = &user.recipient;
+    let outgoing = Outgoing {
+        workspace_id: job.order.workspace_id,
+        settings: &job.settings,
+        id: MessageId {
+            dispatch_id: job.order.dispatch_id,
+            service_id: recipient.service_id,
+            channel: due.channel,
+        },
+        recipient,
+        rendered,
+        is_transactional: false,
+        campaign_id: job.order.campaign_id,
+        send_id: job.order.send_id.as_deref(),
+        request_id: &job.order.request_id,
+    };
+    let handed = AssertUnwindSafe(channels::send(app, outgoing)).catch_unwind();
+    handed.await.unwrap_or_else(|panic| {
+        Outcome::Failed(format!("sending panicked: {}", panics::text(&*panic)))
+    })
+}
+
+/// The state of a message after an attempt. The last attempt happens when its time limit is
+/// reached.
+fn after_attempt(app: &App, user: Uuid, due: DueMessage, outcome: Outcome) -> Settled {
+    let (now, config) = (app.clock.now_ms(), &app.config.messages);
+    let DueMessage { channel, attempts, created_at, .. } = due;
+    match outcome {
+        Outcome::Sent => {
+            Settled { sent_at: Some(now), ..Settled::ended(user, channel, RowState::Sent, None) }
+        }
+        Outcome::Unreachable(why) => {
+            Settled::ended(user, channel, RowState::Unreachable, Some(why))
+        }
+        Outcome::Bounced(why) => Settled {
+            sent_at: Some(now),
+            ..Settled::ended(user, channel, RowState::Bounced, Some(why))
+        },
+        Outcome::Failed(why) => Settled::ended(user, channel, RowState::Failed, Some(why)),
+        Outcome::Later { reason, after } => {
+            let until = created_at.saturating_add(millis(hours(config.retry_hours)));
+            if now >= until {
+                return Settled::ended(user, channel, RowState::Failed, Some(reason));
+            }
+            let base = Duration::from_millis(config.retry_ms);
+            let attempt = attempts.unsigned_abs().saturating_add(1);
+            let wait = backoff(attempt, base, MAX_BACKOFF).max(after.unwrap_or_default());
+            let next_at = now.saturating_add(millis(wait)).min(until);
+            let waiting = Settled::ended(user, channel, RowState::Waiting, Some(reason));
+            Settled { next_at: Some(next_at), ..waiting }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use gateway::workspaces::Channel;
+    use people::users::Recipient;
+
+    #[test]
+    fn few_large_messages_are_held_at_once() {
+        let webhook = json!({
+            "url": "https://acme.example/", "request_method": "POST",
+            "body": "x".repeat(900_000),
+        });
+        let job = Job::of_messages(json!({ "webhook": webhook }).as_object().unwrap());
+        let user = |number: u128| {
+            let recipient = Recipient::read(Uuid::from_u128(number), "{}").unwrap();
+            let channel = Channel::Webhook;
+            let due = DueMessage { index: 0, channel, attempts: 0, created_at: 0 };
+            User { recipient, named: None, messages: vec![due] }
+        };
+        let mut batch = Batch { users: (0..23).map(user).collect(), ended: Vec::new() };
+        let mut seen = Vec::new();
+        while !batch.is_empty() {
+            let (ready, rest) = render(&job, batch, 0, &CancellationToken::new());
+            assert!((1..=5).contains(&ready.messages.len()), "{}", ready.messages.len());
+            let places = ready.messages.iter().map(|(place, ..)| *place);
+            seen.extend(places.map(|place| ready.users[place].recipient.service_id.as_u128()));
+            batch = rest;
+        }
+        assert_eq!(seen, (0..23).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,131 @@
+//! Stores and counts the outcomes of messages in one transaction.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, timeout_at};
+
+use super::error::DispatchError;
+use super::failure_log::{self, Reasons};
+use super::message_rows::{self, PartContext, Settled};
+use super::state::{Counts, OutcomeCounts};
+use super::{Engine, job, part_rows, report_rows};
+use crate::order::Order;
+use kit::fail_point;
+use kit::retry::{Retry as _, TimedRetries};
+use store::{StoreError, Tx};
+
+/// How long an outcome waits to be stored together with others.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Counts the outcomes of messages, in their part and in their campaign's statistics.
+pub(super) async fn count(
+    tx: &mut Tx,
+    order: &Order,
+    common: PartContext,
+    counts: &Counts,
+) -> Result<(), StoreError> {
+    if counts.is_empty() {
+        return Ok(());
+    }
+    part_rows::count(tx, common.dispatch, common.part, &counts.totals).await?;
+    let Some(campaign) = common.campaign else { return Ok(()) };
+    // Locked last, because all parts share these rows; in the order of their keys.
+    let mut rows: BTreeMap<(&str, &str), OutcomeCounts> = BTreeMap::new();
+    for ((channel, state), count) in &counts.by_channel {
+        let variation = job::variation(order, *channel);
+        rows.entry((variation, channel.name())).or_default().add(*state, *count);
+    }
+    for ((variation, channel), added) in rows {
+        let of = (common.workspace, campaign, variation, channel);
+        report_rows::add_statistics(tx, of, &added).await?;
+    }
+    Ok(())
+}
+
+/// Stores the outcomes of messages. Each counts once, even if another worker also stores it.
+pub(super) async fn settle(
+    tx: &mut Tx,
+    order: &Order,
+    common: PartContext,
+    settled: &mut [Settled],
+) -> Result<Counts, DispatchError> {
+    // Sorted, so that two workers that settle the same messages do not deadlock.
+    settled.sort_unstable_by_key(|one| (one.service_id, one.channel));
+    let mut left: Vec<&Settled> = settled.iter().collect();
+    let mut counts = Counts::default();
+    // Repeated for messages that another writer changed at the same moment, if they are still open.
+    for _ in 0..2 {
+        let mut written = HashSet::new();
+        for (user, channel, state) in message_rows::settle(tx, common, &left).await? {
+            counts.add(channel, state);
+            written.insert((user, channel));
+        }
+        left.retain(|one| !written.contains(&(one.service_id, one.channel)));
+    }
+    count(tx, order, common, &counts).await?;
+    Ok(counts)
+}
+
+/// Stores the outcomes of messages, with retries for as long as a lease, because a message without
+/// a stored outcome is sent again. Needs no claim: the messages were sent.
+pub(super) async fn note(
+    engine: &Engine,
+    order: &Order,
+    common: PartContext,
+    mut settled: Vec<Settled>,
+) -> Result<(), DispatchError> {
+    if settled.is_empty() {
+        return Ok(());
+    }
+    let app = &engine.app;
+    let reasons = failure_log::reasons(&settled);
+    let mut tries = TimedRetries::within(app.config.lease());
+    loop {
+        let noted = async {
+            let mut tx = app.store.write().await?;
+            let counts = settle(&mut tx, order, common, &mut settled).await?;
+            tx.commit().await?;
+            Ok(counts)
+        };
+        match noted.await {
+            Err(DispatchError::Store(error)) if error.can_retry() && tries.again().await => {
+                tracing::warn!(%error, "cannot store the status of messages; retrying");
+            }
+            noted => {
+                fail_point!("dispatch::settled");
+                told(engine, common, &noted?, &reasons);
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Updates metrics and the log, after the commit.
+pub(super) fn told(engine: &Engine, common: PartContext, counts: &Counts, reasons: &Reasons) {
+    counts.emit();
+    engine.failure_log.log(common.dispatch, counts, reasons);
+}
+
+/// Stores outcomes as they arrive, several together if they arrive quickly. Returns the last ones,
+/// which are not stored yet.
+pub(super) async fn collect_outcomes(
+    engine: &Engine,
+    order: &Order,
+    common: PartContext,
+    mut outcomes: UnboundedReceiver<Settled>,
+) -> Result<Vec<Settled>, DispatchError> {
+    let mut settled = Vec::new();
+    let mut until = Instant::now() + FLUSH_INTERVAL;
+    loop {
+        match timeout_at(until, outcomes.recv()).await {
+            Ok(Some(one)) => settled.push(one),
+            Ok(None) => return Ok(settled),
+            Err(_) => {
+                note(engine, order, common, std::mem::take(&mut settled)).await?;
+                until = Instant::now() + FLUSH_INTERVAL;
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Items of the workspace's own catalogs.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use serde_json::{Map, Value};
+use template::{Answer, Request, Stop};
+
+use super::cache::{Cache, Key};
+use super::{External, RenderError};
+use content::catalogs::{ID, known, rows};
+use gateway::workspaces::template_data::CatalogSelection;
+use kit::json::{Tree, TreeObject};
+use store::{ByteBudget, StoreError};
+
+/// How long items and selections are cached.
+const ITEMS_AGE: Duration = Duration::from_secs(5);
+const SELECTION_AGE: Duration = Duration::from_secs(60);
+
+/// Maximum bytes of the items of one request.
+const MAX_BYTES: usize = 4 << 20;
+
+/// Maximum number of items that a selection scans.
+const MAX_SCANNED: usize = 100_000;
+
+/// Number of items that are read at a time.
+const PAGE: i64 = 500;
+
+type Found = Result<Arc<Answer>, RenderError>;
+
+/// This process's cache of catalog reads.
+#[derive(Default)]
+struct Reads(Cache<CacheKey, Found>);
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct CacheKey {
+    workspace: i32,
+    request: Request,
+}
+
+impl Key for CacheKey {
+    fn workspace(&self) -> i32 {
+        self.workspace
+    }
+}
+
+/// The existing items among `ids`, in the order of `ids`.
+pub async fn items(external: &External<'_>, catalog: &str, ids: &[String]) -> Found {
+    let request = Request::Items { catalog: catalog.to_owned(), ids: ids.to_vec() };
+    let read = async { kept(read_items(external, catalog, ids).await) }.boxed();
+    let reads = external.app.singleton::<Reads>();
+    let key = CacheKey { workspace: external.workspace_id, request };
+    reads.0.get(key, ITEMS_AGE, read).await
+}
+
+/// The items of a selection.
+pub async fn selection(
+    external: &External<'_>,
+    catalog: &str,
+    name: &str,
+    warnings: &mut Vec<String>,
+) -> Found {
+    let Some(selection) = external.settings.selection(catalog, name) else {
+        warnings.push(format!("catalog {catalog} has no selection {name} in this workspace"));
+        return Ok(Arc::new(Answer::Nothing));
+    };
+    let request = Request::Selection { catalog: catalog.to_owned(), name: name.to_owned() };
+    let read = async { kept(read_selection(external, selection).await) }.boxed();
+    let reads = external.app.singleton::<Reads>();
+    let key = CacheKey { workspace: external.workspace_id, request };
+    reads.0.get(key, SELECTION_AGE, read).await
+}
+
+/// A result and its size for the cache; failures have no size and are not cached.
+fn kept(read: Result<Vec<TreeObject>, StoreError>) -> (Found, Option<usize>) {
+    match read {
+        Ok(items) => {
+            let bytes = items.iter().map(size_of_object).sum();
+            let items = items.into_iter().map(Tree::Object).collect();
+            (Ok(Arc::new(Answer::Json(Tree::Array(items)))), Some(bytes))
+        }
+        Err(StoreError::TooLarge) => {
+            let text = format!(
+                "the catalog items have more than {MAX_BYTES} bytes in total, or a selection \
+                 reads more than {MAX_SCANNED} items"
+            );
+            (Err(RenderError::Stopped(Stop::Failed(text))), None)
+        }
+        Err(error) => {
+            tracing::warn!(%error, "cannot read a catalog for a template");
+            let reason = "cannot read the catalog".to_owned();
+            (Err(RenderError::Later { reason, after: None, is_counted: false }), None)
+        }
+    }
+}
+
+/// Approximate size of a value in bytes.
+fn size(value: &Tree) -> usize {
+    match value {
+        Tree::Text(text) | Tree::Number(text) => VALUE + text.len(),
+        Tree::Array(list) => list.iter().map(size).sum::<usize>() + VALUE,
+        Tree::Object(object) => size_of_object(object),
+        Tree::Null | Tree::Bool(_) => VALUE,
+    }
+}
+
+/// Approximate size of a value without its texts, in bytes.
+const VALUE: usize = 64;
+
+fn size_of_object(object: &TreeObject) -> usize {
+    object.iter().map(|(name, value)| name.len() + size(value)).sum::<usize>() + VALUE
+}
+
+async fn read_items(
+    external: &External<'_>,
+    catalog: &str,
+    ids: &[String],
+) -> Result<Vec<TreeObject>, StoreError> {
+    let (app, mut room) = (external.app, ByteBudget::new(MAX_BYTES));
+    let Some(catalog) = known::find(app, external.workspace_id, catalog).await? else {
+        return Ok(Vec::new());
+    };
+    let mut distinct: Vec<&str> = ids.iter().map(String::as_str).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let wanted: Vec<(i32, &str)> = distinct.into_iter().map(|id| (catalog.id, id)).collect();
+    let mut tx = app.store.snapshot().await?;
+    let found = rows::find_items(&mut tx, &wanted, &mut room).await?;
+    tx.commit().await?;
+    let mut by_id = HashMap::new();
+    for item in found {
+        by_id.insert(item.item_id.clone(), tree(&item)?);
+    }
+    Ok(ids.iter().filter_map(|id| by_id.get(id)).cloned().collect())
+}
+
+/// An item for the conditions of a selection.
+fn read_item(item: &rows::StoredItem) -> Result<Map<String, Value>, StoreError> {
+    let read = serde_json::from_str(&item.doc);
+    let mut members: Map<String, Value> = read.map_err(|error| corrupt(item, &error))?;
+    members.insert(ID.to_owned(), item.item_id.as_str().into());
+    Ok(members)
+}
+
+/// An item for a template: its id, then its fields in their order.
+fn tree(item: &rows::StoredItem) -> Result<TreeObject, StoreError> {
+    let fields = TreeObject::parse(&item.doc).map_err(|error| corrupt(item, &error))?;
+    let id = TreeObject::new([(ID.into(), Tree::Text(item.item_id.as_str().into()))]);
+    Ok(id.merged(&fields))
+}
+
+fn corrupt(item: &rows::StoredItem, error: &dyn Display) -> StoreError {
+    StoreError::Corrupt(format!("catalog item {}: {error}", item.item_id))
+}
+
+/// Reads the whole catalog in pages, each in its own short transaction.
+async fn read_selection(
+    external: &External<'_>,
+    selection: &CatalogSelection,
+) -> Result<Vec<TreeObject>, StoreError> {
+    let app = external.app;
+    let Some(catalog) = known::find(app, external.workspace_id, &selection.catalog).await? else {
+        return Ok(Vec::new());
+    };
+    let (mut chosen, mut after, mut scanned) = (Vec::new(), String::new(), 0);
+    loop {
+        let mut tx = app.store.snapshot().await?;
+        let page = rows::items_after(&mut tx, catalog.id, &after, PAGE).await?;
+        tx.commit().await?;
+        let Some(last) = page.last() else { break };
+        after.clone_from(&last.item_id);
+        scanned += page.len();
+        if scanned > MAX_SCANNED {
+            return Err(StoreError::TooLarge);
+        }
+        for item in page {
+            let members = read_item(&item)?;
+            if selection.holds(&members) {
+                chosen.push((members, item));
+            }
+        }
+        chosen.sort_by(|(a, _), (b, _)| selection.compare(a, b));
+        chosen.truncate(selection.limit as usize);
+        tokio::task::yield_now().await;
+    }
+    let chosen = chosen.iter().map(|(_, item)| tree(item)).collect::<Result<Vec<_>, _>>()?;
+    if chosen.iter().map(size_of_object).sum::<usize>() > MAX_BYTES {
+        return Err(StoreError::TooLarge);
+    }
+    Ok(chosen)
+}

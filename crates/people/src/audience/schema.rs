@@ -1,0 +1,90 @@
+//! The JSON schema of connected audiences, generated from the tables that parse them.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value, json};
+
+use super::Audience;
+use super::read::{MAX_CONDITIONS, MAX_DEPTH, MAX_NAME};
+use super::test::{
+    Comparisons, Kind, MAX_PATTERN, OF_ATTRIBUTES, OF_LAST_USES, OF_SUBSCRIPTIONS, STATUSES,
+};
+use gateway::formats::{Time, schema_of};
+
+impl JsonSchema for Audience {
+    fn schema_name() -> Cow<'static, str> {
+        "ConnectedAudience".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut nodes = |about: &str| {
+            let node = generator.subschema_for::<Self>();
+            json!({ "type": "array", "minItems": 1, "items": node, "description": about })
+        };
+        let all = format!(
+            "Every condition is true. A tree has at most {MAX_CONDITIONS} conditions in \
+             {MAX_DEPTH} levels."
+        );
+        let name = json!({ "type": "string", "minLength": 1, "maxLength": MAX_NAME });
+        let leaf = |comparisons| json!({ "type": "object", "anyOf": tests(comparisons) });
+        let mut attribute = leaf(OF_ATTRIBUTES);
+        attribute["properties"] = json!({ "custom_attribute_name": name });
+        attribute["required"] = json!(["custom_attribute_name"]);
+        let fields = [
+            ("AND", nodes(&all)),
+            ("OR", nodes("At least one condition is true.")),
+            ("custom_attribute", attribute),
+            ("push_subscription_status", leaf(OF_SUBSCRIPTIONS)),
+            ("email_subscription_status", leaf(OF_SUBSCRIPTIONS)),
+            ("last_used_app", leaf(OF_LAST_USES)),
+        ];
+        let names = fields.each_ref().map(|(name, _)| *name);
+        let node = |(name, field): (&str, Value)| {
+            let mut properties =
+                Map::from_iter(names.map(|name| (name.to_owned(), json!({ "type": "null" }))));
+            properties.insert(name.into(), field);
+            json!({
+                "properties": properties, "required": [name],
+                "additionalProperties": { "type": "null" },
+            })
+        };
+        json_schema!({
+            "description": "A tree of conditions on users. A node is an object with one field.",
+            "type": "object", "properties": {}, "anyOf": fields.map(node),
+        })
+    }
+}
+
+/// Each comparison with the schema of its operand.
+fn tests(comparisons: Comparisons) -> Vec<Value> {
+    let test = |(comparison, kinds): &(super::test::Comparison, &[Kind])| {
+        let value = match kinds {
+            [kind] => value(*kind),
+            _ => json!({ "anyOf": kinds.iter().map(|kind| value(*kind)).collect::<Vec<_>>() }),
+        };
+        let has_none = kinds.contains(&Kind::None);
+        let required = if has_none { vec!["comparison"] } else { vec!["comparison", "value"] };
+        json!({
+            "properties": { "comparison": { "const": comparison.name() }, "value": value },
+            "required": required,
+        })
+    };
+    comparisons.iter().map(test).collect()
+}
+
+fn value(kind: Kind) -> Value {
+    match kind {
+        Kind::None => json!({ "type": "null" }),
+        Kind::Text => json!({ "type": "string" }),
+        Kind::Regex => json!({
+            "type": "string", "maxLength": MAX_PATTERN, "format": "regex",
+            "description": "A regular expression, without look-around or back-references.",
+        }),
+        Kind::Number => json!({ "type": "number" }),
+        Kind::Boolean => json!({ "type": "boolean" }),
+        Kind::Time => schema_of::<Time>(),
+        Kind::Days => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
+        Kind::Status => json!({ "enum": STATUSES }),
+    }
+}

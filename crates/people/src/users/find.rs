@@ -1,0 +1,220 @@
+//! Finds one user, and records erased ones.
+
+use std::borrow::Cow;
+
+use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
+
+use crate::users::activity::{Activity, ActivityError};
+use crate::users::profile::{Field, Profile};
+use crate::users::rows::{self, For, Identifier, Kind, StoredUser};
+use crate::users::{activity_rows, merged_rows, optout_rows, record, service_id};
+use gateway::workspaces::Workspace;
+use kit::clock::Clock;
+use kit::retry::Retry;
+use store::{Store, StoreError, Tx};
+
+/// Why one user could not be shown or erased.
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    #[error("no user has the external_id, service_id or email {0:?}")]
+    NotFound(String),
+    #[error(
+        "no user has the external_id, service_id or email {0:?}, and no accepted request creates \
+         one"
+    )]
+    NotFoundYet(String),
+    #[error("{} users have this email; use one of these identifiers: {}", .0.len(), texts(.0))]
+    Several(Vec<Uuid>),
+    #[error("{0}: {1}")]
+    Activity(Uuid, ActivityError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn texts(ids: &[Uuid]) -> String {
+    ids.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl Retry for FindError {
+    fn can_retry(&self) -> bool {
+        matches!(self, Self::Store(error) if error.can_retry())
+    }
+}
+
+/// The user's record as of today, with the fields that are never exported; compact JSON. `id` is an
+/// external_id, otherwise a service_id, otherwise an email.
+pub async fn show(
+    store: &Store,
+    clock: &Clock,
+    workspace: &Workspace,
+    id: &str,
+) -> Result<String, FindError> {
+    let mut tx = store.snapshot().await?;
+    let user = find(&mut tx, workspace.id, id, For::Reading).await?;
+    let body = activity_rows::find_activity(&mut tx, workspace.id, user.service_id).await?;
+    let activity = match &body {
+        Some(body) => {
+            Activity::decode(body).map_err(|e| FindError::Activity(user.service_id, e))?
+        }
+        None => Activity::default(),
+    };
+    let (currency, rates) = (&workspace.currency, &workspace.exchange_rates);
+    let document = Profile::parse(&user.doc).map_or(user.doc, |mut profile| {
+        // Not a field of the record.
+        profile.replace_decision_times(None);
+        profile.to_document()
+    });
+    Ok(record::show(&document, &activity, clock.today(), currency, rates))
+}
+
+/// The user with this external_id, otherwise this service_id, otherwise this email.
+pub async fn identify(tx: &mut Tx, workspace: i32, id: &str) -> Result<Uuid, FindError> {
+    Ok(find(tx, workspace, id, For::ReadingKeys).await?.service_id)
+}
+
+/// A name with which a user can be created again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    ExternalId,
+    Email,
+}
+
+/// The names with which `user` can be created again; `id` if it is unknown.
+pub fn names<'a>(id: &'a str, user: Option<&'a StoredUser>) -> Vec<(Name, Cow<'a, str>)> {
+    let (external_ids, email) = match user {
+        Some(user) => (external_ids(user), user.email.as_deref().map(Cow::Borrowed)),
+        None => (vec![Cow::Borrowed(id)], Some(Cow::Owned(id.to_lowercase()))),
+    };
+    let external_ids = external_ids.into_iter().map(|id| (Name::ExternalId, id));
+    external_ids.chain(email.map(|email| (Name::Email, email))).collect()
+}
+
+/// The external ids that identify a user; the document must have been read.
+pub(crate) fn external_ids(user: &StoredUser) -> Vec<Cow<'_, str>> {
+    let deprecated = Profile::parse(&user.doc).unwrap_or_default().deprecated_external_ids();
+    let own = user.external_id.as_deref().map(Cow::Borrowed);
+    own.into_iter().chain(deprecated.into_iter().map(Cow::Owned)).collect()
+}
+
+/// Removes a user's rows and identifiers, and records the erasure of `names`: data that was
+/// received until `erased_at` does not create a user with one of them.
+pub async fn remove(
+    tx: &mut Tx,
+    workspace: i32,
+    names: &[(Name, Cow<'_, str>)],
+    user: Option<&StoredUser>,
+    erased_at: i64,
+) -> Result<(), StoreError> {
+    if let Some(user) = user {
+        remove_identifiers(tx, workspace, user).await?;
+    }
+    for (kind, value) in names {
+        rows::add_erased(tx, workspace, who(*kind, value), erased_at).await?;
+    }
+    match user {
+        Some(user) => rows::remove_user(tx, workspace, user).await,
+        None => Ok(()),
+    }
+}
+
+/// Like [`remove`], for a user who was not merged into another one: also deletes the ids of users who
+/// were merged into this one, and the record that the address is unsubscribed.
+pub async fn erase(
+    tx: &mut Tx,
+    workspace: i32,
+    names: &[(Name, Cow<'_, str>)],
+    user: Option<&StoredUser>,
+    erased_at: i64,
+) -> Result<(), StoreError> {
+    remove(tx, workspace, names, user, erased_at).await?;
+    for (_, email) in names.iter().filter(|(name, _)| *name == Name::Email) {
+        optout_rows::erase(tx, workspace, email, erased_at).await?;
+    }
+    match user {
+        Some(user) => merged_rows::delete_merged(tx, workspace, user.service_id).await,
+        None => Ok(()),
+    }
+}
+
+/// The stored record of an erased name: a hash, so that the name is not readable.
+pub fn who(name: Name, value: &str) -> [u8; 32] {
+    let kind = match name {
+        Name::ExternalId => 1,
+        Name::Email => 2,
+    };
+    Sha256::new().chain_update([kind]).chain_update(value).finalize().into()
+}
+
+pub(crate) async fn remove_identifiers(
+    tx: &mut Tx,
+    workspace: i32,
+    user: &StoredUser,
+) -> Result<(), StoreError> {
+    let id = user.service_id;
+    let Ok(profile) = Profile::parse(&user.doc) else {
+        return rows::sweep_identifiers(tx, workspace, id).await;
+    };
+    // If the field is unreadable, so is the document: its aliases are not known.
+    let aliases = profile.aliases();
+    if aliases.is_empty() && profile.get(Field::UserAliases).is_some() {
+        return rows::sweep_identifiers(tx, workspace, id).await;
+    }
+    let external_ids = external_ids(user).into_iter().map(Cow::into_owned);
+    let external_ids = external_ids.map(|value| (Kind::ExternalId, value));
+    let aliases = aliases.iter().map(|alias| (Kind::Alias, alias.key()));
+    for (kind, value) in external_ids.chain(aliases) {
+        let gone = Identifier { kind, value, service_id: id };
+        rows::remove_identifier(tx, workspace, &gone).await?;
+    }
+    if let Some(email) = &user.email {
+        rows::remove_emails(tx, workspace, &[(email.clone(), id)]).await?;
+    }
+    Ok(())
+}
+
+pub async fn find_optional(
+    tx: &mut Tx,
+    workspace: i32,
+    id: &str,
+    purpose: For,
+) -> Result<Option<StoredUser>, FindError> {
+    match find(tx, workspace, id, purpose).await {
+        Err(FindError::NotFound(_)) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+async fn find(
+    tx: &mut Tx,
+    workspace: i32,
+    id: &str,
+    purpose: For,
+) -> Result<StoredUser, FindError> {
+    let mut ids: Vec<Uuid> = rows::find_identifiers(tx, workspace, Kind::ExternalId, &[id])
+        .await?
+        .into_iter()
+        .map(|identifier| identifier.service_id)
+        .collect();
+    let is_external = !ids.is_empty();
+    if !is_external {
+        ids.extend(Uuid::parse_str(id).ok().filter(|id| service_id::bucket(id).is_some()));
+    }
+    let mut users = rows::find_users(tx, workspace, &ids, purpose).await?;
+    if is_external {
+        // The transaction that this one waited for may have given the user another external_id.
+        let now = rows::find_identifiers(tx, workspace, Kind::ExternalId, &[id]).await?;
+        users.retain(|user| now.iter().any(|now| now.service_id == user.service_id));
+    }
+    if users.is_empty() {
+        let email = id.to_lowercase();
+        let hinted = rows::find_emails(tx, workspace, &[&email]).await?;
+        users = rows::find_users(tx, workspace, &hinted, purpose).await?;
+        users.retain(|user| user.email.as_ref() == Some(&email));
+    }
+    match users.len() {
+        0 => Err(FindError::NotFound(id.to_owned())),
+        1 => users.pop().ok_or_else(|| FindError::NotFound(id.to_owned())),
+        _ => Err(FindError::Several(users.iter().map(|user| user.service_id).collect())),
+    }
+}

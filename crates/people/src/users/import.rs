@@ -1,0 +1,334 @@
+//! Import: from lines of JSON to rows.
+//!
+//! ```text
+//! files ──(a thread: read, check, fold)──> batches ──(here: find users, write)──> store
+//! ```
+//!
+//! A batch is one transaction. An import that is interrupted and repeated creates no duplicates:
+//! every accepted line identifies its user, by an id that the first run stored.
+
+mod decode;
+mod file_format;
+mod kept;
+mod lines;
+mod removed;
+mod resolve;
+mod zip;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+pub use decode::Input;
+pub use decode::{FileError, describe as describe_error};
+pub use file_format::problem as problem_of_format;
+pub use lines::{Line, next_line};
+
+use super::record::{BETWEEN_REASONS, Record};
+use super::rows::For;
+use super::service_id::Generator;
+use gateway::workspaces::Workspace;
+use kit::clock::Clock;
+use kit::retry::{self, Retry};
+use kit::words::beginning;
+use store::claims;
+use store::{Store, StoreError};
+
+/// Records of one transaction. Those on SQLite are short, because others wait for its only writer.
+const POSTGRES_BATCH: usize = 2_000;
+const SQLITE_BATCH: usize = 400;
+
+/// Attempts at one batch, over about half a minute.
+const ATTEMPTS: u32 = 8;
+
+/// Maximum number of unknown fields that a summary lists.
+const MAX_IGNORED: usize = 100;
+
+/// Maximum number of reasons that a summary counts separately.
+const MAX_REASONS: usize = 100;
+const OTHER_REASONS: &str = "other reasons";
+
+/// Maximum number of removed fields that a summary lists.
+const MAX_REMOVED: usize = 100;
+
+/// The error that ended an import.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Others wrote to the same users at the same time.
+    #[error("another process is writing the same users; run the import again later")]
+    Conflict,
+    #[error("reading the files ended unexpectedly")]
+    Reader,
+}
+
+impl Retry for ImportError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Store(error) => error.can_retry(),
+            Self::Conflict => true,
+            Self::Reader => false,
+        }
+    }
+}
+
+/// A line that was not imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadLine {
+    pub file: String,
+    /// From 1.
+    pub line: u64,
+    pub reason: String,
+    /// The line itself, if the import [keeps](Options::keep_lines) it.
+    pub text: Vec<u8>,
+}
+
+/// How an import handles invalid lines.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// The import stops when more lines are invalid.
+    pub max_bad_lines: Option<u64>,
+    /// Whether invalid lines are reported with their text.
+    pub keep_lines: bool,
+    /// Whether everything is read and checked, but nothing is written.
+    pub dry_run: bool,
+}
+
+/// The result of an import.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Summary {
+    /// Lines that are not blank.
+    pub lines: u64,
+    pub created: u64,
+    pub replaced: u64,
+    /// Lines with another subscription state than `unsubscribed` for a user who stays unsubscribed.
+    pub kept_unsubscribed: u64,
+    /// Only in a dry run: the number of users who would lose a field, by the field.
+    pub removed: BTreeMap<String, u64>,
+    /// Invalid lines, including one for each file that could not be read to its end.
+    pub bad: u64,
+    pub broken_files: u64,
+    /// Number of invalid lines, by reason.
+    pub reasons: BTreeMap<String, u64>,
+    /// Too many lines were invalid, so the rest was not read.
+    pub stopped: bool,
+    /// Unknown fields, and the number of lines that have them.
+    pub ignored: BTreeMap<String, u64>,
+}
+
+/// Progress of an import.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    Bad(&'a BadLine),
+    /// A batch was written.
+    Written(&'a Summary),
+}
+
+/// The outcome of a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    pub created: u64,
+    pub replaced: u64,
+    pub kept_unsubscribed: u64,
+    /// Only in a dry run: the number of users who would lose a field, by the field.
+    pub removed: BTreeMap<String, u64>,
+    /// Rejected records, by their index in the batch.
+    pub refused: Vec<(usize, String)>,
+}
+
+/// Writes users into one workspace.
+#[derive(Debug)]
+pub struct Importer {
+    store: Store,
+    clock: Clock,
+    workspace: Workspace,
+    ids: Generator,
+    options: Options,
+}
+
+impl Importer {
+    pub fn new(store: Store, clock: Clock, workspace: Workspace) -> Self {
+        let (ids, options) = (Generator::default(), Options::default());
+        Self { store, clock, workspace, ids, options }
+    }
+
+    /// The same with other options.
+    pub fn with(self, options: Options) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Imports every input, in order. Invalid lines are reported and skipped; an input that cannot
+    /// be read to its end is reported, and the next one follows.
+    pub async fn run(
+        &self,
+        inputs: Vec<Input>,
+        mut tell: impl FnMut(Progress<'_>),
+    ) -> Result<Summary, ImportError> {
+        let size = if self.store.is_postgres() { POSTGRES_BATCH } else { SQLITE_BATCH };
+        let (to_writer, mut batches) = mpsc::channel(2);
+        let reader = lines::Reader {
+            size,
+            keep: self.options.keep_lines,
+            clock: self.clock.clone(),
+            currency: self.workspace.currency.clone(),
+            alias: self.workspace.aliases.service_id.clone(),
+        };
+        let reader = tokio::task::spawn_blocking(move || reader.read(inputs, &to_writer));
+        let mut summary = Summary::default();
+        while let Some(batch) = batches.recv().await {
+            self.take(batch, &mut summary, &mut tell).await?;
+            if self.options.max_bad_lines.is_some_and(|most| summary.bad > most) {
+                summary.stopped = true;
+                break;
+            }
+        }
+        // The reader ends when its output is dropped.
+        drop(batches);
+        reader.await.map_err(|_| ImportError::Reader)?;
+        Ok(summary)
+    }
+
+    async fn take(
+        &self,
+        mut batch: lines::Batch,
+        summary: &mut Summary,
+        tell: &mut impl FnMut(Progress<'_>),
+    ) -> Result<(), ImportError> {
+        let mut written = self.write(&batch.records).await?;
+        let mut bad = std::mem::take(&mut batch.bad);
+        for (place, reason) in std::mem::take(&mut written.refused) {
+            let lines::Origin { file, line, text } = &mut batch.origins[place];
+            let text = std::mem::take(text);
+            bad.push(BadLine { file: file.to_string(), line: *line, reason, text });
+        }
+        // The sort is stable within a file: files follow one another, and so do their lines.
+        bad.sort_by(
+            |a, b| if a.file == b.file { a.line.cmp(&b.line) } else { std::cmp::Ordering::Equal },
+        );
+        for bad in &bad {
+            tell(Progress::Bad(bad));
+            for reason in bad.reason.split(BETWEEN_REASONS) {
+                let reason = kind(reason);
+                let is_known = summary.reasons.contains_key(&reason);
+                let reason = if summary.reasons.len() < MAX_REASONS || is_known {
+                    reason
+                } else {
+                    OTHER_REASONS.to_owned()
+                };
+                *summary.reasons.entry(reason).or_default() += 1;
+            }
+        }
+        let refused = bad.len() as u64;
+        summary.lines += batch.lines;
+        summary.created += written.created;
+        summary.replaced += written.replaced;
+        summary.kept_unsubscribed += written.kept_unsubscribed;
+        for (name, users) in written.removed {
+            if summary.removed.len() < MAX_REMOVED || summary.removed.contains_key(&name) {
+                *summary.removed.entry(name).or_default() += users;
+            }
+        }
+        summary.bad += refused;
+        summary.broken_files += batch.broken_files;
+        for record in &batch.records {
+            for name in &record.ignored {
+                if summary.ignored.len() < MAX_IGNORED || summary.ignored.contains_key(name) {
+                    *summary.ignored.entry(name.clone()).or_default() += 1;
+                }
+            }
+        }
+        tell(Progress::Written(summary));
+        Ok(())
+    }
+
+    /// Writes records in their order, in one transaction: of two records for the same user, the
+    /// later one wins. Retries if that can help.
+    pub async fn write(&self, records: &[Record]) -> Result<Written, ImportError> {
+        let mut attempt = 1;
+        loop {
+            match self.try_write(records).await {
+                Err(error) if error.can_retry() && attempt < ATTEMPTS => {
+                    tracing::warn!(attempt, %error, "batch failed; retrying");
+                    let pause = retry::backoff(
+                        attempt,
+                        Duration::from_millis(250),
+                        Duration::from_secs(10),
+                    );
+                    tokio::time::sleep(pause).await;
+                    attempt += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    async fn try_write(&self, records: &[Record]) -> Result<Written, ImportError> {
+        if records.is_empty() {
+            return Ok(Written::default());
+        }
+        let (now_ms, today) = (self.clock.now_ms(), self.clock.today());
+        let (mut tx, purpose) = if self.options.dry_run {
+            (self.store.snapshot().await?, For::Reading)
+        } else {
+            (self.store.write().await?, For::Writing)
+        };
+        // The earlier of both clocks: if this one is ahead, later decisions must still end those of
+        // the import.
+        let decided_at = now_ms.min(claims::now(&mut tx).await?);
+        let workspace = self.workspace.id;
+        let mut imported =
+            resolve::ImportedUsers::look_up(&mut tx, workspace, records, purpose).await?;
+        let mut written = Written::default();
+        for (place, record) in records.iter().enumerate() {
+            match imported.apply(record, &self.ids, now_ms, decided_at) {
+                Ok(applied) => {
+                    written.created += u64::from(applied.is_new);
+                    written.replaced += u64::from(!applied.is_new);
+                    written.kept_unsubscribed += u64::from(applied.is_overruled);
+                }
+                Err(reason) => written.refused.push((place, reason)),
+            }
+        }
+        if self.options.dry_run {
+            written.removed = imported.removed(&mut tx, workspace, today).await?;
+            return Ok(written);
+        }
+        imported.write(&mut tx, workspace, today, now_ms).await?;
+        tx.commit().await?;
+        Ok(written)
+    }
+}
+
+/// A reason without the details of one line: positions, and numbers of entries.
+fn kind(reason: &str) -> String {
+    const MAX_REASON_LENGTH: usize = 200;
+    let reason = reason.split(" at line ").next().unwrap_or_default();
+    let mut kind = String::new();
+    for (part, piece) in reason.split('[').enumerate() {
+        let number = piece.find(|c: char| !c.is_ascii_digit()).unwrap_or_default();
+        let is_index = part > 0 && number > 0 && piece[number..].starts_with(']');
+        kind += if part > 0 { "[" } else { "" };
+        kind += if is_index { &piece[number..] } else { piece };
+    }
+    beginning(&kind, MAX_REASON_LENGTH).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn reasons_are_counted_by_their_kind() {
+        for (reason, kind) in [
+            (
+                "not a JSON object: expected value at line 1 column 7",
+                "not a JSON object: expected value",
+            ),
+            ("purchases[12].name is missing", "purchases[].name is missing"),
+            ("a [b] [1", "a [b] [1"),
+            ("email: duplicate field", "email: duplicate field"),
+        ] {
+            assert_eq!(super::kind(reason), kind);
+        }
+    }
+}

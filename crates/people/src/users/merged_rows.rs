@@ -1,0 +1,115 @@
+//! The SQL of merged users. An id of a merged user stands for the kept user for as long as that one
+//! exists, because links in old emails have it.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use store::{StoreError, Tx, execute, to_json};
+
+/// Stores that a user was merged into another one. An import of an earlier version could create a
+/// merged user again; then the last merge counts.
+pub async fn add_merged(
+    tx: &mut Tx,
+    workspace: i32,
+    gone: Uuid,
+    kept: Uuid,
+    merged_at: i64,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO merged_users (workspace_id, service_id, kept_as, merged_at)
+             VALUES ($1, $2, $3, $4)
+             ON CONFLICT (workspace_id, service_id)
+             DO UPDATE SET kept_as = excluded.kept_as, merged_at = excluded.merged_at",
+        )
+        .bind(workspace)
+        .bind(gone)
+        .bind(kept)
+        .bind(merged_at)
+    );
+    Ok(())
+}
+
+/// The user that an id stands for: the one into which its user was merged, if it was.
+pub async fn present(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<Uuid, StoreError> {
+    let merged = find_merged(tx, workspace, &[id]).await?;
+    Ok(merged.get(&id).copied().unwrap_or(id))
+}
+
+/// The users into which these were merged.
+pub async fn find_merged(
+    tx: &mut Tx,
+    workspace: i32,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, Uuid>, StoreError> {
+    let mut merged: HashMap<Uuid, Uuid> = HashMap::new();
+    let mut wanted = ids.to_vec();
+    while !wanted.is_empty() {
+        let found = kept_as(tx, workspace, &wanted).await?;
+        // The user into which one was merged may itself have been merged since.
+        for kept in merged.values_mut() {
+            *kept = found.get(kept).copied().unwrap_or(*kept);
+        }
+        wanted = found.values().copied().collect();
+        let asked = found.into_iter().filter(|(gone, _)| ids.contains(gone));
+        merged.extend(asked.collect::<Vec<_>>());
+    }
+    Ok(merged)
+}
+
+async fn kept_as(
+    tx: &mut Tx,
+    workspace: i32,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, Uuid>, StoreError> {
+    let rows: Vec<(Uuid, Uuid)> = match tx {
+        Tx::Postgres(tx) => {
+            sqlx::query_as(
+                "SELECT service_id, kept_as FROM merged_users
+                 WHERE workspace_id = $1 AND service_id = ANY($2)",
+            )
+            .bind(workspace)
+            .bind(ids)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+        Tx::Sqlite(tx) => {
+            sqlx::query_as(
+                "SELECT service_id, kept_as FROM merged_users
+                 WHERE workspace_id = $1
+                   AND service_id IN (SELECT unhex(wanted.value, '-') FROM json_each($2) AS wanted)",
+            )
+            .bind(workspace)
+            .bind(to_json(ids)?)
+            .fetch_all(&mut **tx)
+            .await?
+        }
+    };
+    Ok(rows.into_iter().collect())
+}
+
+/// Deletes the ids of all users who were merged into a user, and into those.
+pub(crate) async fn delete_merged(
+    tx: &mut Tx,
+    workspace: i32,
+    kept: Uuid,
+) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "WITH RECURSIVE gone (service_id) AS (
+                 SELECT service_id FROM merged_users WHERE workspace_id = $1 AND kept_as = $2
+                 UNION
+                 SELECT merged_users.service_id FROM gone
+                 JOIN merged_users ON merged_users.workspace_id = $1
+                     AND merged_users.kept_as = gone.service_id)
+             DELETE FROM merged_users
+             WHERE workspace_id = $1 AND service_id IN (SELECT service_id FROM gone)",
+        )
+        .bind(workspace)
+        .bind(kept)
+    );
+    Ok(())
+}

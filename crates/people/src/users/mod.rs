@@ -1,0 +1,66 @@
+//! Users: profiles, identities, activity; import and generate.
+//!
+//! A user is a row of `users` (the profile, one serialized JSON document) and, in the same order, a
+//! row of `activity` (one packed body). `identifiers` has the user of each external id and alias,
+//! `emails` the users who may have an address.
+//!
+//! | module | is about |
+//! |---|---|
+//! | [`service_id`] | the id, which contains its user's bucket |
+//! | [`profile`] | the stored document, its fields and their allowed values |
+//! | [`consent`] | the user's decisions to get messages or not, in the order of their receipt |
+//! | [`activity`] | purchases, events and revenue, packed |
+//! | [`record`] | a user as one line, for import and `users show` |
+//! | [`import`] | from lines to rows, and the user of each line |
+//! | [`generate`] | realistic users, the same for the same seed |
+//! | [`moment`] | the users that existed at a moment |
+//! | [`scan`] | users in order: splitting into parts, and reading, for exports |
+//! | [`tokens`] | the owners of push tokens |
+//! | [`devices`] | removal of push tokens |
+//! | [`find`] | finding one user |
+//! | [`recipient`] | a user as messages see them |
+//! | [`identifier`] | the identifiers of users in requests |
+//! | [`sweep`] | deletion of expired data of users without writes |
+
+use uuid::Uuid;
+
+pub mod activity;
+pub mod activity_rows;
+pub mod consent;
+pub mod devices;
+pub mod find;
+pub mod generate;
+pub mod identifier;
+pub mod import;
+pub mod keys;
+pub mod large_rows;
+pub mod merged_rows;
+pub mod moment;
+pub mod name_locks;
+pub mod optout_rows;
+pub mod profile;
+pub mod recipient;
+pub mod record;
+pub mod rows;
+pub mod scan;
+pub mod service_id;
+pub mod sweep;
+pub mod token_rows;
+pub mod tokens;
+mod unrecorded;
+
+pub use recipient::Recipient;
+
+pub use gateway::workspaces::groups::{BUCKETS, SLICES};
+
+/// A user's place in the order of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    pub slice: i16,
+    pub service_id: Uuid,
+}
+
+impl Position {
+    /// Before every user.
+    pub const START: Self = Self { slice: -1, service_id: Uuid::nil() };
+}

@@ -1,0 +1,402 @@
+//! The allowed values of each field (crates/gateway/src/README.md, The user record).
+
+use std::borrow::Cow;
+
+use jiff::civil::Date;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use super::{Alias, Field, FieldError, codes};
+use crate::users::BUCKETS;
+use kit::clock::{format_time, parse_time};
+use kit::json::{self, JsonFields, Text};
+use kit::words::{MAX_LABEL, MAX_LOCAL, about_field, check_identifier, check_short};
+use kit::zones;
+
+pub const SUBSCRIPTION: &[&str] = &["opted_in", "subscribed", "unsubscribed"];
+pub const GROUP_STATES: &[&str] = &["subscribed", "unsubscribed"];
+pub const TOKEN_KINDS: &[&str] = &["alert", "live_activity"];
+pub const GENDERS: &[&str] = &["M", "F", "O", "N", "P", "nil"];
+
+/// The stored form of a field's value; none if it has no data.
+pub fn value(
+    field: Field,
+    json: &str,
+    ignored: &mut Vec<String>,
+) -> Result<Option<String>, FieldError> {
+    if matches!(json, "null" | "\"\"") {
+        return Ok(None);
+    }
+    let mut object = |shape| objects(field.name(), json, shape, ignored);
+    match field {
+        Field::Apps => return object(APP),
+        Field::Devices => return object(DEVICE),
+        Field::PushTokens => return object(PUSH_TOKEN),
+        Field::SubscriptionGroups => return object(SUBSCRIPTION_GROUP),
+        Field::CustomAttributes => return custom_attributes(json),
+        _ => {}
+    }
+    let checked = match field {
+        Field::UserAliases => aliases(json).map(|aliases| match aliases.as_slice() {
+            [] => None,
+            aliases => Some(aliases_json(aliases)),
+        }),
+        Field::DeprecatedExternalIds => json::parse::<Vec<&RawValue>>(json).and_then(|ids| {
+            let ids = ids.iter().map(|id| identifier(id.get()).map(Cow::into_owned));
+            let ids = ids.collect::<Result<Vec<_>, _>>()?;
+            Ok((!ids.is_empty()).then(|| texts_json(&ids)))
+        }),
+        Field::LastCoordinates => last_coordinates(json).map(Some),
+        Field::CurrentLocation => current_location(json).map(Some),
+        Field::RandomBucket => bucket(json).map(|bucket| Some(bucket.to_string())),
+        Field::ServiceId => text(json).and_then(|text| {
+            Uuid::parse_str(&text)
+                .map(|id| Some(quoted(&id.to_string())))
+                .map_err(|_| "expected a UUID".to_owned())
+        }),
+        Field::CreatedAt
+        | Field::UninstalledAt
+        | Field::DateOfFirstSession
+        | Field::DateOfLastSession => text(json).and_then(|text| Ok(Some(quoted(&time(&text)?)))),
+        Field::TimeZone => text(json).and_then(|text| {
+            let name = zones::spelled(&text);
+            let name = name.ok_or("expected a name from the IANA time zone database")?;
+            Ok(Some(quoted(&name)))
+        }),
+        _ => text(json).and_then(|text| {
+            plain(field, &text)?;
+            Ok((field != Field::Gender || text != "nil").then(|| quoted(&text)))
+        }),
+    };
+    checked.map_err(|reason| FieldError::new(field.name(), reason))
+}
+
+/// Checks the string fields with special formats.
+fn plain(field: Field, text: &str) -> Result<(), String> {
+    let form = |good: bool, meant: &str| if good { Ok(()) } else { Err(meant.to_owned()) };
+    match field {
+        Field::ExternalId => check_identifier(text),
+        Field::Email => email(text),
+        Field::Phone => {
+            form(is_e164(text), "expected a number in E.164: + and 7 to 15 digits, the first not 0")
+        }
+        Field::Dob => {
+            let day = text.parse::<Date>().is_ok_and(|day| day.to_string() == text);
+            form(day, "expected a date YYYY-MM-DD")
+        }
+        Field::Gender => one_of(GENDERS, text),
+        Field::EmailSubscribe | Field::PushSubscribe => one_of(SUBSCRIPTION, text),
+        Field::Country => {
+            form(codes::is_country(text), "expected an ISO 3166-1 code of two upper-case letters")
+        }
+        Field::Language => {
+            form(codes::is_language(text), "expected an ISO 639-1 code of two lower-case letters")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A time in the form in which times are stored and exported.
+fn time(text: &str) -> Result<String, String> {
+    parse_time(text).map(format_time)
+}
+
+fn one_of(values: &[&str], text: &str) -> Result<(), String> {
+    if values.contains(&text) {
+        Ok(())
+    } else {
+        Err(format!("expected one of {}", values.join(", ")))
+    }
+}
+
+fn is_e164(text: &str) -> bool {
+    text.strip_prefix('+').is_some_and(|digits| {
+        (7..=15).contains(&digits.len())
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && !digits.starts_with('0')
+    })
+}
+
+/// Checks the format of an email address: `local@domain`, without quotes, comments or address
+/// literals, with letters of any script. Does not check that mail can be delivered.
+pub fn email(text: &str) -> Result<(), String> {
+    let good = text
+        .split_once('@')
+        .is_some_and(|(local, domain)| is_local_part(local) && is_domain(domain));
+    if good { Ok(()) } else { Err("expected an email address".to_owned()) }
+}
+
+/// Dots may be anywhere, because some providers issued such addresses.
+fn is_local_part(local: &str) -> bool {
+    const SIGNS: &str = "!#$%&'*+-/=?^_`{|}~.";
+    let serves = |c: char| c.is_ascii_alphanumeric() || SIGNS.contains(c) || is_foreign(c);
+    (1..=MAX_LOCAL).contains(&local.chars().count()) && local.chars().all(serves)
+}
+
+fn is_domain(domain: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=MAX_LABEL).contains(&label.chars().count())
+            && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || is_foreign(c))
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    domain.split('.').all(is_label)
+}
+
+/// A visible character outside ASCII.
+fn is_foreign(c: char) -> bool {
+    !c.is_ascii() && !c.is_whitespace() && !c.is_control()
+}
+
+/// An external id, or a part of an alias.
+pub fn identifier(json: &str) -> Result<Cow<'_, str>, String> {
+    let Text(text) = json::parse(json)?;
+    check_identifier(&text)?;
+    Ok(text)
+}
+
+/// A string of at most [`MAX_TEXT`] characters.
+pub fn text(json: &str) -> Result<Cow<'_, str>, String> {
+    let Text(text) = json::parse(json)?;
+    check_short(&text)?;
+    Ok(text)
+}
+
+fn quoted(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    json::push_string(&mut json, text);
+    json
+}
+
+/// A bucket, 0 to 9999.
+pub fn bucket(json: &str) -> Result<u16, String> {
+    let bucket = json::whole_number(json).and_then(|bucket| u16::try_from(bucket).ok());
+    let bucket = bucket.filter(|bucket| *bucket < BUCKETS);
+    bucket.ok_or_else(|| "expected a whole number from 0 to 9999".to_owned())
+}
+
+fn degrees(json: &str, most: f64, what: &str) -> Result<(), String> {
+    match json::parse::<f64>(json) {
+        Ok(degrees) if degrees.abs() <= most => Ok(()),
+        _ => Err(format!("expected a {what} from -{most} to {most}")),
+    }
+}
+
+fn last_coordinates(json: &str) -> Result<String, String> {
+    let pair: Vec<&RawValue> = json::parse(json)?;
+    let [longitude, latitude] = pair.as_slice() else {
+        return Err("expected [longitude, latitude]".to_owned());
+    };
+    degrees(longitude.get(), 180.0, "longitude")?;
+    degrees(latitude.get(), 90.0, "latitude")?;
+    Ok(format!("[{},{}]", longitude.get(), latitude.get()))
+}
+
+fn current_location(json: &str) -> Result<String, String> {
+    let members = json::unique_fields(json, json::MAX_JSON_FIELDS)?;
+    let (Some(longitude), Some(latitude)) = (members.get("longitude"), members.get("latitude"))
+    else {
+        return Err("expected an object with longitude and latitude".to_owned());
+    };
+    degrees(longitude, 180.0, "longitude")?;
+    degrees(latitude, 90.0, "latitude")?;
+    Ok(format!(r#"{{"longitude":{longitude},"latitude":{latitude}}}"#))
+}
+
+/// The aliases of an array of alias objects, or of a single one.
+pub fn aliases(json: &str) -> Result<Vec<Alias>, String> {
+    let items: Vec<&RawValue> = match json.as_bytes().first() {
+        Some(b'[') => json::parse(json)?,
+        _ => vec![json::parse(json)?],
+    };
+    let mut aliases = Vec::with_capacity(items.len());
+    for item in items {
+        let alias = alias(&json::unique_fields(item.get(), json::MAX_JSON_FIELDS)?)?;
+        if !aliases.contains(&alias) {
+            aliases.push(alias);
+        }
+    }
+    Ok(aliases)
+}
+
+/// The alias of an alias object.
+pub fn alias(members: &JsonFields<'_>) -> Result<Alias, String> {
+    let part = |name: &str| {
+        let text = members.get(name).ok_or("is missing".to_owned()).and_then(identifier);
+        text.map(Cow::into_owned).map_err(|why| about_field(&format!(".{name}"), &why))
+    };
+    Ok(Alias { label: part("alias_label")?, name: part("alias_name")? })
+}
+
+/// An array of texts.
+pub fn texts_json(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", texts.join(","))
+}
+
+/// The array of alias objects, as exported.
+pub fn aliases_json(aliases: &[Alias]) -> String {
+    let objects: Vec<String> = aliases
+        .iter()
+        .map(|Alias { label, name }| {
+            format!(r#"{{"alias_name":{},"alias_label":{}}}"#, quoted(name), quoted(label))
+        })
+        .collect();
+    format!("[{}]", objects.join(","))
+}
+
+/// Custom attributes, each value unchanged; null counts as absent.
+fn custom_attributes(json: &str) -> Result<Option<String>, FieldError> {
+    let field = Field::CustomAttributes.name();
+    let members: JsonFields<'_> =
+        json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
+    let mut out = String::with_capacity(json.len());
+    for (name, value) in &members.0 {
+        if let Err(reason) = attribute_name(name) {
+            return Err(FieldError::new(field, reason));
+        }
+        json::check(value.get())
+            .map_err(|reason| FieldError::new(format!("{field}.{name}"), reason))?;
+        if value.get() == "null" {
+            continue;
+        }
+        out.push(if out.is_empty() { '{' } else { ',' });
+        json::push_string(&mut out, name);
+        out.push(':');
+        json::push_compact(&mut out, value.get());
+    }
+    if let Some(name) = members.repeated() {
+        return Err(FieldError::new(format!("{field}.{name}"), "duplicate field"));
+    }
+    if out.is_empty() {
+        return Ok(None);
+    }
+    out.push('}');
+    Ok(Some(out))
+}
+
+/// The name of a custom attribute.
+pub fn attribute_name(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        return Err("an attribute has an empty name".to_owned());
+    }
+    if name == json::MARK {
+        return Err(format!("an attribute has the reserved name {name}"));
+    }
+    check_short(name).map_err(|why| format!("an attribute name {why}"))
+}
+
+/// The type of a field of an object in an array.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    /// Required.
+    Required,
+    /// Also a whole number, which becomes a string.
+    Count,
+    Time,
+    Boolean,
+    /// One of these values.
+    OneOf(&'static [&'static str]),
+    RequiredOneOf(&'static [&'static str]),
+}
+
+type Shape = &'static [(&'static str, Kind)];
+
+const APP: Shape = &[
+    ("name", Kind::Text),
+    ("platform", Kind::Text),
+    ("version", Kind::Text),
+    ("sessions", Kind::Count),
+    ("first_used", Kind::Time),
+    ("last_used", Kind::Time),
+];
+
+const DEVICE: Shape = &[
+    ("model", Kind::Text),
+    ("os", Kind::Text),
+    ("carrier", Kind::Text),
+    ("idfv", Kind::Text),
+    ("idfa", Kind::Text),
+    ("device_id", Kind::Text),
+    ("google_ad_id", Kind::Text),
+    ("roku_ad_id", Kind::Text),
+    ("ad_tracking_enabled", Kind::Boolean),
+];
+
+const PUSH_TOKEN: Shape = &[
+    ("app_id", Kind::Required),
+    ("token", Kind::Required),
+    ("device_id", Kind::Text),
+    ("kind", Kind::OneOf(TOKEN_KINDS)),
+];
+
+const SUBSCRIPTION_GROUP: Shape = &[
+    ("subscription_group_id", Kind::Required),
+    ("subscription_state", Kind::RequiredOneOf(GROUP_STATES)),
+];
+
+/// An array of objects of one shape, with their fields in the order of the shape. Fields that the
+/// shape does not have are left out and listed in `ignored`.
+fn objects(
+    field: &str,
+    json: &str,
+    shape: Shape,
+    ignored: &mut Vec<String>,
+) -> Result<Option<String>, FieldError> {
+    // Not all objects together: the fields of a `{}` need a hundred times its bytes.
+    let items: Vec<&RawValue> =
+        json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
+    let mut out = String::with_capacity(json.len());
+    for (index, item) in items.iter().enumerate() {
+        let members = json::unique_fields(item.get(), json::MAX_JSON_FIELDS)
+            .map_err(|reason| FieldError::new(format!("{field}[{index}]"), reason))?;
+        out.push(if index == 0 { '[' } else { ',' });
+        let start = out.len();
+        for (name, kind) in shape {
+            let value = member(*kind, members.get(name).unwrap_or("null"))
+                .map_err(|reason| FieldError::new(format!("{field}[{index}].{name}"), reason))?;
+            if let Some(value) = value {
+                out.push(if out.len() == start { '{' } else { ',' });
+                json::push_string(&mut out, name);
+                out.push(':');
+                out.push_str(&value);
+            }
+        }
+        out.push_str(if out.len() == start { "{}" } else { "}" });
+        let known = |name: &str| shape.iter().any(|(known, _)| *known == name);
+        let unknown = members.0.iter().filter(|(name, _)| !known(name));
+        ignored.extend(unknown.map(|(name, _)| format!("{field}.{name}")));
+    }
+    if items.is_empty() {
+        return Ok(None);
+    }
+    out.push(']');
+    Ok(Some(out))
+}
+
+fn member(kind: Kind, json: &str) -> Result<Option<String>, String> {
+    if matches!(json, "null" | "\"\"") {
+        return match kind {
+            Kind::Required | Kind::RequiredOneOf(_) => Err("is missing".to_owned()),
+            _ => Ok(None),
+        };
+    }
+    let text = match kind {
+        Kind::Boolean => {
+            return json::parse::<bool>(json).map(|value| Some(value.to_string()));
+        }
+        Kind::Count if json.bytes().all(|byte| byte.is_ascii_digit()) => Cow::Borrowed(json),
+        Kind::Count => match json::whole_number(json) {
+            Some(number) => Cow::Owned(number.to_string()),
+            None => text(json)?,
+        },
+        _ => text(json)?,
+    };
+    match kind {
+        Kind::Time => return Ok(Some(quoted(&time(&text)?))),
+        Kind::OneOf(values) | Kind::RequiredOneOf(values) => one_of(values, &text)?,
+        _ => {}
+    }
+    Ok(Some(quoted(&text)))
+}

@@ -1,0 +1,22 @@
+//! Settings, shared state, and the engine that runs the work of every domain.
+//!
+//! | module | is about |
+//! |---|---|
+//! | [`config`] | every setting, with its unit and default; checked at start |
+//! | [`traces`] | follows a request's trace into its work, and sends spans to a collector |
+//! | [`topics`], [`kinds`] | the topics of the log; the kinds of work that workers claim |
+//! | [`fairness`] | limits that workspaces share, so that none uses them all |
+//! | [`app`] | the context of every part: settings, connections, and state between requests |
+//! | [`credentials`] | cache of API keys and SCIM tokens, which outlasts outages of the database |
+//! | [`engine`] | runs batches of the log and claims: attempts, leases, dead letters, drain |
+//! | [`outbound`] | requests to URLs from outside: checked, signed, never redirected |
+
+pub mod app;
+pub mod config;
+pub mod credentials;
+pub mod engine;
+pub mod fairness;
+pub mod kinds;
+pub mod outbound;
+pub mod topics;
+pub mod traces;

@@ -1,0 +1,384 @@
+//! The requests for resources (crates/gateway/src/README.md, Dashboard users over SCIM; RFC 7644, section
+//! 3).
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{any, get, post};
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::auth::{protected, protected_discovery};
+use super::discovery::ListResponse;
+use super::group::Group;
+use super::patch::Patch;
+use super::projection::Projection;
+use super::query::Query;
+use super::resource::{self, Resource, Stored, User, Written};
+use super::rows;
+use super::schema::{self, Attributes, ResourceSchema};
+use super::{discovery, operations};
+use gateway::idempotency::{Begun, StoredResponse};
+use gateway::scim::CONTENT_TYPE;
+use gateway::scim::{ScimError, ScimType};
+use gateway::{ApiError, IdempotencyKey, JsonText, Routes, idempotency};
+use runtime::app::App;
+use store::{StoreError, Tx};
+
+pub(super) type Result<T, E = ScimError> = std::result::Result<T, E>;
+
+/// Maximum bytes of a body: enough for a few users of maximum size.
+const MAX_BODY_BYTES: usize = 256 << 10;
+
+/// The routes of SCIM.
+pub fn routes() -> Routes {
+    resources::<User>()
+        .merge(resources::<Group>())
+        .route("/.search", protected(post(search_all)), [operations::search_all()])
+        .route("/Me", protected_discovery(get(me).post(me).put(me).patch(me).delete(me)), [])
+        .merge(discovery::routes())
+        .route("/{*rest}", any(nothing), [])
+        .route("/", any(nothing), [])
+        .below(gateway::scim::PATH)
+}
+
+/// The routes of one kind of resource. Some clients write a slash at the end of paths.
+fn resources<R: Resource>() -> Routes {
+    let all = || protected(get(list::<R>).post(create::<R>));
+    let one = || protected(get(read::<R>).put(replace::<R>).patch(modify::<R>).delete(remove::<R>));
+    let of_one = [
+        operations::read::<R>(),
+        operations::replace::<R>(),
+        operations::patch::<R>(),
+        operations::delete::<R>(),
+    ];
+    let path = R::SCHEMA.endpoint;
+    Routes::new()
+        .route(path, all(), [operations::list::<R>(), operations::create::<R>()])
+        .route(&format!("{path}/"), all(), [])
+        .route(
+            &format!("{path}/.search"),
+            protected(post(search::<R>)),
+            [operations::search::<R>()],
+        )
+        .route(&format!("{path}/{{id}}"), one(), of_one)
+        .route(&format!("{path}/{{id}}/"), one(), [])
+}
+
+/// `/Me`: not supported, because a token does not identify a user.
+async fn me() -> ScimError {
+    ScimError::of(StatusCode::NOT_IMPLEMENTED, "A SCIM token does not identify a user")
+}
+
+async fn nothing() -> ApiError {
+    ApiError::NotFound("Unknown path".into())
+}
+
+/// `GET /Users`.
+async fn list<R: Resource>(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response> {
+    page::<R>(&app, &Query::from_query_string(query.as_deref().unwrap_or_default(), R::SCHEMA)?)
+        .await
+}
+
+/// `POST /Users/.search`. It changes nothing, so an idempotency key has no effect.
+async fn search<R: Resource>(
+    State(app): State<App>,
+    _key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Response> {
+    page::<R>(&app, &Query::from_body(&attributes(&body)?, R::SCHEMA)?).await
+}
+
+/// `POST /.search`: users, then groups. A kind of resource without an attribute of the filter has
+/// no matches.
+async fn search_all(
+    State(app): State<App>,
+    _key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Response> {
+    let body = attributes(&body)?;
+    let of_users = Query::from_body(&body, User::SCHEMA);
+    let of_groups = Query::from_body(&body, Group::SCHEMA);
+    let base = app.config.public_base();
+    let mut tx = app.request_queue.snapshot().await?;
+    let (mut total, mut shown, mut start) = (0, Vec::new(), 1);
+    let groups = match (of_users, of_groups) {
+        (Err(error), Err(_)) => return Err(error),
+        (users, groups) => {
+            if let Ok(users) = users {
+                start = users.start_index;
+                (total, shown) = found::<User>(&mut tx, &users, &base).await?;
+            }
+            groups.ok()
+        }
+    };
+    if let Some(mut groups) = groups {
+        start = groups.start_index;
+        groups.start_index = start.saturating_sub(total).max(1);
+        groups.count -= shown.len() as i64;
+        let (more, found) = found::<Group>(&mut tx, &groups, &base).await?;
+        total += more;
+        shown.extend(found);
+    }
+    tx.commit().await?;
+    Ok(answer(StatusCode::OK, &ListResponse::page(total, start, shown)))
+}
+
+async fn page<R: Resource>(app: &App, query: &Query) -> Result<Response> {
+    let mut tx = app.request_queue.snapshot().await?;
+    let (total, shown) = found::<R>(&mut tx, query, &app.config.public_base()).await?;
+    tx.commit().await?;
+    Ok(answer(StatusCode::OK, &ListResponse::page(total, query.start_index, shown)))
+}
+
+/// The number of resources that match a query, and a page of them in the returned form.
+async fn found<R: Resource>(
+    tx: &mut Tx,
+    query: &Query,
+    base: &str,
+) -> Result<(i64, Vec<Attributes>)> {
+    let (total, page) = rows::search::<R>(tx, query, base).await?;
+    let shown = page.iter().map(|stored| {
+        let mut shown = stored.shown(base)?;
+        query.projection.apply(&mut shown);
+        Ok(shown)
+    });
+    Ok((total, shown.collect::<Result<_>>()?))
+}
+
+/// `POST /Users`.
+async fn create<R: Resource>(
+    State(app): State<App>,
+    RawQuery(query): RawQuery,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Response> {
+    let projection = projection::<R>(query)?;
+    let written = Written::from_body(attributes(&body)?, R::SCHEMA)?;
+    let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return resource_answer(response, &projection),
+        Begun::Turn(turn) => turn,
+    };
+    let (tx, now) = (&mut turn.tx, app.clock.now_ms());
+    let new = R::read(tx, written, None).await?;
+    let stored = match new.adopted(tx).await? {
+        Some(stored) => {
+            let written = Written::from_resource(&new)?;
+            let new = R::read(tx, written, Some(&stored)).await?;
+            update(tx, stored, new, now).await?
+        }
+        None => {
+            let stored = rows::insert(tx, &new, false, now).await.map_err(taken::<R>)?;
+            R::link(tx, &stored, None, now).await?;
+            stored
+        }
+    };
+    let response = kept(StatusCode::CREATED, &stored, &app.config.public_base())?;
+    resource_answer(turn.commit(response).await?, &projection)
+}
+
+/// `GET /Users/{id}`.
+async fn read<R: Resource>(
+    State(app): State<App>,
+    id: Result<Path<Uuid>, PathRejection>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response> {
+    let (id, projection) = (resource_id::<R>(id)?, projection::<R>(query)?);
+    let mut tx = app.request_queue.snapshot().await?;
+    let stored = rows::by_id::<R>(&mut tx, id).await?.ok_or_else(|| R::SCHEMA.unknown())?;
+    tx.commit().await?;
+    if names(&headers, header::IF_NONE_MATCH, stored.version) == Some(true) {
+        let etag = [(header::ETAG, resource::etag(stored.version))];
+        return Ok((StatusCode::NOT_MODIFIED, etag).into_response());
+    }
+    resource_answer(kept(StatusCode::OK, &stored, &app.config.public_base())?, &projection)
+}
+
+/// `PUT /Users/{id}`: removes attributes that the body does not have.
+async fn replace<R: Resource>(
+    State(app): State<App>,
+    id: Result<Path<Uuid>, PathRejection>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: JsonText,
+) -> Result<Response> {
+    let (id, projection) = (resource_id::<R>(id)?, projection::<R>(query)?);
+    let written = Written::from_body(attributes(&body)?, R::SCHEMA)?;
+    let change = Change { app: &app, id, headers };
+    let response = change.apply::<R>(None, &body, move |_| Ok(written)).await?;
+    resource_answer(response, &projection)
+}
+
+/// `PATCH /Users/{id}`.
+async fn modify<R: Resource>(
+    State(app): State<App>,
+    id: Result<Path<Uuid>, PathRejection>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<Response> {
+    let (id, projection) = (resource_id::<R>(id)?, projection::<R>(query)?);
+    let patch = Patch::read(attributes(&body)?, R::SCHEMA)?;
+    let key = key.map(|key| key.within(&id.to_string()));
+    let change = Change { app: &app, id, headers };
+    let response = change.apply::<R>(key, &body, |mut attributes| {
+        patch.apply(&mut attributes)?;
+        let attributes = R::SCHEMA.read(attributes)?;
+        Ok(Written { attributes, department: None, replaces: false })
+    });
+    resource_answer(response.await?, &projection)
+}
+
+/// `DELETE /Users/{id}`.
+async fn remove<R: Resource>(
+    State(app): State<App>,
+    id: Result<Path<Uuid>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<StatusCode> {
+    let id = resource_id::<R>(id)?;
+    let now = app.clock.now_ms();
+    let mut tx = app.request_queue.write().await?;
+    R::unlink(&mut tx, id, now).await?;
+    let stored = rows::locked::<R>(&mut tx, id).await?.ok_or_else(|| R::SCHEMA.unknown())?;
+    check_version(&headers, &stored)?;
+    rows::delete(&mut tx, stored, now).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A change of an existing resource.
+struct Change<'a> {
+    app: &'a App,
+    id: Uuid,
+    headers: HeaderMap,
+}
+
+impl Change<'_> {
+    /// Changes the resource's attributes. A change without effect keeps the version.
+    async fn apply<R: Resource>(
+        self,
+        key: Option<IdempotencyKey>,
+        body: &JsonText,
+        change: impl FnOnce(Attributes) -> Result<Written>,
+    ) -> Result<StoredResponse> {
+        let Self { app, id, headers } = self;
+        let mut turn = match idempotency::begin_change(app, key, body.as_bytes()).await? {
+            Begun::Replay(response) => return Ok(response),
+            Begun::Turn(turn) => turn,
+        };
+        let (tx, now) = (&mut turn.tx, app.clock.now_ms());
+        let stored = rows::locked::<R>(tx, id).await?;
+        let stored = stored.ok_or_else(|| R::SCHEMA.unknown())?;
+        check_version(&headers, &stored)?;
+        let written = change(stored.value.attributes()?)?;
+        let new = R::read(tx, written, Some(&stored)).await?;
+        let stored =
+            if new == stored.value { stored } else { update(tx, stored, new, now).await? };
+        let response = kept(StatusCode::OK, &stored, &app.config.public_base())?;
+        Ok(turn.commit(response).await?)
+    }
+}
+
+async fn update<R: Resource>(
+    tx: &mut Tx,
+    stored: Stored<R>,
+    new: R,
+    now: i64,
+) -> Result<Stored<R>> {
+    let former = stored.value.clone();
+    let stored = rows::update(tx, stored, new, now).await.map_err(taken::<R>)?;
+    R::link(tx, &stored, Some(&former), now).await?;
+    Ok(stored)
+}
+
+/// The attributes in a body.
+pub fn attributes(body: &JsonText) -> Result<Attributes> {
+    if body.bytes() > MAX_BODY_BYTES {
+        return Err(ApiError::TooLarge.into());
+    }
+    let attributes = body.object().map_err(|error| match error {
+        ApiError::Invalid(text) | ApiError::Field(_, text) => {
+            ScimError::bad(ScimType::InvalidSyntax, text)
+        }
+        error => error.into(),
+    })?;
+    schema::check_unique(&attributes)?;
+    Ok(attributes)
+}
+
+/// An invalid id counts as unknown.
+fn resource_id<R: Resource>(id: Result<Path<Uuid>, PathRejection>) -> Result<Uuid> {
+    id.map(|Path(id)| id).map_err(|_| R::SCHEMA.unknown())
+}
+
+fn projection<R: Resource>(query: Option<String>) -> Result<Projection> {
+    Ok(Query::from_query_string(query.as_deref().unwrap_or_default(), R::SCHEMA)?.projection)
+}
+
+fn taken<R: Resource>(error: StoreError) -> ScimError {
+    if error.is_unique_violation() { R::SCHEMA.taken() } else { error.into() }
+}
+
+pub(super) fn changed(schema: &ResourceSchema) -> ScimError {
+    let kind = schema.name.to_ascii_lowercase();
+    ScimError::of(
+        StatusCode::PRECONDITION_FAILED,
+        format!("The {kind} was changed by another request: read it again"),
+    )
+}
+
+/// Rejects a change if the client's `If-Match` does not have the stored version.
+fn check_version<R: Resource>(headers: &HeaderMap, stored: &Stored<R>) -> Result<()> {
+    match names(headers, header::IF_MATCH, stored.version) {
+        Some(false) => Err(changed(R::SCHEMA)),
+        Some(true) | None => Ok(()),
+    }
+}
+
+/// Whether a header has this version; none if it is absent.
+fn names(headers: &HeaderMap, name: header::HeaderName, version: i64) -> Option<bool> {
+    let etag = resource::etag(version);
+    let mut values = headers.get_all(name).iter().peekable();
+    values.peek()?;
+    let is_named = |tag: &str| {
+        let tag = tag.trim();
+        tag == "*" || tag.trim_start_matches("W/") == etag.trim_start_matches("W/")
+    };
+    Some(values.filter_map(|value| value.to_str().ok()).any(|tags| tags.split(',').any(is_named)))
+}
+
+/// The response with a resource, in the form that is stored with an `Idempotency-Key`.
+fn kept<R: Resource>(status: StatusCode, stored: &Stored<R>, base: &str) -> Result<StoredResponse> {
+    let body = Value::from(stored.shown(base)?).to_string();
+    Ok(StoredResponse { status, body })
+}
+
+/// The response with a resource, complete or reduced to the requested attributes.
+fn resource_answer(kept: StoredResponse, projection: &Projection) -> Result<Response> {
+    let mut shown: Attributes = serde_json::from_str(&kept.body)
+        .map_err(|error| ApiError::Internal(format!("stored response: {error}")))?;
+    let meta = |name: &str| shown["meta"][name].as_str().and_then(|text| text.parse().ok());
+    let (location, version): (Option<HeaderValue>, Option<HeaderValue>) =
+        (meta("location"), meta("version"));
+    projection.apply(&mut shown);
+    let mut response = answer(kept.status, &shown);
+    let headers = response.headers_mut();
+    headers.extend(version.map(|version| (header::ETAG, version)));
+    headers.extend(location.map(|location| {
+        let name = match kept.status {
+            StatusCode::CREATED => header::LOCATION,
+            _ => header::CONTENT_LOCATION,
+        };
+        (name, location)
+    }));
+    Ok(response)
+}
+
+pub(super) fn answer(status: StatusCode, body: &impl Serialize) -> Response {
+    let scim = HeaderValue::from_static(CONTENT_TYPE);
+    (status, [(header::CONTENT_TYPE, scim)], json!(body).to_string()).into_response()
+}

@@ -1,0 +1,363 @@
+//! The stored and the returned form of resources, and of users.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use uuid::{Builder, Uuid};
+
+use super::group::UserGroup;
+use super::schema::{
+    self, Attributes, DEPARTMENT, ENTERPRISE, ResourceSchema, USER, USERS, invalid,
+};
+use super::{members, rows};
+use gateway::ApiError;
+use gateway::scim::PATH;
+use gateway::scim::ScimError;
+use gateway::workspaces;
+use kit::clock::format_time;
+use store::{StoreError, Tx};
+
+pub use super::permissions::{Permissions, Team, UserAppGroup};
+
+/// Maximum bytes of a user as JSON.
+const MAX_BYTES: usize = 64 << 10;
+
+/// `lastSignInAt` of a user without a sign-in (docs/reference/api/scim.md): Longshore has no
+/// sign-in.
+pub const NEVER: &str = "Thursday, January 1, 1970 12:00:00 AM";
+
+/// A kind of resource, in its stored form.
+pub trait Resource:
+    Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync + Sized + 'static
+{
+    const SCHEMA: &'static ResourceSchema;
+    /// The table of its rows; all have the same columns.
+    const TABLE: &'static str;
+    /// Attributes that depend on other tables.
+    const LINKS: &'static [&'static str];
+
+    /// The unique name, compared without case.
+    fn name(&self) -> &str;
+
+    /// Its attributes, in the form of a parsed body.
+    fn attributes(&self) -> Result<Attributes, ScimError>;
+
+    /// Adds the read-only attributes; `base` is the beginning of public URLs.
+    fn show(&self, attributes: &mut Attributes, base: &str);
+
+    /// Loads the attributes that are in other tables.
+    fn complete(
+        tx: &mut Tx,
+        found: &mut [Stored<Self>],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Parses a new resource, or the new form of an existing one.
+    fn read(
+        tx: &mut Tx,
+        written: Written,
+        former: Option<&Stored<Self>>,
+    ) -> impl Future<Output = Result<Self, ScimError>> + Send;
+
+    /// The stored resource that a new one replaces, if it exists already.
+    fn adopted(
+        &self,
+        tx: &mut Tx,
+    ) -> impl Future<Output = Result<Option<Stored<Self>>, ScimError>> + Send;
+
+    /// Writes the attributes that are in other tables.
+    fn link(
+        tx: &mut Tx,
+        stored: &Stored<Self>,
+        former: Option<&Self>,
+        now: i64,
+    ) -> impl Future<Output = Result<(), ScimError>> + Send;
+
+    /// Increments the versions of the resources that show this one, before its row is locked for
+    /// its deletion.
+    fn unlink(
+        tx: &mut Tx,
+        id: Uuid,
+        now: i64,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Deletes the attributes that are in other tables.
+    fn deleted(
+        tx: &mut Tx,
+        stored: Stored<Self>,
+        now: i64,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// The stored form.
+    fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("texts, lists and booleans are JSON")
+    }
+
+    /// The key for lookups: the name in lower case, because names are compared without case.
+    fn key(&self) -> String {
+        folded(self.name())
+    }
+}
+
+/// A stored resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored<R> {
+    pub id: Uuid,
+    pub value: R,
+    /// The [key](Resource::key) under which the company document declares the resource, even if its
+    /// name has changed; none for other resources.
+    pub declared_key: Option<String>,
+    /// Incremented by each change.
+    pub version: i64,
+    /// Milliseconds since the Unix epoch, as everywhere here.
+    pub created_at: i64,
+    pub modified_at: i64,
+}
+
+/// The content that a request writes.
+#[derive(Debug)]
+pub struct Written {
+    pub attributes: Attributes,
+    /// The user's own `department`, if the extension has another one.
+    pub department: Option<String>,
+    /// Whether it replaces the whole returned resource, including the permissions of groups.
+    pub replaces: bool,
+}
+
+impl Written {
+    /// From a body with the whole resource.
+    pub fn from_body(body: Attributes, schema: &'static ResourceSchema) -> Result<Self, ScimError> {
+        schema::check_schemas(&body, schema.urn)?;
+        let department = schema::member(&body, DEPARTMENT).and_then(Value::as_str);
+        let department = department.map(str::to_owned);
+        let mut attributes = schema.read(body)?;
+        if schema == &USERS {
+            attributes.entry("active").or_insert(true.into());
+        }
+        let differs = |text: &String| {
+            schema::member(&attributes, DEPARTMENT).and_then(Value::as_str) != Some(text)
+        };
+        Ok(Self { department: department.filter(differs), attributes, replaces: true })
+    }
+
+    /// From the new state of a resource.
+    pub fn from_resource(resource: &impl Resource) -> Result<Self, ScimError> {
+        Ok(Self { attributes: resource.attributes()?, department: None, replaces: false })
+    }
+}
+
+/// The stored part of a user, written by requests or by the company document of the workspace file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct User {
+    pub user_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Name>,
+    /// Default for a new user: true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub department: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<Permissions>,
+    /// The other attributes of the schema, and its extension.
+    #[serde(flatten)]
+    pub others: Attributes,
+    #[serde(skip)]
+    pub groups: Vec<UserGroup>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Name {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub family_name: Option<String>,
+    /// Other parts of the name, such as `formatted`.
+    #[serde(flatten)]
+    pub others: Attributes,
+}
+
+/// An existing app group: a workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppGroup {
+    pub id: String,
+    /// The workspace's name.
+    pub name: String,
+}
+
+impl AppGroup {
+    /// The app group of a workspace. Its id is derived from the name, so it is the same in another
+    /// installation with the same file.
+    pub fn of(workspace: &str) -> Self {
+        let hash: [u8; 32] =
+            Sha256::new().chain_update("app group\0").chain_update(workspace).finalize().into();
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash[..16]);
+        let id = Builder::from_custom_bytes(bytes).into_uuid();
+        Self { id: id.to_string(), name: workspace.to_owned() }
+    }
+
+    /// All app groups.
+    pub(super) async fn all(tx: &mut Tx) -> Result<Vec<Self>, StoreError> {
+        let workspaces = workspaces::list(tx).await?;
+        Ok(workspaces.iter().map(|workspace| Self::of(&workspace.name)).collect())
+    }
+}
+
+impl User {
+    /// Parses the output of [`ResourceSchema::read`]; `app_groups` are the existing app groups.
+    pub fn of(attributes: Attributes, app_groups: &[AppGroup]) -> Result<Self, ScimError> {
+        if attributes.get("userName").and_then(Value::as_str).is_none_or(str::is_empty) {
+            return Err(invalid("userName", "required attribute is missing"));
+        }
+        let mut user: Self = serde_json::from_value(attributes.into())
+            .map_err(|error| ApiError::Internal(format!("stored attributes: {error}")))?;
+        if let Some(permissions) = &mut user.permissions {
+            permissions.settle(app_groups)?;
+        }
+        if user.to_json().len() > MAX_BYTES {
+            return Err(invalid("permissions", "a user can have at most 64 KiB in total"));
+        }
+        Ok(user)
+    }
+
+    /// The permissions that the user's groups grant.
+    fn granted(&self) -> Permissions {
+        let mut granted = Permissions::default();
+        self.groups.iter().flat_map(|group| &group.permissions).for_each(|one| granted.add(one));
+        granted
+    }
+}
+
+impl Resource for User {
+    const SCHEMA: &'static ResourceSchema = &USERS;
+    const TABLE: &'static str = "dashboard_users";
+    const LINKS: &'static [&'static str] = &["groups", "permissions"];
+
+    fn name(&self) -> &str {
+        &self.user_name
+    }
+
+    fn attributes(&self) -> Result<Attributes, ScimError> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(attributes)) => USERS.read_stored(attributes),
+            other => Err(ApiError::Internal(format!("a user is not an object: {other:?}")).into()),
+        }
+    }
+
+    fn show(&self, attributes: &mut Attributes, base: &str) {
+        let granted = self.granted();
+        // The lists are always present, because clients read them without checking that they exist.
+        if self.permissions.is_some() || granted != Permissions::default() {
+            let mut all = self.permissions.clone().unwrap_or_default();
+            all.add(&granted);
+            attributes.insert("permissions".into(), json!(all));
+        }
+        if let Some(department) = &self.department {
+            let extension = attributes.entry(ENTERPRISE).or_insert_with(|| json!({}));
+            if let Some(extension) = extension.as_object_mut() {
+                extension.insert(DEPARTMENT.into(), department.clone().into());
+            }
+        }
+        if attributes.contains_key(ENTERPRISE) {
+            attributes.insert("schemas".into(), json!([USER, ENTERPRISE]));
+        }
+        attributes.insert("lastSignInAt".into(), NEVER.into());
+        if !self.groups.is_empty() {
+            let groups: Vec<Value> = self.groups.iter().map(|group| group.shown(base)).collect();
+            attributes.insert("groups".into(), groups.into());
+        }
+    }
+
+    async fn complete(tx: &mut Tx, found: &mut [Stored<Self>]) -> Result<(), StoreError> {
+        let ids: Vec<Uuid> = found.iter().map(|user| user.id).collect();
+        let mut groups = members::groups_of(tx, &ids).await?;
+        for user in found {
+            user.value.groups = groups.remove(&user.id).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    async fn read(
+        tx: &mut Tx,
+        written: Written,
+        former: Option<&Stored<Self>>,
+    ) -> Result<Self, ScimError> {
+        let mut user = Self::of(written.attributes, &AppGroup::all(tx).await?)?;
+        let Some(Stored { value: former, .. }) = former else { return Ok(user) };
+        user.groups.clone_from(&former.groups);
+        // If a body has two departments, the one that differs from the stored one is the change.
+        if written.department.is_some() && user.department == former.department {
+            user.department = written.department;
+        }
+        let granted = user.granted();
+        if written.replaces
+            && let Some(mut permissions) = user.permissions.take()
+        {
+            let own = former.permissions.clone().unwrap_or_default();
+            permissions.subtract(&granted, &own);
+            let is_granted = granted != Permissions::default()
+                && former.permissions.is_none()
+                && permissions == Permissions::default();
+            user.permissions = (!is_granted).then_some(permissions);
+        }
+        Ok(user)
+    }
+
+    async fn adopted(&self, _: &mut Tx) -> Result<Option<Stored<Self>>, ScimError> {
+        Ok(None)
+    }
+
+    async fn link(_: &mut Tx, _: &Stored<Self>, _: Option<&Self>, _: i64) -> Result<(), ScimError> {
+        Ok(())
+    }
+
+    async fn unlink(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
+        members::touch_groups_of(tx, id, now).await
+    }
+
+    async fn deleted(tx: &mut Tx, stored: Stored<Self>, _: i64) -> Result<(), StoreError> {
+        rows::remove_members(tx, "user_id", stored.id).await
+    }
+}
+
+/// Folds the case of a text for comparison. Each character is folded separately, so that a part of
+/// a folded text is the same as a folded part. `co` needs that.
+pub fn folded(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).collect()
+}
+
+/// The URL of a resource; `base` is the beginning of public URLs.
+pub fn location(base: &str, schema: &ResourceSchema, id: Uuid) -> String {
+    format!("{base}{PATH}{}/{id}", schema.endpoint)
+}
+
+/// The entity tag of a version.
+pub fn etag(version: i64) -> String {
+    format!("W/\"{version}\"")
+}
+
+impl<R: Resource> Stored<R> {
+    /// The returned form.
+    pub fn shown(&self, base: &str) -> Result<Attributes, ScimError> {
+        let mut attributes = self.value.attributes()?;
+        attributes.insert("schemas".into(), json!([R::SCHEMA.urn]));
+        attributes.insert("id".into(), self.id.to_string().into());
+        self.value.show(&mut attributes, base);
+        attributes.insert(
+            "meta".into(),
+            json!({
+                "resourceType": R::SCHEMA.name,
+                "created": format_time(self.created_at),
+                "lastModified": format_time(self.modified_at),
+                "location": location(base, R::SCHEMA, self.id),
+                "version": etag(self.version),
+            }),
+        );
+        Ok(attributes)
+    }
+}

@@ -1,0 +1,505 @@
+//! The tables of attributes by which bodies are read, and which are published.
+
+mod attributes;
+mod format;
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use gateway::scim::{ScimError, ScimType};
+use kit::json;
+use kit::words::about_field;
+
+pub use format::Format;
+
+pub use attributes::{APP_GROUP_ID, APP_GROUP_NAME, COMMON, GROUPS, USERS};
+
+pub const USER: &str = "urn:ietf:params:scim:schemas:core:2.0:User";
+pub const GROUP: &str = "urn:ietf:params:scim:schemas:core:2.0:Group";
+/// The extension of users. Its [`DEPARTMENT`] is the same value as the user's own attribute.
+pub const ENTERPRISE: &str = "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User";
+pub const DEPARTMENT: &str = "department";
+pub const PATCH: &str = "urn:ietf:params:scim:api:messages:2.0:PatchOp";
+pub const SEARCH: &str = "urn:ietf:params:scim:api:messages:2.0:SearchRequest";
+pub const LIST: &str = "urn:ietf:params:scim:api:messages:2.0:ListResponse";
+
+/// Maximum characters of a text.
+pub const MAX_TEXT_LENGTH: usize = 255;
+
+/// Maximum characters of a URL or an address.
+const MAX_URL_LENGTH: usize = 2_048;
+
+/// Maximum number of values of an attribute.
+pub const MAX_VALUES: usize = 500;
+
+/// Maximum number of members of a group.
+pub const MAX_MEMBERS: usize = 10_000;
+
+pub type Attributes = Map<String, Value>;
+
+/// A resource type (RFC 7643 section 6).
+#[derive(Debug)]
+pub struct ResourceSchema {
+    /// Such as `User`.
+    pub name: &'static str,
+    pub urn: &'static str,
+    /// Such as `/Users`.
+    pub endpoint: &'static str,
+    pub description: &'static str,
+    pub attributes: &'static [Attribute],
+    /// The attributes of a schema extension, under its URN.
+    pub extension: Option<&'static Attribute>,
+    /// The required unique attribute, compared without case.
+    pub key: &'static str,
+}
+
+impl PartialEq for ResourceSchema {
+    fn eq(&self, other: &Self) -> bool {
+        self.urn == other.urn
+    }
+}
+
+/// An attribute (RFC 7643 section 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attribute {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub kind: Kind,
+    pub is_multi_valued: bool,
+    pub is_required: bool,
+    pub mutability: Mutability,
+    /// Whether the value must be unique.
+    pub is_unique: bool,
+    /// Whether case is significant.
+    pub is_case_exact: bool,
+    pub is_published: bool,
+    /// Maximum characters of a text.
+    pub max_length: usize,
+    /// Maximum number of values.
+    pub most: usize,
+    pub format: Format,
+    /// The possible values.
+    pub canonical: &'static [&'static str],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    /// A URL, or the URL of one of these resource types.
+    Reference(&'static [&'static str]),
+    DateTime,
+    Boolean,
+    Complex(&'static [Attribute]),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutability {
+    ReadWrite,
+    /// Set together with the value that contains it, and not changed later.
+    Immutable,
+    ReadOnly,
+}
+
+impl Attribute {
+    const fn new(name: &'static str, kind: Kind, description: &'static str) -> Self {
+        Self {
+            name,
+            description,
+            kind,
+            is_multi_valued: false,
+            is_required: false,
+            mutability: Mutability::ReadWrite,
+            is_unique: false,
+            is_case_exact: true,
+            is_published: true,
+            max_length: MAX_TEXT_LENGTH,
+            most: MAX_VALUES,
+            format: Format::Any,
+            canonical: &[],
+        }
+    }
+
+    const fn text(name: &'static str, description: &'static str) -> Self {
+        Self::new(name, Kind::Text, description)
+    }
+
+    /// A text that is compared without case.
+    const fn label(name: &'static str, description: &'static str) -> Self {
+        Self { is_case_exact: false, ..Self::text(name, description) }
+    }
+
+    const fn url(name: &'static str, description: &'static str) -> Self {
+        let new = Self::new(name, Kind::Reference(&["external"]), description);
+        Self { max_length: MAX_URL_LENGTH, format: Format::Url, ..new }
+    }
+
+    /// The URL of a user.
+    const fn user_reference(description: &'static str) -> Self {
+        let new = Self::new("$ref", Kind::Reference(&["User"]), description);
+        Self { max_length: MAX_URL_LENGTH, format: Format::Reference, ..new }
+    }
+
+    const fn email(name: &'static str, description: &'static str) -> Self {
+        Self { format: Format::Email, ..Self::label(name, description) }
+    }
+
+    const fn complex(
+        name: &'static str,
+        members: &'static [Attribute],
+        description: &'static str,
+    ) -> Self {
+        Self::new(name, Kind::Complex(members), description)
+    }
+
+    const fn multi_valued(self) -> Self {
+        Self { is_multi_valued: true, ..self }
+    }
+
+    const fn required(self) -> Self {
+        Self { is_required: true, ..self }
+    }
+
+    const fn read_only(self) -> Self {
+        Self { mutability: Mutability::ReadOnly, ..self }
+    }
+
+    const fn immutable(self) -> Self {
+        Self { mutability: Mutability::Immutable, ..self }
+    }
+
+    const fn unique_in_any_case(self) -> Self {
+        Self { is_unique: true, is_case_exact: false, ..self }
+    }
+
+    const fn unpublished(self) -> Self {
+        Self { is_published: false, ..self }
+    }
+
+    pub fn is_read_only(&self) -> bool {
+        self.mutability == Mutability::ReadOnly
+    }
+
+    pub fn is_text(&self) -> bool {
+        matches!(self.kind, Kind::Text | Kind::Reference(_))
+    }
+
+    /// Its sub-attributes; empty if it is not complex.
+    pub fn members(&self) -> &'static [Attribute] {
+        match self.kind {
+            Kind::Complex(members) => members,
+            Kind::Text | Kind::Reference(_) | Kind::DateTime | Kind::Boolean => &[],
+        }
+    }
+
+    /// The sub-attribute that stands for the whole value, such as the address of an email.
+    pub fn value(&self) -> Option<&'static Attribute> {
+        find(self.members(), "value")
+    }
+}
+
+impl ResourceSchema {
+    /// The error if another resource has the same [key](Self::key).
+    pub fn taken(&self) -> ScimError {
+        ScimError::taken(self.key, &self.name.to_ascii_lowercase())
+    }
+
+    /// The error if no resource has the id.
+    pub fn unknown(&self) -> ScimError {
+        ScimError::unknown(&self.name.to_ascii_lowercase())
+    }
+
+    /// The attribute at the start of a path, compared without case, with its extension if it has
+    /// one, and the rest of the path. Without an attribute, the path is the extension itself.
+    pub fn locate<'a>(&'static self, path: &'a str) -> Option<Located<'a>> {
+        let own = after_urn(path, self.urn);
+        let extended = self.extension.and_then(|one| Some((one, after_urn(path, one.name)?)));
+        if let Some((extension, inside)) = extended {
+            if inside.is_empty() {
+                return Some(Located { extension: Some(extension), attribute: None, rest: "" });
+            }
+            let (name, rest) = first_name(inside);
+            // `department` of the extension is the same value as the user's own attribute.
+            if !name.eq_ignore_ascii_case(DEPARTMENT) {
+                let attribute = Some(find(extension.members(), name)?);
+                return Some(Located { extension: Some(extension), attribute, rest });
+            }
+            return Some(Located { extension: None, attribute: self.find(name), rest });
+        }
+        let (name, rest) = first_name(own.filter(|rest| !rest.is_empty()).unwrap_or(path));
+        if let Some(attribute) = self.find(name) {
+            return Some(Located { extension: None, attribute: Some(attribute), rest });
+        }
+        // Some clients leave out the extension's URN, such as for `manager`.
+        let extension = self.extension.filter(|_| own.is_none())?;
+        let attribute = Some(find(extension.members(), name)?);
+        Some(Located { extension: Some(extension), attribute, rest })
+    }
+
+    fn find(&self, name: &str) -> Option<&'static Attribute> {
+        find(self.attributes, name).or_else(|| find(COMMON, name))
+    }
+
+    /// Whether a path is in a schema that the resource does not have.
+    pub fn is_foreign(&self, path: &str) -> bool {
+        let is_urn = path.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("urn:"));
+        is_urn && after_urn(path, self.urn).is_none()
+    }
+
+    /// Whether a path is only the URN of a schema.
+    pub fn is_schema(&self, path: &str) -> bool {
+        path.eq_ignore_ascii_case(self.urn)
+            || self.extension.is_some_and(|one| path.eq_ignore_ascii_case(one.name))
+    }
+
+    /// Flattens an object: attributes under a schema, such as `{"urn:…:User": {"department":
+    /// "CRM"}}`, get its URN before their names.
+    pub fn flat(&self, object: Attributes) -> Vec<(String, Value)> {
+        let mut flat = Vec::new();
+        for (name, value) in object {
+            match value {
+                Value::Object(members) if self.is_schema(&name) => {
+                    flat.extend(
+                        members.into_iter().map(|(own, value)| (format!("{name}:{own}"), value)),
+                    );
+                }
+                value => flat.push((name, value)),
+            }
+        }
+        flat
+    }
+
+    /// The attributes of a stored resource. An earlier version stored values without checking their
+    /// format: these are left out.
+    pub fn read_stored(&'static self, mut stored: Attributes) -> Result<Attributes, ScimError> {
+        drop_invalid(self.attributes, &mut stored);
+        if let Some(extension) = self.extension
+            && let Some(members) = stored.get_mut(extension.name).and_then(Value::as_object_mut)
+        {
+            drop_invalid(extension.members(), members);
+        }
+        self.read(stored)
+    }
+
+    /// The writable attributes of a body that have a value, with the names and types of the table.
+    /// Unknown and read-only attributes are ignored. Null and an empty array count as no value (RFC
+    /// 7643 section 2.5).
+    pub fn read(&'static self, body: Attributes) -> Result<Attributes, ScimError> {
+        let mut attributes = Attributes::new();
+        for (name, value) in self.flat(body) {
+            let Some(Located { extension, attribute: Some(attribute), rest: "" }) =
+                self.locate(&name)
+            else {
+                continue;
+            };
+            if attribute.is_read_only() {
+                continue;
+            }
+            let Some(value) = read(attribute, value, attribute.name)? else { continue };
+            let within = match extension {
+                None => Some(&mut attributes),
+                Some(extension) => attributes
+                    .entry(extension.name)
+                    .or_insert_with(|| Attributes::new().into())
+                    .as_object_mut(),
+            };
+            let Some(within) = within else { continue };
+            let differs = within.get(attribute.name).is_some_and(|former| *former != value);
+            // Of two departments, the one that was changed counts.
+            if differs && attribute.name != DEPARTMENT {
+                return Err(duplicate(&name));
+            }
+            within.insert(attribute.name.to_owned(), value);
+        }
+        Ok(attributes)
+    }
+}
+
+/// A path, resolved as far as its first attribute.
+pub struct Located<'a> {
+    pub extension: Option<&'static Attribute>,
+    pub attribute: Option<&'static Attribute>,
+    /// Such as `.givenName` or `[type eq "work"].value`.
+    pub rest: &'a str,
+}
+
+/// The text after a URN and its colon; empty for the URN alone. Some clients write a dot instead of
+/// the colon, as in other paths.
+fn after_urn<'a>(path: &'a str, urn: &str) -> Option<&'a str> {
+    let (start, rest) = path.split_at_checked(urn.len())?;
+    if !start.eq_ignore_ascii_case(urn) {
+        return None;
+    }
+    if rest.is_empty() { Some("") } else { rest.strip_prefix([':', '.']) }
+}
+
+fn first_name(path: &str) -> (&str, &str) {
+    path.split_at(path.find(['.', '[']).unwrap_or(path.len()))
+}
+
+pub fn find(attributes: &'static [Attribute], name: &str) -> Option<&'static Attribute> {
+    attributes.iter().find(|attribute| attribute.name.eq_ignore_ascii_case(name))
+}
+
+/// Rejects a body without the required schema URN.
+pub fn check_schemas(body: &Attributes, wanted: &str) -> Result<(), ScimError> {
+    let schemas = member(body, "schemas").and_then(Value::as_array);
+    let says = |value: &Value| value.as_str().is_some_and(|urn| urn.eq_ignore_ascii_case(wanted));
+    if schemas.is_some_and(|schemas| schemas.iter().any(says)) {
+        return Ok(());
+    }
+    Err(ScimError::bad(ScimType::InvalidSyntax, format!("schemas: {wanted} is missing")))
+}
+
+/// Rejects two fields of an object, at any depth, whose names differ only in case (RFC 7643 section
+/// 2.1).
+pub fn check_unique(body: &Attributes) -> Result<(), ScimError> {
+    fn find_duplicate(object: &Attributes) -> Option<&str> {
+        let mut seen = HashSet::with_capacity(object.len());
+        let own = object.keys().find(|name| !seen.insert(name.to_ascii_lowercase()));
+        own.map(String::as_str).or_else(|| object.values().find_map(find_inside))
+    }
+    fn find_inside(value: &Value) -> Option<&str> {
+        match value {
+            Value::Object(object) => find_duplicate(object),
+            Value::Array(values) => values.iter().find_map(find_inside),
+            _ => None,
+        }
+    }
+    find_duplicate(body).map_or(Ok(()), |name| Err(duplicate(name)))
+}
+
+fn duplicate(name: &str) -> ScimError {
+    ScimError::bad(ScimType::InvalidSyntax, json::duplicate(name))
+}
+
+/// A field by its name, compared without case.
+pub fn member<'a>(body: &'a Attributes, name: &str) -> Option<&'a Value> {
+    body.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}
+
+fn read_object(
+    members: &'static [Attribute],
+    object: Attributes,
+    path: &str,
+) -> Result<Attributes, ScimError> {
+    let mut attributes = Attributes::new();
+    for (name, value) in object {
+        let Some(attribute) = find(members, &name).filter(|one| !one.is_read_only()) else {
+            continue;
+        };
+        let path = format!("{path}.{}", attribute.name);
+        if let Some(value) = read(attribute, value, &path)? {
+            attributes.insert(attribute.name.to_owned(), value);
+        }
+    }
+    Ok(attributes)
+}
+
+/// The value of an attribute; none for null and empty arrays. `path` is its position, for the
+/// error.
+pub fn read(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Value>, ScimError> {
+    if !attribute.is_multi_valued {
+        return match value {
+            // Some clients send a manager as an array with one value.
+            Value::Array(mut values) if attribute.value().is_some() && values.len() <= 1 => {
+                read_one(attribute, values.pop().unwrap_or_default(), path)
+            }
+            value => read_one(attribute, value, path),
+        };
+    }
+    let values = match value {
+        Value::Null => return Ok(None),
+        Value::Array(values) => values,
+        // Some clients send a single value instead of an array.
+        value => vec![value],
+    };
+    check_count(values.len(), attribute.most, path)?;
+    let values = values.into_iter().map(|value| read_one(attribute, value, path));
+    let values: Vec<Value> = values.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+    Ok((!values.is_empty()).then_some(Value::Array(values)))
+}
+
+pub fn check_count(values: usize, most: usize, path: &str) -> Result<(), ScimError> {
+    if values <= most {
+        return Ok(());
+    }
+    Err(invalid(path, &format!("at most {most} values are allowed")))
+}
+
+fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Value>, ScimError> {
+    match (attribute.kind, value) {
+        (_, Value::Null) => Ok(None),
+        (Kind::Text | Kind::Reference(_) | Kind::DateTime, Value::String(text)) => {
+            if attribute.format != Format::Any && text.is_empty() {
+                return Ok(None);
+            }
+            check_text(&text, attribute.max_length, path)?;
+            attribute.format.check(&text).map_err(|expected| invalid(path, expected))?;
+            Ok(Some(text.into()))
+        }
+        (Kind::Text | Kind::Reference(_) | Kind::DateTime, _) => {
+            Err(invalid(path, "expected a string"))
+        }
+        (Kind::Boolean, Value::Bool(value)) => Ok(Some(value.into())),
+        // Some clients send booleans as strings.
+        (Kind::Boolean, Value::String(text)) => match text.to_ascii_lowercase().as_str() {
+            "true" => Ok(Some(true.into())),
+            "false" => Ok(Some(false.into())),
+            _ => Err(invalid(path, "expected true or false")),
+        },
+        (Kind::Boolean, _) => Err(invalid(path, "expected true or false")),
+        (Kind::Complex(members), Value::Object(object)) => {
+            let object = read_object(members, object, path)?;
+            // Clients remove a manager with an empty `value`.
+            let is_nobody =
+                !attribute.is_multi_valued && object.get("value").is_some_and(|value| value == "");
+            Ok((!object.is_empty() && !is_nobody).then_some(object.into()))
+        }
+        // Some clients send only the `value`, such as the id of a manager.
+        (Kind::Complex(_), Value::String(text)) if attribute.value().is_some() => {
+            let object = Attributes::from_iter([("value".to_owned(), Value::String(text))]);
+            read_one(attribute, object.into(), path)
+        }
+        (Kind::Complex(_), _) => Err(invalid(path, "expected an object")),
+    }
+}
+
+/// Removes texts that do not have the format of their attribute.
+fn drop_invalid(attributes: &'static [Attribute], object: &mut Attributes) {
+    object.retain(|name, value| {
+        let Some(attribute) = find(attributes, name) else { return true };
+        let members = attribute.members();
+        match value {
+            Value::String(text) => attribute.format.check(text).is_ok(),
+            Value::Object(object) => {
+                drop_invalid(members, object);
+                true
+            }
+            Value::Array(values) => {
+                for object in values.iter_mut().filter_map(Value::as_object_mut) {
+                    drop_invalid(members, object);
+                }
+                true
+            }
+            _ => true,
+        }
+    });
+}
+
+fn check_text(text: &str, max_length: usize, path: &str) -> Result<(), ScimError> {
+    if text.chars().count() > max_length {
+        return Err(invalid(path, &format!("at most {max_length} characters are allowed")));
+    }
+    if text.contains(char::is_control) {
+        return Err(invalid(path, "control characters are not allowed"));
+    }
+    Ok(())
+}
+
+pub fn invalid(path: &str, what: &str) -> ScimError {
+    ScimError::bad(ScimType::InvalidValue, about_field(path, what))
+}
+
+#[cfg(test)]
+mod tests;

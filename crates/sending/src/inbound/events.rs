@@ -1,0 +1,187 @@
+//! `POST /email/events`: the status of emails, as reported by the relay.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::reported::{ReportedStatus, StatusUpdate, apply_updates};
+use super::{MAX_REPORTS, at, reason};
+use gateway::formats::{List, Time};
+use gateway::{ApiError, IdempotencyKey, JsonText, fields, idempotency};
+use messages::channels::email;
+use runtime::app::App;
+
+/// Status reports of emails.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct EmailEvents {
+    events: List<Event, 1, MAX_REPORTS>,
+}
+
+/// The status of one email.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "EmailEvent")]
+struct Event {
+    #[serde(rename = "type")]
+    kind: Type,
+    /// The email's `Message-ID`, with or without its angle brackets, or the message's id.
+    id: String,
+    at: Option<Time>,
+    /// An SMTP status code, such as 550 or `5.1.1`.
+    code: Option<SmtpCode>,
+    reason: Option<String>,
+}
+
+/// The kind of event.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Type {
+    Processed,
+    Delivered,
+    Bounced,
+}
+
+/// An SMTP status code as text.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(try_from = "Value")]
+#[schemars(with = "Value", inline, extend("type" = ["string", "integer"]))]
+struct SmtpCode(String);
+
+impl TryFrom<Value> for SmtpCode {
+    type Error = &'static str;
+
+    fn try_from(code: Value) -> Result<Self, &'static str> {
+        match code {
+            Value::String(code) => Ok(Self(code)),
+            Value::Number(code) if code.is_i64() || code.is_u64() => Ok(Self(code.to_string())),
+            _ => Err("must be a string or a whole number"),
+        }
+    }
+}
+
+/// Why an email bounced: the code, such as 550 or "5.1.1", then the text.
+fn why(code: Option<&SmtpCode>, text: Option<&str>) -> Option<String> {
+    let code = code.map(|SmtpCode(code)| code.clone());
+    let text = text.map(str::trim).filter(|text| !text.is_empty());
+    reason(match (code, text) {
+        (Some(code), Some(text)) if !text.starts_with(&code) => Some(format!("{code} {text}")),
+        (_, Some(text)) => Some(text.to_owned()),
+        (code, None) => code,
+    })
+}
+
+impl Event {
+    /// The report of the event; none for an email that Longshore did not send.
+    fn updates(&self, now: i64) -> Option<StatusUpdate> {
+        let (status, reason) = match self.kind {
+            Type::Processed => (ReportedStatus::Processed, None),
+            Type::Delivered => (ReportedStatus::Delivered, None),
+            Type::Bounced => {
+                (ReportedStatus::Bounced, why(self.code.as_ref(), self.reason.as_deref()))
+            }
+        };
+        let at = at(self.at, now);
+        email::named(&self.id).map(|id| StatusUpdate { id, status, at, reason })
+    }
+}
+
+/// Parses a body; the error names what is wrong. Ignores emails that Longshore did not send: a
+/// relay may have others.
+pub fn read(body: &JsonText, now: i64) -> Result<Vec<StatusUpdate>, ApiError> {
+    let EmailEvents { events } = fields::read_report(&body.object()?)?;
+    let mut updates: Vec<StatusUpdate> =
+        events.0.iter().filter_map(|event| event.updates(now)).collect();
+    // All reports lock rows in one order; the events of one email keep theirs.
+    updates.sort_by_key(|updates| updates.id);
+    Ok(updates)
+}
+
+/// Stores the status of emails, in one transaction; once, however often the request is repeated.
+pub async fn apply(
+    app: &App,
+    workspace: i32,
+    key: &IdempotencyKey,
+    updates: &[StatusUpdate],
+) -> Result<(), ApiError> {
+    let mut tx = app.request_queue.write().await?;
+    if !idempotency::is_first(&mut tx, key).await? {
+        return Ok(());
+    }
+    apply_updates(app, &mut tx, workspace, updates).await?;
+    tx.commit().await?;
+    for updates in updates {
+        metrics::counter!("longshore_message_reports_total", "type" => updates.status.name())
+            .increment(1);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use uuid::Uuid;
+
+    use super::*;
+    use gateway::workspaces::Channel;
+    use messages::MessageId;
+
+    fn read_json(body: Value) -> Result<Vec<StatusUpdate>, String> {
+        let read = read(&JsonText::from(body.to_string()), 1_700_000_000_000);
+        read.map_err(|error| error.message().into_owned())
+    }
+
+    #[test]
+    fn events_are_read() {
+        let channel = Channel::Email;
+        let id = MessageId { dispatch_id: Uuid::now_v7(), service_id: Uuid::now_v7(), channel };
+        let (dispatch, user) = (id.dispatch_id.simple(), id.service_id.simple());
+        let bounced = |reason: Value, code: Value| {
+            let event = json!({
+                "type": "bounced", "id": id.to_string(), "reason": reason, "code": code,
+            });
+            read_json(json!({ "events": [event] })).unwrap().remove(0).reason
+        };
+        let updates = read_json(json!({ "events": [
+            { "type": "processed", "id": format!("<{dispatch}.{user}@acme.example>") },
+            { "type": "delivered", "id": id.to_string(), "at": "2100-01-01T00:00:00Z" },
+            { "type": "delivered", "id": "<other@acme.example>" },
+        ] }));
+        let at = 1_700_000_000_000;
+        let of = |status| StatusUpdate { id, status, at, reason: None };
+        assert_eq!(
+            updates.unwrap(),
+            [of(ReportedStatus::Processed), of(ReportedStatus::Delivered)]
+        );
+        for (reason, code, said) in [
+            (json!("No such user"), json!(550), Some("550 No such user")),
+            (json!("550 No such user"), json!("550"), Some("550 No such user")),
+            (json!(null), json!("5.1.1"), Some("5.1.1")),
+            (json!(" "), json!(null), None),
+            (json!("a\nb"), json!(null), Some("a b")),
+        ] {
+            assert_eq!(bounced(reason, code).as_deref(), said);
+        }
+        for (body, text) in [
+            (json!({ "events": [] }), "events must have 1 to 500 elements"),
+            (
+                json!({ "events": [{ "type": "opened", "id": "x" }] }),
+                "events[0].type must be one of processed, delivered and bounced",
+            ),
+            (
+                json!({ "events": [{ "type": "bounced", "id": "x", "at": "" }] }),
+                "events[0].at: expected a",
+            ),
+            (
+                json!({ "events": [{ "type": "processed", "id": "x", "code": false }] }),
+                "events[0].code must be a string or a whole number",
+            ),
+            (
+                json!({ "events": [{ "type": "bounced", "id": "x", "code": 5.5 }] }),
+                "events[0].code must be a string or a whole number",
+            ),
+        ] {
+            let error = read_json(body).unwrap_err();
+            assert!(error.starts_with(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! `POST /feedback/{provider}`: reports from providers of push, SMS and WhatsApp messages.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::reported::{ReportedStatus, StatusUpdate, apply_updates};
+use super::{MAX_REASON_LENGTH, MAX_REPORTS, at, reason};
+use content::sms::{self, PhoneNumber};
+use gateway::formats::{List, Time};
+use gateway::{ApiError, IdempotencyKey, JsonText, fields, idempotency};
+use messages::channels::providers::INVALID_BY_PROVIDER;
+use messages::{MessageId, dispatch};
+use people::users::devices::{self, InvalidToken};
+use runtime::app::App;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// The reporting providers.
+pub const PROVIDERS: [&str; 3] = ["push", "sms", "whats_app"];
+
+/// Reports of messages.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "Feedback")]
+pub(super) struct FeedbackRequest {
+    #[schemars(with = "List<ReportFields, 1, MAX_REPORTS>")]
+    reports: List<Report, 1, MAX_REPORTS>,
+}
+
+/// The content of one report.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "ReportFields")]
+enum Report {
+    InvalidNumber(PhoneNumber),
+    UnregisteredDevice { id: String, token: String, app_id: Option<String> },
+    StatusUpdate { id: String, status: ReportedStatus, at: Option<Time>, reason: Option<String> },
+}
+
+/// The kind of report.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Type {
+    InvalidNumber,
+    UnregisteredDevice,
+    Delivered,
+    Failed,
+}
+
+/// A report: an invalid number, a device that is no longer registered, or the status of a message.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "Report", extend("anyOf" = [
+    report("invalid_number", &["number"]),
+    report("unregistered_device", &["id", "token"]),
+    report("delivered", &["id"]),
+    report("failed", &["id"]),
+]))]
+struct ReportFields {
+    #[serde(rename = "type")]
+    kind: Type,
+    /// Only for `invalid_number`: the number.
+    number: Option<PhoneNumber>,
+    /// The id of the message, as the provider received it. For `unregistered_device`, the id of a
+    /// message that was sent to the device.
+    id: Option<String>,
+    /// Only for `unregistered_device`: the push token. It stays if it was registered after the
+    /// message was sent.
+    token: Option<String>,
+    /// Only for `unregistered_device`: the app of the token. If it is absent, the token is removed
+    /// for all apps.
+    app_id: Option<String>,
+    /// Only for `delivered` and `failed`: the time of the event.
+    at: Option<Time>,
+    #[schemars(description = format!("Only for `failed`: the reason. At most {MAX_REASON_LENGTH} \
+                                      characters are stored."))]
+    reason: Option<String>,
+}
+
+/// The fields of a report of this type.
+fn report(kind: &str, required: &[&str]) -> Value {
+    let given = required.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" })));
+    let mut fields: Map<String, Value> = given.collect();
+    fields.insert("type".to_owned(), json!({ "const": kind }));
+    json!({ "properties": fields, "required": required })
+}
+
+impl TryFrom<ReportFields> for Report {
+    type Error = String;
+
+    fn try_from(fields: ReportFields) -> Result<Self, String> {
+        let ReportFields { kind, number, id, token, app_id, at, reason } = fields;
+        let required = |field: Option<String>, name| field.ok_or(format!(".{name} is required"));
+        Ok(match kind {
+            Type::InvalidNumber => Self::InvalidNumber(number.ok_or(".number is required")?),
+            // The id of a message that was sent to the token identifies the user.
+            Type::UnregisteredDevice => Self::UnregisteredDevice {
+                id: required(id, "id")?,
+                token: required(token, "token")?,
+                app_id,
+            },
+            Type::Delivered => Self::StatusUpdate {
+                id: required(id, "id")?,
+                status: ReportedStatus::Delivered,
+                at,
+                reason: None,
+            },
+            Type::Failed => Self::StatusUpdate {
+                id: required(id, "id")?,
+                status: ReportedStatus::Failed,
+                at,
+                reason,
+            },
+        })
+    }
+}
+
+/// The result of parsing reports.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Feedback {
+    invalid: Vec<PhoneNumber>,
+    gone: Vec<GoneDevice>,
+    updates: Vec<StatusUpdate>,
+}
+
+/// A device that is no longer registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct GoneDevice {
+    /// A message that was sent to it.
+    message: MessageId,
+    app_id: Option<String>,
+    token: String,
+}
+
+/// Parses a body; the error names what is wrong. Ignores reports about messages without a Longshore
+/// id.
+pub fn read(body: &JsonText, now: i64) -> Result<Feedback, ApiError> {
+    let mut feedback = Feedback::default();
+    let FeedbackRequest { reports } = fields::read_report(&body.object()?)?;
+    for report in reports.0 {
+        match report {
+            Report::InvalidNumber(number) => feedback.invalid.push(number),
+            Report::UnregisteredDevice { id, token, app_id } => {
+                let gone = |message: MessageId| GoneDevice { message, app_id, token };
+                feedback.gone.extend(MessageId::parse(&id).map(gone));
+            }
+            Report::StatusUpdate { id, status, at: reported, reason: why } => {
+                let (at, reason) = (at(reported, now), reason(why));
+                let updates = |id| StatusUpdate { id, status, at, reason };
+                feedback.updates.extend(MessageId::parse(&id).map(updates));
+            }
+        }
+    }
+    feedback.invalid.sort_unstable();
+    feedback.invalid.dedup();
+    // All reports lock rows in one order.
+    feedback.updates.sort_by_key(|updates| updates.id);
+    Ok(feedback)
+}
+
+/// Applies the reports, in one transaction; once, however often the request is repeated: later
+/// changes are not undone.
+pub async fn apply(
+    app: &App,
+    workspace: i32,
+    key: &IdempotencyKey,
+    feedback: &Feedback,
+) -> Result<(), ApiError> {
+    let Feedback { invalid, gone, updates } = feedback;
+    let mut tx = app.request_queue.write().await?;
+    if !idempotency::is_first(&mut tx, key).await? {
+        return Ok(());
+    }
+    if !gone.is_empty() {
+        let messages: Vec<MessageId> = gone.iter().map(|gone| gone.message).collect();
+        // A message whose record was deleted is older.
+        let kept = i64::from(app.config.messages.keep_days) * DAY_MS;
+        let oldest = app.clock.now_ms() - kept;
+        let sent_at = dispatch::sent_at(&mut tx, workspace, &messages).await?;
+        let invalid = |GoneDevice { message, app_id, token }: &GoneDevice| InvalidToken {
+            service_id: message.service_id,
+            app_id: app_id.clone(),
+            token: token.clone(),
+            sent_at: sent_at.get(message).copied().unwrap_or(oldest),
+        };
+        let invalid: Vec<InvalidToken> = gone.iter().map(invalid).collect();
+        devices::remove_tokens(&mut tx, workspace, &invalid).await?;
+    }
+    if !invalid.is_empty() {
+        sms::add(&mut tx, workspace, invalid, INVALID_BY_PROVIDER, app.clock.now_ms()).await?;
+    }
+    apply_updates(app, &mut tx, workspace, updates).await?;
+    tx.commit().await?;
+    let count = |kind: &'static str, count: usize| {
+        metrics::counter!("longshore_message_reports_total", "type" => kind)
+            .increment(count as u64);
+    };
+    count("invalid_number", invalid.len());
+    count("unregistered_device", gone.len());
+    updates.iter().for_each(|updates| count(updates.status.name(), 1));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use gateway::workspaces::Channel;
+
+    fn read_json(body: Value) -> Result<Feedback, String> {
+        let read = read(&JsonText::from(body.to_string()), 1_700_000_000_000);
+        read.map_err(|error| error.message().into_owned())
+    }
+
+    #[test]
+    fn reports_are_read() {
+        let channel = Channel::Sms;
+        let id = MessageId { dispatch_id: Uuid::now_v7(), service_id: Uuid::now_v7(), channel };
+        let feedback = read_json(json!({ "reports": [
+            { "type": "invalid_number", "number": "+15550100" },
+            { "type": "invalid_number", "number": "15550100" },
+            { "type": "unregistered_device", "id": id.to_string(), "token": "t", "app_id": "a" },
+            { "type": "delivered", "id": id.to_string(), "at": "2023-11-14T22:13:19Z", "more": 1 },
+            { "type": "failed", "id": id.to_string(), "at": null, "reason": " blocked\n" },
+            { "type": "failed", "id": "another's" },
+        ] }));
+        let updates = |status, at, reason: Option<&str>| StatusUpdate {
+            id,
+            status,
+            at,
+            reason: reason.map(str::to_owned),
+        };
+        let now = 1_700_000_000_000;
+        assert_eq!(
+            feedback.unwrap(),
+            Feedback {
+                invalid: vec![PhoneNumber::parse("+15550100").unwrap()],
+                gone: vec![GoneDevice { message: id, app_id: Some("a".into()), token: "t".into() }],
+                updates: vec![
+                    updates(ReportedStatus::Delivered, now - 1_000, None),
+                    updates(ReportedStatus::Failed, now, Some("blocked")),
+                ],
+            }
+        );
+    }
+
+    #[test]
+    fn errors_name_the_invalid_field() {
+        let many = vec![json!({ "type": "invalid_number", "number": "+15550100" }); 501];
+        for (body, text) in [
+            (json!({ "reports": [] }), "reports must have 1 to 500 elements"),
+            (json!({ "reports": many }), "reports must have 1 to 500 elements"),
+            (
+                json!({ "reports": [{ "type": "read" }] }),
+                "reports[0].type must be one of invalid_number, unregistered_device, delivered \
+                 and failed",
+            ),
+            (
+                json!({ "reports": [{ "type": "invalid_number", "number": "5" }] }),
+                "reports[0].number: \"5\" is not a valid phone number",
+            ),
+            (
+                json!({ "reports": [{ "type": "delivered", "id": "x", "at": "soon" }] }),
+                "reports[0].at: expected a date and time",
+            ),
+        ] {
+            let error = read_json(body.clone()).unwrap_err();
+            assert!(error.starts_with(text), "{body}: {error}");
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Requests that cancel and change schedules of messages, campaigns and Canvases.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{Method, StatusCode};
+use axum::routing::post;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Schedule, State as ScheduleState, cancel, move_to, rows};
+use content::campaigns;
+use gateway::formats::{Errors, Success};
+use gateway::idempotency::{self, Begun, StoredResponse};
+use gateway::openapi::Tag;
+use gateway::workspaces::settings;
+use gateway::{
+    self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
+};
+use messages::When;
+use messages::api::fill_email;
+use messages::content::Messages;
+use messages::order::Order;
+use messages::request::{self, MessageProblem};
+use messages::when::{PAST, ScheduleObject};
+use runtime::app::App;
+use store::claims;
+use store::{StoreError, Tx};
+
+const ALREADY_SENT: &str = "The schedule has already been sent";
+
+const TAG: Tag = Tag { name: "Schedules", about: "Scheduled sends." };
+
+/// IDs in the examples.
+const OWNER: &str = "0b0a6c8e-6d0c-4f39-9d0b-6f0f6f9a2c11";
+const SCHEDULE: &str = "019a9f3e-7c11-7d22-8e33-9f44a055b166";
+
+/// The kinds of schedules, each with its operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ScheduleKind {
+    Messages,
+    Campaign,
+    Canvas,
+}
+
+/// An operation's id, path and permission.
+type Endpoint = (&'static str, &'static str, &'static str);
+
+impl ScheduleKind {
+    const ALL: [Self; 3] = [Self::Messages, Self::Campaign, Self::Canvas];
+
+    fn deletion(self) -> Endpoint {
+        match self {
+            Self::Messages => {
+                ("deleteScheduledMessages", "/messages/schedule/delete", "messages.schedule.delete")
+            }
+            Self::Campaign => (
+                "deleteScheduledCampaign",
+                "/campaigns/trigger/schedule/delete",
+                "campaigns.trigger.schedule.delete",
+            ),
+            Self::Canvas => (
+                "deleteSchedule",
+                "/canvas/trigger/schedule/delete",
+                "canvas.trigger.schedule.delete",
+            ),
+        }
+    }
+
+    fn update(self) -> Endpoint {
+        match self {
+            Self::Messages => {
+                ("updateScheduledMessages", "/messages/schedule/update", "messages.schedule.update")
+            }
+            Self::Campaign => (
+                "updateScheduledCampaign",
+                "/campaigns/trigger/schedule/update",
+                "campaigns.trigger.schedule.update",
+            ),
+            Self::Canvas => (
+                "updateSchedule",
+                "/canvas/trigger/schedule/update",
+                "canvas.trigger.schedule.update",
+            ),
+        }
+    }
+
+    /// An example body that identifies a schedule.
+    fn example(self) -> Map<String, Value> {
+        let owner = match self {
+            Self::Messages => None,
+            Self::Campaign => Some(("campaign_id", OWNER)),
+            Self::Canvas => Some(("canvas_id", OWNER)),
+        };
+        let named = owner.into_iter().chain([("schedule_id", SCHEDULE)]);
+        named.map(|(name, id)| (name.to_owned(), id.into())).collect()
+    }
+
+    fn not_found(self) -> ApiError {
+        let text = match self {
+            Self::Messages => "No scheduled messages have this schedule_id",
+            Self::Campaign => "No schedule of this campaign has this schedule_id",
+            Self::Canvas => "No schedule of this Canvas has this schedule_id",
+        };
+        ApiError::NotFound(text.into())
+    }
+
+    fn refuses(self, operation: Operation) -> Operation {
+        let operation = operation
+            .refuses(&self.not_found(), "The schedule does not exist")
+            .refuses(&ApiError::Invalid(ALREADY_SENT.into()), "The schedule has already been sent");
+        match self {
+            Self::Canvas => {
+                operation.refuses(&no_canvas(), "No Canvas in this workspace has this canvas_id")
+            }
+            _ => operation,
+        }
+    }
+
+    fn takes<T: RequestBodies>(
+        self,
+        operation: Operation,
+        what: &'static str,
+        more: Value,
+    ) -> Operation {
+        let mut example = self.example();
+        example.extend(more.as_object().cloned().unwrap_or_default());
+        match self {
+            Self::Messages => operation.takes::<T::OfMessages>(what, example.into()),
+            Self::Campaign => operation.takes::<T::OfCampaign>(what, example.into()),
+            Self::Canvas => operation.takes::<T::OfCanvas>(what, example.into()),
+        }
+    }
+
+    /// Finds and locks the schedule that a body identifies.
+    async fn find(self, tx: &mut Tx, workspace: i32, named: &Named) -> Result<Schedule, ApiError> {
+        let owner = match self {
+            Self::Messages => None,
+            Self::Campaign => named.campaign_id.as_deref(),
+            Self::Canvas => named.canvas_id.as_deref(),
+        };
+        let owner = owner.and_then(|id| Uuid::try_parse(id).ok());
+        if self == Self::Canvas {
+            let is_there = match owner {
+                Some(id) => campaigns::has_canvas(tx, workspace, id).await?,
+                None => false,
+            };
+            is_there.then_some(()).ok_or_else(no_canvas)?;
+        }
+        let id = Uuid::try_parse(&named.schedule_id).map_err(|_| self.not_found())?;
+        let schedule = rows::lock(tx, id).await?.ok_or_else(|| self.not_found())?;
+        let is_own = schedule.workspace_id == workspace
+            && match self {
+                Self::Canvas => schedule.canvas_id == owner,
+                _ if schedule.canvas_id.is_some() => false,
+                Self::Messages => true,
+                Self::Campaign => owner.is_some() && order(&schedule)?.campaign_id == owner,
+            };
+        is_own.then_some(schedule).ok_or_else(|| self.not_found())
+    }
+}
+
+fn order(schedule: &Schedule) -> Result<Order, StoreError> {
+    Order::from_row("schedules.request", schedule.id, &schedule.request)
+}
+
+pub(super) fn no_canvas() -> ApiError {
+    ApiError::NotFound("No Canvas has this canvas_id".into())
+}
+
+// Bodies -------------------------------------------------------------------------------------
+
+/// The request bodies of an operation, one type for each kind of schedule.
+trait RequestBodies {
+    type OfMessages: JsonSchema;
+    type OfCampaign: JsonSchema;
+    type OfCanvas: JsonSchema;
+}
+
+struct Deletions;
+
+impl RequestBodies for Deletions {
+    type OfMessages = OfMessages;
+    type OfCampaign = OfCampaign<OfMessages>;
+    type OfCanvas = OfCanvas<OfMessages>;
+}
+
+struct Updates;
+
+impl RequestBodies for Updates {
+    type OfMessages = Update;
+    type OfCampaign = OfCampaign<NewTime>;
+    type OfCanvas = OfCanvas<NewTime>;
+}
+
+/// Identifies a schedule.
+#[derive(JsonSchema)]
+#[schemars(rename = "ScheduleNamed")]
+#[expect(dead_code, reason = "described only")]
+struct OfMessages {
+    /// The `schedule_id` in the response that created the schedule.
+    schedule_id: String,
+}
+
+/// A schedule, and its new time.
+#[derive(JsonSchema)]
+#[schemars(rename = "ScheduleTime")]
+#[expect(dead_code, reason = "described only")]
+struct NewTime {
+    #[serde(flatten)]
+    which: OfMessages,
+    schedule: ScheduleObject,
+}
+
+/// A schedule, and its new time or messages.
+#[derive(JsonSchema)]
+#[schemars(rename = "ScheduleUpdate")]
+#[expect(dead_code, reason = "described only")]
+struct Update {
+    #[serde(flatten)]
+    which: OfMessages,
+    schedule: Option<ScheduleObject>,
+    messages: Option<Messages>,
+}
+
+/// The same fields for a schedule of a campaign.
+#[derive(JsonSchema)]
+#[schemars(rename = "{T}OfCampaign", bound = "T: JsonSchema")]
+#[expect(dead_code, reason = "described only")]
+struct OfCampaign<T> {
+    campaign_id: String,
+    #[serde(flatten)]
+    rest: T,
+}
+
+/// The same fields for a schedule of a Canvas.
+#[derive(JsonSchema)]
+#[schemars(rename = "{T}OfCanvas", bound = "T: JsonSchema")]
+#[expect(dead_code, reason = "described only")]
+struct OfCanvas<T> {
+    canvas_id: String,
+    #[serde(flatten)]
+    rest: T,
+}
+
+/// The fields that identify a schedule.
+#[derive(Deserialize)]
+pub struct Named {
+    canvas_id: Option<String>,
+    campaign_id: Option<String>,
+    schedule_id: String,
+}
+
+impl Named {
+    fn read(of: ScheduleKind, members: &Map<String, Value>) -> Result<Self, ApiError> {
+        fields::read::<Self>(members)?.checked(of)
+    }
+
+    fn checked(self, of: ScheduleKind) -> Result<Self, ApiError> {
+        let missing = match of {
+            ScheduleKind::Messages => None,
+            ScheduleKind::Campaign => self.campaign_id.is_none().then_some("campaign_id"),
+            ScheduleKind::Canvas => self.canvas_id.is_none().then_some("canvas_id"),
+        };
+        match missing {
+            Some(name) => {
+                let text = format!("{name} is required");
+                Err(ApiError::Field(gateway::Code::MissingField, text))
+            }
+            None => Ok(self),
+        }
+    }
+}
+
+/// The fields that can change.
+#[derive(Deserialize)]
+struct Changes {
+    schedule: Option<When>,
+    messages: Option<Messages>,
+}
+
+// Operations ---------------------------------------------------------------------------------
+
+pub(super) fn routes() -> Routes {
+    ScheduleKind::ALL.into_iter().fold(Routes::new(), |routes, of| {
+        let (id, path, permission) = of.deletion();
+        let operation = Operation::new(Method::POST, id, TAG, "Cancel a schedule")
+            .by(Access::Key(permission))
+            .about(
+                "A repeated request returns the same response. If the schedule is being sent, \
+                 messages in flight are still sent, and no message starts more than a second \
+                 later.",
+            )
+            .repeatable();
+        let operation = of.takes::<Deletions>(operation, "A schedule", json!({}));
+        let operation =
+            operation.returns_success(StatusCode::CREATED, "The schedule is cancelled.");
+        let route = gateway::protected(permission, post(delete).layer(Extension(of)));
+        let routes = routes.route(path, route, [of.refuses(operation)]);
+
+        let (id, path, permission) = of.update();
+        let operation = Operation::new(Method::POST, id, TAG, "Change a schedule")
+            .by(Access::Key(permission))
+            .about("Fails if the schedule has been sent or is being sent.")
+            .repeatable();
+        let schedule = json!({ "schedule": { "time": "2127-01-01T09:00:00Z" } });
+        let operation = of
+            .takes::<Updates>(operation, "A new time", schedule)
+            .returns_success(StatusCode::CREATED, "The schedule is changed.")
+            .refuses(&ApiError::Invalid(PAST.into()), "The time is in the past")
+            .refuses_in::<Errors<'_, MessageProblem>>(StatusCode::BAD_REQUEST);
+        let route = gateway::protected(permission, post(update).layer(Extension(of)));
+        routes.route(path, route, [of.refuses(operation)])
+    })
+}
+
+async fn delete(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Extension(of): Extension<ScheduleKind>,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<StoredResponse, ApiError> {
+    let named = Named::read(of, &body.object_in_place(&app)?)?;
+    let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    let schedule = of.find(&mut turn.tx, caller.workspace.id, &named).await?;
+    let former = cancel(&mut turn.tx, schedule.id, app.clock.now_ms()).await?;
+    if former == Some(ScheduleState::Sent) {
+        return Err(ApiError::Invalid(ALREADY_SENT.into()));
+    }
+    let response =
+        turn.commit(StoredResponse::of(StatusCode::CREATED, &Success::default())?).await?;
+    tracing::info!(schedule = %schedule.id, "schedule cancelled");
+    Ok(response)
+}
+
+async fn update(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Extension(of): Extension<ScheduleKind>,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<StoredResponse, ApiError> {
+    let mut members = body.object_in_place(&app)?;
+    if of == ScheduleKind::Messages {
+        fill_email(&app, caller.workspace.id, &mut members).await?;
+    }
+    let (named, changes) = fields::read_both::<Named, Changes>(&members)?;
+    let (named, Changes { schedule: when, messages }) = (named.checked(of)?, changes);
+    let messages = messages.filter(|_| of == ScheduleKind::Messages);
+    if when.is_none() && messages.is_none() {
+        let text = "schedule is required".to_owned();
+        return Err(ApiError::Field(gateway::Code::MissingField, text));
+    }
+    let settings = settings::of(&app, caller.workspace.id).await?;
+    let messages = messages.map(|Messages(messages)| {
+        app.cores.compute_here(|| request::scheduled_messages(&messages, &settings))
+    });
+    let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    // After the stored response: messages that were valid for it may be invalid now.
+    let messages = messages.transpose()?;
+    let now = app.clock.moved(claims::now(&mut turn.tx).await?);
+    let mut schedule = of.find(&mut turn.tx, caller.workspace.id, &named).await?;
+    if schedule.state != ScheduleState::Pending || schedule.reached_at.is_some() {
+        return Err(ApiError::Invalid(ALREADY_SENT.into()));
+    }
+    if let Some(messages) = messages {
+        let order = Order { messages, ..order(&schedule)? };
+        schedule.request = order.to_json();
+    }
+    let timed_at = if when.is_some() { now } else { schedule.timed_at };
+    let when = when.unwrap_or(schedule.when());
+    if when.is_past(now) {
+        return Err(ApiError::Invalid(PAST.into()));
+    }
+    move_to(&mut turn.tx, &schedule, when, timed_at).await?;
+    let response =
+        turn.commit(StoredResponse::of(StatusCode::CREATED, &Success::default())?).await?;
+    tracing::info!(schedule = %schedule.id, "schedule changed");
+    Ok(response)
+}

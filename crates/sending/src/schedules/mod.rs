@@ -1,0 +1,169 @@
+//! Scheduled sends, stored as rows that are visible as soon as the request has its response. The
+//! requests here ([`api`]) create and cancel them; [`messages`] reads their messages.
+//!
+//! Each schedule has a row of [`claims`] that becomes due at the same time, so that one worker
+//! claims it promptly ([`fire`]). A local time occurs at many moments, one after the other
+//! ([`waves`]); the row is offered again for each. All workers use the database's clock, and so do
+//! gateways when they check whether the time of a new schedule is in the past.
+
+pub mod api;
+mod broadcasts;
+pub mod change;
+mod create;
+pub mod fire;
+mod order;
+pub mod request;
+pub mod rows;
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use kit::clock::{serialize_optional_time, serialize_time};
+use messages::dispatch;
+use messages::{Timing, When, waves};
+use runtime::kinds;
+use store::claims::{self};
+use store::{StoreError, Tx, from_row, text_enum};
+
+pub use rows::{New, by_id, list};
+
+text_enum! {
+    /// The state of a scheduled send.
+    #[derive(clap::ValueEnum)]
+    #[value(rename_all = "snake_case")]
+    pub enum State {
+        Pending = "pending",
+        /// Sending has started; `ended_at` shows whether it is complete.
+        Sent = "sent",
+        /// Its time passed while no worker could send it, or there was no message to send.
+        Missed = "missed",
+        /// Cancelled, and messages in flight are not settled yet. Never stored: a row is cancelled
+        /// at once.
+        Cancelling = "cancelling",
+        /// Cancelled, possibly after sending began.
+        Cancelled = "cancelled",
+    }
+}
+
+/// A scheduled send as stored. Times are milliseconds since the epoch, and ISO 8601 in JSON.
+#[derive(Clone, Debug, Serialize)]
+pub struct Schedule {
+    pub id: Uuid,
+    #[serde(skip)]
+    pub workspace_id: i32,
+    /// The workspace's name.
+    pub workspace: String,
+    #[serde(serialize_with = "uuid::serde::simple::serialize")]
+    pub dispatch_id: Uuid,
+    /// None for a schedule of messages without a Canvas.
+    pub canvas_id: Option<Uuid>,
+    pub state: State,
+    pub timing: Timing,
+    #[serde(serialize_with = "serialize_time")]
+    pub time: i64,
+    #[serde(serialize_with = "serialize_time")]
+    pub created_at: i64,
+    /// When the schedule's time was set.
+    #[serde(skip)]
+    pub timed_at: i64,
+    /// When sending began.
+    #[serde(serialize_with = "serialize_optional_time")]
+    pub sent_at: Option<i64>,
+    /// When the last wave began, or when the schedule was cancelled.
+    #[serde(serialize_with = "serialize_optional_time")]
+    pub ended_at: Option<i64>,
+    /// Moments of a local time up to this one are processed.
+    #[serde(serialize_with = "serialize_optional_time")]
+    pub reached_at: Option<i64>,
+    /// Of the processed moments, those up to this one were missed.
+    #[serde(serialize_with = "serialize_optional_time")]
+    pub missed_at: Option<i64>,
+    /// Why it was missed.
+    pub error: Option<String>,
+    pub request_id: String,
+    /// The users and their data: a JSON object.
+    #[serde(serialize_with = "serialize_json")]
+    pub request: String,
+}
+from_row! {
+    Schedule {
+        id, workspace_id, workspace, dispatch_id, canvas_id, state, timing, time, created_at,
+        timed_at, sent_at, ended_at, reached_at, missed_at, error, request_id, request,
+    }
+}
+
+impl Schedule {
+    pub fn when(&self) -> When {
+        When { timing: self.timing, time: self.time }
+    }
+
+    /// The number of moments of the schedule's time, and how many of them are processed.
+    pub fn moments(&self) -> (usize, usize) {
+        let moments = waves::moments(self.when());
+        let is_reached = |moment: &&i64| self.reached_at.is_some_and(|reached| **moment <= reached);
+        (moments.len(), moments.iter().filter(is_reached).count())
+    }
+}
+
+/// Selects the schedules of a list.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    pub state: Option<State>,
+    /// A workspace's name.
+    pub workspace: Option<String>,
+    pub limit: u32,
+}
+
+/// Writes a schedule, with the claim that fires it at its time.
+pub async fn insert(tx: &mut Tx, new: &New) -> Result<(), StoreError> {
+    let (job, item) = (job(new.workspace_id), kinds::item_of(new.id));
+    rows::insert(tx, new, item).await?;
+    let offered = claims::Job::of_workspace(new.workspace_id, job);
+    claims::offer_at(tx, kinds::SCHEDULE, offered, item, new.when.earliest()).await
+}
+
+/// Cancels a schedule. A pending one is not sent; of a started one, messages in flight are still
+/// sent, and no others. Returns the new state; none for an unknown schedule.
+pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<State>, StoreError> {
+    let Some(schedule) = rows::lock(tx, id).await? else { return Ok(None) };
+    let is_open = match schedule.state {
+        State::Pending => true,
+        State::Sent => {
+            let is_under_way = dispatch::cancel(tx, schedule.dispatch_id).await?;
+            is_under_way || schedule.ended_at.is_none()
+        }
+        State::Missed | State::Cancelling | State::Cancelled => false,
+    };
+    if !is_open {
+        return Ok(Some(schedule.state));
+    }
+    rows::cancel(tx, id, now).await?;
+    let job = job(schedule.workspace_id);
+    claims::withdraw_one(tx, kinds::SCHEDULE, job, kinds::item_of(id)).await?;
+    Ok(rows::by_id(tx, id).await?.map(|schedule| schedule.state))
+}
+
+/// Changes the time of a locked schedule of which nothing is sent. The new time was set at
+/// `timed_at`.
+pub(crate) async fn move_to(
+    tx: &mut Tx,
+    schedule: &Schedule,
+    when: When,
+    timed_at: i64,
+) -> Result<(), StoreError> {
+    rows::reschedule(tx, schedule, when, timed_at).await?;
+    let (job, item) = (job(schedule.workspace_id), kinds::item_of(schedule.id));
+    claims::withdraw_one(tx, kinds::SCHEDULE, job, item).await?;
+    let offered = claims::Job::of_workspace(schedule.workspace_id, job);
+    claims::offer_at(tx, kinds::SCHEDULE, offered, item, when.earliest()).await
+}
+
+/// The job of schedules' claims: one per workspace, so that workspaces take turns.
+fn job(workspace: i32) -> Uuid {
+    Uuid::from_u64_pair(0, workspace.unsigned_abs().into())
+}
+
+fn serialize_json<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let value: serde_json::Value = serde_json::from_str(text).map_err(serde::ser::Error::custom)?;
+    value.serialize(serializer)
+}

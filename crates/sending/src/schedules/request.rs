@@ -1,0 +1,253 @@
+//! Parses requests that schedule a Canvas (crates/gateway/src/README.md, Scheduling a Canvas).
+
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use gateway::formats::{Identifier, List, UserAlias, exactly_one};
+use gateway::{ApiError, Code, fields};
+use messages::When;
+use messages::order::Named;
+use messages::recipient::{MAX_USERS, Members, NAMES, Properties, User};
+use messages::when::ScheduleObject;
+use people::audience::Audience;
+
+/// The Canvas, the time and the users. The users are `recipients`, optionally limited to an
+/// audience; or, with `broadcast`, an audience or all users.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename = "ScheduleRequest")]
+pub struct CanvasRequest {
+    #[serde(flatten)]
+    pub what: What,
+    #[serde(flatten)]
+    pub target: Target,
+}
+
+/// The Canvas and the time.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub struct What {
+    /// The id of a Canvas that the workspace file declares.
+    pub canvas_id: String,
+    #[schemars(with = "ScheduleObject")]
+    pub schedule: When,
+}
+
+/// The users and their data; stored as JSON with the names of the request.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = recipients_or_broadcast)]
+pub struct Target {
+    /// Must be true to send to all users or to a whole audience, and must not be true if
+    /// `recipients` are given.
+    #[schemars(extend("default" = false))]
+    broadcast: Option<bool>,
+    /// Users, each identified by exactly one of `external_user_id` and `user_alias`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recipients: Option<List<Recipient, 0, MAX_USERS>>,
+    /// Limits the `recipients` to those in this audience; with `broadcast`, selects the users.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audience: Option<Audience>,
+    /// Templates of all users can read these as `canvas_entry_properties`. At most 50 KiB of JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canvas_entry_properties: Option<Properties>,
+}
+
+/// A user, identified by exactly one of `external_user_id` and `user_alias`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = exactly_one(NAMES))]
+struct Recipient {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    external_user_id: Option<Identifier>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_alias: Option<UserAlias>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trigger_properties: Option<Properties>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    canvas_entry_properties: Option<Properties>,
+}
+
+/// A request to send a Canvas now. It selects users like a request to schedule a Canvas.
+#[derive(Debug, JsonSchema)]
+pub struct CanvasSendRequest {
+    #[serde(flatten)]
+    _which: CanvasNamed,
+    #[serde(flatten)]
+    _target: Target,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct CanvasNamed {
+    /// The id of a Canvas that the workspace file declares.
+    canvas_id: String,
+}
+
+impl CanvasSendRequest {
+    /// The Canvas, and its users.
+    pub fn read(body: &Members) -> Result<(String, Target), ApiError> {
+        let (CanvasNamed { canvas_id }, target) = fields::read_both::<_, Target>(body)?;
+        Ok((canvas_id, target.checked()?))
+    }
+}
+
+impl CanvasRequest {
+    /// Reads the fields of a body. Does not check whether the time is in the past.
+    pub fn read(body: &Members) -> Result<Self, ApiError> {
+        let (what, target) = fields::read_both::<_, Target>(body)?;
+        Ok(Self { what, target: target.checked()? })
+    }
+}
+
+impl Target {
+    fn checked(mut self) -> Result<Self, ApiError> {
+        // The stored form has the field always.
+        self.broadcast.get_or_insert(false);
+        self.recipients = self.recipients.filter(|recipients| !recipients.0.is_empty());
+        self.check().map_err(|text| ApiError::Field(Code::InvalidField, text))?;
+        Ok(self)
+    }
+
+    /// Whether no users are listed.
+    pub fn is_broadcast(&self) -> bool {
+        self.broadcast.unwrap_or_default()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let users = self.users()?;
+        let refused = match (self.broadcast.unwrap_or_default(), users.is_empty(), &self.audience) {
+            (true, false, _) => "broadcast must not be true if recipients are given",
+            (false, true, Some(_)) => "Set broadcast to true to send to a whole audience",
+            (false, true, None) => {
+                "one of recipients, audience with broadcast, and broadcast is required"
+            }
+            _ => return Ok(()),
+        };
+        Err(refused.into())
+    }
+
+    /// The listed users.
+    pub fn users(&self) -> Result<Vec<Named>, String> {
+        let all = self.recipients.iter().flat_map(|recipients| &recipients.0);
+        all.enumerate()
+            .map(|(i, one)| one.named().map_err(|error| format!("recipients[{i}] {error}")))
+            .collect()
+    }
+}
+
+/// The conditions that [`Target::check`] checks.
+fn recipients_or_broadcast(schema: &mut Schema) {
+    schema.insert(
+        "anyOf".into(),
+        json!([
+            {
+                "properties": {
+                    "recipients": { "type": "array", "minItems": 1 },
+                    "broadcast": { "enum": [false, null] },
+                },
+                "required": ["recipients"],
+            },
+            {
+                "properties": {
+                    "broadcast": { "const": true },
+                    "recipients": { "type": ["array", "null"], "maxItems": 0 },
+                },
+                "required": ["broadcast"],
+            },
+        ]),
+    );
+}
+
+impl Recipient {
+    fn named(&self) -> Result<Named, String> {
+        let user = User::of(self.external_user_id.clone(), self.user_alias.clone())?;
+        let properties = |all: &Option<Properties>| all.clone().map(|Properties(all)| all);
+        Ok(Named {
+            trigger_properties: properties(&self.trigger_properties),
+            canvas_entry_properties: properties(&self.canvas_entry_properties),
+            ..user.into()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// A body with these fields over those that are right.
+    fn read(members: Value) -> Result<CanvasRequest, String> {
+        let mut body = json!({
+            "canvas_id": "c", "schedule": { "time": "2026-11-21T10:00:00Z" },
+        });
+        for (name, value) in members.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        let read = CanvasRequest::read(body.as_object().unwrap());
+        read.map_err(|error| error.message().into_owned())
+    }
+
+    #[test]
+    fn targets_are_stored_with_their_field_names() {
+        let audience = json!({ "last_used_app": { "comparison": "after", "value": "2026-01-01" } });
+        let target = json!({
+            "broadcast": false,
+            "recipients": [
+                { "external_user_id": "ann", "trigger_properties": { "a": 1 } },
+                { "user_alias": { "alias_name": "a", "alias_label": "l" },
+                  "canvas_entry_properties": {} },
+            ],
+            "audience": audience,
+            "canvas_entry_properties": { "b": [null] },
+        });
+        let mut given = target.clone();
+        given["recipients"][0]["user_alias"] = Value::Null;
+        given["recipients"][0]["unknown"] = json!(5);
+        let kept = serde_json::to_value(read(given).unwrap().target).unwrap();
+        assert_eq!(kept, target);
+        let all = read(json!({ "broadcast": true, "recipients": [], "audience": null })).unwrap();
+        let kept = serde_json::to_value(all.target).unwrap();
+        assert_eq!(kept, json!({ "broadcast": true }));
+    }
+
+    #[test]
+    fn errors_name_the_invalid_field() {
+        let ann = json!({ "external_user_id": "ann" });
+        let alone = json!({ "custom_attribute": {
+            "custom_attribute_name": "x", "comparison": "exists"
+        }});
+        for (members, text) in [
+            (json!({}), "one of recipients, audience with broadcast, and broadcast is required"),
+            (json!({ "recipients": [] }), "one of recipients, "),
+            (json!({ "audience": alone }), "Set broadcast to true"),
+            (json!({ "broadcast": true, "recipients": [ann] }), "broadcast must not be true"),
+            (
+                json!({ "recipients": vec![ann.clone(); 51] }),
+                "recipients must have at most 50 elements",
+            ),
+            (
+                json!({ "recipients": [{}] }),
+                "recipients[0] must have exactly one of external_user_id and",
+            ),
+            (
+                json!({ "recipients": [{
+                    "external_user_id": "a",
+                    "user_alias": { "alias_name": "a", "alias_label": "l" },
+                }] }),
+                "recipients[0] must have exactly one of",
+            ),
+            (
+                json!({ "broadcast": true, "audience": [] }),
+                "audience: expected an object with one condition",
+            ),
+            (
+                json!({ "broadcast": true, "audience": { "AND": [] } }),
+                "audience.AND: expected a non-empty array",
+            ),
+        ] {
+            let error = read(members.clone()).unwrap_err();
+            assert!(error.starts_with(text), "{members}: {error}");
+        }
+        assert!(read(json!({ "recipients": vec![ann.clone(); 50] })).is_ok());
+        assert!(read(json!({ "broadcast": true, "audience": alone })).is_ok());
+        assert!(read(json!({ "recipients": [ann], "audience": alone })).is_ok());
+    }
+}

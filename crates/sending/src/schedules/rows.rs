@@ -1,0 +1,215 @@
+//! The SQL of scheduled sends.
+
+use uuid::Uuid;
+
+use super::{Filter, Schedule, State};
+use messages::When;
+use messages::dispatch::shown_state;
+use messages::waves::Progress;
+use store::{StoreError, Tx, execute, on};
+
+macro_rules! select {
+    ($rest:expr) => {
+        concat!(
+            "SELECT s.id, s.workspace_id, w.name AS workspace, s.dispatch_id, s.canvas_id, ",
+            shown_state!("s.state", "s.dispatch_id"),
+            " AS state, s.timing, s.time, s.created_at,
+                    coalesce(s.timed_at, s.created_at) AS timed_at, s.sent_at, s.ended_at, s.reached_at,
+                    s.missed_at, s.error, s.request_id, s.request
+             FROM schedules s JOIN workspaces w ON w.id = s.workspace_id ",
+            $rest
+        )
+    };
+}
+
+/// A schedule to write.
+#[derive(Debug)]
+pub struct New {
+    pub id: Uuid,
+    pub workspace_id: i32,
+    pub dispatch_id: Uuid,
+    pub canvas_id: Option<Uuid>,
+    pub when: When,
+    /// JSON.
+    pub request: String,
+    pub request_id: String,
+    pub created_at: i64,
+}
+
+/// Inserts a schedule; `item` is the item of its claim.
+pub(super) async fn insert(tx: &mut Tx, new: &New, item: i64) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "INSERT INTO schedules (id, workspace_id, dispatch_id, canvas_id, item, timing, time,
+                                    request, request_id, state, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10)",
+        )
+        .bind(new.id)
+        .bind(new.workspace_id)
+        .bind(new.dispatch_id)
+        .bind(new.canvas_id)
+        .bind(item)
+        .bind(new.when.timing.name())
+        .bind(new.when.time)
+        .bind(&new.request)
+        .bind(&new.request_id)
+        .bind(new.created_at)
+    );
+    Ok(())
+}
+
+pub async fn by_id(tx: &mut Tx, id: Uuid) -> Result<Option<Schedule>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(select!("WHERE s.id = $1"))
+        .bind(id)
+        .fetch_optional(c)
+        .await?))
+}
+
+/// The schedules that match `filter`, the newest first.
+pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Schedule>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(select!(concat!(
+        "WHERE ($1 IS NULL OR ",
+        shown_state!("s.state", "s.dispatch_id"),
+        " = $1) AND ($2 IS NULL OR w.name = $2)
+         ORDER BY s.created_at DESC, s.id DESC LIMIT $3"
+    )))
+    .bind(filter.state.map(State::name))
+    .bind(filter.workspace.as_deref())
+    .bind(i64::from(filter.limit))
+    .fetch_all(c)
+    .await?))
+}
+
+/// A schedule, locked until the end of the transaction.
+pub(super) async fn lock(tx: &mut Tx, id: Uuid) -> Result<Option<Schedule>, StoreError> {
+    let sql = if tx.is_postgres() {
+        select!("WHERE s.id = $1 FOR UPDATE OF s")
+    } else {
+        select!("WHERE s.id = $1")
+    };
+    Ok(on!(tx, c => sqlx::query_as(sql).bind(id).fetch_optional(c).await?))
+}
+
+/// The schedule of a claim's item, locked until the end of the transaction.
+pub(super) async fn lock_item(
+    tx: &mut Tx,
+    workspace: i32,
+    item: i64,
+) -> Result<Option<Schedule>, StoreError> {
+    let sql = if tx.is_postgres() {
+        select!("WHERE s.workspace_id = $1 AND s.item = $2 FOR UPDATE OF s")
+    } else {
+        select!("WHERE s.workspace_id = $1 AND s.item = $2")
+    };
+    Ok(on!(tx, c => sqlx::query_as(sql).bind(workspace).bind(item).fetch_optional(c).await?))
+}
+
+/// Cancels a locked schedule.
+pub(super) async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query("UPDATE schedules SET state = 'cancelled', ended_at = $2 WHERE id = $1")
+            .bind(id)
+            .bind(now)
+    );
+    Ok(())
+}
+
+/// Changes the time of a locked schedule, when that time was set, and the request.
+pub(super) async fn reschedule(
+    tx: &mut Tx,
+    schedule: &Schedule,
+    when: When,
+    timed_at: i64,
+) -> Result<(), StoreError> {
+    const UPDATE: &str = "UPDATE schedules SET timing = $2, time = $3, request = $4, timed_at = $5,
+                              missed_at = NULL
+         WHERE id = $1";
+    execute!(
+        tx,
+        sqlx::query(UPDATE)
+            .bind(schedule.id)
+            .bind(when.timing.name())
+            .bind(when.time)
+            .bind(&schedule.request)
+            .bind(timed_at)
+    );
+    Ok(())
+}
+
+/// Pending schedules of a workspace, in the order of their times.
+pub(super) async fn pending(
+    tx: &mut Tx,
+    workspace: i32,
+    until: i64,
+    limit: i64,
+) -> Result<Vec<Schedule>, StoreError> {
+    Ok(on!(tx, c => sqlx::query_as(select!(
+        "WHERE s.workspace_id = $1 AND s.state = 'pending' AND s.time <= $2
+         ORDER BY s.time, s.id LIMIT $3"
+    ))
+    .bind(workspace).bind(until).bind(limit).fetch_all(c).await?))
+}
+
+/// The changes of a fired schedule.
+#[derive(Debug)]
+pub(super) struct Fired<'a> {
+    pub state: State,
+    pub progress: Progress,
+    /// Also set if sending began before.
+    pub sent_at: Option<i64>,
+    pub ended_at: Option<i64>,
+    pub error: Option<&'a str>,
+}
+
+/// Writes the changes; returns whether the schedule was unchanged since it was read.
+pub(super) async fn fired(
+    tx: &mut Tx,
+    found: &Schedule,
+    now: &Fired<'_>,
+) -> Result<bool, StoreError> {
+    let written = execute!(
+        tx,
+        sqlx::query(
+            "UPDATE schedules SET state = $3, reached_at = $4, missed_at = $5, sent_at = $6,
+                                  ended_at = $7, error = $8
+             WHERE id = $1 AND state = $2 AND ended_at IS NULL",
+        )
+        .bind(found.id)
+        .bind(found.state.name())
+        .bind(now.state.name())
+        .bind(now.progress.reached)
+        .bind(now.progress.missed)
+        .bind(now.sent_at)
+        .bind(now.ended_at)
+        .bind(now.error)
+    );
+    Ok(written == 1)
+}
+
+/// Number of schedules that were missed since a time.
+pub(super) async fn missed_since(tx: &mut Tx, since: i64) -> Result<i64, StoreError> {
+    Ok(on!(tx, c => sqlx::query_scalar(
+        "SELECT count(*) FROM schedules WHERE state = 'missed' AND ended_at >= $1",
+    )
+    .bind(since).fetch_one(c).await?))
+}
+
+/// Cancels unfinished schedules of Canvases that no longer exist. Leaves their claims: the next
+/// worker finds the schedule cancelled.
+pub async fn cancel_orphans(tx: &mut Tx, workspace: i32, now: i64) -> Result<(), StoreError> {
+    execute!(
+        tx,
+        sqlx::query(
+            "UPDATE schedules SET state = 'cancelled', ended_at = $2
+             WHERE workspace_id = $1 AND ended_at IS NULL AND canvas_id IS NOT NULL
+               AND NOT EXISTS (SELECT 1 FROM campaigns c
+                               WHERE c.workspace_id = schedules.workspace_id
+                                 AND c.id = schedules.canvas_id AND c.kind = 'canvas')",
+        )
+        .bind(workspace)
+        .bind(now)
+    );
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! The emails of transactional campaigns, ready to be rendered.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use content::campaigns::Campaign;
+use gateway::workspaces::Channel;
+use gateway::workspaces::settings::Settings;
+use messages::content::{Content, MessageSource};
+
+/// Maximum number of campaigns in the cache.
+const MAX: usize = 1_000;
+
+/// Cache of campaigns' parsed emails.
+#[derive(Default)]
+pub struct Contents(Mutex<HashMap<(i32, Uuid), CachedContent>>);
+
+/// The content and its source.
+struct CachedContent {
+    messages: Map<String, Value>,
+    content: LazyContent,
+}
+
+/// An email that is parsed once, by the first request that needs it.
+type LazyContent = Arc<OnceLock<Result<Arc<Content>, String>>>;
+
+impl Contents {
+    /// The email of a campaign; the error says why it is invalid.
+    pub fn of(
+        &self,
+        workspace: i32,
+        campaign: &Campaign,
+        settings: &Settings,
+    ) -> Result<Arc<Content>, String> {
+        if let Some(why) = settings.without(Channel::Email) {
+            return Err(why.to_owned());
+        }
+        let messages = campaign.email(settings).ok_or("the campaign declares no email")?;
+        let reading = self.reading((workspace, campaign.id), &messages);
+        // Parsed without the lock, so that other campaigns do not wait for large templates.
+        let read = || {
+            let (content, _, problems) = Content::read(&messages, MessageSource::Stored, settings);
+            match problems.first() {
+                Some(problem) => Err(problem.to_string()),
+                None => Ok(Arc::new(content)),
+            }
+        };
+        reading.get_or_init(read).clone()
+    }
+
+    /// The cached content of a campaign with these messages.
+    fn reading(&self, key: (i32, Uuid), messages: &Map<String, Value>) -> LazyContent {
+        let mut kept = self.0.lock();
+        if let Some(kept) = kept.get(&key).filter(|kept| kept.messages == *messages) {
+            return kept.content.clone();
+        }
+        if kept.len() >= MAX {
+            kept.clear();
+        }
+        let content = LazyContent::default();
+        kept.insert(key, CachedContent { messages: messages.clone(), content: content.clone() });
+        content
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use content::campaigns::Kind;
+    use gateway::workspaces::settings::Email;
+
+    fn settings(from: Option<&str>) -> Settings {
+        let email = Email {
+            smtp: "smtp://127.0.0.1:25".into(),
+            from: from.map(str::to_owned),
+            status_postback: None,
+            events_secret: None,
+        };
+        Settings { email: Some(email), ..Settings::default() }
+    }
+
+    fn campaign(email: Value) -> Campaign {
+        Campaign {
+            id: Uuid::nil(),
+            kind: Kind::Transactional,
+            name: "Receipt".into(),
+            tags: Vec::new(),
+            archived: false,
+            paused: false,
+            content: Map::from_iter([("email".to_owned(), email)]),
+        }
+    }
+
+    #[test]
+    fn a_campaign_needs_a_sender_of_its_own_or_its_workspaces() {
+        let contents = Contents::default();
+        let bare = campaign(json!({ "body": "{{${first_name}}}" }));
+        let acme = settings(Some("hello@acme.example"));
+        assert_eq!(contents.of(1, &bare, &acme).unwrap().messages().len(), 1);
+        let error = contents.of(1, &bare, &settings(None)).unwrap_err();
+        assert!(error.contains("email.from"), "{error}");
+        let error = contents.of(1, &bare, &Settings::default()).unwrap_err();
+        assert!(error.contains("declares no email"), "{error}");
+    }
+
+    #[test]
+    fn a_template_is_read_while_others_are() {
+        let (contents, settings) = (Contents::default(), settings(Some("a@acme.example")));
+        let slow = campaign(json!({ "body": "slow" }));
+        let other = Campaign { id: Uuid::max(), ..campaign(json!({ "body": "other" })) };
+        let reading = contents.reading((1, slow.id), &slow.email(&settings).unwrap());
+        let read = reading.get_or_init(|| contents.of(1, &other, &settings)).clone().unwrap();
+        assert!(Arc::ptr_eq(&read, &contents.of(1, &other, &settings).unwrap()));
+        // Others with the same campaign share it.
+        assert!(Arc::ptr_eq(&read, &contents.of(1, &slow, &settings).unwrap()));
+    }
+
+    #[test]
+    fn changed_declarations_are_read_again() {
+        let (contents, settings) = (Contents::default(), settings(Some("a@acme.example")));
+        let first = contents.of(1, &campaign(json!({ "body": "a" })), &settings).unwrap();
+        let same = contents.of(1, &campaign(json!({ "body": "a" })), &settings).unwrap();
+        assert!(Arc::ptr_eq(&first, &same));
+        let error = contents.of(1, &campaign(json!({ "body": "{% if %}" })), &settings);
+        assert!(error.unwrap_err().contains("line 1"));
+    }
+}

@@ -1,0 +1,79 @@
+//! Applies a relay's reports about accepted emails (crates/gateway/src/README.md, Reports of messages):
+//! processed, delivered, bounced.
+
+use super::postbacks::{self, Postback};
+use super::rows::{self, Email, Step};
+use super::{State, sla};
+use gateway::workspaces::settings::{self, Settings};
+use kit::fail_point;
+use messages::MessageId;
+use runtime::app::App;
+use store::{StoreError, Tx};
+
+/// The new state of an email.
+#[derive(Clone, Copy, Debug)]
+pub struct Change<'a> {
+    pub state: State,
+    pub at: i64,
+    pub reason: Option<&'a str>,
+}
+
+/// Stores a report and its postback, in the caller's transaction; returns whether the message is a
+/// transactional email of the workspace. A late or repeated report has no effect.
+///
+/// A report can arrive before the worker has stored that the email was sent, or after the worker
+/// died. It proves that the relay accepted the email, so the email counts as sent.
+pub async fn reported(
+    tx: &mut Tx,
+    app: &App,
+    workspace: i32,
+    id: &MessageId,
+    change: &Change<'_>,
+) -> Result<bool, StoreError> {
+    let found = rows::lock(tx, id.dispatch_id).await?;
+    let found = found.filter(|email| email.workspace_id == workspace);
+    let Some(mut email) = found else { return Ok(false) };
+    let is_of_user = email.service_id.is_none_or(|service_id| service_id == id.service_id);
+    if !is_of_user || !email.state.leads_to(change.state) {
+        return Ok(true);
+    }
+    let settings = settings::of(app, email.workspace_id).await?;
+    if email.state == State::Processing {
+        let sent = Change { state: State::Sent, at: change.at, reason: None };
+        step(tx, app, &settings, &mut email, &sent).await?;
+        sla::count(&email);
+    }
+    step(tx, app, &settings, &mut email, change).await?;
+    sla::count(&email);
+    fail_point!("transactional::reported");
+    Ok(true)
+}
+
+/// Changes the state, with its postback; returns whether the email was in the expected state. If
+/// not, nothing of this transaction may be committed.
+pub async fn step(
+    tx: &mut Tx,
+    app: &App,
+    settings: &Settings,
+    email: &mut Email,
+    change: &Change<'_>,
+) -> Result<bool, StoreError> {
+    let Change { state, at, reason } = *change;
+    let postback = Postback::new(email, state, at, reason);
+    let postback_id = postbacks::enqueue(tx, app, settings, email, &postback).await?;
+    let step = Step {
+        from: email.state,
+        to: state,
+        at,
+        reason: reason.map(str::to_owned),
+        sent_at: (state == State::Sent).then_some(at),
+        postback_id,
+    };
+    if !rows::advance(tx, email.dispatch_id, &step).await? {
+        return Ok(false);
+    }
+    (email.state, email.state_at, email.reason) = (state, at, step.reason);
+    email.sent_at = step.sent_at.or(email.sent_at);
+    email.postback_id = postback_id.or(email.postback_id);
+    Ok(true)
+}

@@ -1,0 +1,481 @@
+//! Processes a waiting email.
+//!
+//! ```text
+//! apply attributes, find the user ──commit──> render ──> relay ──> step and postback ──commit
+//! ```
+//!
+//! A worker that has lost the claim stores nothing. A worker that ends in between leaves a claim
+//! whose lease expires.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::contents::Contents;
+use super::reports::{Change, step};
+use super::rows::{self, Email};
+use super::{State, sla};
+use content::campaigns::{self, Campaign, Kind};
+use gateway::workspaces::Channel;
+use gateway::workspaces::settings::{self, Settings};
+use kit::clock::{hours, millis};
+use kit::fail_point;
+use kit::json::TreeObject;
+use kit::retry::{Retry, TimedRetries, backoff};
+use messages::content::{Content, Rendered};
+use messages::external::{Answers, External, MAX_ATTEMPTS, RenderError};
+use messages::personalization::{Origin, Scope};
+use messages::recipient::User;
+use messages::{MessageId, Outcome, Outgoing, channels};
+use people::users::Recipient;
+use people::users::rows::{For, find_identifiers, find_users};
+use runtime::app::App;
+use runtime::kinds;
+use runtime::outbound::kept;
+use runtime::traces;
+use store::claims::{self, Claim, ClaimError};
+use store::documents::parsed;
+use store::{StoreError, Tx};
+use template::Stop;
+use tracking::apply::{ApplyError, Ingest};
+use tracking::immediate::{self, Applied};
+
+/// Reasons of aborted emails, for customers.
+pub const NOT_EMAILABLE: &str = "User not emailable";
+const NO_CAMPAIGN: &str = "Campaign does not exist";
+const NOT_APPLICABLE: &str = "The recipient's attributes could not be stored";
+const TOO_LARGE: &str = "The user's profile would be too large with these attributes";
+const NOT_RENDERED: &str = "The email could not be rendered";
+const NOT_PROCESSED: &str = "The email could not be processed";
+const NOT_ACCEPTED: &str = "The sending partner did not accept the email in time";
+
+/// Maximum number of attempts of an email without a clean end. The lease grows with each, so that
+/// an email that ends its worker does so rarely, and not always together with the same other
+/// emails.
+const MAX_CLAIM_ATTEMPTS: i32 = 10;
+
+/// The longest lease, and the longest backoff before a retry.
+const MAX_LEASE: Duration = hours(1);
+const INITIAL_BACKOFF: Duration = Duration::from_secs(2);
+const MAX_BACKOFF: Duration = Duration::from_secs(5 * 60);
+
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+}
+
+impl Retry for SendError {
+    fn can_retry(&self) -> bool {
+        match self {
+            Self::Claim(error) => error.can_retry(),
+            Self::Store(error) => error.can_retry(),
+            Self::Apply(error) => error.can_retry(),
+        }
+    }
+
+    fn needs_newer_version(&self) -> bool {
+        match self {
+            Self::Claim(error) => error.needs_newer_version(),
+            Self::Store(error) => error.needs_newer_version(),
+            Self::Apply(error) => error.needs_newer_version(),
+        }
+    }
+}
+
+/// Sends transactional emails.
+pub struct TransactionalSender {
+    app: App,
+    ingest: Ingest,
+    contents: Contents,
+}
+
+/// An email that this worker has claimed.
+struct StartedEmail {
+    email: Email,
+    claim: Claim,
+    recipient: Option<Recipient>,
+    campaign: Option<Campaign>,
+    /// Why the email cannot be sent at all.
+    refused: Option<&'static str>,
+}
+
+/// The result to store for an email.
+#[derive(Debug, PartialEq, Eq)]
+enum EmailOutcome {
+    Step(State, Option<String>),
+    Later { reason: String, after: Option<Duration> },
+}
+
+impl EmailOutcome {
+    fn aborted(reason: impl Into<String>) -> Self {
+        Self::Step(State::Aborted, Some(kept(&reason.into())))
+    }
+}
+
+impl TransactionalSender {
+    pub fn new(app: &App) -> Self {
+        let app = app.for_transactional();
+        Self { ingest: Ingest::new(&app), app, contents: Contents::default() }
+    }
+
+    /// Sends the email of a claim, if it still waits.
+    pub async fn handle(&self, claim: &Claim) -> Result<(), SendError> {
+        // Read before the transaction begins, because this may need another connection.
+        let settings = settings::of(&self.app, kinds::workspace_of_job(claim.job)).await;
+        let settings = match settings {
+            Err(error) if error.needs_newer_version() => return Err(error.into()),
+            settings => settings,
+        };
+        match self.begin(claim).await {
+            Ok(Some(started)) => self.send_and_settle(started, settings).await,
+            Ok(None) => Ok(()),
+            // The cause is not this email, so the attempt does not count.
+            Err(error) if error.can_retry() && !error.needs_newer_version() => {
+                tracing::warn!(%error, "cannot start an email; retrying later");
+                Ok(claims::release_uncounted(&self.app.store, claim, INITIAL_BACKOFF).await?)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Settles an email that can never be sent.
+    pub async fn give_up(&self, claim: &Claim) -> Result<(), ClaimError> {
+        let settings = settings::of(&self.app, kinds::workspace_of_job(claim.job)).await?;
+        let mut tx = self.app.store.write().await?;
+        let email = rows::claimed(&mut tx, claim).await?;
+        let Some(mut email) = email else { return end_claim(tx, claim).await };
+        claims::finish(&mut tx, claim).await?;
+        let now = self.app.clock.now_ms();
+        let change = Change { state: State::Aborted, at: now, reason: Some(NOT_PROCESSED) };
+        step(&mut tx, &self.app, &settings, &mut email, &change).await?;
+        tx.commit().await?;
+        sla::count(&email);
+        Ok(())
+    }
+
+    /// Stores the recipient's attributes and finds the user, in one transaction; none if the email
+    /// no longer waits.
+    async fn begin(&self, claim: &Claim) -> Result<Option<StartedEmail>, SendError> {
+        let mut tx = self.app.store.write().await?;
+        claims::extend(&mut tx, claim, lease(self.app.config.lease(), claim.attempt)).await?;
+        let Some(email) = rows::claimed(&mut tx, claim).await? else {
+            end_claim(tx, claim).await?;
+            return Ok(None);
+        };
+        traces::continue_trace(&email.request_id);
+        let (applied, refused) = match &email.attributes {
+            Some(attributes) => self.apply(&mut tx, attributes).await?,
+            None => (None, None),
+        };
+        let (user, refused) = match find(&mut tx, &email).await {
+            Ok(user) => (user, refused),
+            // A retry would not help.
+            Err(StoreError::Corrupt(why)) => {
+                tracing::error!(why, "cannot read an email's recipient");
+                (None, refused.or(Some(NOT_PROCESSED)))
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let campaign = campaigns::by_id(&mut tx, email.workspace_id, email.campaign_id).await?;
+        let (now, service_id) =
+            (self.app.clock.now_ms(), user.as_ref().map(|user| user.service_id));
+        rows::started(&mut tx, email.dispatch_id, now, service_id).await?;
+        tx.commit().await?;
+        applied.into_iter().for_each(Applied::committed);
+        fail_point!("transactional::claimed");
+        let email = Email { executed_at: Some(now), service_id, ..email };
+        let refused = refused.or((claim.attempt > MAX_CLAIM_ATTEMPTS).then_some(NOT_PROCESSED));
+        Ok(Some(StartedEmail { email, claim: *claim, recipient: user, campaign, refused }))
+    }
+
+    /// Applies attributes, or reverts them and returns why they are invalid.
+    async fn apply(
+        &self,
+        tx: &mut Tx,
+        attributes: &str,
+    ) -> Result<(Option<Applied>, Option<&'static str>), SendError> {
+        tx.savepoint().await?;
+        match immediate::apply(&self.ingest, tx, attributes).await {
+            Ok(applied) => {
+                tx.release_savepoint().await?;
+                let refused = applied.is_too_large().then_some(TOO_LARGE);
+                Ok((Some(applied), refused))
+            }
+            Err(error) if error.can_retry() => Err(error.into()),
+            Err(error) => {
+                tracing::error!(%error, "cannot store the attributes of an email's recipient");
+                tx.rollback_to_savepoint().await?;
+                Ok((None, Some(NOT_APPLICABLE)))
+            }
+        }
+    }
+
+    async fn send_and_settle(
+        &self,
+        started: StartedEmail,
+        settings: Result<Arc<Settings>, StoreError>,
+    ) -> Result<(), SendError> {
+        let settings = match settings {
+            Ok(settings) => settings,
+            Err(error) => return Ok(self.put_off(&started, &error.to_string(), None).await?),
+        };
+        let end = self.render_and_send(&started, &settings).await;
+        fail_point!("transactional::answered");
+        let mut tries = TimedRetries::within(self.app.config.lease());
+        // An accepted email must be stored as sent, or it is sent again.
+        loop {
+            match self.settle(&started, &settings, &end).await {
+                Err(error) if error.can_retry() && tries.again().await => {
+                    tracing::warn!(%error, "cannot store the status of an email; retrying");
+                }
+                settled => return Ok(settled?),
+            }
+        }
+    }
+
+    /// Renders the email and sends it to the relay.
+    async fn render_and_send(&self, started: &StartedEmail, settings: &Settings) -> EmailOutcome {
+        let StartedEmail { email, recipient, campaign, refused, .. } = started;
+        if let Some(reason) = refused {
+            return EmailOutcome::aborted(*reason);
+        }
+        let Some(recipient) = recipient.as_ref().filter(|user| is_emailable(user)) else {
+            return EmailOutcome::aborted(NOT_EMAILABLE);
+        };
+        let campaign = campaign.as_ref().filter(|campaign| campaign.kind == Kind::Transactional);
+        let Some(campaign) = campaign else { return EmailOutcome::aborted(NO_CAMPAIGN) };
+        let content = match self.contents.of(email.workspace_id, campaign, settings) {
+            Ok(content) => content,
+            Err(why) => {
+                tracing::error!(campaign = %campaign.id, why, "the email of a campaign is invalid");
+                return EmailOutcome::aborted(format!("{NOT_RENDERED}: {why}"));
+            }
+        };
+        let origin = Origin {
+            is_canvas: false,
+            api_id: Some(campaign.id.to_string()),
+            name: Some(campaign.name.clone()),
+            dispatch_id: email.dispatch_id.simple().to_string(),
+        };
+        let rendered = self.render(email, recipient, settings, &content, &origin).await;
+        let rendered = match rendered {
+            Ok(rendered) => rendered,
+            Err(end) => return end,
+        };
+        let message = Outgoing {
+            workspace_id: email.workspace_id,
+            settings,
+            id: MessageId {
+                dispatch_id: email.dispatch_id,
+                service_id: recipient.service_id,
+                channel: Channel::Email,
+            },
+            recipient,
+            rendered: &rendered,
+            is_transactional: true,
+            campaign_id: Some(email.campaign_id),
+            send_id: None,
+            request_id: &email.request_id,
+        };
+        channels::send(&self.app, message).await.into()
+    }
+
+    /// Renders on processors that are reserved for transactional emails.
+    async fn render(
+        &self,
+        email: &Email,
+        recipient: &Recipient,
+        settings: &Settings,
+        content: &Content,
+        origin: &Origin,
+    ) -> Result<Rendered, EmailOutcome> {
+        let Some(message) = content.messages().first() else {
+            return Err(EmailOutcome::aborted(NOT_RENDERED));
+        };
+        let now = self.app.clock.now_ms();
+        let properties =
+            email.trigger_properties.as_deref().and_then(|text| TreeObject::parse(text).ok());
+        let render = |answers: &Answers| {
+            message.render(&Scope {
+                api_trigger_properties: properties.as_ref(),
+                origin: Some(origin),
+                answers: Some(answers),
+                custom: Some(&recipient.custom),
+                ..Scope::of(&recipient.profile, now)
+            })
+        };
+        let (app, workspace_id) = (&self.app, email.workspace_id);
+        let external = External { app, workspace_id, settings, is_urgent: true, time: None };
+        let rendered = external.render(None, &mut Vec::new(), render).await;
+        rendered.map_err(|unrendered| match unrendered {
+            RenderError::Stopped(Stop::Aborted(reason)) => EmailOutcome::aborted(reason),
+            RenderError::Stopped(Stop::Failed(why)) => {
+                EmailOutcome::aborted(format!("{NOT_RENDERED}: {why}"))
+            }
+            RenderError::Stopped(Stop::Needs(_)) => EmailOutcome::aborted(NOT_RENDERED),
+            RenderError::Later { reason, is_counted: true, .. }
+                if email.put_off + 1 >= MAX_ATTEMPTS =>
+            {
+                EmailOutcome::aborted(reason)
+            }
+            RenderError::Later { reason, after, .. } => EmailOutcome::Later { reason, after },
+        })
+    }
+
+    /// Stores the outcome of an email, with its postback.
+    async fn settle(
+        &self,
+        started: &StartedEmail,
+        settings: &Settings,
+        end: &EmailOutcome,
+    ) -> Result<(), ClaimError> {
+        let now = self.app.clock.now_ms();
+        let (state, reason) = match end {
+            EmailOutcome::Step(state, reason) => (*state, reason.as_deref()),
+            EmailOutcome::Later { reason, after } => {
+                if now < self.retried_until(&started.email) {
+                    return self.put_off(started, reason, *after).await;
+                }
+                tracing::warn!(reason, "email aborted: the relay did not accept it in time");
+                (State::Aborted, Some(NOT_ACCEPTED))
+            }
+        };
+        let mut tx = self.app.store.write().await?;
+        claims::finish(&mut tx, &started.claim).await?;
+        let change = Change { state, at: now, reason };
+        // In the stored state: an uncommitted change is retried.
+        let mut email = started.email.clone();
+        if !step(&mut tx, &self.app, settings, &mut email, &change).await? {
+            drop(tx);
+            tracing::info!("the relay already reported the email's status");
+            return end_claim(self.app.store.write().await?, &started.claim).await;
+        }
+        fail_point!("transactional::noted");
+        tx.commit().await?;
+        fail_point!("transactional::settled");
+        sla::count(&email);
+        let (dispatch, took) = (email.dispatch_id.simple(), now - email.received_at);
+        tracing::info!(%dispatch, state = state.name(), reason, took, "settled");
+        Ok(())
+    }
+
+    async fn put_off(
+        &self,
+        started: &StartedEmail,
+        reason: &str,
+        after: Option<Duration>,
+    ) -> Result<(), ClaimError> {
+        let left_ms = self.retried_until(&started.email) - self.app.clock.now_ms();
+        let tries = u32::try_from(started.email.put_off).unwrap_or_default() + 1;
+        let backoff = backoff(tries, INITIAL_BACKOFF, MAX_BACKOFF).max(after.unwrap_or_default());
+        // The last attempt is at the end of the time limit.
+        let backoff = backoff.min(Duration::from_millis(left_ms.max(1_000).unsigned_abs()));
+        let mut tx = self.app.store.write().await?;
+        claims::offer_again(&mut tx, &started.claim, backoff).await?;
+        rows::put_off(&mut tx, started.email.dispatch_id, backoff).await?;
+        tx.commit().await?;
+        tracing::warn!(reason, ?backoff, "the relay did not accept the email; retrying later");
+        metrics::counter!("longshore_transactional_put_off_total").increment(1);
+        Ok(())
+    }
+
+    fn retried_until(&self, email: &Email) -> i64 {
+        email.received_at + millis(hours(self.app.config.messages.retry_hours))
+    }
+}
+
+impl From<Outcome> for EmailOutcome {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Sent => Self::Step(State::Sent, None),
+            Outcome::Unreachable(why) => {
+                tracing::info!(why, "email aborted: the user is not emailable");
+                Self::aborted(NOT_EMAILABLE)
+            }
+            Outcome::Bounced(reason) => Self::Step(State::Bounced, Some(kept(&reason))),
+            Outcome::Failed(reason) => Self::aborted(reason),
+            Outcome::Later { reason, after } => Self::Later { reason, after },
+        }
+    }
+}
+
+fn is_emailable(user: &Recipient) -> bool {
+    user.email().is_some_and(|email| !email.is_empty())
+}
+
+/// Removes the claim of an email that no longer waits.
+async fn end_claim(mut tx: Tx, claim: &Claim) -> Result<(), ClaimError> {
+    claims::finish(&mut tx, claim).await?;
+    Ok(tx.commit().await?)
+}
+
+/// The lease of an attempt. After each attempt without a clean end it is longer, and its length
+/// differs from those of other emails that were in progress at the same time.
+fn lease(first: Duration, attempt: i32) -> Duration {
+    match u32::try_from(attempt) {
+        Ok(attempt @ 2..) => {
+            backoff(attempt, first.saturating_mul(2), MAX_LEASE.max(first)).max(first)
+        }
+        _ => first,
+    }
+}
+
+/// The user, in the current state.
+async fn find(tx: &mut Tx, email: &Email) -> Result<Option<Recipient>, StoreError> {
+    let workspace = email.workspace_id;
+    let service_id = match (email.service_id, &email.recipient) {
+        (Some(id), _) => Some(id),
+        (None, Some(recipient)) => {
+            let named: User =
+                parsed("transactional_emails.recipient", email.dispatch_id, recipient)?;
+            let (kind, value) = named.key();
+            let found = find_identifiers(tx, workspace, kind, &[&value]).await?;
+            found.first().map(|found| found.service_id)
+        }
+        (None, None) => None,
+    };
+    let Some(id) = service_id else { return Ok(None) };
+    let found = find_users(tx, workspace, &[id], For::Reading).await?;
+    let Some(user) = found.into_iter().next() else { return Ok(None) };
+    let recipient = Recipient::read(id, &user.doc)
+        .map_err(|error| StoreError::Corrupt(format!("the profile of {id}: {error}")))?;
+    Ok(Some(recipient))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_map_to_states() {
+        for (outcome, end) in [
+            (Outcome::Sent, EmailOutcome::Step(State::Sent, None)),
+            (Outcome::Unreachable("x".into()), EmailOutcome::aborted(NOT_EMAILABLE)),
+            (
+                Outcome::Bounced("550".into()),
+                EmailOutcome::Step(State::Bounced, Some("550".into())),
+            ),
+            (Outcome::Failed("why".into()), EmailOutcome::aborted("why")),
+        ] {
+            assert_eq!(EmailOutcome::from(outcome), end);
+        }
+    }
+
+    #[test]
+    fn leases_grow_with_each_attempt() {
+        let first = Duration::from_secs(30);
+        assert_eq!(lease(first, 1), first);
+        for attempt in 2..=MAX_CLAIM_ATTEMPTS {
+            let again = lease(first, attempt);
+            assert!(
+                again >= first.saturating_mul(1 << (attempt - 1).min(5)),
+                "{attempt}: {again:?}"
+            );
+            assert!(again <= MAX_LEASE);
+        }
+    }
+}

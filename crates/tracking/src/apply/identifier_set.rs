@@ -1,0 +1,100 @@
+//! The identifiers that objects need, and whether they change the identified users.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+
+use uuid::Uuid;
+
+use super::super::message::{Attributes, Object};
+use people::users::identifier::Identifier;
+use people::users::profile::Field;
+use people::users::service_id;
+use people::users::tokens::{self, TokenKey};
+
+/// How objects use an identifier.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IdentifierUse {
+    /// Whether an object changes the profile.
+    pub changes: bool,
+    /// When the first and the last objects that would create the user were accepted.
+    pub creates: Option<(i64, i64)>,
+}
+
+impl IdentifierUse {
+    fn add(&mut self, object: &Object<'_>, received_at: i64) {
+        self.changes |= matches!(object, Object::Attributes(_));
+        if !object.update_only() {
+            let (first, last) = self.creates.unwrap_or((received_at, received_at));
+            self.creates = Some((first.min(received_at), last.max(received_at)));
+        }
+    }
+}
+
+/// The identifiers that objects name, each once.
+#[derive(Debug, Default)]
+pub struct IdentifierSet<'a> {
+    pub external_ids: HashMap<&'a str, IdentifierUse>,
+    /// By label and name.
+    pub aliases: HashMap<(&'a str, &'a str), IdentifierUse>,
+    /// Only ids that a user can have.
+    pub service_ids: HashMap<Uuid, IdentifierUse>,
+    /// In the form in which emails are compared.
+    pub emails: HashMap<Cow<'a, str>, IdentifierUse>,
+    /// The push tokens that objects register.
+    pub tokens: BTreeSet<TokenKey>,
+    /// Whether an object changes or removes a user's email.
+    pub changes_emails: bool,
+    /// The users whose email objects write, and the emails in the form in which they are compared;
+    /// none if it is removed.
+    pub written_emails: Vec<(&'a Identifier<'a>, Option<String>)>,
+}
+
+impl<'a> IdentifierSet<'a> {
+    /// Collects the identifiers of objects, each with the time when the object was accepted.
+    pub fn of(objects: &[(i64, &'a Object<'a>)]) -> Self {
+        let mut identifier_set = Self::default();
+        for (received_at, object) in objects {
+            let usage = match object.user() {
+                Identifier::ExternalId(id) => identifier_set.external_ids.entry(id).or_default(),
+                Identifier::ServiceId(id) if service_id::bucket(id).is_some() => {
+                    identifier_set.service_ids.entry(*id).or_default()
+                }
+                Identifier::ServiceId(_) => continue,
+                Identifier::UserAlias(alias) => {
+                    let key = (alias.alias_label.as_ref(), alias.alias_name.as_ref());
+                    identifier_set.aliases.entry(key).or_default()
+                }
+                Identifier::Email(email) => {
+                    identifier_set.emails.entry(compared(email)).or_default()
+                }
+            };
+            usage.add(object, *received_at);
+            if let Object::Attributes(attributes) = object {
+                let mut fields = attributes.fields.0.iter();
+                if let Some((_, email)) = fields.find(|(name, _)| name == Field::Email.name()) {
+                    identifier_set.changes_emails = true;
+                    let email: Option<String> = serde_json::from_str(email.get()).ok();
+                    let email = email.map(|email| compared(&email).into_owned());
+                    identifier_set.written_emails.push((object.user(), email));
+                }
+                identifier_set.tokens.extend(registered_tokens(attributes));
+            }
+        }
+        identifier_set
+    }
+}
+
+/// The push tokens that an object registers.
+pub fn registered_tokens(attributes: &Attributes<'_>) -> Vec<TokenKey> {
+    let fields = attributes.fields.0.iter();
+    let lists = fields.filter(|(name, _)| name == Field::PushTokens.name());
+    lists.flat_map(|(_, value)| tokens::keys(value.get())).collect()
+}
+
+/// An email in the form in which emails are compared.
+pub fn compared(email: &str) -> Cow<'_, str> {
+    match email.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        true => Cow::Borrowed(email),
+        false => Cow::Owned(email.to_lowercase()),
+    }
+}

@@ -1,0 +1,655 @@
+//! Identity changes: aliases, external ids, merging, erasing. They are applied one after the other,
+//! each in the order of the log with the other data tracked for the user that it names.
+//!
+//! A change that names two users is in the partitions of both. In each partition, the user that the
+//! name identifies there is recorded, and the change is applied once both are recorded. So it comes
+//! after everything received before it for either user, however far one partition is behind the
+//! other.
+
+use std::borrow::Cow;
+
+use futures::future::BoxFuture;
+use jiff::civil::Date;
+use uuid::Uuid;
+
+use super::super::message::{Identity, IdentityChange};
+use super::identifier_set::compared;
+use super::identity_rows::{self, Found};
+use super::{ApplyError, Dropped};
+use kit::clock::format_time;
+use kit::json::{self, JsonFields};
+use people::users::activity::Activity;
+use people::users::consent::{self, Consent};
+use people::users::find::{self, Name};
+use people::users::identifier::{Identifier, UserAlias};
+use people::users::profile::{Alias, Field, MAX_BYTES, Profile};
+use people::users::rows::{self, For, Kind, StoredUser};
+use people::users::service_id::{self, Generator};
+use people::users::{
+    activity_rows, keys, merged_rows, name_locks, optout_rows, token_rows, tokens,
+};
+use store::{ByteBudget, StoreError, Tx};
+
+/// Removes a user's data in the domains that tracking does not know.
+pub type EraseHook = for<'a> fn(&'a mut Tx, i32, Uuid) -> BoxFuture<'a, Result<(), StoreError>>;
+
+/// The result of a change.
+type Outcome = Result<Result<(), Dropped>, ApplyError>;
+
+/// How much the clocks of two processes may differ, in milliseconds.
+const MAX_CLOCK_DIFFERENCE_MS: i64 = 5_000;
+
+const UNKNOWN: Outcome = Ok(Err(Dropped::UnknownUser));
+const CONFLICT: Outcome = Ok(Err(Dropped::Conflict));
+const TOO_LARGE: Outcome = Ok(Err(Dropped::TooLarge));
+
+/// Applies changes of one workspace.
+pub(super) struct Identities<'a> {
+    pub tx: &'a mut Tx,
+    pub workspace: i32,
+    pub ids: &'a Generator,
+    pub erase_hook: EraseHook,
+    pub today: Date,
+    /// The database's time, in milliseconds since the epoch.
+    pub now: i64,
+    /// Number of users who were created.
+    pub created: u64,
+}
+
+/// A user whose rows are locked, and the profile.
+struct Opened {
+    user: StoredUser,
+    profile: Profile,
+}
+
+impl Opened {
+    fn read(user: StoredUser) -> Result<Self, ApplyError> {
+        match Profile::parse(&user.doc) {
+            Ok(profile) => Ok(Self { user, profile }),
+            Err(why) => Err(ApplyError::Profile(user.service_id, why)),
+        }
+    }
+}
+
+impl Identities<'_> {
+    /// Applies a change, or records a copy of a change with two users. Returns none if the change
+    /// waits for its other copy, or was applied before.
+    pub async fn apply(
+        &mut self,
+        identity: &Identity<'_>,
+        received_at: i64,
+    ) -> Result<Option<Result<(), Dropped>>, ApplyError> {
+        let user = &identity.user;
+        if identity.other().is_some() {
+            let named = self.find(&identity.partition_identifier(), For::ReadingKeys).await?;
+            let named = named.map(|user| user.service_id);
+            let reached =
+                identity_rows::reach(self.tx, self.workspace, identity, received_at, named).await?;
+            let Some((first, second)) = reached else { return Ok(None) };
+            let Some(first) = first else { return Ok(Some(Err(Dropped::UnknownUser))) };
+            return self.apply_both(identity, first, second, received_at).await.map(Some);
+        }
+        let outcome = match &identity.change {
+            IdentityChange::Erase => self.erase(user, received_at).await,
+            IdentityChange::AddAlias(alias) => self.add_alias(user, alias, received_at).await,
+            IdentityChange::RenameAlias(name) => self.rename_alias(user, name).await,
+            _ => self.remove_id(user).await,
+        };
+        outcome.map(Some)
+    }
+
+    /// Applies a change of the two recorded users; the first one must have existed.
+    async fn apply_both(
+        &mut self,
+        identity: &Identity<'_>,
+        first: Uuid,
+        second: Found,
+        received_at: i64,
+    ) -> Outcome {
+        match (&identity.change, &identity.user) {
+            (IdentityChange::MergeInto(_), _) => self.merge(first, second, received_at).await,
+            (IdentityChange::Identify(id), _) => {
+                self.identify(first, second, id, received_at).await
+            }
+            (IdentityChange::RenameExternalId(id), Identifier::ExternalId(former)) => {
+                self.rename_id(first, second, (former, id), received_at).await
+            }
+            _ => UNKNOWN,
+        }
+    }
+
+    async fn erase(&mut self, who: &Identifier<'_>, received_at: i64) -> Outcome {
+        // Data received later in this partition is applied later. Names are locked as for the
+        // creation of users by them.
+        let seen = self.find(who, For::Reading).await?;
+        let named = match who {
+            Identifier::ExternalId(id) => vec![(Name::ExternalId, Cow::Borrowed(id.as_ref()))],
+            _ => Vec::new(),
+        };
+        let names_seen = seen.as_ref().map_or(named, |user| find::names("", Some(user)));
+        name_locks::lock(self.tx, self.workspace, &names_seen).await?;
+        if let Some(seen) = &seen {
+            token_rows::lock_of_users(self.tx, self.workspace, &[seen.service_id]).await?;
+        }
+        let user = self.find(who, For::Erasing).await?;
+        let names = user.as_ref().map(|user| find::names("", Some(user)));
+        if names.is_some() != seen.is_some() || names.is_some_and(|names| names != names_seen) {
+            return Err(ApplyError::Changed);
+        }
+        find::erase(self.tx, self.workspace, &names_seen, user.as_ref(), received_at).await?;
+        match user {
+            Some(user) => {
+                (self.erase_hook)(self.tx, self.workspace, user.service_id).await?;
+                Ok(Ok(()))
+            }
+            None => UNKNOWN,
+        }
+    }
+
+    async fn add_alias(
+        &mut self,
+        who: &Identifier<'_>,
+        UserAlias { alias_label, alias_name }: &UserAlias<'_>,
+        received_at: i64,
+    ) -> Outcome {
+        let alias = Alias { label: alias_label.clone().into(), name: alias_name.clone().into() };
+        if self.owner(Kind::Alias, &alias.key()).await?.is_some() {
+            return CONFLICT;
+        }
+        let opened = match self.open(who).await? {
+            Some(opened) => opened,
+            None if matches!(who, Identifier::UserAlias(_)) => self.create(received_at).await?,
+            None => return UNKNOWN,
+        };
+        let Opened { mut user, mut profile } = opened;
+        let mut aliases = profile.aliases();
+        // A user can have only one alias for each label.
+        if aliases.iter().any(|other| other.label == alias.label) {
+            return CONFLICT;
+        }
+        aliases.push(alias.clone());
+        profile.set_aliases(&aliases);
+        if profile.bytes() > MAX_BYTES {
+            return TOO_LARGE;
+        }
+        if !self.give(Kind::Alias, alias.key(), user.service_id).await? {
+            return Err(ApplyError::Changed);
+        }
+        user.attributes_at = user.attributes_at.max(received_at);
+        self.write(user, &profile).await
+    }
+
+    async fn rename_alias(&mut self, who: &Identifier<'_>, name: &str) -> Outcome {
+        let Identifier::UserAlias(UserAlias { alias_label, alias_name }) = who else {
+            return UNKNOWN;
+        };
+        let Some(Opened { user, mut profile }) = self.open(who).await? else { return UNKNOWN };
+        let alias = |name: &str| Alias { label: alias_label.to_string(), name: name.to_owned() };
+        let (old, new) = (alias(alias_name), alias(name));
+        let aliases = profile.aliases().into_iter();
+        let aliases: Vec<_> =
+            aliases.map(|alias| if alias == old { new.clone() } else { alias }).collect();
+        profile.set_aliases(&aliases);
+        if profile.bytes() > MAX_BYTES {
+            return TOO_LARGE;
+        }
+        if !self.give(Kind::Alias, new.key(), user.service_id).await? {
+            return CONFLICT;
+        }
+        self.take(Kind::Alias, old.key(), user.service_id).await?;
+        self.write(user, &profile).await
+    }
+
+    async fn identify(
+        &mut self,
+        first: Uuid,
+        second: Found,
+        id: &str,
+        received_at: i64,
+    ) -> Outcome {
+        self.lock_name(id).await?;
+        let Some(Opened { mut user, mut profile }) = self.open_one(first).await? else {
+            return UNKNOWN;
+        };
+        if user.external_id.is_some() {
+            return CONFLICT;
+        }
+        if let Some(erased_at) = self.erased_since(id, received_at).await? {
+            return self.erase_opened(user, erased_at).await;
+        }
+        // If there was no user at that time, one may have been created by tracking the id since.
+        let kept = match second {
+            Some(second) => Some(self.present(second).await?),
+            None => self.owner(Kind::ExternalId, id).await?,
+        };
+        if let Some(kept) = kept {
+            let Some(kept) = self.open_one(kept).await? else {
+                return match second {
+                    Some(_) if self.present(kept).await? == kept => {
+                        self.erase_opened(user, received_at).await
+                    }
+                    _ => Err(ApplyError::Changed),
+                };
+            };
+            let (own, theirs) = (profile.aliases(), kept.profile.aliases());
+            if own.iter().any(|own| theirs.iter().any(|other| other.label == own.label)) {
+                return CONFLICT;
+            }
+            return self.merge_opened(Opened { user, profile }, kept, received_at).await;
+        }
+        profile.set_text(Field::ExternalId, id);
+        if profile.bytes() > MAX_BYTES {
+            return TOO_LARGE;
+        }
+        if !self.give(Kind::ExternalId, id.to_owned(), user.service_id).await? {
+            return Err(ApplyError::Changed);
+        }
+        user.external_id = Some(id.to_owned());
+        user.attributes_at = user.attributes_at.max(received_at);
+        self.write(user, &profile).await
+    }
+
+    async fn merge(&mut self, gone: Uuid, kept: Found, received_at: i64) -> Outcome {
+        let Some(kept) = kept else { return UNKNOWN };
+        let kept = self.present(kept).await?;
+        if gone == kept {
+            return CONFLICT;
+        }
+        token_rows::lock_of_users(self.tx, self.workspace, &[gone, kept]).await?;
+        let mut opened = self.open_all(&[gone, kept]).await?;
+        let mut take = |id: Uuid| {
+            let at = opened.iter().position(|opened| opened.user.service_id == id)?;
+            Some(opened.swap_remove(at))
+        };
+        match (take(gone), take(kept)) {
+            (None, _) => UNKNOWN,
+            (Some(gone), Some(kept)) => self.merge_opened(gone, kept, received_at).await,
+            (Some(_), None) if self.present(kept).await? != kept => Err(ApplyError::Changed),
+            // The user to keep was erased since, so the merged user is erased, too.
+            (Some(gone), None) => self.erase_opened(gone.user, received_at).await,
+        }
+    }
+
+    /// Merges a user into another one, and removes it.
+    async fn merge_opened(&mut self, gone: Opened, kept: Opened, received_at: i64) -> Outcome {
+        let Opened { mut user, mut profile } = kept;
+        let at = received_at.min(self.now);
+        // Only an external id is free again; aliases identify the kept user.
+        let both_continue = gone.user.external_id.is_none();
+        merge_profiles(&mut profile, &gone.profile, Meeting::Merge { at, both_continue });
+        if profile.bytes() > MAX_BYTES {
+            return TOO_LARGE;
+        }
+        self.absorb(gone, &mut user, &profile, received_at).await?;
+        self.write(user, &profile).await
+    }
+
+    /// Moves the rows of a user to the kept user, whose merged profile the caller writes.
+    async fn absorb(
+        &mut self,
+        gone: Opened,
+        user: &mut StoredUser,
+        profile: &Profile,
+        received_at: i64,
+    ) -> Result<(), ApplyError> {
+        let activity = self.merged_activity(&gone.user, user).await?;
+        let (from, to) = (gone.user.service_id, user.service_id);
+        token_rows::reassign(self.tx, self.workspace, from, to).await?;
+        find::remove(self.tx, self.workspace, &[], Some(&gone.user), 0).await?;
+        (self.erase_hook)(self.tx, self.workspace, gone.user.service_id).await?;
+        let (workspace, former) = (self.workspace, gone.user.service_id);
+        merged_rows::add_merged(self.tx, workspace, former, user.service_id, received_at).await?;
+        for alias in gone.profile.aliases() {
+            self.give(Kind::Alias, alias.key(), user.service_id).await?;
+        }
+        if user.email.is_none() {
+            user.email = profile.text(Field::Email).map(|email| compared(&email).into_owned());
+            let email = user.email.iter().map(|email| (email.clone(), user.service_id));
+            rows::add_emails(self.tx, self.workspace, &email.collect::<Vec<_>>()).await?;
+        }
+        user.attributes_at = user.attributes_at.max(gone.user.attributes_at);
+        let row = [(user.key, user.service_id, activity)];
+        activity_rows::put_activity(self.tx, self.workspace, &row).await?;
+        match (&user.email, Consent::read(profile).unsubscribed_at()) {
+            (Some(email), Some(at)) => {
+                Ok(optout_rows::put(self.tx, self.workspace, &[(email.as_str(), at)]).await?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The combined activity of both users.
+    async fn merged_activity(
+        &mut self,
+        gone: &StoredUser,
+        kept: &StoredUser,
+    ) -> Result<Vec<u8>, ApplyError> {
+        let ids = [gone.service_id, kept.service_id];
+        let (workspace, mut room) = (self.workspace, ByteBudget::unlimited());
+        let stored = activity_rows::lock_activity(self.tx, workspace, &ids, &mut room).await?;
+        let mut all = Activity::default();
+        // For activity at the same moment, the kept user's comes first.
+        for id in [kept.service_id, gone.service_id] {
+            let found = stored.iter().find(|stored| stored.service_id == id);
+            if let Some(body) = found.and_then(|stored| stored.body.as_deref()) {
+                let one = Activity::decode(body).map_err(|why| ApplyError::Activity(id, why))?;
+                all.absorb(&one);
+            }
+        }
+        all.prune(self.today);
+        all.prune_names();
+        Ok(all.encode())
+    }
+
+    async fn rename_id(
+        &mut self,
+        first: Uuid,
+        second: Found,
+        (former, id): (&str, &str),
+        received_at: i64,
+    ) -> Outcome {
+        self.lock_name(id).await?;
+        let Some(Opened { mut user, mut profile }) = self.open_one(first).await? else {
+            return UNKNOWN;
+        };
+        if user.external_id.as_deref() != Some(former) {
+            return CONFLICT;
+        }
+        if let Some(erased_at) = self.erased_since(id, received_at).await? {
+            return self.erase_opened(user, erased_at).await;
+        }
+        let owner = self.owner(Kind::ExternalId, id).await?;
+        if second.is_some_and(|second| owner != Some(second)) {
+            return CONFLICT;
+        }
+        let other = match owner {
+            Some(owner) if owner == user.service_id => return CONFLICT,
+            Some(owner) => Some(self.open_one(owner).await?.ok_or(ApplyError::Changed)?),
+            None => None,
+        };
+        // If tracking or an import has created a user with the new id since, that is the same user.
+        // A user who was given the id is a different user.
+        let created_at = other.as_ref().map(|other| other.profile.text(Field::CreatedAt));
+        // One who was found at this place in the log may be older than the clocks show.
+        let since = received_at + if second.is_some() { MAX_CLOCK_DIFFERENCE_MS } else { 0 };
+        let is_new = |at: Option<String>| at.is_some_and(|at| *at >= *format_time(since));
+        if created_at.is_some_and(|at| !is_new(at)) {
+            return CONFLICT;
+        }
+        if let Some(other) = &other {
+            merge_profiles(&mut profile, &other.profile, Meeting::OfSameUser);
+        }
+        let mut deprecated = profile.deprecated_external_ids();
+        deprecated.push(former.to_owned());
+        profile.set_deprecated_external_ids(&deprecated);
+        profile.set_text(Field::ExternalId, id);
+        // Checked before anything is written: the user is renamed and merged, or neither.
+        if profile.bytes() > MAX_BYTES {
+            return TOO_LARGE;
+        }
+        if let Some(other) = other {
+            self.absorb(other, &mut user, &profile, received_at).await?;
+        }
+        if !self.give(Kind::ExternalId, id.to_owned(), user.service_id).await? {
+            return Err(ApplyError::Changed);
+        }
+        user.external_id = Some(id.to_owned());
+        self.write(user, &profile).await
+    }
+
+    async fn remove_id(&mut self, who: &Identifier<'_>) -> Outcome {
+        let Identifier::ExternalId(id) = who else { return UNKNOWN };
+        let Some(Opened { user, mut profile }) = self.open(who).await? else { return UNKNOWN };
+        if user.external_id.as_deref() == Some(id.as_ref()) {
+            return CONFLICT;
+        }
+        let mut deprecated = profile.deprecated_external_ids();
+        deprecated.retain(|other| other != id.as_ref());
+        profile.set_deprecated_external_ids(&deprecated);
+        self.take(Kind::ExternalId, id.to_string(), user.service_id).await?;
+        self.write(user, &profile).await
+    }
+
+    /// Erases a user that a change would have merged into an erased one.
+    async fn erase_opened(&mut self, user: StoredUser, erased_at: i64) -> Outcome {
+        let names = find::names("", Some(&user));
+        name_locks::lock(self.tx, self.workspace, &names).await?;
+        find::erase(self.tx, self.workspace, &names, Some(&user), erased_at).await?;
+        (self.erase_hook)(self.tx, self.workspace, user.service_id).await?;
+        Ok(Ok(()))
+    }
+
+    /// Prevents that a user gets an unused external id before the end of the transaction.
+    async fn lock_name(&mut self, id: &str) -> Result<(), ApplyError> {
+        let names = [(Name::ExternalId, Cow::Borrowed(id))];
+        Ok(name_locks::lock(self.tx, self.workspace, &names).await?)
+    }
+
+    /// When the user with an external id was erased, if the erasure was received after the change.
+    async fn erased_since(
+        &mut self,
+        id: &str,
+        received_at: i64,
+    ) -> Result<Option<i64>, ApplyError> {
+        let who = [find::who(Name::ExternalId, id)];
+        let erased = rows::find_erased(self.tx, self.workspace, &who).await?;
+        Ok(erased.first().map(|(_, at)| *at).filter(|at| *at >= received_at))
+    }
+
+    /// The user into which a user was merged; the user itself if it was not merged.
+    async fn present(&mut self, id: Uuid) -> Result<Uuid, ApplyError> {
+        Ok(merged_rows::present(self.tx, self.workspace, id).await?)
+    }
+
+    async fn owner(&mut self, kind: Kind, value: &str) -> Result<Option<Uuid>, ApplyError> {
+        let found = rows::find_identifiers(self.tx, self.workspace, kind, &[value]).await?;
+        Ok(found.first().map(|found| found.service_id))
+    }
+
+    /// Finds a user, and locks it according to `purpose`.
+    async fn find(
+        &mut self,
+        who: &Identifier<'_>,
+        purpose: For,
+    ) -> Result<Option<StoredUser>, ApplyError> {
+        let (kind, value) = match who {
+            Identifier::ExternalId(id) => (Kind::ExternalId, id.to_string()),
+            Identifier::UserAlias(UserAlias { alias_label, alias_name }) => {
+                (Kind::Alias, Alias::key_of(alias_label, alias_name))
+            }
+            Identifier::ServiceId(id) if service_id::bucket(id).is_none() => return Ok(None),
+            Identifier::ServiceId(id) => {
+                return Ok(rows::find_users(self.tx, self.workspace, &[*id], purpose).await?.pop());
+            }
+            Identifier::Email(email) => return self.find_by_email(email, purpose).await,
+        };
+        let Some(id) = self.owner(kind, &value).await? else { return Ok(None) };
+        let user = rows::find_users(self.tx, self.workspace, &[id], purpose).await?.pop();
+        // The transaction that held the lock may have changed it.
+        match (self.owner(kind, &value).await? == Some(id), user) {
+            (true, Some(user)) => Ok(Some(user)),
+            (true, None) => Err(ApplyError::NoProfile(id)),
+            (false, _) => Err(ApplyError::Changed),
+        }
+    }
+
+    /// Of the users with an email and without an external id, the one written last.
+    async fn find_by_email(
+        &mut self,
+        email: &str,
+        purpose: For,
+    ) -> Result<Option<StoredUser>, ApplyError> {
+        let email = compared(email);
+        let hinted = rows::find_emails(self.tx, self.workspace, &[&email]).await?;
+        let has_it =
+            |user: &StoredUser| user.email.as_deref() == Some(&email) && user.external_id.is_none();
+        let users = rows::find_users(self.tx, self.workspace, &hinted, For::ReadingKeys).await?;
+        let users = users.into_iter().filter(has_it);
+        let Some(last) = users.max_by_key(|user| (user.attributes_at, user.service_id)) else {
+            return Ok(None);
+        };
+        // Reads only this document, because many users may have the email.
+        let user = rows::find_users(self.tx, self.workspace, &[last.service_id], purpose).await?;
+        match user.into_iter().next().filter(has_it) {
+            Some(user) => Ok(Some(user)),
+            None => Err(ApplyError::Changed),
+        }
+    }
+
+    async fn open(&mut self, who: &Identifier<'_>) -> Result<Option<Opened>, ApplyError> {
+        self.find(who, For::Writing).await?.map(Opened::read).transpose()
+    }
+
+    async fn open_one(&mut self, id: Uuid) -> Result<Option<Opened>, ApplyError> {
+        Ok(self.open_all(&[id]).await?.pop())
+    }
+
+    /// The users who still exist, locked in the order of their keys.
+    async fn open_all(&mut self, ids: &[Uuid]) -> Result<Vec<Opened>, ApplyError> {
+        let users = rows::find_users(self.tx, self.workspace, ids, For::Writing).await?;
+        users.into_iter().map(Opened::read).collect()
+    }
+
+    /// Creates an empty user.
+    async fn create(&mut self, received_at: i64) -> Result<Opened, ApplyError> {
+        let service_id = self.ids.next_anywhere(received_at);
+        let mut profile = Profile::default();
+        profile.set_text(Field::ServiceId, &service_id.to_string());
+        if let Some(bucket) = service_id::bucket(&service_id) {
+            profile.set_bucket(bucket);
+        }
+        profile.set_text(Field::CreatedAt, &format_time(received_at));
+        let key = keys::allocate_keys(self.tx, &[service_id]).await?;
+        let user = StoredUser {
+            key: key.first().copied().unwrap_or_default(),
+            service_id,
+            external_id: None,
+            email: None,
+            attributes_at: received_at,
+            doc: String::new(),
+        };
+        self.created += 1;
+        Ok(Opened { user, profile })
+    }
+
+    /// Assigns an identifier to a user; returns false if another user has it.
+    async fn give(&mut self, kind: Kind, value: String, id: Uuid) -> Result<bool, ApplyError> {
+        let new = [rows::Identifier { kind, value, service_id: id }];
+        Ok(rows::add_identifiers(self.tx, self.workspace, &new).await? == 1)
+    }
+
+    async fn take(&mut self, kind: Kind, value: String, id: Uuid) -> Result<(), ApplyError> {
+        let gone = rows::Identifier { kind, value, service_id: id };
+        Ok(rows::remove_identifier(self.tx, self.workspace, &gone).await?)
+    }
+
+    async fn write(&mut self, mut user: StoredUser, profile: &Profile) -> Outcome {
+        user.doc = profile.to_document();
+        rows::put_users(self.tx, self.workspace, &[user]).await?;
+        Ok(Ok(()))
+    }
+}
+
+/// How the states of two profiles meet.
+#[derive(Clone, Copy)]
+enum Meeting {
+    /// Two users are merged by a change that was received at this time, in milliseconds since the
+    /// epoch. The merged user's names identify the kept user if `both_continue`.
+    Merge { at: i64, both_continue: bool },
+    /// Both profiles are of one user, who got another name.
+    OfSameUser,
+}
+
+/// Adds the values to a profile that only the other one has. The decisions about messages of both
+/// apply to it: one user's address may come with the other's state.
+fn merge_profiles(kept: &mut Profile, gone: &Profile, meeting: Meeting) {
+    let (mut consent, theirs) = (Consent::read(kept), Consent::read(gone));
+    match meeting {
+        Meeting::Merge { at, both_continue } => consent.meet(&theirs, at, both_continue),
+        Meeting::OfSameUser => consent.join(&theirs),
+    }
+    consent.write(kept);
+    for field in Field::ALL.into_iter().filter(|field| !consent::is_state(*field)) {
+        let Some(value) = gone.get(field) else { continue };
+        let own = kept.get(field);
+        let merged = match field {
+            Field::ServiceId
+            | Field::ExternalId
+            | Field::RandomBucket
+            | Field::CreatedAt
+            | Field::DeprecatedExternalIds => continue,
+            Field::UserAliases => {
+                let mut aliases = kept.aliases();
+                aliases.extend(gone.aliases());
+                kept.set_aliases(&aliases);
+                continue;
+            }
+            // Both have the same format, so the texts compare like the times.
+            Field::DateOfFirstSession => own.filter(|own| *own < value).unwrap_or(value).to_owned(),
+            Field::DateOfLastSession => own.filter(|own| *own > value).unwrap_or(value).to_owned(),
+            Field::PushTokens => own.map_or(value.to_owned(), |own| tokens::merged(own, value)),
+            Field::CustomAttributes => match own.and_then(|own| merged_members(own, value)) {
+                Some(members) => members,
+                None => own.unwrap_or(value).to_owned(),
+            },
+            _ => own.unwrap_or(value).to_owned(),
+        };
+        kept.set_json(field, merged);
+    }
+}
+
+/// The fields of both objects; if both have a field, that of the first.
+fn merged_members(own: &str, others: &str) -> Option<String> {
+    let (own, others): (JsonFields<'_>, JsonFields<'_>) =
+        (json::parse(own).ok()?, json::parse(others).ok()?);
+    let more = others.0.iter().filter(|(name, _)| own.get(name).is_none());
+    let mut out = String::new();
+    for (name, value) in own.0.iter().chain(more) {
+        out.push(if out.is_empty() { '{' } else { ',' });
+        json::push_string(&mut out, name);
+        out.push(':');
+        out.push_str(value.get());
+    }
+    out.push('}');
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use people::users::Recipient;
+
+    #[test]
+    fn merging_fills_the_missing_fields() {
+        let profile = |json: &str| Profile::parse(json).unwrap();
+        let mut kept = profile(
+            r#"{"service_id":"k","first_name":"Ann","custom_attributes":{"a":1},"date_of_first_session":"2020","date_of_last_session":"2021"}"#,
+        );
+        let gone = profile(
+            r#"{"service_id":"g","external_id":"x","first_name":"Old","last_name":"Lee","custom_attributes":{"a":2,"b":1.10},"date_of_first_session":"2019","date_of_last_session":"2022"}"#,
+        );
+        merge_profiles(&mut kept, &gone, Meeting::Merge { at: 5, both_continue: false });
+        assert_eq!(
+            kept.to_document(),
+            r#"{"service_id":"k","first_name":"Ann","last_name":"Lee","custom_attributes":{"a":1,"b":1.10},"date_of_first_session":"2019","date_of_last_session":"2022","decision_times":{"met":5}}"#
+        );
+    }
+
+    #[test]
+    fn an_opt_out_of_either_user_holds_after_merging() {
+        let out = r#"{"email":"a@acme.example","email_subscribe":"unsubscribed","subscription_groups":[{"subscription_group_id":"g","subscription_state":"unsubscribed"}]}"#;
+        let subscribed = r#"{"email_subscribe":"subscribed","push_subscribe":"opted_in","subscription_groups":[{"subscription_group_id":"g","subscription_state":"subscribed"},{"subscription_group_id":"h","subscription_state":"subscribed"}]}"#;
+        for (kept, gone) in [(out, subscribed), (subscribed, out)] {
+            let mut merged = Profile::parse(kept).unwrap();
+            let gone = Profile::parse(gone).unwrap();
+            merge_profiles(&mut merged, &gone, Meeting::Merge { at: 5, both_continue: false });
+            let states = [Field::EmailSubscribe, Field::PushSubscribe];
+            let states = states.map(|field| merged.text(field).unwrap());
+            assert_eq!(states, ["unsubscribed", "opted_in"]);
+            assert_eq!(merged.text(Field::Email).as_deref(), Some("a@acme.example"));
+            let user = Recipient::read(Uuid::nil(), &merged.to_document()).unwrap();
+            assert_eq!(user.group_state("g"), Some("unsubscribed"));
+            assert!(user.is_in_group("h") && !user.is_in_group("g"));
+        }
+    }
+}

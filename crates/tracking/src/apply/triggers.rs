@@ -1,0 +1,242 @@
+//! Starts the campaigns whose trigger purchases match (docs/how-to/campaigns.md).
+//!
+//! Each purchase object starts a campaign once for its user, whatever its quantity. The users of a
+//! batch share an order, as far as there is room. A user with two purchases is also in a second
+//! order, because a dispatch has one message per user. The orders start in the transaction that
+//! counts the purchases, so exactly once.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::UserAction;
+use super::campaign_rules::{CampaignRules, Triggered};
+use super::user_set::UserSet;
+use kit::json::TreeObject;
+use messages::order::{Kind, Named, Order, SubscriptionState, Target, Who};
+use people::audience::has_properties;
+
+/// Maximum number of users of an order, and bytes of their purchases.
+const MAX_USERS: usize = 500;
+const MAX_BYTES: usize = 1 << 20;
+
+/// The workspace, time and request of applied purchases.
+#[derive(Clone, Copy)]
+pub(super) struct OrderContext<'a> {
+    pub workspace_id: i32,
+    /// Milliseconds since the epoch.
+    pub now: i64,
+    pub request_id: &'a str,
+}
+
+/// A user with a purchase that starts a campaign, and the properties of that purchase as JSON.
+type Start<'a> = (Uuid, Option<&'a str>);
+
+/// The orders that actions (grouped by user) start, and the number of starts that were skipped
+/// because the purchases were too old.
+pub(super) fn orders(
+    actions: &[(usize, UserAction<'_>)],
+    user_set: &UserSet<'_>,
+    rules: &CampaignRules,
+    place: OrderContext<'_>,
+) -> (Vec<Order>, u64) {
+    if rules.triggered.is_empty() {
+        return (Vec::new(), 0);
+    }
+    let mut starts = Starts::default();
+    for (at, action) in actions {
+        if let UserAction::Purchase(purchase, received_at) = action
+            && let Some(campaigns) = rules.triggered.get(purchase.product_id.as_ref())
+            && user_set.is_known(*at)
+        {
+            let properties = purchase.properties.as_ref().map(|json| json.get());
+            let age_ms = received_at.saturating_sub(purchase.time);
+            starts.add(campaigns, user_set.service_id(*at), properties, age_ms);
+        }
+    }
+    let stale = starts.stale;
+    (starts.orders(place), stale)
+}
+
+/// Collects the starts of campaigns.
+#[derive(Default)]
+struct Starts<'a> {
+    /// Number of starts so far, by campaign and user.
+    counts: HashMap<(Uuid, Uuid), usize>,
+    /// By campaign and number of the user's start.
+    users: BTreeMap<(Uuid, usize), OrderUsers<'a>>,
+    /// Number of starts that were skipped because the purchases were too old.
+    stale: u64,
+}
+
+/// Users who share an order of a campaign, if there is room.
+type OrderUsers<'a> = (Option<&'a Triggered>, Vec<Start<'a>>);
+
+impl<'a> Starts<'a> {
+    /// Adds a purchase of a user, of the product of some campaigns, with its age when it was
+    /// received.
+    fn add(
+        &mut self,
+        campaigns: &'a [Triggered],
+        user: Uuid,
+        properties: Option<&'a str>,
+        age_ms: i64,
+    ) {
+        let given: Map<String, Value> =
+            properties.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
+        let are_met = |one: &&Triggered| has_properties(&one.trigger.properties, &given);
+        for campaign in campaigns.iter().filter(are_met) {
+            if age_ms > campaign.trigger.max_age_ms {
+                self.stale += 1;
+                continue;
+            }
+            let count = self.counts.entry((campaign.campaign_id, user)).or_default();
+            let (of, users) = self.users.entry((campaign.campaign_id, *count)).or_default();
+            *of = Some(campaign);
+            users.push((user, properties));
+            *count += 1;
+        }
+    }
+
+    fn orders(self, place: OrderContext<'_>) -> Vec<Order> {
+        let mut orders = Vec::new();
+        for (campaign, users) in self.users.into_values() {
+            let Some(campaign) = campaign else { continue };
+            let mut rest = users.as_slice();
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(fitting(rest));
+                orders.push(order(campaign, now, place));
+                rest = later;
+            }
+        }
+        orders
+    }
+}
+
+/// How many of the users, at least one, fit into an order.
+fn fitting(users: &[Start<'_>]) -> usize {
+    let mut bytes = 0;
+    let fits = users.iter().take(MAX_USERS).take_while(|(_, properties)| {
+        bytes += properties.map_or(0, str::len);
+        bytes <= MAX_BYTES
+    });
+    fits.count().max(1)
+}
+
+fn order(campaign: &Triggered, users: &[Start<'_>], place: OrderContext<'_>) -> Order {
+    let named = |(user, properties): &Start<'_>| Named {
+        who: Who::ServiceId(*user),
+        trigger_properties: None,
+        canvas_entry_properties: None,
+        event_properties: properties.and_then(|json| TreeObject::parse(json).ok()),
+    };
+    Order {
+        // A new id each time: a transaction that was not committed leaves nothing.
+        dispatch_id: Uuid::new_v4(),
+        workspace_id: place.workspace_id,
+        kind: Kind::Triggered,
+        campaign_id: Some(campaign.campaign_id),
+        send_id: None,
+        messages: campaign.messages.clone(),
+        target: Target {
+            users: users.iter().map(named).collect(),
+            segment_id: None,
+            audience: campaign.audience.clone(),
+        },
+        subscription_state: SubscriptionState::default(),
+        ignores_capping: false,
+        canvas_entry_properties: None,
+        trigger_properties: None,
+        accepted_at: place.now,
+        request_id: place.request_id.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use content::campaigns::Trigger;
+
+    fn campaign(properties: Value) -> Triggered {
+        let trigger = json!({ "purchase": { "product_id": "tea", "properties": properties } });
+        Triggered {
+            campaign_id: Uuid::new_v4(),
+            trigger: Trigger::read(trigger.as_object().unwrap()).unwrap(),
+            messages: Map::new(),
+            audience: Some(json!({ "AND": [] })),
+        }
+    }
+
+    const PLACE: OrderContext<'_> = OrderContext { workspace_id: 7, now: 5, request_id: "r" };
+
+    fn users(order: &Order) -> Vec<(Uuid, Option<Value>)> {
+        let user = |named: &Named| match named.who {
+            Who::ServiceId(id) => {
+                let properties = named.event_properties.as_ref();
+                (id, properties.map(|all| serde_json::from_str(&all.to_json()).unwrap()))
+            }
+            _ => panic!("{named:?}"),
+        };
+        order.target.users.iter().map(user).collect()
+    }
+
+    #[test]
+    fn each_purchase_starts_the_campaign() {
+        let campaigns = [campaign(json!({})), campaign(json!({ "size": "L" }))];
+        let [all, large] = &campaigns;
+        let (ann, bob) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let mut starts = Starts::default();
+        for (user, properties) in
+            [(ann, Some(r#"{"size":"L"}"#)), (bob, None), (ann, Some(r#"{"size":"S"}"#))]
+        {
+            starts.add(&campaigns, user, properties, 0);
+        }
+        let orders = starts.orders(PLACE);
+        let of = |campaign: &Triggered| {
+            let own = orders.iter().filter(|one| one.campaign_id == Some(campaign.campaign_id));
+            own.map(users).collect::<Vec<_>>()
+        };
+        let (l, s) = (Some(json!({ "size": "L" })), Some(json!({ "size": "S" })));
+        assert_eq!(of(all), [vec![(ann, l.clone()), (bob, None)], vec![(ann, s)]]);
+        assert_eq!(of(large), [vec![(ann, l)]]);
+        assert_eq!(orders[0].target.audience, Some(json!({ "AND": [] })));
+        let ids: std::collections::HashSet<Uuid> = orders.iter().map(|o| o.dispatch_id).collect();
+        assert_eq!(ids.len(), 3);
+    }
+
+    #[test]
+    fn a_purchase_starts_a_campaign_up_to_its_age() {
+        let campaigns = [campaign(json!({}))];
+        let most = campaigns[0].trigger.max_age_ms;
+        let mut starts = Starts::default();
+        for (user, age_ms) in [(1, -5), (2, most), (3, most + 1), (4, i64::MAX)] {
+            starts.add(&campaigns, Uuid::from_u128(user), None, age_ms);
+        }
+        assert_eq!(starts.stale, 2);
+        let orders = starts.orders(PLACE);
+        let started: Vec<u128> =
+            orders.iter().flat_map(users).map(|(id, _)| id.as_u128()).collect();
+        assert_eq!(started, [1, 2]);
+    }
+
+    #[test]
+    fn no_order_is_giant() {
+        let campaigns = [campaign(json!({}))];
+        let wide = json!({ "text": "x".repeat(40 << 10) }).to_string();
+        for (count, properties, most) in
+            [(10_000, None, MAX_USERS), (100, Some(wide.as_str()), MAX_BYTES / (40 << 10))]
+        {
+            let mut starts = Starts::default();
+            (0..count).for_each(|n| starts.add(&campaigns, Uuid::from_u128(n), properties, 0));
+            let orders = starts.orders(PLACE);
+            assert_eq!(
+                orders.iter().map(|one| one.target.users.len() as u128).sum::<u128>(),
+                count
+            );
+            assert!(orders.iter().all(|order| order.target.users.len() <= most));
+        }
+    }
+}

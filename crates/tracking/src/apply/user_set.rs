@@ -1,0 +1,665 @@
+//! Finds the users of objects, and changes their profiles.
+//!
+//! All users that objects can identify are looked up together, and unknown external ids get a new
+//! user immediately. Then the objects are applied in order, each with the effects of those before.
+//! Of several profiles with an email, the one with an external id that was written last counts; if
+//! two were written in the same millisecond, the newer one.
+//!
+//! Only an external id is unique: two partitions that create profiles with one email at the same
+//! moment create two, and the rule above decides between them from then on.
+
+mod addresses;
+mod tokens;
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use uuid::Uuid;
+
+use self::addresses::{AddressChange, write_opt_outs};
+use super::super::message::{Attributes, Object};
+use super::ApplyError;
+use super::draft::{Draft, TooLarge};
+use super::identifier_set::{IdentifierSet, compared, registered_tokens};
+use super::opt_outs::OptOuts;
+use super::tally::Dropped;
+use kit::clock::format_time;
+use kit::fail_point;
+use people::users::consent::Consent;
+use people::users::find::{Name, who};
+use people::users::identifier::Identifier;
+use people::users::profile::{Alias, Field, Profile};
+use people::users::rows::{self, For, Kind, StoredUser};
+use people::users::service_id::{self, Generator};
+use people::users::tokens::Registrations;
+use people::users::{activity_rows, keys, large_rows, merged_rows, name_locks};
+use store::{ByteBudget, Tx};
+
+/// Memory of a custom attribute or one of its elements, in addition to its text.
+const PIECE: usize = 64;
+
+/// A user that objects may identify.
+#[derive(Debug)]
+struct UserEntry {
+    /// The current state, except for the document, which is the stored one. For a user that was not
+    /// read, only the id is known.
+    user: StoredUser,
+    /// The stored row; none for a new user.
+    found: Option<Found>,
+    draft: Option<Draft>,
+}
+
+#[derive(Debug)]
+struct Found {
+    email: Option<String>,
+    attributes_at: i64,
+    /// Whether the user is known to exist from more than an object.
+    is_sure: bool,
+    is_gone: bool,
+}
+
+/// The owner of an external id.
+#[derive(Clone, Copy, Debug)]
+enum ExternalIdOwner {
+    /// A user, by index.
+    Of(usize),
+    /// A new user, created by the first object that can create it.
+    New(Uuid),
+    NoUser,
+}
+
+/// The users of a workspace that objects may identify.
+pub struct UserSet<'a> {
+    workspace: i32,
+    ids: &'a Generator,
+    /// Remaining memory for documents and activity.
+    room: &'a mut ByteBudget,
+    users: Vec<UserEntry>,
+    by_id: HashMap<Uuid, usize>,
+    external_ids: HashMap<&'a str, ExternalIdOwner>,
+    aliases: HashMap<(&'a str, &'a str), usize>,
+    /// The users who have, or had, an email.
+    emails: HashMap<String, Vec<usize>>,
+    /// Emails with which users may be created.
+    locked_emails: HashSet<String>,
+    /// Users who may have an email that identifies users.
+    hinted: Vec<Uuid>,
+    /// The unsubscribed ones among the emails that users may get.
+    opt_outs: OptOuts,
+    /// When the user with an identifier was erased.
+    erased: HashMap<Vec<u8>, i64>,
+    /// The owners of the push tokens that objects register.
+    tokens: Registrations,
+    /// Whether a user got another email since it was looked up.
+    is_outdated: bool,
+}
+
+impl<'a> UserSet<'a> {
+    /// Looks up the users that objects may identify, locks the profiles that they may change, and
+    /// creates users for unknown external ids.
+    pub async fn look_up(
+        tx: &mut Tx,
+        workspace: i32,
+        identifier_set: &IdentifierSet<'a>,
+        ids: &'a Generator,
+        room: &'a mut ByteBudget,
+    ) -> Result<Self, ApplyError> {
+        let mut user_set = Self {
+            workspace,
+            ids,
+            room,
+            users: Vec::new(),
+            by_id: HashMap::new(),
+            external_ids: HashMap::with_capacity(identifier_set.external_ids.len()),
+            aliases: HashMap::new(),
+            emails: HashMap::new(),
+            locked_emails: HashSet::new(),
+            hinted: Vec::new(),
+            opt_outs: OptOuts::default(),
+            erased: HashMap::new(),
+            tokens: Registrations::default(),
+            is_outdated: false,
+        };
+        let mut changed = Vec::new();
+        user_set.look_up_external_ids(tx, identifier_set, &mut changed).await?;
+        user_set.look_up_aliases(tx, identifier_set, &mut changed).await?;
+        let ids: Vec<Uuid> = identifier_set.service_ids.keys().copied().collect();
+        let merged = merged_rows::find_merged(tx, workspace, &ids).await?;
+        for (id, usage) in &identifier_set.service_ids {
+            let present = merged.get(id).copied().unwrap_or(*id);
+            let place = user_set.place(present, false);
+            user_set.by_id.insert(*id, place);
+            changed.extend(usage.changes.then_some(present));
+        }
+        user_set.look_up_emails(tx, identifier_set, &mut changed).await?;
+        user_set.look_up_tokens(tx, identifier_set, &mut changed).await?;
+        fail_point!("tracking::named");
+        user_set.open(tx, &changed).await?;
+        user_set.look_up_opt_outs(tx, identifier_set).await?;
+        Ok(user_set)
+    }
+
+    async fn look_up_external_ids(
+        &mut self,
+        tx: &mut Tx,
+        identifier_set: &IdentifierSet<'a>,
+        changed: &mut Vec<Uuid>,
+    ) -> Result<(), ApplyError> {
+        let values: Vec<&'a str> = identifier_set.external_ids.keys().copied().collect();
+        let mut owners = self.owners(tx, &values).await?;
+        let unknown: Vec<&'a str> =
+            values.into_iter().filter(|value| !owners.contains_key(*value)).collect();
+        let mut new = self.new_owners(identifier_set, &unknown);
+        fail_point!("tracking::looked");
+        if rows::add_identifiers(tx, self.workspace, &new).await? != new.len() as u64 {
+            // Another partition has created some of them meanwhile.
+            let values: Vec<&str> = new.iter().map(|new| new.value.as_str()).collect();
+            let now = self.owners(tx, &values).await?;
+            new.retain(|new| now.get(&new.value) == Some(&new.service_id));
+            let new: HashSet<Uuid> = new.iter().map(|new| new.service_id).collect();
+            owners.extend(now.into_iter().filter(|(_, id)| !new.contains(id)));
+        }
+        self.leave_out_erased(tx, identifier_set, &mut new).await?;
+        let mut new: HashMap<String, Uuid> =
+            new.into_iter().map(|new| (new.value, new.service_id)).collect();
+        for (value, usage) in &identifier_set.external_ids {
+            let external = match (owners.remove(*value), new.remove(*value)) {
+                (Some(id), _) => {
+                    changed.extend(usage.changes.then_some(id));
+                    ExternalIdOwner::Of(self.place(id, true))
+                }
+                (None, Some(id)) => ExternalIdOwner::New(id),
+                (None, None) => ExternalIdOwner::NoUser,
+            };
+            self.external_ids.insert(value, external);
+        }
+        Ok(())
+    }
+
+    async fn owners(
+        &self,
+        tx: &mut Tx,
+        values: &[&str],
+    ) -> Result<HashMap<String, Uuid>, ApplyError> {
+        let known = rows::find_identifiers(tx, self.workspace, Kind::ExternalId, values).await?;
+        Ok(known.into_iter().map(|known| (known.value, known.service_id)).collect())
+    }
+
+    /// The identifiers to be added, ascending.
+    fn new_owners(
+        &self,
+        identifier_set: &IdentifierSet<'a>,
+        unknown: &[&'a str],
+    ) -> Vec<rows::Identifier> {
+        let mut creates: Vec<(i64, &'a str)> = unknown
+            .iter()
+            .filter_map(|value| Some((identifier_set.external_ids[value].creates?.0, *value)))
+            .collect();
+        // The first one is the older one.
+        creates.sort_unstable();
+        let identifier = |(first, value): (i64, &str)| rows::Identifier {
+            kind: Kind::ExternalId,
+            value: value.to_owned(),
+            service_id: self.ids.next_anywhere(first),
+        };
+        let mut new: Vec<rows::Identifier> = creates.into_iter().map(identifier).collect();
+        new.sort_unstable();
+        new
+    }
+
+    /// Removes added identifiers again if all objects that would create the user were received
+    /// before the user was erased. A later erasure waits for this transaction.
+    async fn leave_out_erased(
+        &mut self,
+        tx: &mut Tx,
+        identifier_set: &IdentifierSet<'a>,
+        new: &mut Vec<rows::Identifier>,
+    ) -> Result<(), ApplyError> {
+        let values = new.iter().map(|new| new.value.as_str());
+        self.look_up_erased(tx, Name::ExternalId, values).await?;
+        let is_erased = |new: &mut rows::Identifier| {
+            let creates =
+                identifier_set.external_ids.get(new.value.as_str()).and_then(|usage| usage.creates);
+            creates.is_some_and(|(_, last)| self.is_erased(Name::ExternalId, &new.value, last))
+        };
+        let erased: Vec<rows::Identifier> = new.extract_if(.., is_erased).collect();
+        for gone in &erased {
+            rows::remove_identifier(tx, self.workspace, gone).await?;
+        }
+        Ok(())
+    }
+
+    async fn look_up_erased<'n>(
+        &mut self,
+        tx: &mut Tx,
+        name: Name,
+        values: impl Iterator<Item = &'n str>,
+    ) -> Result<(), ApplyError> {
+        let hashes: Vec<[u8; 32]> = values.map(|value| who(name, value)).collect();
+        self.erased.extend(rows::find_erased(tx, self.workspace, &hashes).await?);
+        Ok(())
+    }
+
+    fn is_erased(&self, name: Name, value: &str, received_at: i64) -> bool {
+        self.erased_at(name, value).is_some_and(|at| received_at <= at)
+    }
+
+    fn erased_at(&self, name: Name, value: &str) -> Option<i64> {
+        if self.erased.is_empty() {
+            return None;
+        }
+        self.erased.get(&who(name, value)[..]).copied()
+    }
+
+    async fn look_up_aliases(
+        &mut self,
+        tx: &mut Tx,
+        identifier_set: &IdentifierSet<'a>,
+        changed: &mut Vec<Uuid>,
+    ) -> Result<(), ApplyError> {
+        let by_key: HashMap<String, (&'a str, &'a str)> = identifier_set
+            .aliases
+            .keys()
+            .map(|(label, name)| (Alias::key_of(label, name), (*label, *name)))
+            .collect();
+        let keys: Vec<&str> = by_key.keys().map(String::as_str).collect();
+        for known in rows::find_identifiers(tx, self.workspace, Kind::Alias, &keys).await? {
+            if let Some(alias) = by_key.get(&known.value) {
+                changed.extend(identifier_set.aliases[alias].changes.then_some(known.service_id));
+                let place = self.place(known.service_id, true);
+                self.aliases.insert(*alias, place);
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_up_emails(
+        &mut self,
+        tx: &mut Tx,
+        identifier_set: &IdentifierSet<'a>,
+        changed: &mut Vec<Uuid>,
+    ) -> Result<(), ApplyError> {
+        let emails: Vec<&str> = identifier_set.emails.keys().map(Cow::as_ref).collect();
+        let hinted = rows::find_emails(tx, self.workspace, &emails).await?;
+        for user in rows::find_users(tx, self.workspace, &hinted, For::ReadingKeys).await? {
+            let usage = user.email.as_deref().and_then(|email| identifier_set.emails.get(email));
+            if let Some(usage) = usage {
+                changed.extend(usage.changes.then_some(user.service_id));
+                self.place(user.service_id, true);
+                self.take(user);
+            }
+        }
+        // Including those of existing users, because they may have changed before the object is
+        // applied.
+        let creates = identifier_set.emails.iter().filter(|(_, usage)| usage.creates.is_some());
+        let names: Vec<(Name, Cow<'_, str>)> = creates
+            .filter(|(email, _)| {
+                identifier_set.changes_emails || self.owner_of_email(email).is_none()
+            })
+            .map(|(email, _)| (Name::Email, Cow::Borrowed(email.as_ref())))
+            .collect();
+        fail_point!("tracking::looked_for_emails");
+        name_locks::lock(tx, self.workspace, &names).await?;
+        let locked: Vec<&str> = names.iter().map(|(_, email)| email.as_ref()).collect();
+        let now = rows::find_emails(tx, self.workspace, &locked).await?;
+        if now.iter().any(|id| !hinted.contains(id)) {
+            // Another partition created a user with one of them before the lock.
+            return Err(ApplyError::Changed);
+        }
+        self.hinted = hinted;
+        self.locked_emails = names.iter().map(|(_, email)| email.to_string()).collect();
+        let changed = identifier_set.emails.iter().filter(|(_, usage)| usage.changes);
+        let changed = changed.map(|(email, _)| email.as_ref());
+        let names = names.iter().map(|(_, email)| email.as_ref()).chain(changed);
+        self.look_up_erased(tx, Name::Email, names).await
+    }
+
+    /// Locks and reads the profiles that objects can change.
+    async fn open(&mut self, tx: &mut Tx, ids: &[Uuid]) -> Result<(), ApplyError> {
+        let found = large_rows::lock_users(tx, self.workspace, ids, self.room).await?;
+        let mut missing: HashSet<Uuid> = ids.iter().copied().collect();
+        for user in found {
+            missing.remove(&user.service_id);
+            self.take(user);
+        }
+        self.check_missing(tx, &missing).await
+    }
+
+    /// The index of a stored user.
+    fn place(&mut self, id: Uuid, is_sure: bool) -> usize {
+        let place = *self.by_id.entry(id).or_insert(self.users.len());
+        if place == self.users.len() {
+            let found = Found { email: None, attributes_at: 0, is_sure, is_gone: false };
+            let user = StoredUser {
+                key: 0,
+                service_id: id,
+                external_id: None,
+                email: None,
+                attributes_at: 0,
+                doc: String::new(),
+            };
+            self.users.push(UserEntry { user, found: Some(found), draft: None });
+        }
+        if let Some(found) = &mut self.users[place].found {
+            found.is_sure |= is_sure;
+        }
+        place
+    }
+
+    /// Sets the row of a user that has an index.
+    fn take(&mut self, user: StoredUser) {
+        let Some(place) = self.by_id.get(&user.service_id).copied() else { return };
+        self.index_email(place, user.email.as_deref());
+        let entry = &mut self.users[place];
+        if let Some(found) = &mut entry.found {
+            found.email.clone_from(&user.email);
+            found.attributes_at = user.attributes_at;
+        }
+        entry.user = user;
+    }
+
+    fn index_email(&mut self, place: usize, email: Option<&str>) {
+        if let Some(email) = email {
+            let places = self.emails.entry(email.to_owned()).or_default();
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+    }
+
+    /// Handles users that were not found. Users known only from objects do not exist, unless they
+    /// were merged meanwhile; the others were erased or merged.
+    async fn check_missing(
+        &mut self,
+        tx: &mut Tx,
+        missing: &HashSet<Uuid>,
+    ) -> Result<(), ApplyError> {
+        let mut sure = HashSet::new();
+        for id in missing {
+            if let Some(found) = self.by_id.get(id).and_then(|at| self.users[*at].found.as_mut()) {
+                found.is_gone = true;
+                sure.extend(found.is_sure.then_some(*id));
+            }
+        }
+        let unsure: Vec<Uuid> = missing.difference(&sure).copied().collect();
+        if !merged_rows::find_merged(tx, self.workspace, &unsure).await?.is_empty() {
+            return Err(ApplyError::Changed);
+        }
+        if sure.is_empty() {
+            return Ok(());
+        }
+        // If an identifier still refers to the user, the user would be missing each time.
+        let is_missing = |place: &usize| sure.contains(&self.users[*place].user.service_id);
+        let external_ids: Vec<&str> = self
+            .external_ids
+            .iter()
+            .filter(
+                |(_, external)| matches!(external, ExternalIdOwner::Of(place) if is_missing(place)),
+            )
+            .map(|(value, _)| *value)
+            .collect();
+        let aliases = self.aliases.iter().filter(|(_, place)| is_missing(place));
+        let aliases: Vec<String> =
+            aliases.map(|((label, name), _)| Alias::key_of(label, name)).collect();
+        let aliases: Vec<&str> = aliases.iter().map(String::as_str).collect();
+        for (kind, values) in [(Kind::ExternalId, external_ids), (Kind::Alias, aliases)] {
+            let known = rows::find_identifiers(tx, self.workspace, kind, &values).await?;
+            if let Some(known) = known.iter().find(|known| sure.contains(&known.service_id)) {
+                return Err(ApplyError::NoProfile(known.service_id));
+            }
+        }
+        Err(ApplyError::Changed)
+    }
+
+    /// The index of the user that an object identifies; it may create the user.
+    pub fn find_or_create(
+        &mut self,
+        object: &'a Object<'a>,
+        received_at: i64,
+    ) -> Result<usize, Dropped> {
+        let creates = !object.update_only();
+        let found = match object.user() {
+            Identifier::ExternalId(id) => {
+                let (external, id) = (self.external_ids.get(id.as_ref()).copied(), id.as_ref());
+                return match external {
+                    Some(ExternalIdOwner::Of(place)) => Ok(place),
+                    _ if !creates => Err(Dropped::UnknownUser),
+                    _ if self.is_erased(Name::ExternalId, id, received_at) => Err(Dropped::Erased),
+                    Some(ExternalIdOwner::New(service_id)) => {
+                        let place = self.create(service_id, Some(id), None, received_at);
+                        self.external_ids.insert(id, ExternalIdOwner::Of(place));
+                        Ok(place)
+                    }
+                    _ => Err(Dropped::UnknownUser),
+                };
+            }
+            Identifier::ServiceId(id) => self.by_id.get(id).copied(),
+            Identifier::UserAlias(alias) => {
+                let key = (alias.alias_label.as_ref(), alias.alias_name.as_ref());
+                self.aliases.get(&key).copied()
+            }
+            Identifier::Email(email) => {
+                let compared = compared(email);
+                match self.owner_of_email(&compared) {
+                    None if !creates => None,
+                    None if self.is_erased(Name::Email, &compared, received_at) => {
+                        return Err(Dropped::Erased);
+                    }
+                    None => {
+                        self.is_outdated |= !self.locked_emails.contains(compared.as_ref());
+                        let id = self.ids.next_anywhere(received_at);
+                        Some(self.create(id, None, Some(email), received_at))
+                    }
+                    found => found,
+                }
+            }
+        };
+        found.filter(|place| self.exists(*place)).ok_or(Dropped::UnknownUser)
+    }
+
+    fn exists(&self, place: usize) -> bool {
+        self.users[place].found.as_ref().is_none_or(|found| !found.is_gone)
+    }
+
+    fn owner_of_email(&self, email: &str) -> Option<usize> {
+        let places = self.emails.get(email).into_iter().flatten().copied();
+        let has_it = |place: &usize| self.users[*place].user.email.as_deref() == Some(email);
+        places.filter(has_it).max_by_key(|place| {
+            let user = &self.users[*place].user;
+            (user.external_id.is_some(), user.attributes_at, user.service_id)
+        })
+    }
+
+    fn create(
+        &mut self,
+        service_id: Uuid,
+        external_id: Option<&str>,
+        email: Option<&str>,
+        received_at: i64,
+    ) -> usize {
+        let mut profile = Profile::default();
+        profile.set_text(Field::ServiceId, &service_id.to_string());
+        if let Some(bucket) = service_id::bucket(&service_id) {
+            profile.set_bucket(bucket);
+        }
+        profile.set_text(Field::CreatedAt, &format_time(received_at));
+        external_id.into_iter().for_each(|id| profile.set_text(Field::ExternalId, id));
+        email.into_iter().for_each(|email| profile.set_text(Field::Email, email));
+        let email = email.map(|email| compared(email).into_owned());
+        let user = StoredUser {
+            key: 0,
+            service_id,
+            external_id: external_id.map(str::to_owned),
+            email: email.clone(),
+            attributes_at: received_at,
+            doc: String::new(),
+        };
+        if let Some(unsubscribed_at) =
+            email.as_deref().and_then(|email| self.opt_outs.unsubscribed_at(email))
+        {
+            let mut consent = Consent::default();
+            consent.meet_address(Some(unsubscribed_at), received_at.min(unsubscribed_at), false);
+            consent.write(&mut profile);
+        }
+        let place = self.users.len();
+        self.by_id.insert(service_id, place);
+        self.users.push(UserEntry { user, found: None, draft: Some(Draft::new(profile)) });
+        self.index_email(place, email.as_deref());
+        place
+    }
+
+    /// Changes a profile; returns how many changes did not match. `now` is the database's time: if
+    /// a gateway's clock is ahead, its decisions about messages must not outlast later ones.
+    pub fn change(
+        &mut self,
+        place: usize,
+        attributes: &Attributes<'_>,
+        received_at: i64,
+        now: i64,
+    ) -> Result<Result<u64, Dropped>, ApplyError> {
+        let decided_at = received_at.min(now);
+        let draft = self.draft(place)?;
+        let pieces = draft.pieces();
+        let changed = draft.change(attributes, decided_at);
+        let pieces = draft.pieces() - pieces;
+        self.room.take(pieces * PIECE)?;
+        let UserEntry { user, draft, .. } = &mut self.users[place];
+        let changed = changed.map_err(|why| ApplyError::Profile(user.service_id, why))?;
+        let writes =
+            |field: Field| attributes.fields.0.iter().any(|(name, _)| name == field.name());
+        let former = user.email.clone();
+        if changed.is_ok() {
+            user.attributes_at = user.attributes_at.max(received_at);
+        }
+        if changed.is_ok() && writes(Field::Email) {
+            let email = draft.as_ref().and_then(|draft| draft.text(Field::Email));
+            user.email = email.map(|email| compared(&email).into_owned());
+        }
+        let email = user.email.clone();
+        if email != former {
+            self.index_email(place, email.as_deref());
+        }
+        let (sets_address, sets_state) = (email != former, writes(Field::EmailSubscribe));
+        if sets_address || sets_state {
+            self.meet_address(place, AddressChange { sets_address, sets_state }, decided_at)?;
+        }
+        if changed.is_ok() {
+            self.register_tokens(place, &registered_tokens(attributes), decided_at);
+        }
+        Ok(changed.map_err(|TooLarge| Dropped::TooLarge))
+    }
+
+    /// The profile that objects change.
+    fn draft(&mut self, place: usize) -> Result<&mut Draft, ApplyError> {
+        let UserEntry { user, draft, .. } = &mut self.users[place];
+        match draft {
+            Some(draft) => Ok(draft),
+            None => Ok(draft.insert(
+                Draft::open(&user.doc, user.attributes_at)
+                    .map_err(|why| ApplyError::Profile(user.service_id, why))?,
+            )),
+        }
+    }
+
+    /// Locks and reads the activity of some users, all of which must exist: a missing one was
+    /// erased.
+    pub async fn activity(
+        &mut self,
+        tx: &mut Tx,
+        places: &[usize],
+    ) -> Result<HashMap<usize, Vec<u8>>, ApplyError> {
+        if self.is_outdated {
+            return Err(ApplyError::Changed);
+        }
+        let stored = places.iter().map(|place| &self.users[*place]);
+        let ids: Vec<Uuid> =
+            stored.filter(|p| p.found.is_some()).map(|p| p.user.service_id).collect();
+        let mut missing: HashSet<Uuid> = ids.iter().copied().collect();
+        let mut bodies = HashMap::with_capacity(ids.len());
+        for stored in activity_rows::lock_activity(tx, self.workspace, &ids, self.room).await? {
+            missing.remove(&stored.service_id);
+            if let Some(place) = self.by_id.get(&stored.service_id) {
+                self.users[*place].user.key = stored.key;
+                bodies.extend(stored.body.map(|body| (*place, body)));
+            }
+        }
+        self.check_missing(tx, &missing).await?;
+        Ok(bodies)
+    }
+
+    /// Whether a user exists; call it after the activity was read.
+    pub fn is_known(&self, place: usize) -> bool {
+        self.exists(place)
+    }
+
+    pub fn service_id(&self, place: usize) -> Uuid {
+        self.users[place].user.service_id
+    }
+
+    /// Writes the changed profiles, then activity (by index); returns how many users are new.
+    pub async fn write(
+        mut self,
+        tx: &mut Tx,
+        activity: Vec<(usize, Vec<u8>)>,
+    ) -> Result<u64, ApplyError> {
+        let new: Vec<usize> = (0..self.users.len()).filter(|at| self.is_new(*at)).collect();
+        let ids: Vec<Uuid> = new.iter().map(|place| self.service_id(*place)).collect();
+        for (place, key) in new.iter().zip(keys::allocate_keys(tx, &ids).await?) {
+            self.users[*place].user.key = key;
+        }
+        let mut activity: Vec<(i64, Uuid, Vec<u8>)> = activity
+            .into_iter()
+            .map(|(place, body)| {
+                let user = &self.users[place].user;
+                (user.key, user.service_id, body)
+            })
+            .collect();
+        activity.sort_unstable_by_key(|(_, id, _)| order(id));
+
+        let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
+        let tokens = std::mem::take(&mut self.tokens);
+        let mut users: Vec<StoredUser> = Vec::new();
+        for entry in self.users {
+            let Some((user, former)) = entry.changed() else { continue };
+            if user.email != former {
+                emails.extend(user.email.clone().map(|email| (email, user.service_id)));
+                former_emails.extend(former.map(|email| (email, user.service_id)));
+            }
+            users.push(user);
+        }
+        users.sort_unstable_by_key(|user| order(&user.service_id));
+        emails.sort_unstable();
+        former_emails.sort_unstable();
+        rows::remove_emails(tx, self.workspace, &former_emails).await?;
+        rows::add_emails(tx, self.workspace, &emails).await?;
+        rows::put_users(tx, self.workspace, &users).await?;
+        let taken: Vec<&str> = emails.iter().map(|(email, _)| email.as_str()).collect();
+        let known = self.by_id.keys().chain(&self.hinted).copied().collect();
+        write_opt_outs(tx, self.workspace, &self.opt_outs, &taken, &known).await?;
+        activity_rows::put_activity(tx, self.workspace, &activity).await?;
+        tokens.write(tx, self.workspace).await?;
+        Ok(new.len() as u64)
+    }
+
+    fn is_new(&self, place: usize) -> bool {
+        self.users[place].found.is_none()
+    }
+}
+
+impl UserEntry {
+    /// The row to write, if it has changed, and its former email.
+    fn changed(self) -> Option<(StoredUser, Option<String>)> {
+        let doc = self.draft?.into_document();
+        let (attributes_at, former) = match self.found {
+            None => (None, None),
+            Some(found) => (Some(found.attributes_at), found.email),
+        };
+        let is_same = doc == self.user.doc && attributes_at == Some(self.user.attributes_at);
+        (!is_same).then_some((StoredUser { doc, ..self.user }, former))
+    }
+}
+
+/// The order of the keys, in which rows of users are written.
+fn order(id: &Uuid) -> (i16, Uuid) {
+    (service_id::bucket(id).map_or(i16::MAX, service_id::slice_of), *id)
+}

@@ -1,0 +1,528 @@
+//! Requests that change users' identities: `/users/delete`, `/users/identify`, `/users/merge`,
+//! `/users/alias/…` and `/users/external_ids/…`. Each is a type that returns its
+//! changes, which go through the log like tracked objects.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{Method, StatusCode};
+use axum::routing::post;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::message::{Identity, IdentityChange, Object};
+use super::{Request, messages};
+use gateway::formats::{self, Identifier, List, SuccessText, exactly_one};
+use gateway::idempotency::{self, Begun, StoredResponse};
+use gateway::openapi::Tag;
+use gateway::{
+    self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
+};
+use people::users::identifier;
+use runtime::app::App;
+
+const TAG: Tag = Tag {
+    name: "Identities",
+    about: "Change users' identities: add aliases, rename external ids, merge and delete users.",
+};
+
+/// Maximum number of entries of a request.
+const MAX: usize = 50;
+
+/// Part of the description of all these requests.
+const DESCRIPTION: &str = "At most 50 entries. The response is sent once the changes are durable. \
+     They are applied soon after. A change is applied after all data that was received before it \
+     for the same identifiers. If a change needs the result of another one, such as merging a user \
+     who is being renamed, send it after that one was applied. An entry for an unknown user has no \
+     effect.";
+
+/// The routes of identities.
+pub(super) fn routes() -> Routes {
+    let routes = route::<DeleteUsers>(Routes::new());
+    let routes = route::<IdentifyUsers>(routes);
+    let routes = route::<MergeUsers>(routes);
+    let routes = route::<NewAliases>(routes);
+    let routes = route::<UpdateAliases>(routes);
+    let routes = route::<RenameIds>(routes);
+    route::<RemoveIds>(routes)
+}
+
+/// The body of a request.
+trait Body: DeserializeOwned + JsonSchema + Send + Sync + 'static {
+    type Response: Serialize + JsonSchema + Send + 'static;
+    const PATH: &'static str;
+    const PERMISSION: &'static str;
+    const ID: &'static str;
+    const SUMMARY: &'static str;
+    /// The beginning of the description, before the shared part.
+    const DESCRIPTION: &'static str;
+    const STATUS: StatusCode = StatusCode::CREATED;
+
+    fn example() -> Value;
+
+    /// The response, and the changes. The error is about fields that conflict with each other.
+    fn changes(self) -> Result<(Self::Response, Vec<Identity<'static>>), String>;
+}
+
+fn route<B: Body>(routes: Routes) -> Routes {
+    let operation = Operation::new(Method::POST, B::ID, TAG, B::SUMMARY)
+        .by(Access::Key(B::PERMISSION))
+        .about(format!("{} {DESCRIPTION}", B::DESCRIPTION))
+        .repeatable()
+        .takes::<B>("An entry", B::example())
+        .returns::<B::Response>(B::STATUS, "The changes are durable.");
+    let route = gateway::protected(B::PERMISSION, post(change::<B>));
+    routes.route(B::PATH, route, [operation])
+}
+
+async fn change<B: Body>(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<StoredResponse, ApiError> {
+    let turn = match idempotency::begin_append(&app, key, body).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    let mut members = turn.in_place(JsonText::object)?;
+    if let Some(alias) = &caller.workspace.aliases.service_id
+        && let Some(ids) = members.remove(&format!("{alias}s"))
+    {
+        members.insert(SERVICE_IDS.to_owned(), ids);
+    }
+    let (answer, changes) =
+        fields::read::<B>(&members)?.changes().map_err(ApiError::invalid_field)?;
+    drop(members);
+    let request = Request {
+        workspace: caller.workspace.id,
+        received_at: turn.received().at,
+        partitions: app.config.log.partitions,
+        request_id: caller.request_id,
+        alias: None,
+    };
+    let messages = messages(
+        changes.into_iter().flat_map(Identity::copies).map(Object::Identity).collect(),
+        &request,
+    )
+    .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))?;
+    turn.append(messages, StoredResponse::of(B::STATUS, &answer)?).await
+}
+
+fn by_id(id: Identifier) -> identifier::Identifier<'static> {
+    identifier::Identifier::ExternalId(id.0.into())
+}
+
+fn alias_of(alias: formats::UserAlias) -> identifier::UserAlias<'static> {
+    let formats::UserAlias { alias_name, alias_label } = alias;
+    identifier::UserAlias { alias_name: alias_name.0.into(), alias_label: alias_label.0.into() }
+}
+
+fn by_alias(alias: formats::UserAlias) -> identifier::Identifier<'static> {
+    identifier::Identifier::UserAlias(alias_of(alias))
+}
+
+// Deleting -------------------------------------------------------------------------------
+
+/// The workspace's alias of `service_id`, with an `s` appended, is also accepted.
+const SERVICE_IDS: &str = "service_ids";
+
+/// Users to delete: at most 50 in total.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "DeleteUsersRequest")]
+struct DeleteUsers {
+    external_ids: Option<List<Identifier, 0, MAX>>,
+    user_aliases: Option<List<formats::UserAlias, 0, MAX>>,
+    service_ids: Option<List<Uuid, 0, MAX>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "UsersDeleted")]
+struct Deleted {
+    /// Number of users in the request, including users that do not exist.
+    deleted: usize,
+    message: SuccessText,
+}
+
+impl Body for DeleteUsers {
+    type Response = Deleted;
+    const PATH: &'static str = "/users/delete";
+    const PERMISSION: &'static str = "users.delete";
+    const ID: &'static str = "deleteUsers";
+    const SUMMARY: &'static str = "Delete users";
+    const DESCRIPTION: &'static str = "Deletes each user and all of their data. Data received before \
+         the request cannot create the user again; data received later can.";
+
+    fn example() -> Value {
+        json!({ "external_ids": ["ann", "bob"] })
+    }
+
+    fn changes(self) -> Result<(Deleted, Vec<Identity<'static>>), String> {
+        let ids = self.external_ids.unwrap_or_default().0.into_iter().map(by_id);
+        let aliases = self.user_aliases.unwrap_or_default().0.into_iter().map(by_alias);
+        let own = self.service_ids.unwrap_or_default().0.into_iter();
+        let own = own.map(identifier::Identifier::ServiceId);
+        let erase = |user| Identity::new(user, IdentityChange::Erase);
+        let all: Vec<_> = ids.chain(aliases).chain(own).map(erase).collect();
+        if !(1..=MAX).contains(&all.len()) {
+            return Err(format!(
+                "external_ids, user_aliases and {SERVICE_IDS} must have 1 to {MAX} users in total"
+            ));
+        }
+        Ok((Deleted { deleted: all.len(), message: SuccessText::Success }, all))
+    }
+}
+
+// Identifying and merging -------------------------------------------------------------------
+
+/// Users who have only an alias or an email, and the external ids to give them. At most
+/// 50 in total.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "IdentifyUsersRequest")]
+struct IdentifyUsers {
+    aliases_to_identify: Option<List<AliasToIdentify, 0, MAX>>,
+    emails_to_identify: Option<List<EmailToIdentify, 0, MAX>>,
+    /// Only `merge` is supported.
+    #[expect(dead_code, reason = "there is one value")]
+    merge_behavior: Option<MergeBehavior>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum MergeBehavior {
+    Merge,
+}
+
+/// A user who is identified by an alias.
+#[derive(Deserialize, JsonSchema)]
+struct AliasToIdentify {
+    external_id: Identifier,
+    user_alias: formats::UserAlias,
+}
+
+/// A user who is identified by email. If several users without an external id have the email, the
+/// one that was updated last gets the external id.
+#[derive(Deserialize, JsonSchema)]
+struct EmailToIdentify {
+    external_id: Identifier,
+    email: Email,
+}
+
+/// An email address.
+#[derive(Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String", inline)]
+struct Email(String);
+
+impl TryFrom<String> for Email {
+    type Error = String;
+
+    fn try_from(email: String) -> Result<Self, String> {
+        people::users::profile::check::email(&email).map(|()| Self(email))
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AliasesProcessed")]
+struct Processed {
+    /// Number of accepted entries.
+    aliases_processed: usize,
+    message: SuccessText,
+}
+
+fn processed(
+    changes: Vec<Identity<'static>>,
+) -> Result<(Processed, Vec<Identity<'static>>), String> {
+    let answer = Processed { aliases_processed: changes.len(), message: SuccessText::Success };
+    Ok((answer, changes))
+}
+
+impl Body for IdentifyUsers {
+    type Response = Processed;
+    const PATH: &'static str = "/users/identify";
+    const PERMISSION: &'static str = "users.identify";
+    const ID: &'static str = "identifyUsers";
+    const SUMMARY: &'static str = "Give users external ids";
+    const DESCRIPTION: &'static str = "Gives the external id to a user who has only an alias or an \
+         email. If another user already has it, the first user is merged into that user, as by \
+         `POST /users/merge`, unless both have an alias with the same label.";
+
+    fn example() -> Value {
+        let alias = json!({ "alias_name": "c-17", "alias_label": "crm" });
+        json!({ "aliases_to_identify": [{ "external_id": "ann", "user_alias": alias }] })
+    }
+
+    fn changes(self) -> Result<(Processed, Vec<Identity<'static>>), String> {
+        let aliases = self.aliases_to_identify.unwrap_or_default().0.into_iter();
+        let aliases = aliases.map(|one| (by_alias(one.user_alias), one.external_id));
+        let emails = self.emails_to_identify.unwrap_or_default().0.into_iter();
+        let emails =
+            emails.map(|one| (identifier::Identifier::Email(one.email.0.into()), one.external_id));
+        let all: Vec<_> = aliases
+            .chain(emails)
+            .map(|(user, id)| Identity::new(user, IdentityChange::Identify(id.0.into())))
+            .collect();
+        if !(1..=MAX).contains(&all.len()) {
+            return Err(format!(
+                "aliases_to_identify and emails_to_identify must have 1 to {MAX} users in total"
+            ));
+        }
+        processed(all)
+    }
+}
+
+/// Users to merge.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "MergeUsersRequest")]
+struct MergeUsers {
+    merge_updates: List<Merge, 1, MAX>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Merge {
+    /// The user to merge into the other one, and to remove.
+    identifier_to_merge: Named,
+    /// The user to keep.
+    identifier_to_keep: Named,
+}
+
+/// A user, identified by exactly one of `external_id` and `user_alias`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(try_from = "NamedFields")]
+#[schemars(with = "NamedFields", inline)]
+struct Named(identifier::Identifier<'static>);
+
+/// A user, identified by exactly one of `external_id` and `user_alias`.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NamedUser", transform = exactly_one(&["external_id", "user_alias"]))]
+struct NamedFields {
+    external_id: Option<Identifier>,
+    user_alias: Option<formats::UserAlias>,
+}
+
+impl TryFrom<NamedFields> for Named {
+    type Error = String;
+
+    fn try_from(NamedFields { external_id, user_alias }: NamedFields) -> Result<Self, String> {
+        match (external_id, user_alias) {
+            (Some(id), None) => Ok(Self(by_id(id))),
+            (None, Some(alias)) => Ok(Self(by_alias(alias))),
+            _ => Err("must have exactly one of external_id and user_alias".to_owned()),
+        }
+    }
+}
+
+impl Body for MergeUsers {
+    type Response = formats::Success;
+    const PATH: &'static str = "/users/merge";
+    const PERMISSION: &'static str = "users.merge";
+    const ID: &'static str = "mergeUsers";
+    const SUMMARY: &'static str = "Merge users";
+    const DESCRIPTION: &'static str = "The user to keep gets the fields and custom attributes that only \
+         the other user has, the other user's aliases, and the combined events, purchases and \
+         revenue. The other user is removed.";
+    const STATUS: StatusCode = StatusCode::ACCEPTED;
+
+    fn example() -> Value {
+        json!({ "merge_updates": [{
+            "identifier_to_merge": { "external_id": "ann-2" },
+            "identifier_to_keep": { "external_id": "ann" },
+        }] })
+    }
+
+    fn changes(self) -> Result<(formats::Success, Vec<Identity<'static>>), String> {
+        let merge =
+            |Merge { identifier_to_merge: Named(gone), identifier_to_keep: Named(kept) }| {
+                Identity::new(gone, IdentityChange::MergeInto(kept))
+            };
+        let changes = self.merge_updates.0.into_iter().map(merge).collect();
+        Ok((formats::Success::default(), changes))
+    }
+}
+
+// Aliases ------------------------------------------------------------------------------------
+
+/// Aliases to add.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "NewAliasesRequest")]
+struct NewAliases {
+    user_aliases: List<NewAlias, 1, MAX>,
+}
+
+/// An alias, and the user to give it to. Without an external id, a user who has only this alias is
+/// created.
+#[derive(Deserialize, JsonSchema)]
+struct NewAlias {
+    external_id: Option<Identifier>,
+    alias_name: Identifier,
+    alias_label: Identifier,
+}
+
+impl Body for NewAliases {
+    type Response = Processed;
+    const PATH: &'static str = "/users/alias/new";
+    const PERMISSION: &'static str = "users.alias.new";
+    const ID: &'static str = "addAliases";
+    const SUMMARY: &'static str = "Add aliases";
+    const DESCRIPTION: &'static str = "An alias is not added if another user has it, or if the \
+         user has an alias with the same label.";
+
+    fn example() -> Value {
+        json!({ "user_aliases": [
+            { "external_id": "ann", "alias_name": "c-17", "alias_label": "crm" },
+        ] })
+    }
+
+    fn changes(self) -> Result<(Processed, Vec<Identity<'static>>), String> {
+        let add = |NewAlias { external_id, alias_name, alias_label }| {
+            let alias = alias_of(formats::UserAlias { alias_name, alias_label });
+            let by_alias = || identifier::Identifier::UserAlias(alias.clone());
+            let user = external_id.map_or_else(by_alias, by_id);
+            Identity::new(user, IdentityChange::AddAlias(alias))
+        };
+        processed(self.user_aliases.0.into_iter().map(add).collect())
+    }
+}
+
+/// Aliases to rename.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "UpdateAliasesRequest")]
+struct UpdateAliases {
+    alias_updates: List<UpdateAlias, 1, MAX>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "AliasUpdate")]
+struct UpdateAlias {
+    alias_label: Identifier,
+    old_alias_name: Identifier,
+    new_alias_name: Identifier,
+}
+
+impl Body for UpdateAliases {
+    type Response = Processed;
+    const PATH: &'static str = "/users/alias/update";
+    const PERMISSION: &'static str = "users.alias.update";
+    const ID: &'static str = "updateAliases";
+    const SUMMARY: &'static str = "Rename aliases";
+    const DESCRIPTION: &'static str =
+        "An alias is not renamed if another user has the new name under the same label.";
+
+    fn example() -> Value {
+        json!({ "alias_updates": [
+            { "alias_label": "crm", "old_alias_name": "c-17", "new_alias_name": "c-18" },
+        ] })
+    }
+
+    fn changes(self) -> Result<(Processed, Vec<Identity<'static>>), String> {
+        let rename = |UpdateAlias { alias_label, old_alias_name, new_alias_name }| {
+            let alias = formats::UserAlias { alias_name: old_alias_name, alias_label };
+            let change = IdentityChange::RenameAlias(new_alias_name.0.into());
+            Identity::new(by_alias(alias), change)
+        };
+        processed(self.alias_updates.0.into_iter().map(rename).collect())
+    }
+}
+
+// External ids -------------------------------------------------------------------------------
+
+/// External ids to rename.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "RenameIdsRequest")]
+struct RenameIds {
+    external_id_renames: List<RenameId, 1, MAX>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "IdRename")]
+struct RenameId {
+    current_external_id: Identifier,
+    new_external_id: Identifier,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "IdsRenamed")]
+struct Renamed {
+    message: SuccessText,
+    /// The new ids of the entries that were accepted.
+    external_ids: Vec<String>,
+    /// The errors of rejected entries, each with the index of its entry.
+    rename_errors: Vec<(usize, String)>,
+}
+
+impl Body for RenameIds {
+    type Response = Renamed;
+    const PATH: &'static str = "/users/external_ids/rename";
+    const PERMISSION: &'static str = "users.external_ids.rename";
+    const ID: &'static str = "renameExternalIds";
+    const SUMMARY: &'static str = "Rename external ids";
+    const DESCRIPTION: &'static str = "Both ids identify the user until `POST \
+         /users/external_ids/remove` removes the former one. If a user has several ids, use the \
+         current one to rename the user. A user does not get an id that another user has.";
+
+    fn example() -> Value {
+        json!({ "external_id_renames": [
+            { "current_external_id": "ann", "new_external_id": "ann-2" },
+        ] })
+    }
+
+    fn changes(self) -> Result<(Renamed, Vec<Identity<'static>>), String> {
+        let (mut external_ids, mut rename_errors, mut changes) = (vec![], vec![], vec![]);
+        for (place, rename) in self.external_id_renames.0.into_iter().enumerate() {
+            let RenameId { current_external_id: current, new_external_id: new } = rename;
+            if current == new {
+                let text = "current_external_id and new_external_id must be different";
+                rename_errors.push((place, text.to_owned()));
+                continue;
+            }
+            let change = IdentityChange::RenameExternalId(new.0.clone().into());
+            changes.push(Identity::new(by_id(current), change));
+            external_ids.push(new.0);
+        }
+        Ok((Renamed { message: SuccessText::Success, external_ids, rename_errors }, changes))
+    }
+}
+
+/// Former external ids to remove.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "RemoveIdsRequest")]
+struct RemoveIds {
+    external_ids: List<Identifier, 1, MAX>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "IdsRemoved")]
+struct Removed {
+    message: SuccessText,
+    /// The ids that were accepted.
+    removed_ids: Vec<String>,
+    /// The errors of rejected entries, each with the index of its entry.
+    removal_errors: Vec<(usize, String)>,
+}
+
+impl Body for RemoveIds {
+    type Response = Removed;
+    const PATH: &'static str = "/users/external_ids/remove";
+    const PERMISSION: &'static str = "users.external_ids.remove";
+    const ID: &'static str = "removeExternalIds";
+    const SUMMARY: &'static str = "Remove former external ids";
+    const DESCRIPTION: &'static str = "The current external id of a user is not removed.";
+
+    fn example() -> Value {
+        json!({ "external_ids": ["ann"] })
+    }
+
+    fn changes(self) -> Result<(Removed, Vec<Identity<'static>>), String> {
+        let remove = |id: &Identifier| {
+            let user = by_id(id.clone());
+            Identity::new(user, IdentityChange::RemoveExternalId)
+        };
+        let changes = self.external_ids.0.iter().map(remove).collect();
+        let removed_ids = self.external_ids.0.into_iter().map(|id| id.0).collect();
+        let removal_errors = Vec::new();
+        Ok((Removed { message: SuccessText::Success, removed_ids, removal_errors }, changes))
+    }
+}

@@ -1,0 +1,246 @@
+//! Converts a request's body to the response and the messages, before any message is appended.
+//! Errors are reported in the response, and the rest is accepted.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::{Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::formats::{AttributeObject, EventObject, Objects, PurchaseObject, one_is_valid};
+use super::limits::MAX_OBJECTS;
+use super::object::{self, AcceptedObject, Problem};
+use super::partitions;
+use super::{Kind, telemetry};
+use gateway::formats::SuccessText;
+use gateway::{ApiError, JsonText, fields};
+use log::NewMessage;
+
+pub const TOO_MANY: &str = "Max Input Length Exceeded";
+
+pub const NOTHING_VALID: &str =
+    "Valid data must be provided in the 'attributes', 'events', or 'purchases' fields.";
+
+/// The sender and the time of a body.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub workspace: i32,
+    /// Milliseconds since the epoch.
+    pub received_at: i64,
+    /// Number of partitions of the log.
+    pub partitions: u32,
+    pub request_id: String,
+    /// Another name of `service_id`, if the workspace declares one.
+    pub alias: Option<String>,
+}
+
+/// The result of a request: its response, once the messages are in the log.
+#[derive(Debug)]
+pub struct Intake {
+    pub answer: Answer,
+    pub messages: Vec<NewMessage>,
+}
+
+/// The response to a partly or fully accepted request. Each counter is the number of accepted
+/// objects of an array; it is absent if the array was not sent.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Tracked")]
+pub struct Answer {
+    message: SuccessText,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attributes_processed: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events_processed: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purchases_processed: Option<usize>,
+    /// The errors of rejected objects.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<LeftOut>,
+    /// The reason for each rejected object, as in the metrics.
+    #[serde(skip)]
+    pub refused: Vec<(Kind, &'static str)>,
+}
+
+/// An error of a rejected object; at most ten per object.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LeftOut {
+    /// The error text, with the name of the field.
+    #[serde(rename = "type")]
+    text: String,
+    #[schemars(extend("enum" = Kind::ALL.map(Kind::name)))]
+    input_array: &'static str,
+    /// The object's position in the array, from 0.
+    index: usize,
+}
+
+impl Answer {
+    /// How many objects of an array were accepted.
+    pub fn processed(&self, kind: Kind) -> usize {
+        let count = match kind {
+            Kind::Attributes => self.attributes_processed,
+            Kind::Events => self.events_processed,
+            Kind::Purchases => self.purchases_processed,
+        };
+        count.unwrap_or(0)
+    }
+}
+
+/// Three arrays, at least one of which must have a valid object.
+#[derive(Default, JsonSchema)]
+#[schemars(rename = "TrackRequest", transform = one_is_valid)]
+pub(super) struct Body<'a> {
+    #[schemars(with = "Option<Objects<AttributeObject>>")]
+    attributes: Option<Array<'a>>,
+    #[schemars(with = "Option<Objects<EventObject>>")]
+    events: Option<Array<'a>>,
+    #[schemars(with = "Option<Objects<PurchaseObject>>")]
+    purchases: Option<Array<'a>>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Body<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct BodyVisitor;
+
+        impl<'de> Visitor<'de> for BodyVisitor {
+            type Value = Body<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+                let (mut body, mut seen) = (Body::default(), Vec::new());
+                while let Some(name) = members.next_key::<Cow<'_, str>>()? {
+                    let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+                    let array = match kind {
+                        Some(kind) if seen.contains(&kind) => {
+                            return Err(A::Error::duplicate_field(kind.name()));
+                        }
+                        Some(Kind::Attributes) => &mut body.attributes,
+                        Some(Kind::Events) => &mut body.events,
+                        Some(Kind::Purchases) => &mut body.purchases,
+                        // Users are selected by the objects.
+                        None if fields::check_selector(&name).is_err() => {
+                            members.next_value::<Option<Unsupported>>()?;
+                            continue;
+                        }
+                        None => {
+                            members.next_value::<IgnoredAny>()?;
+                            continue;
+                        }
+                    };
+                    *array = members.next_value()?;
+                    seen.extend(kind);
+                }
+                Ok(body)
+            }
+        }
+
+        deserializer.deserialize_map(BodyVisitor)
+    }
+}
+
+/// A value of a field that must be absent.
+struct Unsupported;
+
+impl<'de> Deserialize<'de> for Unsupported {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(D::Error::custom(fields::NO_SELECTOR))
+    }
+}
+
+/// The elements of an array, up to one more than the maximum.
+struct Array<'a>(Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Array<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ArrayVisitor;
+
+        impl<'de> Visitor<'de> for ArrayVisitor {
+            type Value = Array<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array of objects")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut elements = Vec::new();
+                while elements.len() <= MAX_OBJECTS
+                    && let Some(element) = seq.next_element()?
+                {
+                    elements.push(element);
+                }
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Array(elements))
+            }
+        }
+
+        deserializer.deserialize_seq(ArrayVisitor)
+    }
+}
+
+/// Parses a body without side effects: the result depends only on the body and the time. Fully
+/// rejected requests are counted here, because they end here.
+pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
+    // An object with duplicate fields is rejected alone.
+    let Body { attributes, events, purchases } = body.parse(&Kind::ALL.map(Kind::name))?;
+    let arrays =
+        [(Kind::Attributes, attributes), (Kind::Events, events), (Kind::Purchases, purchases)];
+    let too_many = |Array(elements): &Array<'_>| elements.len() > MAX_OBJECTS;
+    if arrays.iter().any(|(_, array)| array.as_ref().is_some_and(too_many)) {
+        return Err(ApiError::Invalid(TOO_MANY.into()));
+    }
+    let mut taken = Vec::new();
+    let (mut errors, mut refused) = (Vec::new(), Vec::new());
+    let processed = arrays.map(|(kind, array)| {
+        let before = taken.len();
+        for (index, element) in array?.0.into_iter().enumerate() {
+            match object::read(kind, element, request.received_at, request.alias.as_deref()) {
+                Ok(object) => taken.push(object),
+                Err(problems) => {
+                    refused.extend(problems.first().map(|first| (kind, first.reason)));
+                    report(kind, index, problems, &mut errors);
+                }
+            }
+        }
+        Some(taken.len() - before)
+    });
+    if taken.is_empty() {
+        telemetry::refused(&refused);
+        let errors = errors.iter().map(|left_out| json!(left_out)).collect();
+        return Err(ApiError::InvalidMany(NOTHING_VALID.into(), errors));
+    }
+    let [attributes_processed, events_processed, purchases_processed] = processed;
+    let answer = Answer {
+        message: SuccessText::Success,
+        attributes_processed,
+        events_processed,
+        purchases_processed,
+        errors,
+        refused,
+    };
+    Ok(Intake { answer, messages: messages(taken, request)? })
+}
+
+fn messages(
+    taken: Vec<AcceptedObject<'_>>,
+    request: &Request,
+) -> Result<Vec<NewMessage>, ApiError> {
+    partitions::messages(taken, request)
+        .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))
+}
+
+fn report(kind: Kind, index: usize, problems: Vec<Problem>, errors: &mut Vec<LeftOut>) {
+    let input_array = kind.name();
+    errors.extend(problems.into_iter().map(|Problem { text, .. }| LeftOut {
+        text,
+        input_array,
+        index,
+    }));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! Tracking: attributes, events and purchases of users, checked at the gateway, and applied by the
+//! workers.
+//!
+//! | module | is about |
+//! |---|---|
+//! | [`api`] | `POST /users/track` |
+//! | `intake` | converts a request's body to its response and its messages, without side effects |
+//! | `object` | reads and checks one object, or collects its errors |
+//! | `attributes`, `operators`, `properties`, `values` | the parts of objects |
+//! | `partitions` | groups objects into messages, one for each partition |
+//! | `formats` | the descriptions of the objects |
+//! | [`apply`] | from messages to profiles and activity, in batches |
+//! | [`immediate`] | attributes in another request |
+//! | `identities` | requests that change users' identities |
+//! | `subscriptions` | requests that read and set users' subscriptions |
+//! | `products` | the products that were bought |
+//! | [`message`] | the messages from the gateway to the workers |
+
+pub mod api;
+pub mod apply;
+mod attributes;
+pub mod formats;
+mod identities;
+pub mod immediate;
+pub mod intake;
+mod limits;
+pub mod message;
+mod object;
+mod operators;
+mod partitions;
+mod products;
+mod properties;
+mod subscriptions;
+mod telemetry;
+mod values;
+
+pub use intake::Request;
+pub use limits::is_field;
+
+use log::NewMessage;
+
+/// Creates messages from objects that this program creates itself, as if they came in a request.
+pub fn messages(
+    objects: Vec<message::Object<'_>>,
+    request: &Request,
+) -> Result<Vec<NewMessage>, serde_json::Error> {
+    let taken = |object| object::AcceptedObject { object, other_identifiers: Vec::new() };
+    partitions::messages(objects.into_iter().map(taken).collect(), request)
+}
+
+kit::named! {
+    /// The arrays of a request, in the order in which they are applied.
+    pub enum Kind {
+        Attributes = "attributes",
+        Events = "events",
+        Purchases = "purchases",
+    }
+}

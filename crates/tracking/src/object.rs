@@ -1,0 +1,252 @@
+//! Reads one object of a request into the form of the log, or collects its errors
+//! (crates/gateway/src/README.md, Tracking users).
+
+use std::fmt::Display;
+
+use serde_json::value::RawValue;
+
+use super::formats::{APP_ID, CURRENCY, NAME, PRICE, PRODUCT_ID, PROPERTIES, QUANTITY, TIME};
+use super::limits::{IDENTIFIERS, RESERVED_ON_PURCHASES};
+use super::message::{Event, Object, Purchase};
+use super::values::{self, Checked};
+use super::{Kind, attributes, properties};
+use gateway::fields;
+use kit::json::{self, JsonFields};
+use kit::money;
+use kit::words::{about_field, beginning};
+use people::users::identifier::Identifier;
+use people::users::profile::{self, check};
+
+/// Maximum bytes of an event or a purchase, so that it fits into a message.
+const MAX_BYTES: usize = 4 << 20;
+
+/// Identifies users in other services of this family; here it is only a field of the profile.
+const PHONE: &str = "phone";
+
+/// Maximum number of reported errors per object.
+const MAX_PROBLEMS: usize = 10;
+
+/// An error of an object: a text for the customer, without values, and a field name for metrics,
+/// which is never a name that a customer chose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub reason: &'static str,
+    pub text: String,
+}
+
+/// An accepted object.
+#[derive(Debug)]
+pub struct AcceptedObject<'a> {
+    pub object: Object<'a>,
+    /// Its identifiers in addition to the deciding one.
+    pub other_identifiers: Vec<Identifier<'a>>,
+}
+
+/// Reads an element of an array. A time after `received_at` becomes `received_at`. `alias` is
+/// another name of `service_id`.
+pub fn read<'a>(
+    kind: Kind,
+    element: &'a RawValue,
+    received_at: i64,
+    alias: Option<&str>,
+) -> Result<AcceptedObject<'a>, Vec<Problem>> {
+    let opened = Reader::open(kind, element, received_at, alias);
+    let mut reader = opened.map_err(|problem| vec![problem])?;
+    let object = match kind {
+        Kind::Attributes => attributes::read(&mut reader).map(Object::Attributes),
+        Kind::Events => event(&mut reader).map(Object::Event),
+        Kind::Purchases => purchase(&mut reader).map(Object::Purchase),
+    };
+    match object {
+        Some(object) if reader.problems.is_empty() => {
+            Ok(AcceptedObject { object, other_identifiers: reader.other_identifiers })
+        }
+        _ => Err(reader.problems),
+    }
+}
+
+/// Rejects duplicate fields inside the fields that are not read.
+fn check_others(reader: &mut Reader<'_>) {
+    let is_read = |name: &str| name == PROPERTIES || IDENTIFIERS.contains(&name);
+    let mut others = reader.members.0.iter().filter(|(name, _)| !is_read(name));
+    let duplicate = others.find_map(|(_, value)| json::duplicate_name(value.get()));
+    if let Some(name) = duplicate {
+        reader.problems.push(Problem { reason: "object", text: json::duplicate(&name) });
+    }
+}
+
+fn event<'a>(reader: &mut Reader<'a>) -> Option<Event<'a>> {
+    let user = reader.user();
+    let name = reader.required(NAME.name, values::name);
+    let time = reader.time();
+    let app_id = reader.optional(APP_ID.name, check::text);
+    let properties = properties::read(reader, &[]);
+    check_others(reader);
+    let (user, update_only) = user?;
+    Some(Event { user, update_only, name: name?, time: time?, app_id, properties })
+}
+
+fn purchase<'a>(reader: &mut Reader<'a>) -> Option<Purchase<'a>> {
+    let user = reader.user();
+    let product_id = reader.required(PRODUCT_ID.name, values::name);
+    let currency = reader.required(CURRENCY.name, values::currency);
+    let price = reader.required(PRICE.name, values::price);
+    let quantity = reader.optional(QUANTITY.name, values::quantity).unwrap_or(1);
+    let is_too_large = |sum: Option<i64>| sum.is_none_or(|sum| sum >= money::LIMIT);
+    if price.is_some_and(|price| is_too_large(price.checked_mul(quantity.into()))) {
+        reader.add_problem(PRICE.name, values::price_too_large());
+    }
+    let time = reader.time();
+    let app_id = reader.optional(APP_ID.name, check::text);
+    let properties = properties::read(reader, RESERVED_ON_PURCHASES);
+    check_others(reader);
+    let (user, update_only) = user?;
+    Some(Purchase {
+        user,
+        update_only,
+        product_id: product_id?,
+        currency: currency?,
+        price: price?,
+        quantity,
+        time: time?,
+        app_id,
+        properties,
+    })
+}
+
+fn identifier<'a>(name: &str, json: &'a str) -> Checked<Identifier<'a>> {
+    Ok(match name {
+        "external_id" => Identifier::ExternalId(check::identifier(json)?),
+        "service_id" => Identifier::ServiceId(values::service_id(json)?),
+        "user_alias" => Identifier::UserAlias(values::user_alias(json)?),
+        _ => Identifier::Email(values::email(json)?),
+    })
+}
+
+/// An object that is being read.
+pub(super) struct Reader<'a> {
+    pub members: JsonFields<'a>,
+    other_identifiers: Vec<Identifier<'a>>,
+    received_at: i64,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Reader<'a> {
+    fn open(
+        kind: Kind,
+        element: &'a RawValue,
+        received_at: i64,
+        alias: Option<&str>,
+    ) -> Result<Self, Problem> {
+        let problem = |text: String| Problem { reason: "object", text };
+        let most = if kind == Kind::Attributes { profile::MAX_BYTES } else { MAX_BYTES };
+        if element.get().len() > most {
+            return Err(problem(format!("the object is larger than {} KiB", most >> 10)));
+        }
+        let mut members = json::fields(element.get(), json::MAX_JSON_FIELDS)
+            .map_err(|why| problem(format!("the object: {why}")))?;
+        if let Some(alias) = alias {
+            let named = members.0.iter_mut().filter(|(name, _)| name == alias);
+            named.for_each(|(name, _)| *name = IDENTIFIERS[1].into());
+        }
+        if let Some(name) = members.repeated() {
+            return Err(problem(json::duplicate(name)));
+        }
+        // In attributes, such a name is that of a field of the profile or a custom attribute.
+        if kind != Kind::Attributes
+            && let Some(name) = fields::unsupported_selector(&members, &IDENTIFIERS)
+        {
+            let text = about_field(name, fields::NO_SELECTOR);
+            return Err(Problem { reason: "identifier", text });
+        }
+        Ok(Self { members, other_identifiers: Vec::new(), received_at, problems: Vec::new() })
+    }
+
+    /// The value of a field that is present and not null.
+    fn value(&self, name: &str) -> Option<&'a str> {
+        self.members.get(name).filter(|value| *value != "null")
+    }
+
+    /// Reads an optional field. An invalid value is recorded as an error and returned as none.
+    pub fn optional<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&'a str) -> Checked<T>,
+    ) -> Option<T> {
+        let read = read(self.value(name)?);
+        read.map_err(|why| self.add_problem(name, why)).ok()
+    }
+
+    fn required<T>(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&'a str) -> Checked<T>,
+    ) -> Option<T> {
+        if self.value(name).is_none() {
+            self.add_problem(name, "is required");
+        }
+        self.optional(name, read)
+    }
+
+    fn time(&mut self) -> Option<i64> {
+        self.required(TIME.name, values::time).map(|time| time.min(self.received_at))
+    }
+
+    /// The user's identifier, and whether no user can be created. The first of [`IDENTIFIERS`] that
+    /// is set decides; the others have no effect. An alias creates no user.
+    pub fn user(&mut self) -> Option<(Identifier<'a>, bool)> {
+        let asked = self.optional("_update_existing_only", values::boolean).unwrap_or(false);
+        let mut names = IDENTIFIERS.into_iter().filter(|name| self.value(name).is_some());
+        let Some(first) = names.next() else {
+            let mut text =
+                "an external_id, a service_id, a user_alias or an email is required".to_owned();
+            if self.value(PHONE).is_some() {
+                text.push_str("; users are not found by phone");
+            }
+            self.problems.push(Problem { reason: "identifier", text });
+            return None;
+        };
+        let others: Vec<_> = names.filter_map(|name| Some((name, self.value(name)?))).collect();
+        let identifiers = others.iter().filter_map(|(name, json)| identifier(name, json).ok());
+        self.other_identifiers = identifiers.collect();
+        for (name, json) in others {
+            if let Some(duplicate) = json::duplicate_name(json) {
+                self.add_problem(name, json::duplicate(&duplicate));
+            }
+        }
+        let decides = self.optional(first, |json| identifier(first, json))?;
+        let update_only = asked || matches!(decides, Identifier::UserAlias(_));
+        Some((decides, update_only))
+    }
+
+    /// Whether only an email identifies the user. In addition to another identifier, it is a value
+    /// to write.
+    pub fn is_by_email(&self) -> bool {
+        IDENTIFIERS[..3].iter().all(|name| self.value(name).is_none())
+    }
+
+    /// Records an error of a field.
+    pub fn add_problem(&mut self, member: &'static str, why: impl Display) {
+        self.add_problem_at(member, member, why);
+    }
+
+    /// Records an error at a place within the field.
+    pub fn add_problem_at(&mut self, member: &'static str, place: impl Display, why: impl Display) {
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(Problem {
+                reason: member,
+                text: about_field(&place.to_string(), &why.to_string()),
+            });
+        }
+    }
+}
+
+/// A name that a customer chose, cut for an error message.
+pub(super) struct ShortName<'a>(pub &'a str);
+
+impl Display for ShortName<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        const MAX: usize = 64;
+        f.write_str(&beginning(self.0, MAX))
+    }
+}

@@ -1,0 +1,499 @@
+//! Requests that read and set users' subscriptions: `/subscription/status/get` and `…/set`, and
+//! `/email/status`. Their changes go through the log, like attributes.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+
+use axum::Extension;
+use axum::extract::{RawQuery, State};
+use axum::http::{Method, StatusCode};
+use axum::routing::{get, post};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
+use url::form_urlencoded;
+use uuid::Uuid;
+
+use super::message::{Attributes, Entries, Json, Object};
+use super::{Request, messages};
+use gateway::formats::{Identifier, List, Success, SuccessText};
+use gateway::idempotency::{self, Begun, Received, StoredResponse};
+use gateway::openapi::Tag;
+use gateway::workspaces::settings::{self, Settings};
+use gateway::{
+    self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, fields,
+};
+use kit::words::about_field;
+use log::NewMessage;
+use people::users::identifier;
+use people::users::profile::{Field, check};
+use people::users::recipient::Recipient;
+use people::users::rows::{self, For, Kind, StoredUser};
+use runtime::app::App;
+use store::{StoreError, Tx};
+
+const GET: &str = "subscription.status.get";
+const SET: &str = "subscription.status.set";
+const EMAIL: &str = "email.status";
+
+/// Maximum number of users in a request.
+const MAX: usize = 50;
+
+const TAG: Tag = Tag { name: "Subscriptions", about: "Users' subscriptions." };
+
+pub(super) fn routes() -> Routes {
+    let set = |endpoint: Endpoint| gateway::protected(SET, post(set).layer(Extension(endpoint)));
+    Routes::new()
+        .route("/subscription/status/get", gateway::protected(GET, get(status)), [describe_get()])
+        .route("/subscription/status/set", set(Endpoint::One), [describe_set()])
+        .route("/v2/subscription/status/set", set(Endpoint::Many), [describe_set_many()])
+        .route("/email/status", gateway::protected(EMAIL, post(email)), [describe_email()])
+}
+
+/// One string, or an array of `MIN` to [`MAX`] strings.
+struct OneOrMany<const MIN: usize>(Vec<String>);
+
+impl<'de, const MIN: usize> Deserialize<'de> for OneOrMany<MIN> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrManyVisitor<const MIN: usize>;
+
+        impl<'de, const MIN: usize> Visitor<'de> for OneOrManyVisitor<MIN> {
+            type Value = OneOrMany<MIN>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or an array of strings")
+            }
+
+            fn visit_str<E: de::Error>(self, one: &str) -> Result<Self::Value, E> {
+                Ok(OneOrMany(vec![one.to_owned()]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, many: A) -> Result<Self::Value, A::Error> {
+                let List(many) =
+                    List::<String, MIN, MAX>::deserialize(SeqAccessDeserializer::new(many))?;
+                Ok(OneOrMany(many))
+            }
+        }
+
+        deserializer.deserialize_any(OneOrManyVisitor)
+    }
+}
+
+impl<const MIN: usize> JsonSchema for OneOrMany<MIN> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "OneOrMany".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let many = generator.subschema_for::<List<String, MIN, MAX>>();
+        json_schema!({ "anyOf": [{ "type": "string" }, many] })
+    }
+}
+
+/// Whether users get the messages of a subscription group.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum GroupState {
+    Subscribed,
+    Unsubscribed,
+}
+
+impl GroupState {
+    fn json(self) -> &'static str {
+        match self {
+            Self::Subscribed => "\"subscribed\"",
+            Self::Unsubscribed => "\"unsubscribed\"",
+        }
+    }
+}
+
+// The state in a group -----------------------------------------------------------------------
+
+fn describe_get() -> Operation {
+    Operation::new(Method::GET, "getSubscription", TAG, "Get users' state in a subscription group")
+        .by(Access::Key(GET))
+        .about(format!(
+            "Returns the states of at most {MAX} users, by `external_id` or `email`. To list \
+             several users, repeat a parameter, with or without `[]`. The state is `Unknown` if \
+             the user has no state or does not exist."
+        ))
+        .requires_in_query(
+            "subscription_group_id",
+            "The id of the subscription group.",
+            json!({ "type": "string" }),
+        )
+        .in_query("external_id", "The user's external id.", json!({ "type": "string" }))
+        .in_query("email", "The user's email address.", json!({ "type": "string" }))
+        .returns::<States>(StatusCode::OK, "The states, by external id or email.")
+        .with_example(json!({ "message": "success", "status": { "ann": "Subscribed" } }))
+        .refuses_some([parse_query("")], "A required parameter is missing")
+        .refuses_some([parse_query("phone=%2B15550100")], "A parameter would select other users")
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SubscriptionStates")]
+struct States {
+    message: SuccessText,
+    #[schemars(with = "BTreeMap<String, String>")]
+    status: BTreeMap<String, &'static str>,
+}
+
+/// Parses a query into the group, external ids and emails.
+fn parse_query(query: &str) -> Result<(String, Vec<String>, Vec<String>), ApiError> {
+    let (mut group, mut ids, mut emails) = (None, Vec::new(), Vec::new());
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match name.strip_suffix("[]").unwrap_or(&name) {
+            "subscription_group_id" => group = Some(value.into_owned()),
+            "external_id" => ids.push(value.into_owned()),
+            "email" => emails.push(value.into_owned()),
+            other => fields::check_selector(other)?,
+        }
+    }
+    let group = group.ok_or_else(|| missing("subscription_group_id"))?;
+    match ids.len() + emails.len() {
+        0 => Err(missing("external_id or email")),
+        1..=MAX => Ok((group, ids, emails)),
+        _ => {
+            let text = format!("external_id and email must have at most {MAX} users in total");
+            Err(ApiError::invalid_field(text))
+        }
+    }
+}
+
+async fn status(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    RawQuery(query): RawQuery,
+) -> Result<axum::Json<States>, ApiError> {
+    let (group, ids, emails) = parse_query(query.as_deref().unwrap_or_default())?;
+    let workspace = caller.workspace.id;
+    let group = check_group(&*settings::of(&app, workspace).await?, &group)?.to_string();
+    let mut tx = app.request_queue.snapshot().await?;
+    let texts: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let known = rows::find_identifiers(&mut tx, workspace, Kind::ExternalId, &texts).await?;
+    let owners: Vec<Uuid> = known.iter().map(|known| known.service_id).collect();
+    let users = rows::find_users(&mut tx, workspace, &owners, For::Reading).await?;
+    let mut status = BTreeMap::new();
+    for id in ids {
+        let owner = known.iter().find(|known| known.value == id).map(|known| known.service_id);
+        let user = users.iter().find(|user| Some(user.service_id) == owner);
+        status.insert(id, state_of(user, &group));
+    }
+    for email in emails {
+        let users = with_email(&mut tx, workspace, &email).await?;
+        let latest = users
+            .iter()
+            .max_by_key(|user| (user.external_id.is_some(), user.attributes_at, user.service_id));
+        let latest: Vec<Uuid> = latest.iter().map(|user| user.service_id).collect();
+        let latest = rows::find_users(&mut tx, workspace, &latest, For::Reading).await?.pop();
+        status.insert(email, state_of(latest.as_ref(), &group));
+    }
+    Ok(axum::Json(States { message: SuccessText::Success, status }))
+}
+
+fn state_of(user: Option<&StoredUser>, group: &str) -> &'static str {
+    let user = user.and_then(|user| Recipient::read(user.service_id, &user.doc).ok());
+    match user.and_then(|user| user.group_state(group).map(|state| state == "subscribed")) {
+        Some(true) => "Subscribed",
+        Some(false) => "Unsubscribed",
+        None => "Unknown",
+    }
+}
+
+/// Users with an email, without their documents, because there may be many.
+async fn with_email(
+    tx: &mut Tx,
+    workspace: i32,
+    email: &str,
+) -> Result<Vec<StoredUser>, StoreError> {
+    let email = email.to_lowercase();
+    let hinted = rows::find_emails(tx, workspace, &[&email]).await?;
+    let mut users = rows::find_users(tx, workspace, &hinted, For::ReadingKeys).await?;
+    users.retain(|user| user.email.as_ref() == Some(&email));
+    Ok(users)
+}
+
+/// Parses the id of a group; the workspace must declare it.
+fn check_group(settings: &Settings, id: &str) -> Result<Uuid, ApiError> {
+    let id = Uuid::try_parse(id).ok();
+    let id = id.filter(|id| settings.subscription_groups.iter().any(|group| group.id == *id));
+    id.ok_or_else(|| {
+        let text = "subscription_group_id does not match a subscription group in this workspace";
+        ApiError::invalid_field(text)
+    })
+}
+
+/// The two forms of a request.
+#[derive(Clone, Copy)]
+enum Endpoint {
+    One,
+    Many,
+}
+
+/// The new state of users in a subscription group: of those in `external_id` and those in `email`.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "SetSubscriptionRequest")]
+struct SetOne {
+    subscription_group_id: String,
+    subscription_state: GroupState,
+    external_id: Option<OneOrMany<0>>,
+    email: Option<OneOrMany<0>>,
+}
+
+/// The new states of users in several subscription groups.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "SetSubscriptionsRequest")]
+struct SetMany {
+    subscription_groups: List<GroupUsers, 1, MAX>,
+}
+
+/// The new state of users in a subscription group: of those in `external_ids` and those in
+/// `emails`.
+#[derive(Deserialize, JsonSchema)]
+struct GroupUsers {
+    subscription_group_id: String,
+    subscription_state: GroupState,
+    external_ids: Option<List<String, 0, MAX>>,
+    emails: Option<List<String, 0, MAX>>,
+}
+
+impl From<SetOne> for GroupUsers {
+    fn from(one: SetOne) -> Self {
+        Self {
+            subscription_group_id: one.subscription_group_id,
+            subscription_state: one.subscription_state,
+            external_ids: one.external_id.map(|OneOrMany(all)| List(all)),
+            emails: one.email.map(|OneOrMany(all)| List(all)),
+        }
+    }
+}
+
+const SET_ABOUT: &str = "At most 50 users. The response is sent once the change is durable. The \
+                         change is applied soon after. Of several states for a user and a group, \
+                         the one that was received last holds, whatever identifier named the \
+                         user. Unknown users are skipped. States in other groups do not change.";
+
+fn describe_set() -> Operation {
+    Operation::new(Method::POST, "setSubscription", TAG, "Set users' state in a subscription group")
+        .by(Access::Key(SET))
+        .about(SET_ABOUT)
+        .repeatable()
+        .takes::<SetOne>(
+            "A user",
+            json!({
+                "subscription_group_id": "7d0c6f5e-4b1a-4e0f-9a55-2f6d1c3b8a90",
+                "subscription_state": "subscribed", "external_id": ["ann"],
+            }),
+        )
+        .returns_success(StatusCode::CREATED, "The change is durable.")
+}
+
+fn describe_set_many() -> Operation {
+    let summary = "Set users' states in subscription groups";
+    Operation::new(Method::POST, "setSubscriptions", TAG, summary)
+        .by(Access::Key(SET))
+        .about(SET_ABOUT)
+        .repeatable()
+        .takes::<SetMany>(
+            "A user in a group",
+            json!({ "subscription_groups": [{
+                "subscription_group_id": "7d0c6f5e-4b1a-4e0f-9a55-2f6d1c3b8a90",
+                "subscription_state": "unsubscribed", "external_ids": ["ann"],
+            }] }),
+        )
+        .returns_success(StatusCode::CREATED, "The change is durable.")
+}
+
+async fn set(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    Extension(endpoint): Extension<Endpoint>,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<StoredResponse, ApiError> {
+    let turn = match idempotency::begin_append(&app, key, body).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    let settings = settings::of(&app, caller.workspace.id).await?;
+    let members = turn.in_place(JsonText::object)?;
+    let objects = group_states(&members, endpoint, &settings);
+    let objects = objects.map_err(|error| turn.rejected(error))?;
+    drop(members);
+    let messages = to_log(objects, &app, caller, turn.received())?;
+    turn.append(messages, StoredResponse::of(StatusCode::CREATED, &Success::default())?).await
+}
+
+/// The users of a request with their new states in groups.
+fn group_states(
+    members: &Map<String, Value>,
+    endpoint: Endpoint,
+    settings: &Settings,
+) -> Result<Vec<Object<'static>>, ApiError> {
+    let groups = match endpoint {
+        Endpoint::One => vec![fields::read::<SetOne>(members)?.into()],
+        Endpoint::Many => fields::read::<SetMany>(members)?.subscription_groups.0,
+    };
+    let (mut objects, mut all) = (Vec::new(), HashSet::new());
+    for GroupUsers { subscription_group_id, subscription_state, external_ids, emails } in groups {
+        let group = check_group(settings, &subscription_group_id)?;
+        let ids = external_ids.unwrap_or_default().0.into_iter().map(|id| {
+            let id = Identifier::try_from(id);
+            let id = id.map_err(|why| ApiError::invalid_field(format!("external_id {why}")))?;
+            Ok(identifier::Identifier::ExternalId(id.0.into()))
+        });
+        let by_email = emails.unwrap_or_default().0.into_iter().map(by_email);
+        let users = ids.chain(by_email).collect::<Result<Vec<_>, ApiError>>()?;
+        if users.is_empty() {
+            return Err(missing("external_id or email"));
+        }
+        all.extend(users.iter().map(identifier::Identifier::key));
+        if all.len() > MAX {
+            let text = format!("subscription_groups must have at most {MAX} users in total");
+            return Err(ApiError::invalid_field(text));
+        }
+        for user in users {
+            let state = json_text(subscription_state.json())?;
+            let entry = (Cow::Owned(group.to_string()), state);
+            objects.push(attributes(user, Entries::default(), Entries(vec![entry])));
+        }
+    }
+    Ok(objects)
+}
+
+fn missing(name: &str) -> ApiError {
+    ApiError::Field(Code::MissingField, format!("{name} is required"))
+}
+
+fn by_email(email: String) -> Result<identifier::Identifier<'static>, ApiError> {
+    check::email(&email).map_err(|why| ApiError::invalid_field(about_field("email", &why)))?;
+    Ok(identifier::Identifier::Email(email.into()))
+}
+
+fn json_text(text: &'static str) -> Result<Json<'static>, ApiError> {
+    Json::compact(text.into()).map_err(ApiError::Internal)
+}
+
+fn attributes(
+    user: identifier::Identifier<'static>,
+    fields: Entries<'static>,
+    groups: Entries<'static>,
+) -> Object<'static> {
+    Object::Attributes(Attributes {
+        user,
+        update_only: true,
+        fields,
+        custom: Entries::default(),
+        inc: Entries::default(),
+        add: Entries::default(),
+        remove: Entries::default(),
+        groups,
+    })
+}
+
+// Emails -------------------------------------------------------------------------------------
+
+/// Email addresses, and the new email subscription of their users.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "EmailStatusRequest")]
+struct EmailStatus {
+    email: OneOrMany<1>,
+    subscription_state: EmailState,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum EmailState {
+    OptedIn,
+    Subscribed,
+    Unsubscribed,
+}
+
+fn describe_email() -> Operation {
+    Operation::new(Method::POST, "setEmailStatus", TAG, "Set users' email subscription")
+        .by(Access::Key(EMAIL))
+        .about(
+            "Changes all users who have the address. A user who gets an unsubscribed address later \
+             is unsubscribed, too. At most 50 addresses. The response is sent once the change is \
+             durable. The change is applied soon after. It has no effect on users with a state \
+             that was received later.",
+        )
+        .repeatable()
+        .takes::<EmailStatus>(
+            "An address",
+            json!({ "email": "ann@example.com", "subscription_state": "unsubscribed" }),
+        )
+        .returns_success(StatusCode::CREATED, "The change is durable.")
+}
+
+async fn email(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    key: Option<IdempotencyKey>,
+    body: JsonText,
+) -> Result<StoredResponse, ApiError> {
+    let turn = match idempotency::begin_append(&app, key, body).await? {
+        Begun::Replay(response) => return Ok(response),
+        Begun::Turn(turn) => turn,
+    };
+    let EmailStatus { email, subscription_state } =
+        fields::read(&turn.in_place(JsonText::object)?)?;
+    let state = match subscription_state {
+        EmailState::OptedIn => "\"opted_in\"",
+        EmailState::Subscribed => "\"subscribed\"",
+        EmailState::Unsubscribed => "\"unsubscribed\"",
+    };
+    let OneOrMany(emails) = email;
+    let mut objects = Vec::new();
+    let mut tx = app.request_queue.snapshot().await?;
+    for email in emails {
+        let by_email = by_email(email.clone())?;
+        let users = with_email(&mut tx, caller.workspace.id, &email).await?;
+        let mut named: Vec<identifier::Identifier<'static>> = users
+            .into_iter()
+            .map(|user| match user.external_id {
+                Some(id) => identifier::Identifier::ExternalId(id.into()),
+                None => identifier::Identifier::ServiceId(user.service_id),
+            })
+            .collect();
+        // By the address, too: it also applies to users who get the address from requests that were
+        // received before and are not applied yet, and to users who get it later.
+        named.push(by_email);
+        for user in named {
+            let entry = (Cow::Borrowed(Field::EmailSubscribe.name()), json_text(state)?);
+            objects.push(attributes(user, Entries(vec![entry]), Entries::default()));
+        }
+    }
+    drop(tx);
+    let messages = to_log(objects, &app, caller, turn.received())?;
+    let response = StoredResponse::of(StatusCode::CREATED, &Success::default())?;
+    // Another user may have the address when the request is repeated. Setting a state twice is
+    // harmless.
+    turn.append_varying(messages, response).await
+}
+
+fn to_log(
+    objects: Vec<Object<'_>>,
+    app: &App,
+    caller: Caller,
+    received: Received,
+) -> Result<Vec<NewMessage>, ApiError> {
+    let request = Request {
+        workspace: caller.workspace.id,
+        received_at: received.at,
+        partitions: app.config.log.partitions,
+        request_id: caller.request_id,
+        alias: None,
+    };
+    messages(objects, &request)
+        .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))
+}
