@@ -95,8 +95,7 @@ pub struct Declaration {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, String>")]
     pub content_blocks: Map<String, Value>,
-    /// Email templates, which email objects of requests, campaigns and Canvases use by
-    /// `email_template_id`.
+    /// Templates of email objects (`email_template_id`).
     #[serde(default)]
     pub(crate) email_templates: Vec<DeclaredEmailTemplate>,
     /// Servers that templates may request with `connected_content`.

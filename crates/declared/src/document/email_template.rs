@@ -15,7 +15,7 @@ use gateway::workspaces::rules::{Id, Name, one};
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[schemars(rename = "EmailTemplate")]
 pub(crate) struct DeclaredEmailTemplate {
-    /// The `email_template_id` of email objects, a UUID.
+    /// The `email_template_id`, a UUID.
     #[serde(skip_serializing, deserialize_with = "one::<Id, _>")]
     #[schemars(with = "String")]
     pub id: Uuid,
@@ -28,15 +28,15 @@ pub(crate) struct DeclaredEmailTemplate {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub subject: Option<Value>,
-    /// The body as plain text. An email object with its own `body` does not get it.
+    /// Plain text, for email objects without a `body`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub plaintext_body: Option<Value>,
-    /// The text that mailboxes show after the subject.
+    /// The text after the subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub preheader: Option<Value>,
-    /// The sender, such as `Acme <hello@acme.example>`.
+    /// The sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub from: Option<Value>,
@@ -44,14 +44,14 @@ pub(crate) struct DeclaredEmailTemplate {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub reply_to: Option<Value>,
-    /// Addresses that get a blind copy.
+    /// Blind copies.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub bcc: Option<Value>,
     /// Additional headers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headers: Option<Map<String, Value>>,
-    /// Accepted, but not part of the email.
+    /// Not part of the email.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extras: Option<Map<String, Value>>,
 }
