@@ -26,7 +26,7 @@ use gateway::{self, Access, ApiError, Caller, JsonText, Operation, Routes, field
 use kit::json::{Tree, TreeObject};
 use people::users::profile::Field;
 use people::users::recipient::{CustomAttributes, Recipient};
-pub use people::users::rows::{For, find_identifiers, find_users};
+use people::users::rows::{For, find_identifiers, find_users};
 use runtime::app::App;
 
 const PERMISSION: &str = "templates.preview";

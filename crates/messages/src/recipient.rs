@@ -9,7 +9,7 @@ use gateway::formats::{Identifier, UserAlias};
 use kit::json::{self, TreeObject};
 use people::users::identifier;
 use people::users::profile::Alias;
-pub use people::users::rows::Kind;
+use people::users::rows::Kind;
 
 /// Maximum number of users in one request.
 pub const MAX_USERS: usize = 50;

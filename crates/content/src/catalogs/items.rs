@@ -69,19 +69,21 @@ pub fn read(
 ) -> Result<Digest, ItemsError> {
     let name = path.display().to_string();
     let io = |error| ItemsError::Io { file: name.clone(), error };
-    let broken = |FileError { name, error }| {
+    let broken = |file: &str, error| {
         let error = std::io::Error::other(describe_error(&error));
-        ItemsError::Io { file: name.to_string(), error }
+        ItemsError::Io { file: file.to_owned(), error }
     };
     let mut input = Input::new(&name, File::open(path).map_err(io)?);
     let (mut hash, mut count) = (Sha256::new(), 0);
     let (mut ids, mut bad) = (HashSet::new(), BadLines::default());
     let (mut batch, mut bytes, mut line) = (Vec::new(), 0, Vec::new());
-    'files: while let Some(mut file) = input.next_file().map_err(broken)? {
+    'files: while let Some(mut file) =
+        input.next_file().map_err(|FileError { name, error }| broken(&name, error))?
+    {
         let mut is_first = true;
         for number in 1.. {
             let read = next_line(&mut *file.reader, &mut line)
-                .map_err(|error| broken(FileError { name: file.name.clone(), error }))?;
+                .map_err(|error| broken(&file.name, error))?;
             let item = match read {
                 Line::End => break,
                 Line::TooLong => Err("is too long".to_owned()),

@@ -23,7 +23,7 @@ use messages::personalization::{NAMES, alias};
 use people::audience::{Audience, AudienceError};
 use scim::resource::folded;
 use template::{Names, Template};
-pub use tracking::is_field;
+use tracking::is_field;
 
 const SAME: &str = "duplicate of an earlier one";
 

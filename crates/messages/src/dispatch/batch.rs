@@ -22,7 +22,7 @@ use kit::fail_point;
 use people::users::Recipient;
 use people::users::activity::Activity;
 use people::users::recipient::{CustomAttributes, Subscription};
-pub use people::users::rows::{For, StoredUser, find_users};
+use people::users::rows::{For, StoredUser, find_users};
 use people::users::{Position, SLICES, large_rows, scan};
 use runtime::app::App;
 use store::claims::{self, Claim};

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::batch::LoadedUser;
 use crate::order::{Named, Who};
 use people::users::profile::Alias;
-pub use people::users::rows::{For, Kind, StoredUser, find_identifiers, find_users};
+use people::users::rows::{For, Kind, StoredUser, find_identifiers, find_users};
 use store::{StoreError, Tx};
 
 /// The resolved users.

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use kit::clock::serialize_time;
-pub use people::users::rows::{For, find_users};
+use people::users::rows::{For, find_users};
 use runtime::app::App;
 use store::retention::OldRows;
 use store::{StoreError, Tx, execute, insert_rows, old_rows, on};
