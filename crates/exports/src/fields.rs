@@ -44,7 +44,7 @@ const UNKNOWN_TOLD: usize = 10;
 /// Characters of each that an error shows.
 const SHOWN: usize = 64;
 
-/// The user record of the API (crates/gateway/src/README.md, The user record): the fields of documents,
+/// The user record of the API (docs/reference/api/user-record.md): the fields of documents,
 /// then those from activity.
 pub fn record() -> impl Iterator<Item = &'static str> {
     let stored = Field::ALL.iter().filter(|field| field.is_exported());

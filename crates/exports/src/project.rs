@@ -364,7 +364,7 @@ impl<'p> Visitor<'_> for AttributeName<'p> {
 }
 
 /// Fields without data are absent; clients read absent fields as null, false or empty
-/// (crates/gateway/src/README.md, The user record).
+/// (docs/reference/api/user-record.md).
 fn has_data(value: &str) -> bool {
     match value.as_bytes() {
         b"null" | b"\"\"" => false,

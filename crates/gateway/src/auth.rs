@@ -1,4 +1,4 @@
-//! API keys: permissions and allowed networks (crates/gateway/src/README.md, Authentication).
+//! API keys: permissions and allowed networks (docs/reference/api/authentication.md).
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Rate limits (crates/gateway/src/README.md, Rate limits): fixed windows, counted together for all
+//! Rate limits (docs/reference/api/rate-limits.md): fixed windows, counted together for all
 //! gateways.
 //!
 //! The count is a row in the database, and the database's clock defines the window. A gateway

@@ -1,4 +1,4 @@
-//! Parses requests that send messages (crates/gateway/src/README.md, Sending messages).
+//! Parses requests that send messages (docs/reference/api/send-messages.md).
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The time of a schedule (crates/gateway/src/README.md, Scheduling a Canvas).
+//! The time of a schedule (docs/reference/api/canvas.md).
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,5 +1,4 @@
-//! Connected audiences: sets of users, as a tree of conditions (crates/gateway/src/README.md, Connected
-//! audiences).
+//! Connected audiences: sets of users, as a tree of conditions (docs/reference/api/audiences.md).
 //!
 //! [`Audience::read`] parses a tree from JSON, or reports the position of an error; written back,
 //! the tree is unchanged. A [`Matcher`] decides for each user. Types are never coerced: a condition

@@ -1,4 +1,4 @@
-//! The requests for resources (crates/gateway/src/README.md, Dashboard users over SCIM; RFC 7644, section
+//! The requests for resources (docs/reference/api/scim.md; RFC 7644, section
 //! 3).
 
 use axum::extract::rejection::PathRejection;

@@ -1,5 +1,5 @@
 //! Authentication of SCIM: callers with a SCIM token, from its allowed networks
-//! (crates/gateway/src/README.md, Authentication).
+//! (docs/reference/api/authentication.md).
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Reads one object of a request into the form of the log, or collects its errors
-//! (crates/gateway/src/README.md, Tracking users).
+//! (docs/reference/api/track.md).
 
 use std::fmt::Display;
 

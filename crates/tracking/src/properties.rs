@@ -1,4 +1,4 @@
-//! The properties of events and purchases (crates/gateway/src/README.md, Properties).
+//! The properties of events and purchases (docs/reference/api/track.md).
 
 use std::borrow::Cow;
 

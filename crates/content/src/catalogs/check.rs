@@ -1,5 +1,5 @@
 //! Checks the items of a request or a file: converts them to the log's format, or collects
-//! everything that is wrong with them (crates/gateway/src/README.md, Editing catalog items).
+//! everything that is wrong with them (docs/reference/api/catalogs.md).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};

@@ -1,4 +1,4 @@
-//! Converts values to the type of their field (crates/gateway/src/README.md, Editing catalog items):
+//! Converts values to the type of their field (docs/reference/api/catalogs.md):
 //! string accepts numbers and booleans, number accepts numeric text, boolean accepts `"true"` and
 //! `"false"`, time accepts ISO 8601, object and array accept only themselves.
 

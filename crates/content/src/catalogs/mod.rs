@@ -97,7 +97,7 @@ fn field_type(_: &mut SchemaGenerator) -> Schema {
 }
 
 store::text_enum! {
-    /// The type of a field's values (crates/gateway/src/README.md, Editing catalog items).
+    /// The type of a field's values (docs/reference/api/catalogs.md).
     pub enum Type {
         String = "string",
         Number = "number",
@@ -131,7 +131,7 @@ pub fn check_field_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// Characters that no key in an item may contain (crates/gateway/src/README.md, Editing catalog items).
+/// Characters that no key in an item may contain (docs/reference/api/catalogs.md).
 fn is_reserved(c: char) -> bool {
     matches!(c, '.' | '$')
 }

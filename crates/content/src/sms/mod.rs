@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 pub use rows::{InvalidNumber, add, is_invalid, list, remove};
 
-/// Allowed number of digits (crates/gateway/src/README.md, Invalid phone numbers).
+/// Allowed number of digits (docs/reference/api/invalid-numbers.md).
 const DIGITS: std::ops::RangeInclusive<usize> = 7..=15;
 
 /// A phone number in E.164; the plus may be missing.

@@ -1,4 +1,4 @@
-//! The rate limits of a workspace: budgets, and their limits (crates/gateway/src/README.md, Rate limits).
+//! The rate limits of a workspace: budgets, and their limits (docs/reference/api/rate-limits.md).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

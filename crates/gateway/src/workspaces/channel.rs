@@ -3,7 +3,7 @@
 use store::text_enum;
 
 text_enum! {
-    /// A channel, by its field of the messages object (crates/gateway/src/README.md, Message objects);
+    /// A channel, by its field of the messages object (docs/reference/api/message-objects.md);
     /// live activities have a separate endpoint.
     #[derive(PartialOrd, Ord, Hash)]
     pub enum Channel {

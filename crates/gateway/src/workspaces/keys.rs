@@ -1,4 +1,4 @@
-//! API keys: created or declared, listed, and revoked (crates/gateway/src/README.md, Authentication).
+//! API keys: created or declared, listed, and revoked (docs/reference/api/authentication.md).
 //! Requests look them up as [`credentials`].
 
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ use store::{StoreError, Tx};
 
 pub use super::key_rows::list;
 
-/// All permissions (crates/gateway/src/README.md, Permissions).
+/// All permissions (docs/reference/api/authentication.md).
 pub const PERMISSIONS: &[&str] = &[
     "campaigns.details",
     "campaigns.list",

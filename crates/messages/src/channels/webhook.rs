@@ -1,4 +1,4 @@
-//! Webhooks: a customer's own request (crates/gateway/src/README.md, Message objects), signed with the
+//! Webhooks: a customer's own request (docs/reference/api/message-objects.md), signed with the
 //! message's id and a secret that signs nothing else. It is sent to a private network only if that
 //! is allowed (`allow_private`), and does not follow redirects.
 

@@ -1,4 +1,4 @@
-//! The message objects of the API (crates/gateway/src/README.md, Message objects): parsed once, and
+//! The message objects of the API (docs/reference/api/message-objects.md): parsed once, and
 //! rendered for each user.
 //!
 //! All strings are [templates](template), at any depth and also in unknown fields; only identifiers

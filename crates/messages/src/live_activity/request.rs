@@ -1,4 +1,4 @@
-//! Parses requests to start a live activity (crates/gateway/src/README.md, Starting a live activity).
+//! Parses requests to start a live activity (docs/reference/api/live-activities.md).
 
 use schemars::JsonSchema;
 use serde::de::{Error as _, Unexpected};

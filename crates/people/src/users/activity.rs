@@ -18,7 +18,7 @@ use kit::clock;
 use kit::retry::Retry;
 
 /// UTC days of purchases and events in a record, including the day on which it is created
-/// (crates/gateway/src/README.md, The user record).
+/// (docs/reference/api/user-record.md).
 pub const WINDOW_DAYS: i64 = 90;
 
 /// Number of days for which activity is kept: [`WINDOW_DAYS`], and some more for exports in

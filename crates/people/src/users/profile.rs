@@ -1,6 +1,6 @@
 //! The stored document: a user's profile as one compact JSON object.
 //!
-//! Its fields are those of the export's user record (crates/gateway/src/README.md, The user record), with
+//! Its fields are those of the export's user record (docs/reference/api/user-record.md), with
 //! the same names, except `purchases`, `custom_events` and `total_revenue`, which come from the
 //! [activity](super::activity); and fields that are stored but never exported. A field without data
 //! is absent. Values are JSON texts that were checked once and stay unchanged.

@@ -1,4 +1,4 @@
-//! Parses requests that schedule a Canvas (crates/gateway/src/README.md, Scheduling a Canvas).
+//! Parses requests that schedule a Canvas (docs/reference/api/canvas.md).
 
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};

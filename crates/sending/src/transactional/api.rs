@@ -27,7 +27,7 @@ use store::StoreError;
 
 const PERMISSION: &str = "transactional.send";
 
-/// The errors of this request (crates/gateway/src/README.md, Sending a transactional email).
+/// The errors of this request (docs/reference/api/transactional.md).
 const BAD_ID: &str = "campaign_id must be a string of the campaign api identifier";
 const UNKNOWN: &str = "Campaign does not exist";
 const NOT_TRANSACTIONAL: &str = "The campaign is not a transactional campaign. Only transactional \

@@ -34,7 +34,7 @@ pub use reports::reported;
 pub use shown::{EmailDetails, shown};
 
 text_enum! {
-    /// The status of an email (crates/gateway/src/README.md, Status postbacks). It never goes back.
+    /// The status of an email. It never goes back.
     #[derive(PartialOrd, Ord, Hash, schemars::JsonSchema)]
     #[schemars(rename = "TransactionalState", rename_all = "snake_case")]
     pub enum State {

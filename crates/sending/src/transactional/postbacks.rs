@@ -1,4 +1,4 @@
-//! The postback of each state (crates/gateway/src/README.md, Status postbacks): its body, and its
+//! The postback of each state (docs/reference/api/transactional.md): its body, and its
 //! delivery, in the transaction that changes the state. Postbacks of one email are sent in order.
 
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! Applies a relay's reports about accepted emails (crates/gateway/src/README.md, Reports of messages):
+//! Applies a relay's reports about accepted emails (docs/reference/api/reports.md):
 //! processed, delivered, bounced.
 
 use super::postbacks::{self, Postback};

@@ -1,5 +1,4 @@
-//! Parses requests that send transactional emails (crates/gateway/src/README.md, Sending a transactional
-//! email).
+//! Parses requests that send transactional emails (docs/reference/api/transactional.md).
 
 use schemars::JsonSchema;
 use serde::Deserialize;

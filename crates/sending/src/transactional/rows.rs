@@ -15,8 +15,7 @@ use store::claims::{self, Claim};
 use store::retention::OldRows;
 use store::{StoreError, Tx, execute, from_row, now_sql, old_rows, on};
 
-/// How long an external_send_id identifies its first send (crates/gateway/src/README.md, Sending a
-/// transactional email).
+/// How long an external_send_id identifies its first send (docs/reference/api/transactional.md).
 pub const KEY_LIFETIME: Duration = hours(24);
 
 /// How long a request waits for another request in progress with the same external_send_id.

@@ -1,5 +1,5 @@
-//! Content cards: shown to a user in an app until they expire (crates/gateway/src/README.md, Message
-//! objects). A card is a row; `longshore cards` lists them.
+//! Content cards: shown to a user in an app until they expire
+//! (docs/reference/api/message-objects.md). A card is a row; `longshore cards` lists them.
 
 mod rows;
 

@@ -1,4 +1,4 @@
-//! Converts a rendered message object to an email (crates/gateway/src/README.md, Message objects).
+//! Converts a rendered message object to an email (docs/reference/api/message-objects.md).
 
 use kit::words::about_field;
 use std::time::{Duration, SystemTime};

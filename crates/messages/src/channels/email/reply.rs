@@ -24,7 +24,7 @@ pub struct Reply {
     pub unread_reason: Option<String>,
 }
 
-/// Why there is no reply, or no more of it.
+/// Why a reply is missing or incomplete.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplyError {
     #[error("the relay closed the connection")]

@@ -1,4 +1,4 @@
-//! The allowed values of each field (crates/gateway/src/README.md, The user record).
+//! The allowed values of each field (docs/reference/api/user-record.md).
 
 use std::borrow::Cow;
 

@@ -213,7 +213,7 @@ fn forms_that_cannot_be_read_are_named_once() {
     let joint = format!("{line}\u{feff}{line}\n{line}\n");
     let (emails, bad) = read_bytes(joint.into_bytes());
     assert!(emails.len() == 1 && bad.len() == 1 && bad[0].reason.contains("joined"), "{bad:?}");
-    // What is no text in UTF-16.
+    // Bytes that are not UTF-16.
     let mut broken = utf16(&format!("\u{feff}{line}\n"), u16::to_le_bytes);
     broken.extend([b'{', 0, 0, 0xd8, b'\n', 0]);
     broken.extend(utf16(line, u16::to_le_bytes));
