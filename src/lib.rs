@@ -44,6 +44,7 @@
 //!
 //! | module | is about |
 //! |---|---|
+//! | [`app`] | the state of all layers, assembled |
 //! | [`erase`] | erases one user from every domain |
 //! | [`setup`] | migrates an installation to this version; checked at each start |
 //! | [`worker`] | runs the roles, and routes messages and claims to the domains |
@@ -61,11 +62,12 @@ pub use gateway;
 pub use gateway::{deliveries, workspaces};
 pub use messages;
 pub use people::{audience, users};
-pub use runtime::{app, config, credentials, engine, fairness, kinds, outbound, topics, traces};
+pub use runtime::{config, credentials, engine, fairness, kinds, outbound, topics, traces};
 pub use scim;
 pub use sending::{inbound, schedules, transactional};
 pub use tracking;
 
+pub mod app;
 pub mod cli;
 pub mod erase;
 pub mod setup;

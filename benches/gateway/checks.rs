@@ -56,8 +56,9 @@ impl<'a> Checks<'a> {
         let open = Router::new()
             .route(tracking::api::PATH, tracking::api::unprotected())
             .layer(Extension(caller));
-        let open = Server::start(&app, open).await;
-        let guarded = Server::start(&app, tracking::api::routes()).await;
+        let open = Server::start(&app, open.with_state(app.messages.clone())).await;
+        let guarded =
+            Server::start(&app, tracking::api::routes().with_app(Some(&app.messages))).await;
         let mut calls = Requests::new(2, customers, guarded.address, key);
         let calls = calls.make(50_000, Kind::Purchase, 1);
         Self { key: key.to_owned(), customers, open, guarded, calls, runs: 0 }
@@ -103,13 +104,14 @@ struct Server {
 }
 
 impl Server {
-    async fn start(app: &App, routes: impl Into<Router<App>>) -> Self {
+    async fn start(app: &App, routes: impl Into<Router>) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = gateway::bind(any, "the benchmark").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let shutdown = CancellationToken::new();
-        let router = gateway::router(app.clone(), routes);
-        let task = tokio::spawn(gateway::serve(app.clone(), router, listener, shutdown.clone()));
+        let router = gateway::router(app.gateway.clone(), routes);
+        let task =
+            tokio::spawn(gateway::serve(app.gateway.clone(), router, listener, shutdown.clone()));
         Self { address, shutdown, task }
     }
 

@@ -12,9 +12,9 @@ use crate::app::App;
 use crate::config::Config;
 use crate::credentials::FindError;
 use crate::gateway::Routes;
-use crate::inbound::KnownNames;
 use crate::scim::tokens;
 use crate::setup::{self, SetupError};
+use crate::telemetry::fleet::FleetMetrics;
 use crate::telemetry::process::Process;
 use crate::worker::{self, Role, WorkerError};
 use crate::{
@@ -33,24 +33,31 @@ const MAX_BACKOFF: Duration = Duration::from_secs(10);
 /// supervisors.
 pub const AFTER_DRAIN: Duration = Duration::from_secs(4);
 
-/// Every route of the API.
-pub fn routes() -> Routes {
-    tracking::api::routes()
-        .merge(exports::api::routes())
-        .merge(catalogs::api::routes())
-        .merge(schedules::api::routes())
-        .merge(campaigns::api::routes())
-        .merge(transactional::api::routes())
-        .merge(messages::api::routes())
-        .merge(sms::api::routes())
-        .merge(inbound::api::routes())
-        .merge(scim::api::routes())
+/// Every route of the API. Without an app they can be described, but not served.
+pub fn routes(app: Option<&App>) -> Routes {
+    let gateway = app.map(|app| &app.gateway);
+    let content = app.map(|app| &app.content);
+    let messages = app.map(|app| &app.messages);
+    let sending = app.map(|app| &app.sending);
+    let scim = app.map(|app| &app.scim);
+    Routes::new()
+        .merge(tracking::api::routes().with_app(messages))
+        .merge(exports::api::routes().with_app(gateway))
+        .merge(catalogs::api::routes().with_app(content))
+        .merge(schedules::api::routes().with_app(sending))
+        .merge(campaigns::api::routes().with_app(content))
+        .merge(transactional::api::routes().with_app(sending))
+        .merge(messages::api::routes().with_app(messages))
+        .merge(sms::api::routes().with_app(content))
+        .merge(inbound::api::routes().with_app(sending))
+        .merge(scim::api::routes().with_app(scim))
 }
 
 /// A process with its connections, its operations listener and its stop signal.
 pub struct Service {
     pub app: App,
     pub shutdown: CancellationToken,
+    fleet: FleetMetrics,
     ops: JoinHandle<std::io::Result<()>>,
 }
 
@@ -69,8 +76,16 @@ impl Service {
         );
         config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let app = App::open(config).await?;
-        let ops = telemetry::ops::serve(app.clone(), process, metrics, listener, shutdown.clone());
-        Ok(Self { app, ops: tokio::spawn(ops), shutdown })
+        let fleet = FleetMetrics::default();
+        let ops = telemetry::ops::serve(
+            app.clone(),
+            process,
+            metrics,
+            fleet.clone(),
+            listener,
+            shutdown.clone(),
+        );
+        Ok(Self { app, shutdown, fleet, ops: tokio::spawn(ops) })
     }
 
     /// Rejects an unsupported schema, and a partition count or secret key that differs from the
@@ -104,9 +119,12 @@ impl Service {
         let mut attempt = 0;
         while !self.shutdown.is_cancelled() {
             let app = &self.app;
-            let names = async { app.singleton::<KnownNames>().read(app).await.map(drop) };
-            let read =
-                tokio::try_join!(workspaces::keys::read_list(app), tokens::read_list(app), names);
+            let names = async { app.known_names.read(app).await.map(drop) };
+            let read = tokio::try_join!(
+                workspaces::keys::read_list(app),
+                tokens::read_list(&app.scim),
+                names
+            );
             match read {
                 Ok(_) => return Ok(true),
                 Err(error) if error.can_retry() => {
@@ -129,11 +147,14 @@ impl Service {
         }
         let address: SocketAddr = listener.local_addr()?;
         tracing::info!(%address, "gateway started");
-        let router = gateway::router(self.app.clone(), routes().documented(&self.app.config));
+        let router = gateway::router(
+            self.app.gateway.clone(),
+            routes(Some(&self.app)).documented(&self.app.config),
+        );
         tokio::join!(
-            gateway::serve(self.app.clone(), router, listener, self.shutdown.clone()),
-            gateway::idempotency::sweep_old(self.app.clone(), self.shutdown.clone()),
-            telemetry::fleet::watch(self.app.clone(), self.shutdown.clone()),
+            gateway::serve(self.app.gateway.clone(), router, listener, self.shutdown.clone()),
+            gateway::idempotency::sweep_old(self.app.gateway.clone(), self.shutdown.clone()),
+            telemetry::fleet::watch(self.app.clone(), self.fleet.clone(), self.shutdown.clone(),),
         );
         Ok(())
     }

@@ -44,10 +44,10 @@ async fn last_backup(tx: &mut Tx) -> Result<Option<i64>, StoreError> {
 }
 
 /// The values as metrics text. Cheap to clone.
-#[derive(Default)]
-pub struct Fleet(Mutex<String>);
+#[derive(Clone, Default)]
+pub struct FleetMetrics(Arc<Mutex<String>>);
 
-impl Fleet {
+impl FleetMetrics {
     /// The current values; empty before the first query.
     pub fn render(&self) -> String {
         self.0.lock().clone()
@@ -91,8 +91,8 @@ struct Work {
 }
 from_row! { Work { kind, ready, held, since } }
 
-/// Reads the store periodically until `shutdown`.
-pub async fn watch(app: App, shutdown: CancellationToken) {
+/// Reads the store into `metrics` periodically until `shutdown`.
+pub async fn watch(app: App, metrics: FleetMetrics, shutdown: CancellationToken) {
     let pause = Duration::from_secs(app.config.ops.watch_seconds);
     // One at a time.
     let query_permits = Arc::new(Semaphore::new(1));
@@ -102,21 +102,20 @@ pub async fn watch(app: App, shutdown: CancellationToken) {
             Ok(fleet_snapshot) => {
                 let at = since_1970();
                 seen_at = Some(at);
-                app.singleton::<Fleet>().set(render_in_own_recorder(|| {
+                metrics.set(render_in_own_recorder(|| {
                     fleet_snapshot.emit();
                     emit_seen(at);
                 }));
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot read the work of the fleet");
-                app.singleton::<Fleet>()
-                    .set(render_in_own_recorder(|| seen_at.into_iter().for_each(emit_seen)));
+                metrics.set(render_in_own_recorder(|| seen_at.into_iter().for_each(emit_seen)));
             }
         }
         retry::wait(pause, &shutdown).await;
     }
     // Queries stop while the last requests are served.
-    app.singleton::<Fleet>().set(String::new());
+    metrics.set(String::new());
 }
 
 async fn fleet_snapshot(

@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::fleet::Fleet;
+use super::fleet::FleetMetrics;
 use super::metrics::exemplars;
 use super::process::Process;
 use super::writes::{WriteCheck, WriteErrors};
@@ -44,6 +44,7 @@ struct Ops {
     app: App,
     process: Process,
     metrics: PrometheusHandle,
+    fleet: FleetMetrics,
     draining: CancellationToken,
     query_permits: Arc<Semaphore>,
     /// Whether the store was ever ready, and could be written.
@@ -57,6 +58,7 @@ fn router(
     app: App,
     process: Process,
     metrics: PrometheusHandle,
+    fleet: FleetMetrics,
     draining: CancellationToken,
 ) -> Router {
     let query_permits = Arc::new(Semaphore::new(MAX_STORE_CHECKS));
@@ -69,6 +71,7 @@ fn router(
             app,
             process,
             metrics,
+            fleet,
             draining,
             query_permits,
             was_ready,
@@ -81,10 +84,11 @@ pub async fn serve(
     app: App,
     process: Process,
     metrics: PrometheusHandle,
+    fleet: FleetMetrics,
     listener: TcpListener,
     draining: CancellationToken,
 ) -> std::io::Result<()> {
-    let router = router(app, process, metrics.clone(), draining);
+    let router = router(app, process, metrics.clone(), fleet, draining);
     let upkeep = async {
         loop {
             sleep(UPKEEP).await;
@@ -137,9 +141,7 @@ async fn render(State(ops): State<Ops>, headers: HeaderMap) -> impl IntoResponse
     let has_exemplars = traces::is_on()
         && accepted.is_some_and(|accept| accept.contains("application/openmetrics-text"));
     let render = move || {
-        let text = ops.metrics.render()
-            + &ops.process.render(&ops.app)
-            + &ops.app.singleton::<Fleet>().render();
+        let text = ops.metrics.render() + &ops.process.render(&ops.app) + &ops.fleet.render();
         if has_exemplars { exemplars::openmetrics(&text) } else { text }
     };
     // Files are read.

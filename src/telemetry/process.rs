@@ -11,7 +11,6 @@ use rustix::time::{ClockId, clock_gettime};
 use super::lines;
 use super::metrics::recorder::render_in_own_recorder;
 use crate::app::App;
-use crate::gateway::memory::Budgets;
 use crate::worker::Role;
 use store::pools::PoolStatus;
 
@@ -118,7 +117,7 @@ fn pool(PoolStatus { pool, idle, used, most }: PoolStatus) {
 
 fn requests(app: &App) {
     let most = app.config.gateway.requests_in_flight;
-    let budgets = app.singleton::<Budgets>();
+    let budgets = &app.budgets;
     let under_way = most.saturating_sub(budgets.requests.available_permits());
     metrics::gauge!("longshore_http_requests_in_flight").set(under_way as f64);
     metrics::gauge!("longshore_http_requests_in_flight_max").set(most as f64);

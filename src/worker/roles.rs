@@ -77,7 +77,7 @@ impl Role {
                 let removals = options(app, CLEANUPS_IN_FLIGHT);
                 share(app, ExportCleanup(app.clone()), removals, shutdown, loops);
                 spawn(loops, offer_plans(app.clone(), shutdown.clone()));
-                spawn(loops, storage_health::watch(app.clone(), shutdown.clone()));
+                spawn(loops, storage_health::watch(app.gateway.clone(), shutdown.clone()));
             }
             Self::Ingest => {
                 let ingest = Ingest::new(app).with_erase_hook(erase::erase_rows);
@@ -108,7 +108,10 @@ impl Role {
                     shutdown,
                     loops,
                 );
-                spawn(loops, transactional::queue::run_maintenance(app.clone(), shutdown.clone()));
+                spawn(
+                    loops,
+                    transactional::queue::run_maintenance(app.sending.clone(), shutdown.clone()),
+                );
             }
             Self::Deliveries => {
                 let settings = &app.config.deliveries;
@@ -123,7 +126,7 @@ impl Role {
                 spawn_message_handlers(app, shutdown, loops);
                 let few = options(app, SCHEDULES_IN_FLIGHT);
                 share(app, DueSchedule(app.clone()), few, shutdown, loops);
-                spawn(loops, fire::watch_missed(app.clone(), shutdown.clone()));
+                spawn(loops, fire::watch_missed(app.sending.clone(), shutdown.clone()));
             }
         }
     }
@@ -185,7 +188,7 @@ fn options(app: &App, in_flight: usize) -> shares::Options {
 }
 
 fn share(
-    app: &App,
+    app: &runtime::app::App,
     handler: impl shares::Handler,
     options: shares::Options,
     shutdown: &CancellationToken,

@@ -1,7 +1,7 @@
 //! Campaigns: declared, kept by `apply`, listed by the API; on SQLite and on PostgreSQL.
 
 use jiff::Timestamp;
-use longshore::campaigns::{self, api};
+use longshore::campaigns;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -62,7 +62,7 @@ impl World {
         })
         .await;
         place.app.clock.set(Timestamp::from_millisecond(START).unwrap());
-        let api = LocalApi::new(&place.app, api::routes(), KEY);
+        let api = LocalApi::new(&place.app, KEY);
         Self { place, api }
     }
 

@@ -2,7 +2,7 @@
 //! PostgreSQL.
 
 use futures::future::join_all;
-use longshore::exports::{api, rows};
+use longshore::exports::rows;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -33,7 +33,7 @@ impl World {
     async fn new(store: TestStore) -> Self {
         let place = Installation::open(store, WORKSPACE, |_| {}).await;
         place.app.log.create_topics().await.unwrap();
-        Self { api: LocalApi::new(&place.app, api::routes(), KEY), place }
+        Self { api: LocalApi::new(&place.app, KEY), place }
     }
 
     async fn exports(&self) -> Vec<String> {

@@ -19,6 +19,7 @@ use axum::routing::{get, post};
 use axum::{Extension, Router};
 use longshore::app::App;
 use longshore::config::Config;
+use longshore::gateway::app::App as GatewayApp;
 use longshore::gateway::{self, ApiError, Caller, Json, protected};
 use longshore::telemetry::{self, process::Process};
 use longshore::worker::Role;
@@ -80,7 +81,7 @@ async fn make(
 
 /// Writes to the store after a while.
 async fn slow(
-    State(app): State<App>,
+    State(app): State<GatewayApp>,
     Extension(seen): Extension<Seen>,
 ) -> Result<String, ApiError> {
     seen.begun.fetch_add(1, Ordering::SeqCst);
@@ -123,8 +124,8 @@ impl Gateway {
         let listener = gateway::bind(local, "LONGSHORE_LISTEN").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let router = gateway::router(app.clone(), domains);
-        let served = gateway::serve(app.clone(), router, listener, shutdown.clone());
+        let router = gateway::router(app.gateway.clone(), domains.with_state(app.gateway.clone()));
+        let served = gateway::serve(app.gateway.clone(), router, listener, shutdown.clone());
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { app, address, shutdown, server: tokio::spawn(served), seen, client }
     }
@@ -415,7 +416,14 @@ async fn reports_its_health(store: TestStore, process: Process) {
     let address = listener.local_addr().unwrap();
     let draining = CancellationToken::new();
     let app = installation.app.clone();
-    let served = telemetry::ops::serve(app, process.clone(), metrics, listener, draining.clone());
+    let served = telemetry::ops::serve(
+        app,
+        process.clone(),
+        metrics,
+        telemetry::fleet::FleetMetrics::default(),
+        listener,
+        draining.clone(),
+    );
     let server = tokio::spawn(served);
     let ask = async |path: &str| {
         let response = reqwest::get(format!("http://{address}{path}")).await.unwrap();

@@ -181,8 +181,10 @@ const TABLES: [&str; 7] = [
 async fn fleet_metrics_count_only_open_work(store: TestStore) {
     let installation = Installation::open(store, WORKSPACE, |c| c.ops.watch_seconds = 1).await;
     let (app, stop) = (installation.app.clone(), CancellationToken::new());
-    let watching = tokio::spawn(telemetry::fleet::watch(app.clone(), stop.clone()));
-    let told = || values(&app.singleton::<longshore::telemetry::fleet::Fleet>().render());
+    let metrics = telemetry::fleet::FleetMetrics::default();
+    let watching =
+        tokio::spawn(telemetry::fleet::watch(app.clone(), metrics.clone(), stop.clone()));
+    let told = || values(&metrics.render());
     eventually("it was looked", async || told().contains_key(SEEN)).await;
     assert_eq!(nonzero_values(&told()), BTreeMap::new());
 
@@ -243,7 +245,7 @@ async fn fleet_metrics_count_only_open_work(store: TestStore) {
     assert_eq!(told().keys().collect::<Vec<_>>(), [SEEN]);
     stop.cancel();
     watching.await.unwrap();
-    assert_eq!(app.singleton::<longshore::telemetry::fleet::Fleet>().render(), "");
+    assert_eq!(metrics.render(), "");
 }
 
 /// A fleet of real processes, with its gateway's metrics.

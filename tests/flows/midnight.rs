@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
 use longshore::app::App;
 use longshore::exports::rows;
-use longshore::exports::{Job, Progress, State, api};
+use longshore::exports::{Job, Progress, State};
 use longshore::gateway;
 use longshore::worker::{self, Role};
 use serde_json::json;
@@ -44,7 +44,7 @@ async fn request(app: &App, key: &str) {
         .header(header::CONTENT_TYPE, "application/json")
         .body(Body::from(json!({ "fields_to_export": ALL_FIELDS }).to_string()))
         .unwrap();
-    let router = gateway::router(app.clone(), api::routes());
+    let router = gateway::router(app.gateway.clone(), longshore::cli::routes(Some(&app)));
     assert_eq!(router.oneshot(request).await.unwrap().status(), 201);
 }
 

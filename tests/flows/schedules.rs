@@ -2,7 +2,6 @@
 //! and on PostgreSQL.
 
 use jiff::Timestamp;
-use longshore::schedules::api;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -73,7 +72,7 @@ fn body(members: Value) -> Value {
 impl World {
     async fn new(store: TestStore) -> Self {
         let place = Installation::open(store, &file(), |_| {}).await;
-        let world = Self { api: LocalApi::new(&place.app, api::routes(), KEY), place };
+        let world = Self { api: LocalApi::new(&place.app, KEY), place };
         world.at(NOW);
         world
     }

@@ -18,7 +18,6 @@ use futures::future::join_all;
 use ipnet::IpNet;
 use longshore::app::App;
 use longshore::gateway;
-use longshore::scim::api;
 use longshore::scim::resource::AppGroup;
 use longshore::scim::tokens::{self, NewToken, TokenError};
 use reqwest::{Method, RequestBuilder};
@@ -143,8 +142,8 @@ impl Gateway {
         let listener = gateway::bind(app.config.gateway.listen, "LONGSHORE_LISTEN").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
-        let router = gateway::router(app.clone(), api::routes());
-        tokio::spawn(gateway::serve(app.clone(), router, listener, shutdown.clone()));
+        let router = gateway::router(app.gateway.clone(), longshore::cli::routes(Some(&app)));
+        tokio::spawn(gateway::serve(app.gateway.clone(), router, listener, shutdown.clone()));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { app, base, shutdown, client }
     }

@@ -1,7 +1,6 @@
 //! Invalid phone numbers: put on the list by the operator, taken off it by the API; on SQLite
 //! and on PostgreSQL.
 
-use longshore::sms::api;
 use serde_json::{Value, json};
 
 use crate::support::installation::Installation;
@@ -32,7 +31,7 @@ impl World {
         };
         let file = [workspace("acme", KEY), workspace("other", OTHER_KEY)].join("\n---\n");
         let place = Installation::open(store, &file, |_| {}).await;
-        Self { api: LocalApi::new(&place.app, api::routes(), KEY), place }
+        Self { api: LocalApi::new(&place.app, KEY), place }
     }
 
     /// Puts lines on the list of a workspace.

@@ -17,11 +17,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::app::App;
 use gateway::workspaces::Channel;
 use gateway::workspaces::settings::Settings;
 use kit::clock::millis;
-use runtime::app::App;
-use runtime::app::declared::WorkspaceCache;
 use store::{StoreError, text_enum};
 
 pub use rows::{by_id, has_canvas, stored, triggered_by_purchases};
@@ -48,7 +47,7 @@ pub async fn api_campaigns(app: &App, workspace: i32) -> Result<Arc<ApiCampaigns
         tx.commit().await?;
         Ok(campaigns)
     };
-    app.singleton::<WorkspaceCache<ApiCampaigns>>().of(workspace, read).await
+    app.api_campaigns.of(workspace, read).await
 }
 
 /// A campaign, or a Canvas, as the workspace file declares it.

@@ -6,6 +6,7 @@
 //! | [`catalogs`] | items that are declared, loaded and edited, from the request to the row |
 //! | [`sms`] | phone numbers that are known to be invalid |
 
+pub mod app;
 pub mod campaigns;
 pub mod catalogs;
 pub mod sms;

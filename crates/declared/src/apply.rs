@@ -29,9 +29,9 @@ use gateway::workspaces::{
 };
 use kit::money;
 use objects::probe;
-use runtime::app::App;
 use runtime::config::network::networks;
 use runtime::credentials::revoked::SecretKind;
+use sending::app::App;
 use sending::schedules;
 use store::{StoreError, Tx};
 

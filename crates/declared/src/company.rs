@@ -11,11 +11,11 @@ use crate::document::company::{Company, DashboardUser, PermissionSet, Token};
 use crate::error::ApplyError;
 use crate::plan::{Declared, Entry, Item, Plan, Steps, Target};
 use gateway::workspaces::list;
-use runtime::app::App;
 use runtime::config::network::networks;
 use scim::group::{self, Group};
 use scim::resource::{Name, Resource as _, Stored, User, folded};
 use scim::tokens::{self, NewToken, TokenInfo};
+use sending::app::App;
 use store::{Tx, settings};
 
 /// The setting with the company's name.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::change::{Change, Options};
 use crate::error::ApplyError;
-use runtime::app::App;
+use sending::app::App;
 use store::Tx;
 
 /// A declared or stored thing, as the list of changes shows it.

@@ -17,6 +17,7 @@ use super::request::{ExportOptions, ExportRequest};
 use super::{
     Job, Progress, State as JobState, callback, download, intake, part_rows, rows, state, warnings,
 };
+use gateway::app::App;
 use gateway::formats::SuccessText;
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
@@ -26,7 +27,6 @@ use gateway::{
 };
 use kit::clock::format_time;
 use kit::fail_point;
-use runtime::app::App;
 use runtime::outbound;
 use store::Tx;
 
@@ -52,7 +52,7 @@ pub(super) const TAG: Tag =
 const PREFIX: &str = "9d2261c4-4cf3-44b0-909b-455baf540288-1795249898";
 
 /// The routes of exports.
-pub fn routes() -> Routes {
+pub fn routes() -> Routes<App> {
     let protected = |route| gateway::protected(PERMISSION, route);
     let one = protected(get(status).delete(cancel));
     let ask = protected(post(request));

@@ -5,9 +5,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{Failure, Job};
+use gateway::app::App;
 use gateway::deliveries::{self, NewDelivery};
 use gateway::openapi::{SENT_TO_OTHERS, Webhook};
-use runtime::app::App;
 use store::{StoreError, Tx};
 
 /// The end of an export.

@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::check_stop;
 use super::{ExportError, Job, Plan, Progress, State, part_rows, paths, rows, telemetry};
+use gateway::app::App;
 use gateway::workspaces;
 use kit::clock::{hours, millis};
 use kit::fail_point;
 use kit::retry;
 use objects::{ObjectError, Objects};
-use runtime::app::App;
 use store::claims::{self, Claim, ClaimError};
 
 /// The first pause between two passes; it doubles from there.

@@ -22,11 +22,11 @@ use tower_http::services::ServeFile;
 use super::api::{ObjectPrefix, TAG, prefix_in_path};
 use super::conditions::{self, FileState};
 use super::{Job, Progress, paths, range, rows};
+use gateway::app::App;
 use gateway::workspaces;
 use gateway::{self, ADDRESS_REFUSED, ApiError, Operation, Routes};
 use objects::files::SignatureError;
 use objects::{Objects, content_disposition};
-use runtime::app::App;
 use store::Tx;
 
 /// The purpose of the signatures.
@@ -37,7 +37,7 @@ const EXPIRED: &str = "The download URL has expired";
 /// The maximum lifetime of the storage's URL.
 const STORAGE_ADDRESS_VALID: Duration = Duration::from_secs(15 * 60);
 
-pub fn routes() -> Routes {
+pub fn routes() -> Routes<App> {
     Routes::new()
         .route("/users/export/{object_prefix}/download", get(download), [describe_download()])
         .route("/objects/{*path}", get(serve), [describe_serve()])

@@ -20,11 +20,11 @@ use super::{
     ExportError, Failure, Job, Plan, Progress, State, callback, download, part, paths, rows,
     telemetry,
 };
+use gateway::app::App;
 use gateway::workspaces;
 use kit::clock::{from_ms, millis};
 use kit::fail_point;
 use objects::{ByteStream, Head, ObjectError, Objects, PutOptions};
-use runtime::app::App;
 use runtime::kinds;
 use store::claims::{self, Claim};
 

@@ -10,8 +10,8 @@ use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::{ExportError, Job, rows};
+use gateway::app::App;
 use log::{Message, NewMessage, PayloadError, payload};
-use runtime::app::App;
 use runtime::engine::batches::Handler;
 use runtime::kinds;
 use runtime::topics;

@@ -21,10 +21,10 @@ use super::part_rows::PartRow;
 use super::project::{Broken, Projector};
 use super::telemetry::stage;
 use super::{ExportError, Failure, Plan};
+use gateway::app::App;
 use kit::compute::{Cores, MemoryReservation};
 use people::users::moment::TransactionSnapshot;
 use people::users::scan::{self, UserRange, UserRow};
-use runtime::app::App;
 use store::StoreError;
 
 /// Stored bytes that are projected together.

@@ -17,11 +17,11 @@ use super::fields::FieldSet;
 use super::pack::{self, PackSpec, PackedPart};
 use super::part_rows::{PartResult, PartRow, Winner};
 use super::{ExportError, Failure, Format, Job, Plan, paths, rows, state, telemetry};
+use gateway::app::App;
 use gateway::workspaces;
 use kit::clock;
 use kit::fail_point;
 use objects::{Head, ObjectError, Objects, Put, PutOptions};
-use runtime::app::App;
 use store::claims::{self, Claim};
 use store::documents::unknown;
 

@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use super::telemetry;
 use super::{ExportError, Failure, Job, Plan, rows, state};
+use gateway::app::App;
 use gateway::workspaces::{self, Workspace};
 use kit::fail_point;
 use people::users::Position;
 use people::users::activity::WINDOW_DAYS;
 use people::users::moment::TransactionSnapshot;
 use people::users::scan::{self, PartBoundaries};
-use runtime::app::App;
 use runtime::kinds;
 use store::claims::{self, Claim};
 

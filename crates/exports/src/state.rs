@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::callback::{self, Callback};
 use super::{ExportError, Failure, Job, State, part_rows, rows, telemetry};
-use runtime::app::App;
+use gateway::app::App;
 use runtime::kinds;
 use runtime::traces;
 use store::claims::{self, Claim, ClaimError};

@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{ExportError, storage_rows};
+use gateway::app::App;
 use kit::retry;
 use objects::probe;
-use runtime::app::App;
 use store::StoreError;
 use store::claims::{self, Claim, ClaimError};
 

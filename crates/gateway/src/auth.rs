@@ -14,9 +14,9 @@ use super::address::{is_allowed, of_client};
 use super::limits::{self, BudgetStatus};
 use super::request::RequestId;
 use super::{ADDRESS_REFUSED, ApiError, Caller, Connection, body, refused};
+use crate::app::App;
 use crate::memory::place;
 use crate::workspaces::{Budget, keys};
-use runtime::app::App;
 use runtime::app::queue::held_by;
 use runtime::fairness::{Holder, Reservation};
 
@@ -27,7 +27,10 @@ use runtime::fairness::{Holder, Reservation};
 /// remaining budget; those without the permission count up to [a part of it](refused). If the body
 /// decides which budget counts, the route counts it; before the body, the request counts against
 /// [the sum of these budgets](crate::workspaces::Workspace::limit_before_body).
-pub fn protected(permission: &'static str, route: MethodRouter<App>) -> MethodRouter<App> {
+pub fn protected<S>(permission: &'static str, route: MethodRouter<S>) -> MethodRouter<S>
+where
+    S: Clone + Send + Sync + 'static,
+{
     route.route_layer(middleware::from_fn(move |request: Request, next: Next| {
         check(permission, request, next)
     }))

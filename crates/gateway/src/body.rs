@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{ConnectInfo, FromRequest, Request};
+use axum::extract::{ConnectInfo, FromRef, FromRequest, Request};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
 use http_body_util::{BodyExt as _, Limited};
@@ -14,11 +14,11 @@ use serde_json::{Map, Value};
 
 use super::address::of_client;
 use super::coding::{self, Coding, INLINE_BYTES, is_json_type};
-use super::memory::{Budgets, place};
+use super::memory::place;
 use super::{ApiError, COMPANY, Caller, Code, count_refused, value};
+use crate::app::App;
 use kit::json;
 use kit::words::{about_field, beginning};
-use runtime::app::App;
 use runtime::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
 
 /// Limits of time and bytes for reading the rest of a rejected body. It is read so that the sender
@@ -41,11 +41,16 @@ const FIRST_UNKNOWN_BYTES: usize = 16 << 10;
 /// 415, not JSON 400 with line and column, duplicate and invalid fields 400 naming the field.
 pub struct Json<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
+impl<T, S> FromRequest<S> for Json<T>
+where
+    T: DeserializeOwned,
+    App: FromRef<S>,
+    S: Send + Sync,
+{
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
-        JsonText::from_request(request, app).await?.parse(&[]).map(Self)
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        JsonText::from_request(request, state).await?.parse(&[]).map(Self)
     }
 }
 
@@ -106,7 +111,7 @@ impl JsonText {
     /// leave free, and each an eighth of half of that.
     pub async fn unauthenticated(request: Request, app: &App) -> Result<Self, ApiError> {
         let holder = Holder::Source(source(app, request.extensions(), request.headers()));
-        let budgets = app.singleton::<Budgets>();
+        let budgets = &app.budgets;
         let of_one = budgets.unauthenticated_requests.try_reserve(holder, SLOT_BYTES);
         let _places =
             match (of_one, budgets.shares.try_reserve(Holder::Unauthenticated, SLOT_BYTES)) {
@@ -143,7 +148,7 @@ impl JsonText {
     /// Moves its memory to the share of the workspace that sent it, which is now known.
     pub async fn authenticated(mut self, app: &App, workspace: i32) -> Result<Self, ApiError> {
         self._place = Some(place(app, workspace)?);
-        let budgets = app.singleton::<Budgets>();
+        let budgets = &app.budgets;
         let reserved = budgets.bodies.reserve(Holder::Workspace(workspace), self.bytes());
         let room =
             tokio::time::timeout(ROOM_WAIT, reserved).await.map_err(|_| no_room("memory"))?;
@@ -256,12 +261,17 @@ pub(super) fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-impl FromRequest<App> for JsonText {
+impl<S> FromRequest<S> for JsonText
+where
+    App: FromRef<S>,
+    S: Send + Sync,
+{
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let app = App::from_ref(state);
         let workspace = request.extensions().get::<Caller>().map(|caller| caller.workspace.id);
-        let budgets = app.singleton::<Budgets>();
+        let budgets = &app.budgets;
         let reading = Reading {
             memory: &budgets.bodies,
             holder: Holder::Workspace(workspace.unwrap_or(COMPANY)),
@@ -269,7 +279,7 @@ impl FromRequest<App> for JsonText {
             first_bytes: FIRST_BYTES,
             is_known: true,
         };
-        Self::read(request, app, reading).await
+        Self::read(request, &app, reading).await
     }
 }
 

@@ -15,7 +15,7 @@ use libdeflater::{CompressionLvl, Compressor};
 use zstd_safe::zstd_sys::ZSTD_ErrorCode;
 
 use super::ApiError;
-use runtime::app::App;
+use crate::app::App;
 use runtime::fairness::Reservation;
 
 /// The accepted codings of bodies, for `Accept-Encoding`.

@@ -28,16 +28,16 @@ use tracing::Instrument as _;
 use url::Url;
 use uuid::Uuid;
 
+use crate::app::App;
 use crate::workspaces::settings::{self, Settings, SigningSecrets};
 use kit::clock::{Clock, from_ms, hours, millis};
 use kit::fail_point;
 use kit::panics;
 use kit::retry::{Retry, backoff};
-use runtime::app::{App, Singleton};
 use runtime::config::Config;
 use runtime::fairness::{Holder, SLOT_BYTES, SharedMemory};
 use runtime::kinds;
-use runtime::outbound::{Failure, Sender, check_stored_address, shown, signature};
+use runtime::outbound::{Failure, check_stored_address, shown, signature};
 use runtime::traces;
 use store::claims::{self, Claim, ClaimError, Job};
 use store::{StoreError, Tx, from_row, text_enum};
@@ -49,15 +49,15 @@ use rows::AttemptResult;
 /// The longest pause between two attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(3_600);
 
-/// How long a delivery waits for a place of its workspace, and then without a claim.
+/// How long a delivery waits for a slot of its workspace, and then without a claim.
 const FULL_PAUSE: Duration = Duration::from_millis(500);
 
-/// The places for attempts in this process. A workspace gets at most as many as it leaves free, so
+/// The slots for attempts in this process. A workspace gets at most as many as it leaves free, so
 /// that its slow receivers do not stop the others' deliveries.
-struct Places(SharedMemory);
+pub struct DeliverySlots(SharedMemory);
 
-impl Singleton for Places {
-    fn from_config(config: &Config) -> Self {
+impl DeliverySlots {
+    pub fn new(config: &Config) -> Self {
         Self(SharedMemory::halves(2 * config.deliveries.in_flight * SLOT_BYTES))
     }
 }
@@ -304,10 +304,9 @@ pub async fn run(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(
         return withdraw(app, claim).await;
     };
     let workspace = Holder::Workspace(delivery.workspace_id);
-    let places = app.singleton::<Places>();
-    let _place = tokio::select! {
+    let _slot = tokio::select! {
         biased;
-        place = places.0.reserve(workspace, SLOT_BYTES) => place,
+        slot = app.delivery_slots.0.reserve(workspace, SLOT_BYTES) => slot,
         // Others wait for the claim's slot.
         () = tokio::time::sleep(FULL_PAUSE) => {
             return Ok(claims::release_uncounted(&app.store, claim, FULL_PAUSE).await?);
@@ -404,9 +403,8 @@ async fn post_until_stopped(
         Ok(request) => request,
         Err(failure) => return Ok(Some(Err(failure))),
     };
-    let sender = app.singleton::<Sender>();
     Ok(tokio::select! {
-        answer = sender.post(url, signed, delivery.body.clone(), &app.clock) => Some(answer),
+        answer = app.sender.post(url, signed, delivery.body.clone(), &app.clock) => Some(answer),
         () = stop.cancelled() => None,
     })
 }

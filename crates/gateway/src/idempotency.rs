@@ -36,9 +36,9 @@ use uuid::Uuid;
 use self::claims::KEY_LIFETIME;
 use self::rows::Claim;
 use super::ApiError;
+use crate::app::App;
 use kit::clock::millis;
 use kit::retry;
-use runtime::app::App;
 use store::{StoreError, Tx, within_timeout};
 
 pub use append::{AppendTurn, begin_append};

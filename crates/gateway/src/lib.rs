@@ -11,6 +11,7 @@
 //! these.
 
 pub mod address;
+pub mod app;
 mod auth;
 mod body;
 mod code;

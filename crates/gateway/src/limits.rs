@@ -24,8 +24,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use self::rows::Counted;
+use crate::app::App;
 use crate::workspaces::{Budget, Limit};
-use runtime::app::App;
 use store::StoreError;
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
@@ -69,7 +69,7 @@ impl BudgetStatus {
 
 /// Counts a request of a workspace, or of the [`COMPANY`](super::COMPANY).
 pub async fn count(app: &App, workspace: i32, budget: Budget, limit: Limit) -> BudgetStatus {
-    let counter = BudgetCounter { app, limits: app.singleton(), key: (workspace, budget, limit) };
+    let counter = BudgetCounter { app, key: (workspace, budget, limit) };
     loop {
         match counter.next() {
             Next::Counted { budget_status, alone } => {
@@ -93,7 +93,7 @@ pub async fn count(app: &App, workspace: i32, budget: Budget, limit: Limit) -> B
 
 /// The state of a budget without counting a request.
 pub async fn status(app: &App, workspace: i32, budget: Budget, limit: Limit) -> BudgetStatus {
-    let counter = BudgetCounter { app, limits: app.singleton(), key: (workspace, budget, limit) };
+    let counter = BudgetCounter { app, key: (workspace, budget, limit) };
     if counter.is_unknown() {
         counter.look().await;
     }
@@ -258,14 +258,13 @@ impl BudgetWindow {
 /// The account of a request.
 struct BudgetCounter<'a> {
     app: &'a App,
-    limits: Arc<Limits>,
     key: Key,
 }
 
 impl<'a> BudgetCounter<'a> {
     /// Reads or changes the account, in the current window.
     fn in_window<T>(&self, work: impl FnOnce(&mut BudgetWindow) -> T) -> T {
-        let mut state = self.limits.0.lock();
+        let mut state = self.app.limits.0.lock();
         let account =
             state.accounts.entry(self.key).or_insert_with(|| BudgetWindow::new(self.key.2));
         account.enter(self.app.clock.now_ms());
@@ -290,7 +289,7 @@ impl<'a> BudgetCounter<'a> {
     /// Counts a request if no query is needed; otherwise starts one.
     fn next(&self) -> Next {
         let now = self.app.clock.now_ms();
-        let mut state = self.limits.0.lock();
+        let mut state = self.app.limits.0.lock();
         let account =
             state.accounts.entry(self.key).or_insert_with(|| BudgetWindow::new(self.key.2));
         account.enter(now);
@@ -309,7 +308,7 @@ impl<'a> BudgetCounter<'a> {
             Some(budget_status) => Next::Counted { budget_status, alone: account.is_alone },
             None => Next::Wait {
                 lease: account.leased.subscribe(),
-                waiting: Waiting { limits: self.limits.clone(), key: self.key },
+                waiting: Waiting { limits: self.app.limits.clone(), key: self.key },
             },
         }
     }
@@ -319,10 +318,10 @@ impl<'a> BudgetCounter<'a> {
     /// has ended.
     fn begin(&self, account: &mut BudgetWindow, wanted: i64) {
         account.is_asking = true;
-        let (app, limits, key) = (self.app.clone(), self.limits.clone(), self.key);
+        let (app, key) = (self.app.clone(), self.key);
         tokio::spawn(async move {
-            let _asked = Asked { limits: limits.clone(), key };
-            let (counter, now) = (BudgetCounter { app: &app, limits, key }, app.clock.now_ms());
+            let _asked = Asked { limits: app.limits.clone(), key };
+            let (counter, now) = (BudgetCounter { app: &app, key }, app.clock.now_ms());
             let store = app.store.clone();
             let lease = tokio::spawn(async move { rows::lease(&store, key, wanted, now).await });
             let mut lease =
@@ -340,7 +339,7 @@ impl<'a> BudgetCounter<'a> {
 
     fn settle(&self, sent: i64, asked: i64, counted: Result<Counted, StoreError>) {
         let (workspace, budget, _) = self.key;
-        let mut state = self.limits.0.lock();
+        let mut state = self.app.limits.0.lock();
         let Some(account) = state.accounts.get_mut(&self.key) else { return };
         let was_alone = account.failed.is_some();
         match &counted {

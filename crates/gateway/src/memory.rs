@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use super::{ApiError, count_refused};
-use runtime::app::{App, Singleton};
+use crate::app::App;
 use runtime::config::Config;
 use runtime::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
 
@@ -24,8 +24,8 @@ pub struct Budgets {
     pub unauthenticated_requests: SharedMemory,
 }
 
-impl Singleton for Budgets {
-    fn from_config(config: &Config) -> Self {
+impl Budgets {
+    pub fn new(config: &Config) -> Self {
         let places = config.gateway.requests_in_flight;
         Self {
             bodies: SharedMemory::halves(config.gateway.memory_bytes),
@@ -40,11 +40,8 @@ impl Singleton for Budgets {
 /// A request's share of its workspace's places, held until it ends: one workspace may use as many
 /// as it leaves free.
 pub fn place(app: &App, workspace: i32) -> Result<Reservation, ApiError> {
-    app.singleton::<Budgets>()
-        .shares
-        .try_reserve(Holder::Workspace(workspace), SLOT_BYTES)
-        .ok_or_else(|| {
-            count_refused("busy");
-            ApiError::Overloaded
-        })
+    app.budgets.shares.try_reserve(Holder::Workspace(workspace), SLOT_BYTES).ok_or_else(|| {
+        count_refused("busy");
+        ApiError::Overloaded
+    })
 }

@@ -15,10 +15,10 @@ mod plain;
 mod samples;
 mod webhook;
 
-use axum::Router;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::routing::{MethodRouter, get};
+use axum::{Extension, Router};
 use schemars::JsonSchema;
 use serde_json::Value;
 
@@ -28,20 +28,24 @@ pub use plain::plain;
 pub use webhook::{SENT_TO_OTHERS, Webhook};
 
 use crate::coding::Static;
-use runtime::app::App;
 use runtime::config::Config;
 
 const TAG: Tag = Tag { name: "This document", about: "This description of the API." };
 
-/// Routes, each with its operations.
-#[derive(Default)]
-pub struct Routes {
-    router: Router<App>,
+/// Routes, each with its operations. Their handlers have the state `S`, the `App` of their layer.
+pub struct Routes<S = ()> {
+    router: Router<S>,
     operations: Vec<(String, Operation)>,
     webhooks: Vec<Webhook>,
 }
 
-impl Routes {
+impl<S: Clone + Send + Sync + 'static> Default for Routes<S> {
+    fn default() -> Self {
+        Self { router: Router::new(), operations: Vec::new(), webhooks: Vec::new() }
+    }
+}
+
+impl<S: Clone + Send + Sync + 'static> Routes<S> {
     pub fn new() -> Self {
         Self::default()
     }
@@ -51,7 +55,7 @@ impl Routes {
     pub fn route(
         mut self,
         path: &str,
-        route: MethodRouter<App>,
+        route: MethodRouter<S>,
         operations: impl IntoIterator<Item = Operation>,
     ) -> Self {
         self.router = self.router.route(path, route);
@@ -84,6 +88,19 @@ impl Routes {
         }
     }
 
+    /// Gives the routes their state, also as an extension of requests, for middleware. Without an
+    /// app they can be described, but not served.
+    pub fn with_app(self, app: Option<&S>) -> Routes {
+        let served = |app: &S| self.router.layer(Extension(app.clone())).with_state(app.clone());
+        Routes {
+            router: app.map(served).unwrap_or_default(),
+            operations: self.operations,
+            webhooks: self.webhooks,
+        }
+    }
+}
+
+impl Routes {
     /// Adds the routes that serve the description of all routes, including themselves.
     pub fn documented(self, config: &Config) -> Self {
         let document = self.document(config);
@@ -127,7 +144,7 @@ fn own_routes(document: &Value) -> Routes {
         )
 }
 
-impl From<Routes> for Router<App> {
+impl From<Routes> for Router {
     fn from(routes: Routes) -> Self {
         routes.router
     }

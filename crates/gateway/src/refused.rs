@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::ApiError;
+use crate::app::App;
 use crate::workspaces::{Budget, Limit};
-use runtime::app::App;
 
 /// Refused requests of a credential in a minute, at one gateway. Further ones get 429.
 const PER_MINUTE: u32 = 60;
@@ -83,13 +83,13 @@ impl RefusedRequests {
 
 /// Counts a refused request of a credential; an error if there were too many in this minute.
 pub fn count(app: &App, credential: Uuid) -> Result<(), ApiError> {
-    app.singleton::<RefusedRequests>().count(credential, app.clock.now_ms())
+    app.refused_requests.count(credential, app.clock.now_ms())
 }
 
 /// Whether a refused request of a credential counts against a budget, too. In each window of the
 /// budget, only a tenth of it can be used in this way.
 pub fn counts(app: &App, credential: Uuid, budget: Budget, limit: Limit) -> bool {
-    app.singleton::<RefusedRequests>().counts(credential, budget, limit, app.clock.now_ms())
+    app.refused_requests.counts(credential, budget, limit, app.clock.now_ms())
 }
 
 #[cfg(test)]

@@ -16,11 +16,10 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use super::memory::Budgets;
 use super::scim;
 use super::{ApiError, Connection, body, coding, count_refused};
+use crate::app::App;
 use kit::panics;
-use runtime::app::App;
 use runtime::traces;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -41,7 +40,7 @@ pub struct ConcurrencyLimit {
 
 impl ConcurrencyLimit {
     pub fn new(app: App) -> Self {
-        Self { free: app.singleton::<Budgets>().requests.clone(), app }
+        Self { free: app.budgets.requests.clone(), app }
     }
 }
 

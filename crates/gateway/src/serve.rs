@@ -24,7 +24,7 @@ use tower::ServiceExt as _;
 use super::eviction::{Close, Connection, ConnectionSlots, Slots, Watched};
 use super::request::{self, ConcurrencyLimit};
 use super::{ApiError, body, path};
-use runtime::app::App;
+use crate::app::App;
 
 /// Size of a connection's buffer, which limits a request's head.
 pub const HEAD_BYTES: usize = 16 << 10;
@@ -53,14 +53,13 @@ pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListe
 }
 
 /// The gateway's router: the routes of `domains`, and the shared layers.
-pub fn router(app: App, domains: impl Into<Router<App>>) -> Router {
-    let limit = ConcurrencyLimit::new(app.clone());
+pub fn router(app: App, domains: impl Into<Router>) -> Router {
+    let limit = ConcurrencyLimit::new(app);
     domains
         .into()
         .fallback(no_path)
         .method_not_allowed_fallback(other_method)
         .layer(middleware::from_fn_with_state(limit, request::handle_request))
-        .with_state(app)
 }
 
 /// The response for an unknown path.

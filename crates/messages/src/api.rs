@@ -19,6 +19,7 @@ use super::request::{
 };
 use super::when::PAST;
 use super::{live_activity, preview};
+use crate::app::App;
 use content::campaigns;
 use gateway::formats::{Errors, SuccessText};
 use gateway::idempotency::{self, Begun, StoredResponse};
@@ -28,7 +29,6 @@ use gateway::workspaces::{Budget, Channel, settings, template_rows};
 use gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, limits,
 };
-use runtime::app::App;
 
 const SEND: &str = "messages.send";
 const TRIGGER: &str = "campaigns.trigger.send";
@@ -46,7 +46,7 @@ pub const DISPATCH_ID: &str = "^[0-9a-f]{32}$";
 const CAMPAIGN: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
 
 /// The routes of messages.
-pub fn routes() -> Routes {
+pub fn routes() -> Routes<App> {
     let route = |permission, endpoint: Endpoint| {
         gateway::protected(permission, post(send).layer(Extension(endpoint)))
     };

@@ -12,8 +12,8 @@ use std::time::Instant;
 pub use email::{check_mailbox, check_mailboxes};
 
 use super::{Outcome, Outgoing};
+use crate::app::App;
 use gateway::workspaces::Channel;
-use runtime::app::App;
 
 /// Maximum number of custom headers of an email or a webhook.
 pub const MAX_HEADERS: usize = 50;

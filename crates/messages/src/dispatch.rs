@@ -51,7 +51,7 @@ use uuid::Uuid;
 
 use self::failure_log::FailureLog;
 use super::order::{Order, Wave};
-use runtime::app::App;
+use crate::app::App;
 use runtime::fairness::{SLOT_BYTES, SharedMemory};
 use runtime::kinds;
 use store::claims::{self, Job};

@@ -6,8 +6,8 @@
 //! [`MAX_REQUESTS`].
 
 mod cache;
-mod catalog;
-mod content;
+pub(crate) mod catalog;
+pub(crate) mod content;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ use futures::FutureExt as _;
 use parking_lot::Mutex;
 use template::{Answer, Request, Stop};
 
+use crate::app::App;
 use gateway::workspaces::settings::Settings;
-use runtime::app::App;
 
 /// Maximum number of requests in all templates of a user's message.
 pub const MAX_REQUESTS: usize = 10;

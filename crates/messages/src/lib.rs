@@ -14,6 +14,7 @@
 //! [a separate module](sending::transactional), and so have [reports](sending::inbound).
 
 pub mod api;
+pub mod app;
 pub mod channels;
 pub mod content;
 pub mod dispatch;

@@ -9,11 +9,11 @@ use uuid::Uuid;
 
 use super::external::Answers;
 use super::unsubscribe_token;
+use crate::app::App;
 use gateway::workspaces::Aliases;
 use gateway::workspaces::settings::Settings;
 use kit::json::TreeObject;
 use people::users::recipient::CustomAttributes;
-use runtime::app::App;
 
 type Members = Map<String, Value>;
 

@@ -19,6 +19,7 @@ use super::external::{Answers, External, RenderError, RenderTime};
 use super::personalization::{Scope, Unsubscribe, names};
 use super::recipient::{Members, Properties, User};
 use super::request::{self, MessageProblem};
+use crate::app::App;
 use gateway::formats::{Errors, Identifier, SuccessText, UserAlias, first_of};
 use gateway::openapi::Tag;
 use gateway::workspaces::settings;
@@ -27,7 +28,6 @@ use kit::json::{Tree, TreeObject};
 use people::users::profile::Field;
 use people::users::recipient::{CustomAttributes, Recipient};
 use people::users::rows::{For, find_identifiers, find_users};
-use runtime::app::App;
 
 const PERMISSION: &str = "templates.preview";
 
@@ -136,7 +136,7 @@ pub async fn preview(
 }
 
 /// The routes of templates.
-pub fn routes() -> Routes {
+pub fn routes() -> Routes<App> {
     let route = gateway::protected(PERMISSION, post(handle));
     let wrong = "line 1, column 8: unknown name `${frist_name}`; did you mean `${first_name}`?";
     let refused = ApiError::InvalidMany(

@@ -5,8 +5,8 @@
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use uuid::Uuid;
 
+use crate::app::App;
 use kit::secrets::SecretKey;
-use runtime::app::App;
 
 const PURPOSE: &str = "email unsubscribe";
 

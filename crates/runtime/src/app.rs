@@ -1,19 +1,19 @@
-//! The context that every part of the program gets.
+//! What every part of the program gets: settings, connections, and state between requests.
+//!
+//! A layer that needs more state has an `App` of its own in its `app.rs`: named fields, and the
+//! `App` of the layer below, to which it derefs. The program assembles them when it starts.
 
 pub mod declared;
 pub mod notices;
 pub mod queue;
 
-use std::any::{Any, TypeId};
-use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
-
-use parking_lot::RwLock;
 
 use self::notices::HealthWarnings;
 use self::queue::StoreQueue;
 use crate::config::{Config, ConfigError};
+use crate::outbound::Sender;
 use crate::topics;
 use kit::clock::Clock;
 use kit::compute::{Cores, Memory};
@@ -23,7 +23,7 @@ use log::{Log, LogError};
 use objects::{ObjectError, Objects};
 use store::{Store, StoreError};
 
-/// The settings and the connections made from them. Cheap to clone: each request has one.
+/// The settings, and what is made from them. Cheap to clone: each request has one.
 #[derive(Clone)]
 pub struct App(Arc<AppState>);
 
@@ -46,7 +46,8 @@ pub struct AppState {
     pub reserved: TransactionalResources,
     /// Conditions that an operator should check.
     pub health_warnings: HealthWarnings,
-    singletons: Arc<RwLock<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>>,
+    /// The client of every request to a URL from outside.
+    pub sender: Sender,
 }
 
 /// Resources that are reserved, so that other work cannot delay their users.
@@ -55,17 +56,6 @@ pub struct TransactionalResources {
     pub store: Store,
     pub request_queue: StoreQueue,
     pub cores: Cores,
-}
-
-/// A value that a process has only one of, for its lifetime: clients, caches, limits.
-pub trait Singleton: Send + Sync + 'static {
-    fn from_config(config: &Config) -> Self;
-}
-
-impl<T: Default + Send + Sync + 'static> Singleton for T {
-    fn from_config(_: &Config) -> Self {
-        Self::default()
-    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +104,7 @@ impl App {
         let memory = Memory::new(config.exports.memory_bytes);
         let threads = config.worker.compute_threads;
         Ok(Self(Arc::new(AppState {
+            sender: Sender::new(&config),
             config: Arc::new(config),
             request_queue: StoreQueue::new(store.clone()),
             reserved: TransactionalResources {
@@ -129,22 +120,7 @@ impl App {
             cores: Cores::new(threads),
             memory,
             health_warnings: HealthWarnings::default(),
-            singletons: Arc::default(),
         })))
-    }
-
-    /// The process's value of a type, created at the first use. So a module that needs state
-    /// between requests declares it where it is used, and this layer knows nothing of it.
-    pub fn singleton<T: Singleton>(&self) -> Arc<T> {
-        let kind = TypeId::of::<T>();
-        let known = self.singletons.read().get(&kind).cloned();
-        let kept = known.unwrap_or_else(|| {
-            let made: Arc<dyn Any + Send + Sync> = Arc::new(T::from_config(&self.config));
-            let mut all = self.singletons.write();
-            // If two threads create one, the first one stays.
-            all.entry(kind).or_insert(made).clone()
-        });
-        kept.downcast().unwrap_or_else(|_| unreachable!("it is kept under its own type"))
     }
 
     /// The same with the reserved resources: separate connections to the store, a separate queue of

@@ -99,69 +99,6 @@ pub fn hash(secret: &str) -> Hash {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-/// The credential with the secret `presented`, if it exists and is not revoked. Records its use in
-/// the background.
-pub async fn find<C: Credential>(app: &App, presented: &str) -> Result<Option<Arc<C>>, FindError> {
-    let hash = hash(presented);
-    let credentials = app.singleton::<Credentials<C>>();
-    let is_listed = |all: Arc<HashSet<Hash>>| all.contains(&hash);
-    let may_be_there = credentials.known.knows(&hash)
-        || credentials.all.latest().is_some_and(is_listed)
-        || is_listed(list::<C>(app).await?);
-    if !may_be_there {
-        return Ok(None);
-    }
-    let store = app.store.clone();
-    let look_up = async move {
-        let mut tx = store.snapshot().await?;
-        let credential = C::find(&mut tx, &hash).await?;
-        tx.commit().await?;
-        Ok(credential.map(Arc::new))
-    };
-    let found = credentials.known.get(hash, look_up).await.map_err(FindError::Store)?;
-    match &*found {
-        Some(credential) if credentials.should_record_use(hash) => {
-            write_use::<C>(app, credential.id());
-        }
-        Some(_) => {}
-        // Revoked since it was listed. The rest of the list is still valid.
-        None => {
-            credentials.known.evict(&hash);
-            credentials.all.change(|all| {
-                all.remove(&hash);
-            });
-        }
-    }
-    Ok((*found).clone())
-}
-
-/// Reads the list of all credentials.
-pub async fn list<C: Credential>(app: &App) -> Result<Arc<HashSet<Hash>>, FindError> {
-    let store = app.store.clone();
-    let credentials = app.singleton::<Credentials<C>>();
-    let all = credentials.all.refresh(async move {
-        let mut tx = store.snapshot().await?;
-        let all = C::all(&mut tx).await?;
-        tx.commit().await?;
-        Ok(all)
-    });
-    all.await
-}
-
-fn write_use<C: Credential>(app: &App, id: Uuid) {
-    let (store, now) = (app.store.clone(), app.clock.now_ms());
-    tokio::spawn(async move {
-        let written = async {
-            let mut tx = store.write().await?;
-            C::used(&mut tx, id, now).await?;
-            tx.commit().await
-        };
-        if let Err(error) = written.await {
-            tracing::warn!(%id, %error, "cannot store when a {} was last used", C::NAME);
-        }
-    });
-}
-
 /// The cached credentials of one kind.
 pub struct Credentials<C> {
     known: Arc<Cache<Hash, Option<Arc<C>>>>,
@@ -176,7 +113,54 @@ impl<C: Credential> Default for Credentials<C> {
     }
 }
 
-impl<C> Credentials<C> {
+impl<C: Credential> Credentials<C> {
+    /// The credential with the secret `presented`, if it exists and is not revoked. Records its use
+    /// in the background.
+    pub async fn find(&self, app: &App, presented: &str) -> Result<Option<Arc<C>>, FindError> {
+        let hash = hash(presented);
+        let is_listed = |all: Arc<HashSet<Hash>>| all.contains(&hash);
+        let may_exist = self.known.knows(&hash)
+            || self.all.latest().is_some_and(is_listed)
+            || is_listed(self.read_list(app).await?);
+        if !may_exist {
+            return Ok(None);
+        }
+        let store = app.store.clone();
+        let look_up = async move {
+            let mut tx = store.snapshot().await?;
+            let credential = C::find(&mut tx, &hash).await?;
+            tx.commit().await?;
+            Ok(credential.map(Arc::new))
+        };
+        let found = self.known.get(hash, look_up).await.map_err(FindError::Store)?;
+        match &*found {
+            Some(credential) if self.should_record_use(hash) => {
+                write_use::<C>(app, credential.id());
+            }
+            Some(_) => {}
+            // Revoked since it was listed. The rest of the list is still valid.
+            None => {
+                self.known.evict(&hash);
+                self.all.change(|all| {
+                    all.remove(&hash);
+                });
+            }
+        }
+        Ok((*found).clone())
+    }
+
+    /// Reads the list of all credentials.
+    pub async fn read_list(&self, app: &App) -> Result<Arc<HashSet<Hash>>, FindError> {
+        let store = app.store.clone();
+        let all = self.all.refresh(async move {
+            let mut tx = store.snapshot().await?;
+            let all = C::all(&mut tx).await?;
+            tx.commit().await?;
+            Ok(all)
+        });
+        all.await
+    }
+
     fn should_record_use(&self, hash: Hash) -> bool {
         let mut used = self.used.lock();
         let is_due = used.get(&hash).is_none_or(|written| written.elapsed() >= USE_WRITE_INTERVAL);
@@ -188,4 +172,18 @@ impl<C> Credentials<C> {
         }
         is_due
     }
+}
+
+fn write_use<C: Credential>(app: &App, id: Uuid) {
+    let (store, now) = (app.store.clone(), app.clock.now_ms());
+    tokio::spawn(async move {
+        let written = async {
+            let mut tx = store.write().await?;
+            C::used(&mut tx, id, now).await?;
+            tx.commit().await
+        };
+        if let Err(error) = written.await {
+            tracing::warn!(%id, %error, "cannot store when a {} was last used", C::NAME);
+        }
+    });
 }

@@ -6,7 +6,7 @@
 //! | [`traces`] | follows a request's trace into its work, and sends spans to a collector |
 //! | [`topics`], [`kinds`] | the topics of the log; the kinds of work that workers claim |
 //! | [`fairness`] | limits that workspaces share, so that none uses them all |
-//! | [`app`] | the context of every part: settings, connections, and state between requests |
+//! | [`app`] | the state of this layer: settings, connections; each layer above adds its own in `app` |
 //! | [`credentials`] | cache of API keys and SCIM tokens, which outlasts outages of the database |
 //! | [`engine`] | runs batches of the log and claims: attempts, leases, dead letters, drain |
 //! | [`outbound`] | requests to URLs from outside: checked, signed, never redirected |

@@ -20,11 +20,11 @@ use super::resource::{self, Resource, Stored, User, Written};
 use super::rows;
 use super::schema::{self, Attributes, ResourceSchema};
 use super::{discovery, operations};
+use crate::app::App;
 use gateway::idempotency::{Begun, StoredResponse};
 use gateway::scim::CONTENT_TYPE;
 use gateway::scim::{ScimError, ScimType};
 use gateway::{ApiError, IdempotencyKey, JsonText, Routes, idempotency};
-use runtime::app::App;
 use store::{StoreError, Tx};
 
 pub(super) type Result<T, E = ScimError> = std::result::Result<T, E>;
@@ -33,7 +33,7 @@ pub(super) type Result<T, E = ScimError> = std::result::Result<T, E>;
 const MAX_BODY_BYTES: usize = 256 << 10;
 
 /// The routes of SCIM.
-pub fn routes() -> Routes {
+pub fn routes() -> Routes<App> {
     resources::<User>()
         .merge(resources::<Group>())
         .route("/.search", protected(post(search_all)), [operations::search_all()])
@@ -45,7 +45,7 @@ pub fn routes() -> Routes {
 }
 
 /// The routes of one kind of resource. Some clients write a slash at the end of paths.
-fn resources<R: Resource>() -> Routes {
+fn resources<R: Resource>() -> Routes<App> {
     let all = || protected(get(list::<R>).post(create::<R>));
     let one = || protected(get(read::<R>).put(replace::<R>).patch(modify::<R>).delete(remove::<R>));
     let of_one = [

@@ -11,10 +11,10 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::MethodRouter;
 
 use super::tokens::{self, TokenMatch};
+use crate::app::App;
 use gateway::limits::{self, BudgetStatus};
 use gateway::workspaces::Budget;
 use gateway::{self, ApiError, COMPANY, CompanyCaller, refused};
-use runtime::app::App;
 use runtime::app::queue::held_by;
 use runtime::fairness::{Holder, Reservation};
 

@@ -19,9 +19,9 @@ use super::schema::{
     APP_GROUP_ID, APP_GROUP_NAME, Attribute, GROUPS, Kind, LIST, Mutability, ResourceSchema, USER,
     USERS,
 };
+use crate::app::App;
 use gateway::scim::{PATH, ScimError};
 use gateway::{Access, Operation, Routes};
-use runtime::app::App;
 
 const SCHEMA: &str = "urn:ietf:params:scim:schemas:core:2.0:Schema";
 const RESOURCE_TYPE: &str = "urn:ietf:params:scim:schemas:core:2.0:ResourceType";
@@ -31,7 +31,7 @@ const SERVICE_PROVIDER_CONFIG: &str = "urn:ietf:params:scim:schemas:core:2.0:Ser
 const ALL: [&ResourceSchema; 2] = [&USERS, &GROUPS];
 
 /// The routes of the service's configuration.
-pub(super) fn routes() -> Routes {
+pub(super) fn routes() -> Routes<App> {
     let route = protected_discovery;
     let routes = [
         (

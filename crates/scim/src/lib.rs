@@ -15,6 +15,7 @@
 //! [`PATH`](gateway::scim::PATH) has the body that SCIM defines ([`gateway::scim`]).
 
 pub mod api;
+pub mod app;
 mod auth;
 mod discovery;
 pub mod filter;

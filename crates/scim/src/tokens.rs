@@ -9,12 +9,12 @@ use ipnet::IpNet;
 use uuid::Uuid;
 
 use super::rows::tokens as rows;
+use crate::app::App;
 use gateway::workspaces::keys::{self, KeyError};
 use kit::clock::Clock;
 use kit::retry::Retry;
-use runtime::app::App;
 use runtime::credentials::revoked::SecretKind;
-use runtime::credentials::{self, Credential, FindError, Hash, hash, random_secret};
+use runtime::credentials::{Credential, FindError, Hash, hash, random_secret};
 use store::{StoreError, Tx};
 
 pub use super::rows::tokens::{tokens as list, update_token as update};
@@ -51,12 +51,12 @@ impl Credential for TokenMatch {
 
 /// The token with the secret `presented`, if it exists and is not revoked.
 pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<TokenMatch>>, FindError> {
-    credentials::find(app, presented).await
+    app.tokens.find(app, presented).await
 }
 
 /// Reads the list of active tokens.
 pub async fn read_list(app: &App) -> Result<(), FindError> {
-    credentials::list::<TokenMatch>(app).await.map(drop)
+    app.tokens.read_list(app).await.map(drop)
 }
 
 /// A new token.

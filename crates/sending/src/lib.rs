@@ -6,6 +6,7 @@
 //! | [`transactional`] | transactional emails, with separate resources, so that nothing else delays them |
 //! | [`inbound`] | reports about messages; unsubscribing |
 
+pub mod app;
 pub mod inbound;
 pub mod schedules;
 pub mod transactional;

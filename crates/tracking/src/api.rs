@@ -14,7 +14,7 @@ use gateway::openapi::Tag;
 use gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, idempotency,
 };
-use runtime::app::App;
+use messages::app::App;
 
 const PERMISSION: &str = "users.track";
 
@@ -23,7 +23,7 @@ pub const PATH: &str = "/users/track";
 const TAG: Tag = Tag { name: "Tracking", about: "Attributes, events and purchases of users." };
 
 /// The routes of tracking.
-pub fn routes() -> Routes {
+pub fn routes() -> Routes<App> {
     let route = gateway::protected(PERMISSION, unprotected());
     Routes::new()
         .route(PATH, route, [describe()])

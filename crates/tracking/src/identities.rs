@@ -20,8 +20,8 @@ use gateway::openapi::Tag;
 use gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
 };
+use messages::app::App;
 use people::users::identifier;
-use runtime::app::App;
 
 const TAG: Tag = Tag {
     name: "Identities",
@@ -39,7 +39,7 @@ const DESCRIPTION: &str = "At most 50 entries. The response is sent once the cha
      effect.";
 
 /// The routes of identities.
-pub(super) fn routes() -> Routes {
+pub(super) fn routes() -> Routes<App> {
     let routes = route::<DeleteUsers>(Routes::new());
     let routes = route::<IdentifyUsers>(routes);
     let routes = route::<MergeUsers>(routes);
@@ -66,7 +66,7 @@ trait Body: DeserializeOwned + JsonSchema + Send + Sync + 'static {
     fn changes(self) -> Result<(Self::Response, Vec<Identity<'static>>), String>;
 }
 
-fn route<B: Body>(routes: Routes) -> Routes {
+fn route<B: Body>(routes: Routes<App>) -> Routes<App> {
     let operation = Operation::new(Method::POST, B::ID, TAG, B::SUMMARY)
         .by(Access::Key(B::PERMISSION))
         .about(format!("{} {DESCRIPTION}", B::DESCRIPTION))

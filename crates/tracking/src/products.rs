@@ -12,7 +12,7 @@ use super::apply::products_page;
 use gateway::formats::SuccessText;
 use gateway::openapi::Tag;
 use gateway::{self, Access, ApiError, Caller, Operation, Routes, query};
-use runtime::app::App;
+use messages::app::App;
 
 const PERMISSION: &str = "purchases.product_list";
 
@@ -21,7 +21,7 @@ const PAGE: i64 = 100;
 
 const TAG: Tag = Tag { name: "Purchases", about: "What users bought." };
 
-pub(super) fn routes() -> Routes {
+pub(super) fn routes() -> Routes<App> {
     let operation = Operation::new(Method::GET, "listProducts", TAG, "List product ids")
         .by(Access::Key(PERMISSION))
         .about("Lists the first 5,000 products that were bought in the workspace, sorted by name.")

@@ -28,11 +28,11 @@ use gateway::{
 };
 use kit::words::about_field;
 use log::NewMessage;
+use messages::app::App;
 use people::users::identifier;
 use people::users::profile::{Field, check};
 use people::users::recipient::Recipient;
 use people::users::rows::{self, For, Kind, StoredUser};
-use runtime::app::App;
 use store::{StoreError, Tx};
 
 const GET: &str = "subscription.status.get";
@@ -44,7 +44,7 @@ const MAX: usize = 50;
 
 const TAG: Tag = Tag { name: "Subscriptions", about: "Users' subscriptions." };
 
-pub(super) fn routes() -> Routes {
+pub(super) fn routes() -> Routes<App> {
     let set = |endpoint: Endpoint| gateway::protected(SET, post(set).layer(Extension(endpoint)));
     Routes::new()
         .route("/subscription/status/get", gateway::protected(GET, get(status)), [describe_get()])

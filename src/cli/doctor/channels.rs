@@ -7,7 +7,6 @@ use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 
 use super::{Finding, TIMEOUT, bounded, declared};
-use crate::app::Singleton as _;
 use crate::config::Config;
 use crate::messages::channels::email::{Connector, SmtpError, Step, Timeouts};
 use crate::outbound::{Request, RequestError, ResponseBody, Sender, check_stored_address};
@@ -180,7 +179,7 @@ async fn try_address(what: String, url: String, config: Config) -> Finding {
     let (method, response) = (Method::HEAD, ResponseBody::ErrorText);
     let request = Request { method, url, headers, body, timeout: None, response };
     let clock = Clock::system();
-    let answered = Sender::from_config(&config).request(request, &clock).await;
+    let answered = Sender::new(&config).request(request, &clock).await;
     match answered {
         Ok(answer) => judge(what, &host, answer.status),
         Err(RequestError::Refused(error)) => Finding::fail(what, format!("{host}: {error}"), ALLOW),

@@ -6,7 +6,6 @@ use axum::http::{Request, header};
 use jiff::Timestamp;
 use log::Message;
 use longshore::gateway;
-use longshore::messages::live_activity::api;
 use longshore::messages::order::{Kind, Order, Who};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -99,7 +98,7 @@ impl World {
     async fn new(store: TestStore) -> Self {
         let place = Installation::open(store, &file(), |_| {}).await;
         place.app.clock.set(Timestamp::from_millisecond(NOW).unwrap());
-        Self { api: LocalApi::new(&place.app, api::routes(), KEY), place }
+        Self { api: LocalApi::new(&place.app, KEY), place }
     }
 
     async fn start(&self, body: &Value) {
@@ -206,7 +205,10 @@ async fn invalid_activity_starts_are_rejected(world: World) {
         let request = Request::post(START)
             .header(header::AUTHORIZATION, format!("Bearer {KEY}"))
             .header(header::CONTENT_TYPE, kind);
-        let router = gateway::router(world.place.app.clone(), api::routes());
+        let router = gateway::router(
+            world.place.app.gateway.clone(),
+            longshore::cli::routes(Some(&world.place.app)),
+        );
         let answer = router.oneshot(request.body(Body::from(text)).unwrap()).await.unwrap();
         assert_eq!(answer.status(), status, "{kind} {text}");
         let headers = answer.headers().clone();

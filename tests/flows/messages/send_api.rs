@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use log::Message;
-use longshore::messages::api;
 use longshore::messages::order::{Kind, Order, SubscriptionState, Who};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -46,11 +45,6 @@ pub const NOW: i64 = 1_795_262_400_000;
 pub struct World {
     pub place: Installation,
     pub api: LocalApi,
-}
-
-/// The calls that send and schedule.
-pub fn routes() -> longshore::gateway::Routes {
-    api::routes().merge(longshore::schedules::api::routes())
 }
 
 /// Two workspaces: of the first, everything but providers.
@@ -121,7 +115,7 @@ pub fn tier() -> Value {
 impl World {
     pub async fn new(store: TestStore) -> Self {
         let place = Installation::open(store, &file(), |_| {}).await;
-        let world = Self { api: LocalApi::new(&place.app, routes(), KEY), place };
+        let world = Self { api: LocalApi::new(&place.app, KEY), place };
         world.at(NOW);
         world
     }

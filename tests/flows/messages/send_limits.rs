@@ -4,7 +4,6 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, header};
 use longshore::gateway;
-use longshore::messages::api;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -59,7 +58,10 @@ impl World {
         if let Some(once) = once {
             request = request.header("idempotency-key", once);
         }
-        let router = gateway::router(self.place.app.clone(), api::routes());
+        let router = gateway::router(
+            self.place.app.gateway.clone(),
+            longshore::cli::routes(Some(&self.place.app)),
+        );
         let answer = router.oneshot(request.body(body.into()).unwrap()).await.unwrap();
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
         let bytes = axum::body::to_bytes(answer.into_body(), usize::MAX).await.unwrap();

@@ -7,7 +7,7 @@ use longshore::app::App;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::send_api::{CAMPAIGN, KEY, NOW, SEGMENT, SEND, World, body, file, routes, to};
+use super::send_api::{CAMPAIGN, KEY, NOW, SEGMENT, SEND, World, body, file, to};
 use crate::support::local_api::{LocalApi, LocalResponse};
 use crate::support::stores::{on_both_stores, on_pool};
 
@@ -45,7 +45,7 @@ async fn sends_with_a_key_are_idempotent(world: World) {
     let without = file().replace(SEGMENT, &Uuid::new_v4().to_string());
     world.place.apply(&without, true).await;
     let another = App::open((*world.place.app.config).clone()).await.unwrap();
-    let forgetful = LocalApi::new(&another, routes(), KEY);
+    let forgetful = LocalApi::new(&another, KEY);
     assert_eq!(forgetful.post_once(SEND, "c", &to_segment).await, first);
     assert_eq!(forgetful.post(SEND, &to_segment).await.0, 400);
 }

@@ -85,7 +85,7 @@ impl World {
     /// Within seconds a token with that secret is taken, or is no longer.
     async fn wait_until_known(&self, is_known: bool, secret: &str) {
         eventually("the process knows of the token", async || {
-            tokens::find(&self.app, secret).await.unwrap().is_some() == is_known
+            tokens::find(&self.app.scim, secret).await.unwrap().is_some() == is_known
         })
         .await;
     }
@@ -197,7 +197,7 @@ async fn the_networks_of_a_token_are_declared(world: World) {
     assert_eq!(changes, ["~ scim_token idp (from 203.0.113.0/24, ::1/128)"]);
     assert!(world.changes(&narrow, PLAIN).await.is_empty());
     eventually("they are known", async || {
-        let token = tokens::find(&world.app, SECRET).await.unwrap().expect("the token");
+        let token = tokens::find(&world.app.scim, SECRET).await.unwrap().expect("the token");
         token.allow.len() == 2
     })
     .await;

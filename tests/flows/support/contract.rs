@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 /// The document of this program.
 pub static CONTRACT: LazyLock<Contract> =
-    LazyLock::new(|| Contract::new(cli::routes().document(&Config::default())));
+    LazyLock::new(|| Contract::new(cli::routes(None).document(&Config::default())));
 
 pub struct Contract {
     pub document: Value,

@@ -4,7 +4,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, header};
 use longshore::app::App;
-use longshore::gateway;
+use longshore::{cli, gateway};
 use serde_json::Value;
 use tower::ServiceExt as _;
 
@@ -19,8 +19,8 @@ pub struct LocalApi {
 }
 
 impl LocalApi {
-    pub fn new(app: &App, routes: impl Into<Router<App>>, key: &'static str) -> Self {
-        Self { router: gateway::router(app.clone(), routes), key }
+    pub fn new(app: &App, key: &'static str) -> Self {
+        Self { router: gateway::router(app.gateway.clone(), cli::routes(Some(app))), key }
     }
 
     /// The same with another key.

@@ -46,7 +46,7 @@ const SELF_DEPTH: usize = 2;
 /// Values of an enumeration.
 const ENUMERATED: usize = 12;
 
-static DOCUMENT: LazyLock<Value> = LazyLock::new(|| cli::routes().document(&Config::default()));
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| cli::routes(None).document(&Config::default()));
 
 static WORKSPACE_FILE: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(&json_schema()).expect("a schema is JSON"));

@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use super::rows::{self, Filter, Listed};
 use super::{Kind, details};
+use crate::app::App;
 use gateway::formats::{SuccessText, Time, schema_of};
 use gateway::openapi::Tag;
 use gateway::{
     self, Access, ApiError, Caller, Operation, Routes, parameter, query, time_parameter,
 };
 use kit::clock::serialize_time;
-use runtime::app::App;
 
 const PERMISSION: &str = "campaigns.list";
 const CANVASES: &str = "canvas.list";
@@ -32,7 +32,7 @@ pub(super) const TAG: Tag =
     Tag { name: "Campaigns", about: "Campaigns that the workspace file declares." };
 
 /// The routes of campaigns and Canvases.
-pub fn routes() -> Routes {
+pub fn routes() -> Routes<App> {
     let campaigns = describe::<CampaignPage>(
         Operation::new(Method::GET, "listCampaigns", TAG, "List campaigns")
             .by(Access::Key(PERMISSION))

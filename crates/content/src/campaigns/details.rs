@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Kind, rows};
+use crate::app::App;
 use gateway::formats::SuccessText;
 use gateway::openapi::Tag;
 use gateway::workspaces::channel_rows;
 use gateway::{self, Access, ApiError, Caller, Operation, Routes, parameter, query};
 use kit::clock::serialize_time;
-use runtime::app::App;
 
 const DETAILS: &str = "campaigns.details";
 const SEGMENTS: &str = "segments.list";
@@ -31,7 +31,7 @@ const SEGMENTS_TAG: Tag = Tag { name: "Segments", about: "What the workspace fil
 /// ID in the examples.
 const EXAMPLE: &str = "3c9f0a52-8f1e-4c57-9a3e-0d5b1c2e7f60";
 
-pub(super) fn routes() -> Routes {
+pub(super) fn routes() -> Routes<App> {
     Routes::new()
         .route("/campaigns/details", gateway::protected(DETAILS, get(details)), [describe()])
         .route("/segments/list", gateway::protected(SEGMENTS, get(segments)), [describe_list()])

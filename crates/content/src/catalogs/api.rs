@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::check::{self, CatalogFault, Faults, MAX_CHARACTERS, MAX_ITEMS, MAX_LEVELS};
 use super::message::{Action, Edit, Item};
 use super::{Catalog, ID, MAX_NAME, is_plain_name, known, manage};
+use crate::app::App;
 use gateway::formats::{Errors, List, NO_NUL, Success};
 use gateway::idempotency::{Begun, StoredResponse};
 use gateway::openapi::Tag;
@@ -25,7 +26,6 @@ use gateway::{
 };
 use kit::json;
 use log::{NewMessage, partition_of};
-use runtime::app::App;
 use runtime::topics;
 
 /// The message of every rejection.
@@ -41,7 +41,7 @@ pub(super) const TAG: Tag =
     Tag { name: "Catalogs", about: "Items, with the fields that their catalog declares." };
 
 /// The routes of catalogs.
-pub fn routes() -> Routes {
+pub fn routes() -> Routes<App> {
     let (mut routes, mut many, mut one) = (Vec::new(), vec![manage::describe_items()], Vec::new());
     one.push(manage::describe_item());
     for edit in EDITS {

@@ -16,11 +16,11 @@ use super::coerce::coerce;
 use super::message::{Action, Edit, ITEMS, Values};
 use super::rows::{self, EditRow, StoredItem};
 use super::{Catalog, Fields};
+use crate::app::App;
 use kit::clock::Clock;
 use kit::compute::Cores;
 use kit::retry::Retry;
 use log::{Message, PayloadError};
-use runtime::app::App;
 use runtime::engine::batches::{Handler, arrays};
 use store::{ByteBudget, StoreError, Tx};
 

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Catalog, rows};
-use runtime::app::App;
-use runtime::app::declared::WorkspaceCache;
+use crate::app::App;
 use store::StoreError;
 
 /// All catalogs of a workspace by name, so that unknown names need no query either.
@@ -17,16 +16,13 @@ pub async fn find(
     workspace: i32,
     name: &str,
 ) -> Result<Option<Arc<Catalog>>, StoreError> {
-    let catalogs = app
-        .singleton::<WorkspaceCache<Catalogs>>()
-        .of(workspace, read(app.clone(), workspace))
-        .await?;
+    let catalogs = app.catalogs.of(workspace, read(app.clone(), workspace)).await?;
     Ok(catalogs.get(name).cloned())
 }
 
 /// Drops the cached catalogs, so that the next lookup sees the changes of a request.
 pub fn evict(app: &App, workspace: i32) {
-    app.singleton::<WorkspaceCache<Catalogs>>().evict(workspace);
+    app.catalogs.evict(workspace);
 }
 
 async fn read(app: App, workspace: i32) -> Result<Catalogs, StoreError> {

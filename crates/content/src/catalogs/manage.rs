@@ -14,12 +14,12 @@ use super::api::{INVALID, Names, TAG, names, plain_name};
 use super::check::{CatalogFault, Code as FaultCode, Faults};
 use super::rows::{self, Stored};
 use super::{Catalog, Field, ID, MAX_FIELDS, Type, check_field_name, is_plain_name, known};
+use crate::app::App;
 use gateway::formats::{Errors, List, Success, SuccessText};
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields, parameter,
 };
-use runtime::app::App;
 use store::documents::parsed;
 use store::{StoreError, Tx};
 
@@ -35,7 +35,7 @@ const PAGE: usize = 50;
 /// If a workspace has this many catalogs, requests create no more.
 const MAX_CATALOGS: usize = 200;
 
-pub(super) fn routes() -> Routes {
+pub(super) fn routes() -> Routes<App> {
     let catalogs = gateway::protected(LIST, get(list))
         .merge(gateway::protected(CREATE, axum::routing::post(create)));
     let catalog = gateway::protected(DELETE, delete(remove));

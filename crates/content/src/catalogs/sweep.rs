@@ -5,8 +5,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::rows;
+use crate::app::App;
 use kit::clock::{hours, millis};
-use runtime::app::App;
 use store::StoreError;
 
 /// How long the outcome of an edit is kept.

@@ -9,20 +9,20 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{PhoneNumber, rows};
+use crate::app::App;
 use gateway::formats::{List, Success};
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
 use gateway::{
     self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operation, Routes, fields,
 };
-use runtime::app::App;
 
 const PERMISSION: &str = "sms.invalid_phone_numbers.remove";
 
 const TAG: Tag = Tag { name: "SMS", about: "Phone numbers that are known to be invalid." };
 
 /// The routes of phone numbers.
-pub fn routes() -> Routes {
+pub fn routes() -> Routes<App> {
     let route = gateway::protected(PERMISSION, post(remove));
     let operation = Operation::new(
         Method::POST,

@@ -6,11 +6,11 @@ use uuid::Uuid;
 use super::claims::{self, Claims, KeyState, Lease};
 use super::rows::Claim;
 use super::{Begun, IdempotencyKey, Received, StoredResponse};
+use crate::app::App;
 use crate::body::in_place;
 use crate::{ApiError, JsonText};
 use kit::fail_point;
 use log::{NewMessage, message_ids};
-use runtime::app::App;
 use runtime::fairness::Reservation;
 
 /// Begins a request that appends messages; with a key, its stored response is returned.

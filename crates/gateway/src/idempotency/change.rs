@@ -6,8 +6,8 @@ use super::append::hash;
 use super::rows::{self, Claim};
 use super::{Begun, IdempotencyKey, Received, StoredResponse, claims};
 use crate::ApiError;
+use crate::app::App;
 use kit::fail_point;
-use runtime::app::App;
 use store::Tx;
 
 /// Begins the transaction of a request that changes rows; with a key, its stored response is

@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::IdempotencyKey;
 use super::rows::{self, Claim};
 use crate::ApiError;
+use crate::app::App;
 use kit::clock::{hours, millis};
 use kit::log_limit::LogLimit;
-use runtime::app::App;
 use store::{StoreError, Tx};
 
 /// How long a key is valid.

@@ -5,7 +5,6 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName};
 
 use crate::{ApiError, COMPANY, Caller, CompanyCaller};
-use runtime::app::App;
 
 /// The header's name.
 pub const HEADER: &str = "Idempotency-Key";
@@ -42,10 +41,10 @@ impl IdempotencyKey {
     }
 }
 
-impl OptionalFromRequestParts<App> for IdempotencyKey {
+impl<S: Sync> OptionalFromRequestParts<S> for IdempotencyKey {
     type Rejection = ApiError;
 
-    async fn from_request_parts(head: &mut Parts, _: &App) -> Result<Option<Self>, ApiError> {
+    async fn from_request_parts(head: &mut Parts, _: &S) -> Result<Option<Self>, ApiError> {
         let Some(key) = read(&head.headers)? else { return Ok(None) };
         let extensions = &head.extensions;
         let of_workspace = extensions.get::<Caller>().map(|caller| caller.workspace.id);

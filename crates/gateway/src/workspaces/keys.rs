@@ -8,11 +8,11 @@ use ipnet::IpNet;
 use uuid::Uuid;
 
 use super::{Workspace, key_rows};
+use crate::app::App;
 use kit::clock::{Clock, format_seconds};
 use kit::retry::Retry;
-use runtime::app::App;
 use runtime::credentials::revoked::{self, SecretKind};
-use runtime::credentials::{self, Credential, FindError, Hash, hash, random_secret};
+use runtime::credentials::{Credential, FindError, Hash, hash, random_secret};
 use store::{StoreError, Tx};
 
 pub use super::key_rows::list;
@@ -106,12 +106,12 @@ impl Credential for KeyMatch {
 
 /// The key with the secret `presented`, if it exists and is not revoked.
 pub async fn find(app: &App, presented: &str) -> Result<Option<Arc<KeyMatch>>, FindError> {
-    credentials::find(app, presented).await
+    app.keys.find(app, presented).await
 }
 
 /// Reads the list of existing keys.
 pub async fn read_list(app: &App) -> Result<(), FindError> {
-    credentials::list::<KeyMatch>(app).await.map(drop)
+    app.keys.read_list(app).await.map(drop)
 }
 
 /// A new key.

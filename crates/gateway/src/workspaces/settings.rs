@@ -11,6 +11,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize, Serializer};
 use uuid::Uuid;
 
+use crate::app::App;
 use crate::workspaces::Channel;
 use crate::workspaces::relay::Relay;
 use crate::workspaces::rules::{
@@ -19,14 +20,12 @@ use crate::workspaces::rules::{
 };
 use crate::workspaces::template_data::{CatalogSelection, ConnectedContent};
 use crate::workspaces::{self, Aliases, DeclaredApp};
-use runtime::app::App;
-use runtime::app::declared::WorkspaceCache;
 use runtime::outbound::shown;
 use store::StoreError;
 
 /// The channel settings of a workspace; empty for an unknown workspace.
 pub async fn of(app: &App, workspace: i32) -> Result<Arc<Settings>, StoreError> {
-    app.singleton::<WorkspaceCache<Settings>>().of(workspace, read(app.clone(), workspace)).await
+    app.settings.of(workspace, read(app.clone(), workspace)).await
 }
 
 async fn read(app: App, workspace: i32) -> Result<Settings, StoreError> {

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{channels, rows};
+use crate::app::App;
 use kit::retry::Retry;
 use kit::secrets::{SecretError, SecretKey};
 use objects::{AzureSettings, ObjectError, Objects, S3Settings};
-use runtime::app::App;
 use store::documents::parsed_secret;
 use store::{StoreError, Tx};
 
@@ -19,7 +19,7 @@ const KEPT: usize = 1_000;
 
 /// Clients of workspaces' own storages.
 #[derive(Default)]
-struct Clients(Mutex<HashMap<Uuid, Objects>>);
+pub struct Clients(Mutex<HashMap<Uuid, Objects>>);
 
 /// The settings of own storage with its credentials: for encrypted storage and for connecting,
 /// never for printing.
@@ -102,15 +102,14 @@ impl Retry for StorageError {
 /// Opens a workspace's own storage with its stored credentials; clients are kept and shared by
 /// later calls, because the settings of an id never change.
 pub async fn open_storage(app: &App, storage: Uuid) -> Result<Objects, StorageError> {
-    if let Some(objects) = app.singleton::<Clients>().0.lock().get(&storage) {
+    if let Some(objects) = app.storage_clients.0.lock().get(&storage) {
         return Ok(objects.clone());
     }
     let mut tx = app.store.snapshot().await?;
     let settings = settings(&mut tx, &app.secrets, storage).await?;
     tx.commit().await?;
     let objects = settings.connect().await?;
-    let clients = app.singleton::<Clients>();
-    let mut kept = clients.0.lock();
+    let mut kept = app.storage_clients.0.lock();
     if kept.len() >= KEPT {
         kept.clear();
     }

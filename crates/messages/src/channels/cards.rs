@@ -11,9 +11,9 @@ pub use rows::erase_user;
 pub use rows::{Card, list_for_user, sweep};
 
 use super::write_batcher::WriteBatcher;
+use crate::app::App;
 use crate::{MessageId, Outcome, Outgoing};
 use kit::clock::parse_time;
-use runtime::app::App;
 
 /// How long a card is kept at most, in seconds: ten years.
 const MAX_LIFETIME_SECONDS: u64 = 10 * 365 * 86_400;
@@ -48,8 +48,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         expires_at,
     };
     let store = app.store.clone();
-    let waiting = app.singleton::<CardWriter>();
-    let stored = waiting.write(card, move |cards| {
+    let stored = app.cards.write(card, move |cards| {
         let store = store.clone();
         async move {
             let mut tx = store.write().await?;

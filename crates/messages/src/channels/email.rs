@@ -16,9 +16,9 @@ pub use connections::RelayPools;
 pub use conversation::{SmtpError, Step};
 pub use plain::escaped;
 
+use crate::app::App;
 use crate::{MessageId, Outcome, Outgoing};
 use gateway::workspaces::Channel;
-use runtime::app::App;
 
 /// Sends an email to the relay.
 pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
@@ -29,9 +29,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         Ok(letter) => letter,
         Err(outcome) => return outcome,
     };
-    app.singleton::<RelayPools>()
-        .send_email(&email.smtp, message.is_transactional, &app.config, &letter)
-        .await
+    app.relays.send_email(&email.smtp, message.is_transactional, &app.config, &letter).await
 }
 
 /// The Message-ID without its brackets: the same for each attempt.

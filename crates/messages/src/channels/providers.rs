@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::http;
+use crate::app::App;
 use crate::{Outcome, Outgoing};
 use content::sms::{self, PhoneNumber};
 use gateway::openapi::{SENT_TO_OTHERS, Webhook};
@@ -21,9 +22,7 @@ use gateway::workspaces::Platform;
 use gateway::workspaces::settings::Settings;
 use kit::clock::format_time;
 use people::users::devices::{self, InvalidToken};
-use runtime::app::App;
 use runtime::outbound;
-use runtime::outbound::Sender;
 use runtime::outbound::signature;
 use runtime::outbound::{Request, RequestError, ResponseBody};
 use store::StoreError;
@@ -198,7 +197,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
         timeout: None,
         response: ResponseBody::Bytes(MAX_RESPONSE_BYTES),
     };
-    let answer = match app.singleton::<Sender>().request(request, &app.clock).await {
+    let answer = match app.sender.request(request, &app.clock).await {
         Ok(answer) => answer,
         Err(RequestError::Refused(reason) | RequestError::Failed(reason)) => return later(reason),
     };

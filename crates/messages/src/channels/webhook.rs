@@ -8,11 +8,10 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::{MAX_HEADERS, http};
+use crate::app::App;
 use crate::{Outcome, Outgoing};
-use runtime::app::App;
 use runtime::config::Config;
 use runtime::outbound;
-use runtime::outbound::Sender;
 use runtime::outbound::signature;
 use runtime::outbound::{Request, ResponseBody};
 
@@ -50,7 +49,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     for (name, value) in signed.signature_headers() {
         request.headers.insert(name, value);
     }
-    match app.singleton::<Sender>().request(request, &app.clock).await {
+    match app.sender.request(request, &app.clock).await {
         Ok(answer) => http::outcome(&answer),
         Err(no_response) => http::no_response(no_response),
     }

@@ -16,6 +16,7 @@ use super::named::{Resolved, read, resolve};
 use super::part_rows::{self, Part, PartProgress, Recipients};
 use super::settle;
 use super::state::{Counts, RowState};
+use crate::app::App;
 use crate::order::{Named, SubscriptionState, Wave};
 use gateway::workspaces::Channel;
 use kit::fail_point;
@@ -24,7 +25,6 @@ use people::users::activity::Activity;
 use people::users::recipient::{CustomAttributes, Subscription};
 use people::users::rows::{For, StoredUser, find_users};
 use people::users::{Position, SLICES, large_rows, scan};
-use runtime::app::App;
 use store::claims::{self, Claim};
 use store::{StoreError, Tx};
 

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::rows;
+use crate::app::App;
 use kit::retry;
-use runtime::app::App;
 use runtime::kinds;
 use store::{StoreError, within_timeout};
 

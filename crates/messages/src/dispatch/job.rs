@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::error::DispatchError;
 use super::left_out::Exclusion;
 use super::rows::{self, Dispatch};
+use crate::app::App;
 use crate::content::{Content, MessageSource};
 use crate::order::{Kind, Order, Wave};
 use crate::personalization::{Origin, Unsubscribe};
@@ -21,7 +22,6 @@ use people::audience::{Audience, AudienceError, Matcher};
 use people::users::Recipient;
 use people::users::activity::Activity;
 use people::users::service_id;
-use runtime::app::App;
 use store::Tx;
 use store::documents::parsed;
 

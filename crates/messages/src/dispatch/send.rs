@@ -14,6 +14,7 @@ use super::batch::{Batch, DueMessage, User};
 use super::guard::Guard;
 use super::job::Job;
 use super::message_rows::Settled;
+use crate::app::App;
 use crate::content::Rendered;
 use crate::dispatch::state::RowState;
 use crate::external::{Answers, External, MAX_ATTEMPTS, RenderError};
@@ -24,7 +25,6 @@ use kit::clock::{hours, millis};
 use kit::json::TreeObject;
 use kit::panics;
 use kit::retry::backoff;
-use runtime::app::App;
 use runtime::fairness::{Holder, SLOT_BYTES, SharedMemory};
 use template::{Request, Stop};
 

@@ -5,11 +5,11 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::report_rows;
+use crate::app::App;
 use content::campaigns::{self, Campaign};
 use gateway::workspaces;
 use gateway::workspaces::settings;
 use kit::retry;
-use runtime::app::App;
 use store::StoreError;
 use store::claims;
 

@@ -33,7 +33,7 @@ type Found = Result<Arc<Answer>, RenderError>;
 
 /// This process's cache of catalog reads.
 #[derive(Default)]
-struct Reads(Cache<CacheKey, Found>);
+pub struct CatalogReads(Cache<CacheKey, Found>);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct CacheKey {
@@ -51,9 +51,8 @@ impl Key for CacheKey {
 pub async fn items(external: &External<'_>, catalog: &str, ids: &[String]) -> Found {
     let request = Request::Items { catalog: catalog.to_owned(), ids: ids.to_vec() };
     let read = async { kept(read_items(external, catalog, ids).await) }.boxed();
-    let reads = external.app.singleton::<Reads>();
     let key = CacheKey { workspace: external.workspace_id, request };
-    reads.0.get(key, ITEMS_AGE, read).await
+    external.app.catalog_reads.0.get(key, ITEMS_AGE, read).await
 }
 
 /// The items of a selection.
@@ -69,9 +68,8 @@ pub async fn selection(
     };
     let request = Request::Selection { catalog: catalog.to_owned(), name: name.to_owned() };
     let read = async { kept(read_selection(external, selection).await) }.boxed();
-    let reads = external.app.singleton::<Reads>();
     let key = CacheKey { workspace: external.workspace_id, request };
-    reads.0.get(key, SELECTION_AGE, read).await
+    external.app.catalog_reads.0.get(key, SELECTION_AGE, read).await
 }
 
 /// A result and its size for the cache; failures have no size and are not cached.

@@ -23,7 +23,7 @@ use crate::channels;
 use gateway::workspaces::Channel;
 use gateway::workspaces::template_data::{ConnectedContent, ContentCredential};
 use kit::json::{self, Tree, TreeObject};
-use runtime::outbound::{self, HttpResponse, RequestError, ResponseBody, Sender};
+use runtime::outbound::{self, HttpResponse, RequestError, ResponseBody};
 
 /// Time limit of a request, including reading the response.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -53,7 +53,7 @@ const STATUS: &str = "__http_status__";
 
 /// This process's cached responses, and the state of the servers.
 #[derive(Default)]
-struct Fetches {
+pub struct Fetches {
     /// Concurrent equal requests wait for the first one.
     cache: Cache<CacheKey, Fetched>,
     workspaces: Mutex<HashMap<i32, Arc<WorkspaceLimits>>>,
@@ -224,9 +224,9 @@ async fn fetched(
         Ok(made) => made,
         Err(text) => return Ok(Failure::permanent(text).into()),
     };
-    let fetches = external.app.singleton::<Fetches>();
+    let fetches = &external.app.fetches;
     let read = async {
-        let fetched = fetch(external, &fetches, allowed, made).await;
+        let fetched = fetch(external, fetches, allowed, made).await;
         let bytes = match (&fetched.failure, &*fetched.answer) {
             (Some(_), _) => None,
             (None, Answer::Text(text)) => Some(text.len()),
@@ -364,7 +364,7 @@ async fn fetch(
     }
     workspace.turn(allowed.requests_per_second, external.is_urgent).await;
     let app = external.app;
-    match app.singleton::<Sender>().request(request, &app.clock).await {
+    match app.sender.request(request, &app.clock).await {
         Ok(answered) => {
             let status = answered.status;
             let is_temporary = status.is_server_error()

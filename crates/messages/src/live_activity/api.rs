@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::request::StartRequest;
+use crate::app::App;
 use crate::request::UNKNOWN_SEGMENT;
 use gateway::error::ErrorMessage;
 use gateway::formats::Success;
@@ -21,14 +22,13 @@ use gateway::workspaces::settings;
 use gateway::{
     self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, idempotency,
 };
-use runtime::app::App;
 
 const PERMISSION: &str = "messages.live_activity.start";
 
 const TAG: Tag = Tag { name: "Live activities", about: "Live activities of iOS apps." };
 
 /// The route of live activities.
-pub fn routes() -> Routes {
+pub fn routes() -> Routes<App> {
     let route = gateway::protected(PERMISSION, post(start));
     let route = route.route_layer(map_response(with_own_body));
     Routes::new().route("/messages/live_activity/start", route, [describe()])

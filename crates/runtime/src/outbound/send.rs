@@ -13,7 +13,6 @@ use tokio::sync::OnceCell;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use crate::app::Singleton;
 use crate::config::Config;
 use crate::outbound::address::{Refused, Resolver};
 use crate::outbound::signature::Signed;
@@ -127,8 +126,8 @@ impl HttpResponse {
     }
 }
 
-impl Singleton for Sender {
-    fn from_config(config: &Config) -> Self {
+impl Sender {
+    pub fn new(config: &Config) -> Self {
         Self {
             allowed: config.allow_private.as_slice().into(),
             connect_timeout: Duration::from_secs(config.deliveries.connect_seconds),
@@ -136,9 +135,7 @@ impl Singleton for Sender {
             client: Arc::default(),
         }
     }
-}
 
-impl Sender {
     /// POSTs `body` to the checked `url`; returns the status if it is 2xx.
     pub async fn post(
         &self,

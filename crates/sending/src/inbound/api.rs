@@ -9,17 +9,16 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde_json::json;
 
-use super::Appends;
 use super::events::EmailEvents;
 use super::feedback::{FeedbackRequest, PROVIDERS};
 use super::unsubscribe::{Link, WINDOW};
 use super::{events, feedback, signed, unsubscribe};
+use crate::app::App;
 use gateway::formats::Success;
 use gateway::openapi::Tag;
 use gateway::{self, Access, ApiError, Operation, RequestId, Routes};
 use messages::channels::providers;
 use messages::unsubscribe_token;
-use runtime::app::App;
 
 const TAG: Tag =
     Tag { name: "Reports", about: "Status reports of providers and relays, and unsubscribing." };
@@ -30,7 +29,7 @@ const MESSAGE_ID: &str =
     "<0192f1d0c3a47b0e8f5a3c9d2e1b0a96.0190b9a61c0070008000000000000000@acme.example>";
 
 /// The routes.
-pub fn routes() -> Routes {
+pub fn routes() -> Routes<App> {
     let unsubscribe = get(ask).post(unsubscribe);
     Routes::new()
         .route("/feedback/{provider}", post(feedback), [describe_feedback()])
@@ -225,7 +224,7 @@ async fn unsubscribe(
     let (head, body) = request.into_parts();
     gateway::discard(&head, body);
     let whose = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
-    let appends = app.singleton::<Appends>();
+    let appends = &app.appends;
     appends.take_post(whose, app.clock.now_ms())?;
     let Some(Link { email, is_unsubscribed }) = unsubscribe::link(&app, whose).await else {
         return Ok(gone());

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::reported::{ReportedStatus, StatusUpdate, apply_updates};
 use super::{MAX_REPORTS, at, reason};
+use crate::app::App;
 use gateway::formats::{List, Time};
 use gateway::{ApiError, IdempotencyKey, JsonText, fields, idempotency};
 use messages::channels::email;
-use runtime::app::App;
 
 /// Status reports of emails.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 
 use super::reported::{ReportedStatus, StatusUpdate, apply_updates};
 use super::{MAX_REASON_LENGTH, MAX_REPORTS, at, reason};
+use crate::app::App;
 use content::sms::{self, PhoneNumber};
 use gateway::formats::{List, Time};
 use gateway::{ApiError, IdempotencyKey, JsonText, fields, idempotency};
 use messages::channels::providers::INVALID_BY_PROVIDER;
 use messages::{MessageId, dispatch};
 use people::users::devices::{self, InvalidToken};
-use runtime::app::App;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 

@@ -1,11 +1,11 @@
 //! Applies the status of a message after its channel accepted it.
 
+use crate::app::App;
 use crate::transactional;
 use crate::transactional::State;
 use crate::transactional::reports::Change;
 use gateway::workspaces::Channel;
 use messages::{MessageId, dispatch};
-use runtime::app::App;
 use store::{StoreError, Tx};
 
 kit::named! {

@@ -10,10 +10,10 @@ use axum::http::request::Parts;
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 
+use crate::app::App;
 use gateway::workspaces;
 use gateway::workspaces::settings::{self, Secret, Settings};
 use gateway::{self, ApiError, IdempotencyKey, JsonText};
-use runtime::app::App;
 use runtime::credentials::FindError;
 use runtime::credentials::listing::CachedList;
 use runtime::outbound::signature::{self, TIMESTAMP};
@@ -107,7 +107,7 @@ async fn signer(app: &App, head: &Parts) -> Result<(i32, Arc<Settings>), ApiErro
     if !signature::is_recent(timestamp, app.clock.now().as_second()) {
         return Err(refused(None, "webhook-timestamp differs by more than five minutes"));
     }
-    let found = app.singleton::<KnownNames>().find(app, &name).await?;
+    let found = app.known_names.find(app, &name).await?;
     let workspace = found.ok_or_else(|| refused(None, "unknown workspace"))?;
     Ok((workspace, settings::of(app, workspace).await?))
 }

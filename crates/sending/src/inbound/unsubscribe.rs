@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use crate::app::App;
 use gateway::ApiError;
 use people::users::recipient::{Recipient, Subscription};
 use people::users::rows::{For, find_users};
 use people::users::{identifier, merged_rows, service_id};
-use runtime::app::App;
 use store::StoreError;
 use tracking::{self, message};
 

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::change::no_canvas;
 use super::request::{CanvasRequest, CanvasSendRequest, Target, What};
 use super::{broadcasts, change, create, rows};
+use crate::app::App;
 use content::campaigns;
 use gateway::formats::SuccessText;
 use gateway::idempotency::{self, Begun, StoredResponse};
@@ -20,7 +21,6 @@ use gateway::{self, Access, ApiError, Caller, IdempotencyKey, JsonText, Operatio
 use messages::api::{DISPATCH_ID, SCHEDULE, describe_schedule, describe_schedule_campaign};
 use messages::when::PAST;
 use messages::{Timing, When};
-use runtime::app::App;
 use store::Tx;
 use store::claims;
 
@@ -34,7 +34,7 @@ const TAG: Tag = Tag { name: "Canvas schedules", about: "Scheduled sends of a Ca
 const CANVAS: &str = "0b0a6c8e-6d0c-4f39-9d0b-6f0f6f9a2c11";
 
 /// The routes of schedules.
-pub fn routes() -> Routes {
+pub fn routes() -> Routes<App> {
     let create = gateway::protected(CREATE, post(create));
     let send = gateway::protected(SEND, post(send));
     let later = |permission, endpoint: create::Endpoint| {

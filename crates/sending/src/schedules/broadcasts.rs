@@ -10,6 +10,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{Schedule, request, rows};
+use crate::app::App;
 use content::campaigns;
 use gateway::formats::{SuccessText, Time, schema_of};
 use gateway::openapi::Tag;
@@ -17,7 +18,6 @@ use gateway::{self, Access, ApiError, Caller, Operation, Routes, time_parameter}
 use kit::clock::serialize_time;
 use messages::Timing;
 use messages::order::Order;
-use runtime::app::App;
 use store::StoreError;
 use store::documents::parsed;
 
@@ -28,7 +28,7 @@ const MAX: i64 = 1_000;
 
 const TAG: Tag = Tag { name: "Schedules", about: "Scheduled sends." };
 
-pub(super) fn routes() -> Routes {
+pub(super) fn routes() -> Routes<App> {
     let id = "listScheduledBroadcasts";
     let operation = Operation::new(Method::GET, id, TAG, "List scheduled broadcasts")
         .by(Access::Key(PERMISSION))

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{Schedule, State as ScheduleState, cancel, move_to, rows};
+use crate::app::App;
 use content::campaigns;
 use gateway::formats::{Errors, Success};
 use gateway::idempotency::{self, Begun, StoredResponse};
@@ -24,7 +25,6 @@ use messages::content::Messages;
 use messages::order::Order;
 use messages::request::{self, MessageProblem};
 use messages::when::{PAST, ScheduleObject};
-use runtime::app::App;
 use store::claims;
 use store::{StoreError, Tx};
 
@@ -282,7 +282,7 @@ struct Changes {
 
 // Operations ---------------------------------------------------------------------------------
 
-pub(super) fn routes() -> Routes {
+pub(super) fn routes() -> Routes<App> {
     ScheduleKind::ALL.into_iter().fold(Routes::new(), |routes, of| {
         let (id, path, permission) = of.deletion();
         let operation = Operation::new(Method::POST, id, TAG, "Cancel a schedule")

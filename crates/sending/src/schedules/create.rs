@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use uuid::Uuid;
 
+use crate::app::App;
 use content::campaigns;
 use gateway::idempotency::{self, Begun, Received, StoredResponse};
 use gateway::workspaces::settings;
@@ -13,7 +14,6 @@ use messages::api::{ScheduledMessages, Sent, campaign_messages, count, fill_emai
 use messages::order::Kind;
 use messages::request::{ScheduleCampaignRequest, ScheduleMessagesRequest};
 use messages::when::PAST;
-use runtime::app::App;
 use store::claims;
 
 /// The requests that schedule messages.

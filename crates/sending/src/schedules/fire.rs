@@ -12,12 +12,12 @@ use uuid::Uuid;
 
 use super::rows::{self, Fired};
 use super::{Schedule, State, order};
+use crate::app::App;
 use kit::clock::{format_time, hours, millis};
 use kit::retry::{self, Retry};
 use messages::Timing;
 use messages::dispatch;
 use messages::waves::{self, Progress, Step};
-use runtime::app::App;
 use runtime::traces;
 use store::claims::{self, Claim, ClaimError};
 use store::{StoreError, Tx};

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::request::{Request, TransactionalSend};
 use super::rows::{self, Email};
 use super::{State as EmailState, postbacks, time};
+use crate::app::App;
 use content::campaigns::{self, Campaign, Kind};
 use gateway::idempotency::{self, Begun, StoredResponse};
 use gateway::openapi::Tag;
@@ -22,7 +23,6 @@ use kit::clock::hours;
 use kit::fail_point;
 use kit::json::TreeObject;
 use messages::api::DISPATCH_ID;
-use runtime::app::App;
 use store::StoreError;
 
 const PERMISSION: &str = "transactional.send";
@@ -42,7 +42,7 @@ const TAG: Tag =
     Tag { name: "Transactional email", about: "One email to one user, sent immediately." };
 
 /// The route of transactional emails.
-pub fn routes() -> Routes {
+pub fn routes() -> Routes<App> {
     let send = gateway::protected(PERMISSION, post(send));
     Routes::new()
         .route("/transactional/v1/campaigns/{campaign_id}/send", send, [describe()])

@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use super::rows::Email;
 use super::{State, time};
+use crate::app::App;
 use gateway::deliveries::{self, NewDelivery, STATUS_POSTBACK};
 use gateway::openapi::{SENT_TO_OTHERS, Webhook};
 use gateway::workspaces::settings::Settings;
-use runtime::app::App;
 use store::{StoreError, Tx};
 
 /// A new state of a transactional email.

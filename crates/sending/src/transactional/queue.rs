@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{rows, sla};
+use crate::app::App;
 use kit::clock::{hours, millis};
 use kit::retry;
-use runtime::app::App;
 use store::StoreError;
 
 /// Interval between reports of the SLA.

@@ -4,10 +4,10 @@
 use super::postbacks::{self, Postback};
 use super::rows::{self, Email, Step};
 use super::{State, sla};
+use crate::app::App;
 use gateway::workspaces::settings::{self, Settings};
 use kit::fail_point;
 use messages::MessageId;
-use runtime::app::App;
 use store::{StoreError, Tx};
 
 /// The new state of an email.

@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::State;
 use super::rows::{self, Email, Hour};
+use crate::app::App;
 use kit::clock::{hours, millis, serialize_time};
-use runtime::app::App;
 use store::claims;
 use store::{StoreError, Tx};
 

@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::app::App;
 use kit::clock::serialize_time;
 use people::users::rows::{For, find_users};
-use runtime::app::App;
 use store::retention::OldRows;
 use store::{StoreError, Tx, execute, insert_rows, old_rows, on};
 

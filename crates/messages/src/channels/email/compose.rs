@@ -12,11 +12,11 @@ use url::Host;
 
 use super::conversation::{Content, OutgoingEmail};
 use super::{header, message_id, plain};
+use crate::app::App;
 use crate::channels::MAX_HEADERS;
 use crate::unsubscribe_token;
 use crate::{Outcome, Outgoing};
 use gateway::workspaces::settings::Email;
-use runtime::app::App;
 
 /// Headers that customers cannot set, and prefixes of such headers.
 const RESERVED: [&str; 13] = [

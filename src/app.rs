@@ -1,0 +1,59 @@
+//! The state of the program: the layers' states, assembled.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::config::Config;
+use kit::clock::Clock;
+pub use runtime::app::{OpenError, connect, open_log};
+
+/// Everything that a process has only one of. Cheap to clone.
+#[derive(Clone)]
+pub struct App(Arc<State>);
+
+/// The contents of an [`App`]. It derefs to the [`sending::app::App`], and through it to the state
+/// of every layer below.
+#[derive(Clone)]
+pub struct State {
+    pub sending: sending::app::App,
+    pub scim: scim::app::App,
+}
+
+impl App {
+    /// Opens the store, the log and the objects. Checks no schema and creates no topic.
+    pub async fn open(config: Config) -> Result<Self, OpenError> {
+        let runtime = runtime::app::App::open(config).await?;
+        let gateway = gateway::app::App::new(runtime);
+        let content = content::app::App::new(gateway.clone());
+        let messages = messages::app::App::new(content);
+        Ok(Self(Arc::new(State {
+            sending: sending::app::App::new(messages),
+            scim: scim::app::App::new(gateway),
+        })))
+    }
+
+    /// The same with another clock.
+    pub fn with_clock(&self, clock: Clock) -> Self {
+        let runtime = self.runtime.with_clock(clock);
+        Self(Arc::new(State {
+            sending: self.sending.with_runtime(runtime.clone()),
+            scim: self.scim.with_runtime(runtime),
+        }))
+    }
+}
+
+impl Deref for App {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.0
+    }
+}
+
+impl Deref for State {
+    type Target = sending::app::App;
+
+    fn deref(&self) -> &sending::app::App {
+        &self.sending
+    }
+}
