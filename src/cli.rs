@@ -37,7 +37,7 @@ mod users;
 mod worker;
 
 pub use config::process::IMAGE;
-pub use service::routes;
+pub use service::{documented_routes, routes};
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -147,7 +147,7 @@ enum Command {
 
 impl Command {
     /// The mode of the settings, and the settings of its options.
-    fn needs(&self) -> (Mode, Vec<(&'static str, OsString)>) {
+    fn mode_and_settings(&self) -> (Mode, Vec<(&'static str, OsString)>) {
         match self {
             Self::Standalone(arguments) => (Mode::Standalone, arguments.settings()),
             Self::Gateway(arguments) => (Mode::Fleet, arguments.settings()),
@@ -240,13 +240,13 @@ const READER_GONE: i32 = 128 + 13;
 
 /// A reader that stops early, like `| head`, ends the command without a panic.
 fn exit_on_broken_pipe() {
-    let usual = std::panic::take_hook();
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        let words = panic.payload_as_str().unwrap_or_default();
-        if words.starts_with("failed printing to stdout") && words.contains("Broken pipe") {
+        let message = panic.payload_as_str().unwrap_or_default();
+        if message.starts_with("failed printing to stdout") && message.contains("Broken pipe") {
             std::process::exit(READER_GONE);
         }
-        usual(panic);
+        default_hook(panic);
     }));
 }
 
@@ -273,7 +273,7 @@ pub fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> ExitCode {
-    let (mode, options) = arguments.command.needs();
+    let (mode, options) = arguments.command.mode_and_settings();
     let options = options.into_iter().map(|(name, value)| (name.into(), value));
     let environment = std::env::vars_os().chain(options);
     let config = match Config::load(arguments.config.as_deref(), environment, mode) {

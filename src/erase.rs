@@ -71,8 +71,8 @@ async fn try_erase(
         }
     };
     let now = now(&mut tx).await?;
-    let forgotten = names(id, user.as_ref());
-    find::erase(&mut tx, workspace.id, &forgotten, user.as_ref(), now).await?;
+    let erased_names = names(id, user.as_ref());
+    find::erase(&mut tx, workspace.id, &erased_names, user.as_ref(), now).await?;
     if let Some(user) = &user {
         erase_rows(&mut tx, workspace.id, user.service_id).await?;
     }

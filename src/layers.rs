@@ -44,24 +44,24 @@ fn a_module_uses_only_those_above_it_in_the_table() {
     }
     let mut all = Vec::new();
     files(&source, &mut all);
-    let one = Regex::new(r"\bcrate::([a-z_]+)").unwrap();
-    let several = Regex::new(r"\buse crate::\{([^;]*)\};").unwrap();
+    let import = Regex::new(r"\bcrate::([a-z_]+)").unwrap();
+    let import_list = Regex::new(r"\buse crate::\{([^;]*)\};").unwrap();
     let name = Regex::new(r"(?:^|[{,])\s*([a-z_]+)").unwrap();
     let mut upward = Vec::new();
     for file in all {
-        let place = file.strip_prefix(&source).unwrap();
-        let own = place.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs");
-        let is_test = place.to_str().unwrap().ends_with("tests.rs");
+        let path = file.strip_prefix(&source).unwrap();
+        let own = path.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs");
+        let is_test = path.to_str().unwrap().ends_with("tests.rs");
         let Some(own) = level(own).filter(|_| !is_test) else { continue };
         let code = code(&file);
-        let singly = one.captures_iter(&code).map(|found| found[1].to_owned());
-        let grouped = several.captures_iter(&code).flat_map(|list| {
+        let singly = import.captures_iter(&code).map(|found| found[1].to_owned());
+        let grouped = import_list.captures_iter(&code).flat_map(|list| {
             let list = list[1].to_owned();
             name.captures_iter(&list).map(|found| found[1].to_owned()).collect::<Vec<_>>()
         });
         for used in singly.chain(grouped) {
             if level(&used).is_some_and(|used| used > own) {
-                upward.push(format!("{}: crate::{used}", place.display()));
+                upward.push(format!("{}: crate::{used}", path.display()));
             }
         }
     }

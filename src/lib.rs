@@ -52,6 +52,9 @@
 //! | [`shutdown`] | the signals that end a process |
 //! | [`cli`] | one file per subcommand; parses options, opens connections, runs the work |
 //!
+//! Start with [`cli::routes`], every route of the API, and [`worker::run`], which starts the workers.
+//! `docs/explanation/through-the-code.md` follows an export and a purchase from file to file.
+//!
 //! A domain has its routes in `api` (check and append), and its SQL in `rows` or files that end in
 //! `_rows`. The other files do the work. CONTRIBUTING.md shows where to add something.
 

@@ -56,14 +56,12 @@ pub fn init_tracing(config: &Config) -> Result<(), TelemetryError> {
     let filter = EnvFilter::try_new(filter)?;
     let writer = lines::start()?;
     let lines = fmt::layer().with_writer(move || writer);
-    let terminal = std::io::stderr().is_terminal();
-    let format = config.log_format.unwrap_or(match terminal {
-        true => LogFormat::Text,
-        false => LogFormat::Json,
-    });
+    let is_terminal = std::io::stderr().is_terminal();
+    let format =
+        config.log_format.unwrap_or(if is_terminal { LogFormat::Text } else { LogFormat::Json });
     // Fails if tracing is already initialized.
     let lines = match format {
-        LogFormat::Text => lines.with_ansi(terminal).boxed(),
+        LogFormat::Text => lines.with_ansi(is_terminal).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
     };
     let traces = traces::layer(&config.traces)?;

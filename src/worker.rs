@@ -33,9 +33,9 @@ kit::named! {
 impl Role {
     /// All roles that a worker with these roles has: the role of all messages includes
     /// transactional emails.
-    pub fn all_of(roles: &[Self]) -> impl Iterator<Item = Self> {
-        let is_part = |role| role == Self::Transactional && roles.contains(&Self::Messages);
-        Self::ALL.into_iter().filter(move |role| is_part(*role) || roles.contains(role))
+    pub fn with_included(roles: &[Self]) -> impl Iterator<Item = Self> {
+        let is_included = |role| role == Self::Transactional && roles.contains(&Self::Messages);
+        Self::ALL.into_iter().filter(move |role| is_included(*role) || roles.contains(role))
     }
 }
 
@@ -54,7 +54,7 @@ pub async fn run(app: App, roles: &[Role], shutdown: CancellationToken) -> Resul
     let mut loops = JoinSet::new();
     let (wake, stop) = (app.store.wake().clone(), shutdown.clone());
     spawn(&mut loops, async move { wake.listen(stop).await });
-    Role::all_of(roles).for_each(|role| role.spawn(&app, &shutdown, &mut loops));
+    Role::with_included(roles).for_each(|role| role.spawn(&app, &shutdown, &mut loops));
     watch(loops, &shutdown).await
 }
 

@@ -192,23 +192,23 @@ async fn main() {
         bench.fleet.reset_peak("gateway");
         bench.fleet.reset_peak(WORKER);
         let (before, edited) = (bench.fleet.process_usage(), bench.edited().await);
-        let taken = load::send_at(pace, measured, address, calls.clone()).await;
+        let sent = load::send_at(pace, measured, address, calls.clone()).await;
         let (ended, behind) = (Instant::now(), bench.behind().await);
         bench.applied().await;
         // To ask takes some time by itself.
         let lag = if behind == 0 { Duration::ZERO } else { ended.elapsed() };
-        let all = taken.calls() * arguments.items;
+        let all = sent.calls() * arguments.items;
         assert_eq!(bench.edited().await - edited, all as i64, "every item is edited once");
         let after = bench.fleet.process_usage();
-        let seconds = taken.seconds + lag.as_secs_f64();
+        let seconds = sent.seconds + lag.as_secs_f64();
         let cores = |name: &str| (after[name].cpu - before[name].cpu).as_secs_f64() / seconds;
         figures.add(
             "edits of a catalog",
             vec![
-                ("requests/min", taken.calls() as f64 * 60.0 / taken.seconds),
+                ("requests/min", sent.calls() as f64 * 60.0 / sent.seconds),
                 ("items/s", all as f64 / seconds),
-                ("p50 ms", taken.percentile(50)),
-                ("p99 ms", taken.percentile(99)),
+                ("p50 ms", sent.percentile(50)),
+                ("p99 ms", sent.percentile(99)),
                 ("messages left", behind as f64),
                 ("lag s", lag.as_secs_f64()),
                 ("gateway cores", cores("gateway")),

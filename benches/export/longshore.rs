@@ -23,7 +23,7 @@ const WORKER: &str = "worker-1";
 pub struct Installation {
     fleet: Fleet,
     api: Api,
-    place: TestStorage,
+    storage: TestStorage,
     users: usize,
     pub store: Store,
     pool: PgPool,
@@ -32,14 +32,14 @@ pub struct Installation {
 impl Installation {
     /// A new one, with a workspace of so many users, all in the control group.
     pub async fn with_users(users: usize) -> Self {
-        let place = TestStorage::s3().await;
+        let storage = TestStorage::s3().await;
         let settings = [
             ("RUST_LOG", "warn".to_owned()),
             ("LONGSHORE_DATABASE__MAX_CONNECTIONS", "16".to_owned()),
             ("LONGSHORE_WORKER__POLL_MS", "500".to_owned()),
         ];
         let fleet = Fleet::start(Backend::Fleet(1), &settings).await;
-        let workspace = WorkspaceFile::new("bench").with_storage(&place);
+        let workspace = WorkspaceFile::new("bench").with_storage(&storage);
         let api = fleet.apply(&[workspace]).await.remove(0);
         fleet
             .shell(&format!("\"$LONGSHORE\" generate --users {users} | \"$LONGSHORE\" import -"))
@@ -53,7 +53,7 @@ impl Installation {
             ..Config::default()
         };
         let store = longshore::app::connect(&config).await.expect("the store opens");
-        let installation = Self { fleet, api, place, users, store, pool };
+        let installation = Self { fleet, api, storage, users, store, pool };
         settle(&installation.pool).await;
         installation
     }
@@ -102,8 +102,8 @@ impl Installation {
     }
 
     async fn empty(&self) {
-        self.place.destroy().await;
-        self.place.restore().await;
+        self.storage.destroy().await;
+        self.storage.restore().await;
     }
 
     /// Bytes of lines that the worker has made so far.
@@ -125,8 +125,8 @@ impl Installation {
             ["service_id", "random_bucket"].into_iter().chain(OF_ACTIVITY).collect();
         let accepted = self.api.export(&json!({ "fields_to_export": fields })).await;
         self.api.done(&accepted.prefix).await;
-        for key in self.place.list().await {
-            let file = archives::unzip(&self.place.get(&key).await).remove(0);
+        for key in self.storage.list().await {
+            let file = archives::unzip(&self.storage.get(&key).await).remove(0);
             let (mut slices, mut ids, mut bodies) = (Vec::new(), Vec::new(), Vec::new());
             for line in String::from_utf8(file.bytes).expect("UTF-8").lines() {
                 let mut user: Map<String, Value> = serde_json::from_str(line).expect("JSON");

@@ -75,17 +75,17 @@ impl<'a> Checks<'a> {
             ("key, limit and Idempotency-Key", &self.guarded, &keyed),
         ] {
             send_for(WARM_UP, server.address, self.calls.clone()).await;
-            let taken = send_for(time, server.address, calls.clone()).await;
-            assert!(!Arc::ptr_eq(calls, &keyed) || taken.calls() < KEYED, "more keys are needed");
-            let per_second = taken.calls() as f64 / taken.seconds;
+            let sent = send_for(time, server.address, calls.clone()).await;
+            assert!(!Arc::ptr_eq(calls, &keyed) || sent.calls() < KEYED, "more keys are needed");
+            let per_second = sent.calls() as f64 / sent.seconds;
             let of_bound = per_second / *bound.get_or_insert(per_second);
             figures.add(
                 name,
                 vec![
                     ("calls/s", per_second),
                     ("of no key", of_bound),
-                    ("p50 ms", taken.percentile(50)),
-                    ("p99 ms", taken.percentile(99)),
+                    ("p50 ms", sent.percentile(50)),
+                    ("p99 ms", sent.percentile(99)),
                 ],
             );
         }

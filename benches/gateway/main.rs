@@ -72,17 +72,17 @@ async fn main() {
             send_for(WARM_UP, address, calls.clone()).await;
             fleet.reset_peak("gateway");
             let cpu = fleet.cpu("gateway");
-            let taken = send_for(time, address, calls.clone()).await;
+            let sent = send_for(time, address, calls.clone()).await;
             let cpu = fleet.cpu("gateway") - cpu;
-            let per_second = taken.calls() as f64 / taken.seconds;
+            let per_second = sent.calls() as f64 / sent.seconds;
             figures.add(
                 name,
                 vec![
                     ("calls/s", per_second),
                     ("objects/s", per_second * *objects as f64),
-                    ("p50 ms", taken.percentile(50)),
-                    ("p99 ms", taken.percentile(99)),
-                    ("cores", cpu.as_secs_f64() / taken.seconds),
+                    ("p50 ms", sent.percentile(50)),
+                    ("p99 ms", sent.percentile(99)),
+                    ("cores", cpu.as_secs_f64() / sent.seconds),
                     ("resident MB", (fleet.peak("gateway") >> 20) as f64),
                 ],
             );

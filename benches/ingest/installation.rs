@@ -95,10 +95,10 @@ impl Installation {
         settle(&self.pool).await;
         self.fleet.reset_peak(WORKER);
         let (began, cpu) = (Instant::now(), self.worker_cpu());
-        let taken = send(self.address(), calls).await;
+        let sent = send(self.address(), calls).await;
         let end = self.end().await;
         self.wait(|done| done >= end).await;
-        println!("  the gateway took them in {:.2} s", taken.seconds);
+        println!("  the gateway took them in {:.2} s", sent.seconds);
         self.speed(objects as f64, began.elapsed(), cpu)
     }
 

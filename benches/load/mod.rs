@@ -104,9 +104,10 @@ impl<'a> Requests<'a> {
             }
         }
         body.push_str("]}");
-        let repeatable = match self.with_idempotency_keys {
-            true => format!("Idempotency-Key: \"{:032x}\"\r\n", self.rng.random::<u128>()),
-            false => String::new(),
+        let repeatable = if self.with_idempotency_keys {
+            format!("Idempotency-Key: \"{:032x}\"\r\n", self.rng.random::<u128>())
+        } else {
+            String::new()
         };
         let (address, key, length) = (self.address, &self.key, body.len());
         format!(
@@ -253,20 +254,21 @@ impl Connection {
     async fn call(&mut self, call: &[u8]) {
         self.stream.write_all(call).await.expect("the gateway reads");
         self.answer.clear();
-        while !is_whole(&self.answer) {
+        while !is_complete(&self.answer) {
             let read = self.stream.read_buf(&mut self.answer).await.expect("the gateway answers");
             assert_ne!(read, 0, "the gateway hung up");
         }
-        let is_taken =
-            [b"HTTP/1.1 201", b"HTTP/1.1 202"].iter().any(|taken| self.answer.starts_with(*taken));
-        assert!(is_taken, "{}", String::from_utf8_lossy(&self.answer));
+        let is_accepted = [b"HTTP/1.1 201", b"HTTP/1.1 202"]
+            .iter()
+            .any(|status| self.answer.starts_with(*status));
+        assert!(is_accepted, "{}", String::from_utf8_lossy(&self.answer));
     }
 }
 
 /// Whether the head of a response has come, and so many bytes after it as it says.
-fn is_whole(answer: &[u8]) -> bool {
+fn is_complete(answer: &[u8]) -> bool {
     const LENGTH: &[u8] = b"\r\ncontent-length: ";
-    let find = |what: &[u8]| answer.windows(what.len()).position(|bytes| bytes == what);
+    let find = |text: &[u8]| answer.windows(text.len()).position(|bytes| bytes == text);
     let Some(head) = find(b"\r\n\r\n") else { return false };
     let length = find(LENGTH).expect("an answer of a known length") + LENGTH.len();
     let digits = answer[length..].iter().take_while(|byte| byte.is_ascii_digit());

@@ -57,7 +57,8 @@ async fn render(profiles: Arc<Vec<String>>, messages: &Value) -> Vec<String> {
             let body = |profile: &String| {
                 let profile: Map<String, Value> = serde_json::from_str(profile).expect("JSON");
                 let now = jiff::Timestamp::now().as_millisecond();
-                let rendered = message.render(&Scope::of(&profile, now)).expect("it renders");
+                let rendered =
+                    message.render(&Scope::from_profile(&profile, now)).expect("it renders");
                 rendered.object["body"].as_str().expect("a body").to_owned()
             };
             own.map(body).collect::<Vec<_>>()

@@ -19,19 +19,19 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 pub struct Transactional {
     server: MailServer,
     /// When each came, by its subject: nanoseconds since the epoch.
-    taken: Arc<Mutex<HashMap<String, i128>>>,
+    accepted_at: Arc<Mutex<HashMap<String, i128>>>,
     /// Emails so far.
     sent: AtomicUsize,
 }
 
 impl Transactional {
     pub async fn start() -> Self {
-        let taken = Arc::new(Mutex::new(HashMap::new()));
-        let own = taken.clone();
+        let accepted_at = Arc::new(Mutex::new(HashMap::new()));
+        let own = accepted_at.clone();
         let server = MailServer::start(move |mail: Mail| {
             own.lock().expect("no thread panics").insert(mail.subject, mail.at);
         });
-        Self { server: server.await, taken, sent: AtomicUsize::new(0) }
+        Self { server: server.await, accepted_at, sent: AtomicUsize::new(0) }
     }
 
     /// The workspace with the campaign, and where its emails go.
@@ -59,9 +59,9 @@ impl Transactional {
     ) -> Vec<(&'static str, f64)> {
         let first = self.sent.fetch_add(count, Ordering::SeqCst);
         let (began, began_at) = (Instant::now(), now());
-        let calls = (0..count).map(async |place| {
-            let number = first + place;
-            tokio::time::sleep_until((began + pace * place as u32).into()).await;
+        let calls = (0..count).map(async |index| {
+            let number = first + index;
+            tokio::time::sleep_until((began + pace * index as u32).into()).await;
             let body = json!({
                 "recipient": { "external_user_id": customers[number % customers.len()] },
                 "trigger_properties": { "number": number },
@@ -71,23 +71,28 @@ impl Transactional {
             assert_eq!(answer.status, 201, "{answer:?}");
         });
         join_all(calls).await;
-        let subject = |place: usize| format!("Receipt {}", first + place);
+        let subject = |index: usize| format!("Receipt {}", first + index);
         let since = Instant::now();
-        let mut taken = Vec::new();
-        for place in 0..count {
+        let mut delays = Vec::new();
+        for index in 0..count {
             let at = loop {
-                let at = self.taken.lock().expect("no thread panics").get(&subject(place)).copied();
+                let at = self
+                    .accepted_at
+                    .lock()
+                    .expect("no thread panics")
+                    .get(&subject(index))
+                    .copied();
                 match at {
                     Some(at) => break at,
-                    None => assert!(since.elapsed() < TIMEOUT, "{} is missing", subject(place)),
+                    None => assert!(since.elapsed() < TIMEOUT, "{} is missing", subject(index)),
                 }
                 tokio::time::sleep(Duration::from_millis(2)).await;
             };
-            let due = began_at + (pace * place as u32).as_nanos() as i128;
-            taken.push((at - due) as f64 / 1e6);
+            let due = began_at + (pace * index as u32).as_nanos() as i128;
+            delays.push((at - due) as f64 / 1e6);
         }
-        taken.sort_by(f64::total_cmp);
-        let percentile = |percent: usize| taken[(count * percent / 100).min(count - 1)];
+        delays.sort_by(f64::total_cmp);
+        let percentile = |percent: usize| delays[(count * percent / 100).min(count - 1)];
         vec![
             ("emails", count as f64),
             ("p50 ms", percentile(50)),

@@ -79,7 +79,7 @@ struct Simulation {
     app: App,
     asker: ExportRequester,
     part: Duration,
-    place: TestStorage,
+    storage: TestStorage,
 }
 
 pub async fn measure(plan: &Plan) -> Figures {
@@ -94,12 +94,12 @@ pub async fn measure(plan: &Plan) -> Figures {
     let usual = Case { workers: 0, parts, all_roles: false, old_snapshot: false, small: false };
     let mut cases: Vec<Case> =
         plan.workers.iter().map(|workers| Case { workers: *workers, ..usual }).collect();
-    let most = Case { workers: plan.workers.iter().copied().max().unwrap_or(1), ..usual };
+    let largest = Case { workers: plan.workers.iter().copied().max().unwrap_or(1), ..usual };
     cases.extend([
-        Case { all_roles: true, ..most },
-        Case { old_snapshot: true, ..most },
-        Case { small: true, ..most },
-        Case { parts: 5 * parts, ..most },
+        Case { all_roles: true, ..largest },
+        Case { old_snapshot: true, ..largest },
+        Case { small: true, ..largest },
+        Case { parts: 5 * parts, ..largest },
     ]);
     for run in 1..=plan.runs {
         println!("run {run} of {}", plan.runs);
@@ -114,21 +114,21 @@ pub async fn measure(plan: &Plan) -> Figures {
 
 impl Simulation {
     async fn new(part: Duration) -> Self {
-        let place = TestStorage::s3().await;
+        let storage = TestStorage::s3().await;
         let settings = [
             ("RUST_LOG", "warn".to_owned()),
             ("LONGSHORE_DATABASE__MAX_CONNECTIONS", CONNECTIONS.to_string()),
             ("LONGSHORE_WORKER__POLL_MS", "500".to_owned()),
         ];
         let fleet = Fleet::start(Backend::Fleet(0), &settings).await;
-        fleet.apply(&[WorkspaceFile::new("bench").with_storage(&place)]).await;
+        fleet.apply(&[WorkspaceFile::new("bench").with_storage(&storage)]).await;
         let config = fleet.config();
         let pool = PgPool::connect(&fleet.database_url()).await.expect("PostgreSQL answers");
         count_statements(&pool).await;
         let servers = Servers::find(&pool).await;
         let app = App::open(config.clone()).await.expect("the app opens");
         let asker = ExportRequester::new(&app, &pool).await;
-        Self { fleet, config, pool, servers, app, asker, part, place }
+        Self { fleet, config, pool, servers, app, asker, part, storage }
     }
 
     async fn run(&self, case: Case) -> Vec<(&'static str, f64)> {
@@ -144,22 +144,14 @@ impl Simulation {
         self.end(&first).await.expect("it is done soon");
         tokio::time::sleep(IDLE).await;
         seen.restart();
-        let old = match case.old_snapshot {
-            true => Some(self.hold_snapshot().await),
-            false => None,
-        };
+        let old = if case.old_snapshot { Some(self.hold_snapshot().await) } else { None };
         let large = self.asker.queue().await;
         let writing = Instant::now();
         self.asker.run(&large, case.parts).await;
         let written = writing.elapsed();
         let (watch, before) = (DatabaseMonitor::begin(&self.pool).await, self.servers.now());
         let began = Instant::now();
-        let smalls = async {
-            match case.small {
-                true => self.small_exports().await,
-                false => Vec::new(),
-            }
-        };
+        let smalls = async { if case.small { self.small_exports().await } else { Vec::new() } };
         let (done, small) = tokio::join!(self.follow(&large, began), smalls);
         let used = self.servers.since(before);
         let watched = watch.end().await;
@@ -266,7 +258,7 @@ impl Simulation {
         self.app.log.close().await;
         self.pool.close().await;
         self.fleet.close().await;
-        drop(self.place);
+        drop(self.storage);
     }
 }
 

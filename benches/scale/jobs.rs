@@ -60,8 +60,8 @@ impl ExportRequester {
         let (kind, lease) = (kinds::EXPORT_PLAN, Duration::from_secs(600));
         claims::offer(&mut tx, kind, job.id, 0, Duration::ZERO).await.expect("a row");
         tx.commit().await.expect("PostgreSQL answers");
-        let taken = claims::take(&self.app.store, kind, 1, 1, lease, &[]).await;
-        taken.expect("PostgreSQL answers").claims.remove(0)
+        let claimed = claims::take(&self.app.store, kind, 1, 1, lease, &[]).await;
+        claimed.expect("PostgreSQL answers").claims.remove(0)
     }
 
     /// Makes it a running one of so many parts, as the last step of planning does.

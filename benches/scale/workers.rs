@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub struct Workers {
     pub fleet: Fleet,
     api: Api,
-    place: TestStorage,
+    storage: TestStorage,
     pub pool: PgPool,
     pub users: usize,
     servers: Servers,
@@ -46,7 +46,7 @@ struct Export {
 impl Workers {
     /// A new installation with a workspace of so many users, all in the control group.
     pub async fn with_users(users: usize) -> Self {
-        let place = TestStorage::s3().await;
+        let storage = TestStorage::s3().await;
         let settings = [
             ("RUST_LOG", "warn".to_owned()),
             ("LONGSHORE_DATABASE__MAX_CONNECTIONS", "16".to_owned()),
@@ -54,7 +54,7 @@ impl Workers {
             ("LONGSHORE_WORKER__COMPUTE_THREADS", "1".to_owned()),
         ];
         let fleet = Fleet::start(Backend::Fleet(0), &settings).await;
-        let workspace = WorkspaceFile::new("bench").with_storage(&place);
+        let workspace = WorkspaceFile::new("bench").with_storage(&storage);
         let api = fleet.apply(&[workspace]).await.remove(0);
         fleet
             .shell(&format!("\"$LONGSHORE\" generate --users {users} | \"$LONGSHORE\" import -"))
@@ -62,7 +62,7 @@ impl Workers {
         let pool = PgPool::connect(&fleet.database_url()).await.expect("PostgreSQL answers");
         settle(&pool).await;
         let servers = Servers::find(&pool).await;
-        Self { fleet, api, place, pool, users, servers, running: 0 }
+        Self { fleet, api, storage, pool, users, servers, running: 0 }
     }
 
     /// Exports with one to four workers, one case after the other in each run: at full speed,
@@ -86,9 +86,10 @@ impl Workers {
                         let users = self.users as f64 / export.parts as f64;
                         parts.push(users / export.steady);
                     }
-                    let name = match slow {
-                        false => format!("{workers} at full speed"),
-                        true => format!("{workers} at 1/{TURNS} of it"),
+                    let name = if slow {
+                        format!("{workers} at 1/{TURNS} of it")
+                    } else {
+                        format!("{workers} at full speed")
                     };
                     figures.add(&name, self.figures_of(&export, workers as f64, *first));
                 }
@@ -163,8 +164,8 @@ impl Workers {
             status[name].as_str().and_then(|text| text.parse().ok()).expect("a time")
         };
         let seconds = time("finished_at").duration_since(time("started_at")).as_secs_f64();
-        self.place.destroy().await;
-        self.place.restore().await;
+        self.storage.destroy().await;
+        self.storage.restore().await;
         Export {
             seconds,
             steady: steady(&done, all) * self.users as f64 / all as f64,

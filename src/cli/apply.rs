@@ -66,9 +66,10 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         .map_err(|error| format!("{}: {error}", path.display()))?;
     let directory = path.parent().unwrap_or_else(|| Path::new(""));
     declared.workspaces.iter_mut().for_each(|declaration| declaration.relative_to(directory));
-    let app = match arguments.dry_run {
-        true => super::open(config).await?,
-        false => super::open_or_create(config).await?,
+    let app = if arguments.dry_run {
+        super::open(config).await?
+    } else {
+        super::open_or_create(config).await?
     };
     let options = Options { dry_run: arguments.dry_run, prune: arguments.prune };
     let show = |applied: Applied| {
@@ -92,7 +93,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 }
 
 fn print(applied: &Applied, dry_run: bool) {
-    println!("{}:{}", applied.what, if dry_run { " (not applied yet)" } else { "" });
+    println!("{}:{}", applied.name, if dry_run { " (not applied yet)" } else { "" });
     for change in &applied.changes {
         println!("  {change}");
     }
@@ -103,6 +104,6 @@ fn print(applied: &Applied, dry_run: bool) {
         println!("  ! {note}");
     }
     for (path, secret) in &applied.secrets {
-        println!("{path} of {}, shown only once: {secret}", applied.what);
+        println!("{path} of {}, shown only once: {secret}", applied.name);
     }
 }

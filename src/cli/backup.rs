@@ -69,12 +69,12 @@ async fn restore(config: &Config, Restore { folder, replace_log }: &Restore) -> 
     let restored = restore::restore(config, folder, *replace_log, time).await?;
     println!("restored the store of {}", folder.display());
     match restored.log {
-        RestoredLog::Kept(behind) => println!(
-            "kept the log of {}: at the next start, {behind} messages after the backup are applied",
+        RestoredLog::Kept(messages) => println!(
+            "kept the log of {}: at the next start, {messages} messages after the backup are applied",
             config.data.display()
         ),
-        RestoredLog::OfBackup(behind) => println!(
-            "restored the log of the backup, too: at the next start, {behind} of its messages are \
+        RestoredLog::FromBackup(messages) => println!(
+            "restored the log of the backup, too: at the next start, {messages} of its messages are \
              applied"
         ),
     }

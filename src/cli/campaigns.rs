@@ -73,19 +73,19 @@ async fn stats(app: &App, arguments: Stats) -> CommandResult {
     print::rows(arguments.json, &heading, &found, line)
 }
 
-fn line(of: &Statistics) -> String {
-    let variation = if of.variation_id.is_empty() { "-" } else { &of.variation_id };
+fn line(statistics: &Statistics) -> String {
+    let variation = if statistics.variation_id.is_empty() { "-" } else { &statistics.variation_id };
     format!(
         "{:<36}  {:<36}  {:<13}  {:>9}  {:>9}  {:>7}  {:>11}  {:>7}  {:>7}  {}",
-        of.campaign_id,
+        statistics.campaign_id,
         variation,
-        of.channel.name(),
-        of.sent,
-        of.delivered,
-        of.bounced,
-        of.unreachable,
-        of.aborted,
-        of.failed,
-        of.name.as_deref().unwrap_or("-"),
+        statistics.channel.name(),
+        statistics.sent,
+        statistics.delivered,
+        statistics.bounced,
+        statistics.unreachable,
+        statistics.aborted,
+        statistics.failed,
+        statistics.name.as_deref().unwrap_or("-"),
     )
 }

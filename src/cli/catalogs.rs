@@ -87,7 +87,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 async fn list(app: &App, workspace: &WorkspaceArgument, json: bool) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let workspace = workspace.find(&mut tx).await?;
-    for rows::Stored { catalog, items, .. } in rows::stored(&mut tx, workspace.id).await? {
+    for rows::StoredCatalog { catalog, items, .. } in rows::stored(&mut tx, workspace.id).await? {
         if json {
             let Catalog { name, fields, .. } = &catalog;
             println!("{}", json!({ "name": name, "items": items, "fields": fields.all() }));
@@ -137,12 +137,12 @@ async fn edits(
     let mut tx = app.store.snapshot().await?;
     let catalog = find(&mut tx, workspace, name).await?;
     // A request has one record for each partition of its items.
-    let most = i64::from(limit) * i64::from(api::LANES);
-    let records = rows::latest_edits(&mut tx, catalog.id, most).await?;
+    let max_records = i64::from(limit) * i64::from(api::LANES);
+    let records = rows::latest_edits(&mut tx, catalog.id, max_records).await?;
     let same =
         |a: &EditRow, b: &EditRow| (a.received_at, &a.request_id) == (b.received_at, &b.request_id);
     for records in records.chunk_by(same).take(limit as usize) {
-        let edit = Edit::of(records)?;
+        let edit = Edit::from_records(records)?;
         println!("{}", if json { edit.json() } else { edit.text() });
     }
     Ok(())
@@ -160,7 +160,7 @@ struct Edit<'a> {
 }
 
 impl<'a> Edit<'a> {
-    fn of(records: &'a [EditRow]) -> CommandResult<Self> {
+    fn from_records(records: &'a [EditRow]) -> CommandResult<Self> {
         let mut unknown_ids = Vec::new();
         for record in records {
             unknown_ids.extend(serde_json::from_str::<Vec<String>>(&record.unknown_ids)?);
@@ -202,9 +202,9 @@ impl<'a> Edit<'a> {
 
 async fn find(tx: &mut Tx, workspace: &WorkspaceArgument, name: &str) -> CommandResult<Catalog> {
     let workspace = workspace.find(tx).await?;
-    let catalogs = rows::of_workspace(tx, workspace.id).await?;
+    let catalogs = rows::list(tx, workspace.id).await?;
     let names: Vec<&str> = catalogs.iter().map(|catalog| catalog.name.as_str()).collect();
-    let there_are = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    let unknown = format!("unknown catalog {name}; expected one of {there_are}");
+    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let unknown = format!("unknown catalog {name}; expected one of {known}");
     catalogs.into_iter().find(|catalog| catalog.name == name).ok_or_else(|| unknown.into())
 }

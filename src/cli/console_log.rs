@@ -26,7 +26,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     let mut tx = app.store.snapshot().await?;
     let workspace = arguments.workspace.find(&mut tx).await?;
-    let records = dispatch::console(&mut tx, workspace.id, arguments.limit).await?;
+    let records = dispatch::console_records(&mut tx, workspace.id, arguments.limit).await?;
     if records.is_empty() {
         eprintln!("No requests.");
     }

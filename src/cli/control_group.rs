@@ -97,7 +97,7 @@ async fn renew(app: &App, arguments: Renew) -> CommandResult {
 
 /// The slices as ranges of buckets; adjacent ones are one range.
 fn buckets(slices: &[i16]) -> String {
-    let runs = slices.chunk_by(|one, next| one + 1 == *next);
+    let runs = slices.chunk_by(|slice, next| slice + 1 == *next);
     let ranges = runs.filter_map(|run| {
         let (first, last) = (run.first()?, run.last()?);
         Some(format!("{}-{}", first * 100, last * 100 + 99))

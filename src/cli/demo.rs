@@ -73,13 +73,13 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
         "callback_endpoint": receiver.url,
         "fields_to_export": crate::exports::fields::record().collect::<Vec<_>>(),
     });
-    let answer = client.request(&body).await?;
-    let url = answer.url.ok_or("the API's response has no url")?;
-    step.end(format!("object_prefix {}", answer.object_prefix));
+    let requested = client.request(&body).await?;
+    let url = requested.url.ok_or("the API's response has no url")?;
+    step.end(format!("object_prefix {}", requested.object_prefix));
     println!("     the same with curl:\n{}", curl(&server.url, &body));
 
     let step = Step::begin(6, "wait for the callback");
-    let (finished, _) = export::wait(&client, &answer.object_prefix).await?;
+    let (finished, _) = export::wait(&client, &requested.object_prefix).await?;
     receiver.wait(&url).await?;
     step.end(format!(
         "{} in {}; the signature is valid",
@@ -90,7 +90,7 @@ async fn demo(directory: &Path, users: u64) -> CommandResult {
     let step = Step::begin(7, "download the export, and compare every line with the imported user");
     let archive = directory.join("export.zip");
     client.fetch(&url, &archive, |_, _| {}).await?;
-    let prefix = answer.object_prefix;
+    let prefix = requested.object_prefix;
     let checked =
         tokio::task::spawn_blocking(move || check::archive(&archive, &records, &prefix)).await??;
     if checked.users != users {
@@ -151,13 +151,13 @@ struct Step {
 }
 
 impl Step {
-    fn begin(number: u32, what: impl std::fmt::Display) -> Self {
-        println!("{number}/7  {what}");
+    fn begin(number: u32, name: impl std::fmt::Display) -> Self {
+        println!("{number}/7  {name}");
         Self { begun: Instant::now() }
     }
 
-    fn end(self, how: impl std::fmt::Display) {
-        println!("     {how} ({:.1} s)", self.begun.elapsed().as_secs_f64());
+    fn end(self, result: impl std::fmt::Display) {
+        println!("     {result} ({:.1} s)", self.begun.elapsed().as_secs_f64());
     }
 }
 

@@ -85,24 +85,24 @@ async fn list(app: &App, arguments: ListArguments<State>) -> CommandResult {
 
 async fn show(app: &App, arguments: Show) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
-    let Some(listed) = dispatch::one(&mut tx, arguments.id).await? else {
-        let found = transactional::shown(&mut tx, arguments.id).await?;
+    let Some(summary) = dispatch::summary(&mut tx, arguments.id).await? else {
+        let found = transactional::email_details(&mut tx, arguments.id).await?;
         let email = found.ok_or_else(|| unknown(arguments.id))?;
         return print::object(arguments.json, &email, email_details);
     };
     let unsent = dispatch::unsent_messages(&mut tx, arguments.id).await?;
     let reasons = dispatch::reasons(&mut tx, arguments.id).await?;
     if arguments.json {
-        let mut value = serde_json::to_value(&listed)?;
+        let mut value = serde_json::to_value(&summary)?;
         value["waiting"] = unsent.waiting.into();
         value["cancelled"] = unsent.cancelled.into();
         value["reasons"] = serde_json::to_value(&reasons)?;
-        if are_of_latest(&reasons) {
+        if are_incomplete(&reasons) {
             value["reasons_of_latest"] = MAX_COUNTED_MESSAGES.into();
         }
         println!("{}", serde_json::to_string_pretty(&value)?);
     } else {
-        print!("{}{}", details(&listed, unsent), why(&reasons));
+        print!("{}{}", details(&summary, unsent), reason_lines(&reasons));
     }
     Ok(())
 }
@@ -113,7 +113,7 @@ async fn cancel(app: &App, arguments: Cancel) -> CommandResult {
     for id in &arguments.ids {
         let mut tx = app.store.write().await?;
         let is_cancelled = dispatch::cancel(&mut tx, *id).await?;
-        let found = dispatch::one(&mut tx, *id).await?;
+        let found = dispatch::summary(&mut tx, *id).await?;
         tx.commit().await?;
         match found.map(|found| found.state) {
             Some(State::Cancelling) => println!("{}", cancelling(*id)),
@@ -142,41 +142,42 @@ fn unknown(id: Uuid) -> String {
     format!("unknown dispatch {}: see `longshore dispatches list`", id.simple())
 }
 
-fn line(listed: &DispatchSummary) -> String {
+fn line(summary: &DispatchSummary) -> String {
     format!(
         "{:<32}  {:<9}  {:<13}  {:>17}  {:>9}  {:>7}  {}",
-        listed.id.simple(),
-        listed.state.name(),
-        listed.kind.name(),
-        format!("{}/{}", listed.walked, listed.users),
-        listed.sent,
-        listed.failed,
-        listed.workspace.as_deref().unwrap_or("-"),
+        summary.id.simple(),
+        summary.state.name(),
+        summary.kind.name(),
+        format!("{}/{}", summary.walked, summary.users),
+        summary.sent,
+        summary.failed,
+        summary.workspace.as_deref().unwrap_or("-"),
     )
 }
 
 /// Whether there may be more messages with a reason than were counted.
-fn are_of_latest(reasons: &[Reason]) -> bool {
+fn are_incomplete(reasons: &[Reason]) -> bool {
     reasons.first().is_some_and(|reason| reason.looked_at >= MAX_COUNTED_MESSAGES)
 }
 
 /// One line for each reason; a long reason is below its line.
-fn why(reasons: &[Reason]) -> String {
-    let of = match are_of_latest(reasons) {
-        true => format!(" of the latest {MAX_COUNTED_MESSAGES}"),
-        false => String::new(),
+fn reason_lines(reasons: &[Reason]) -> String {
+    let sample = if are_incomplete(reasons) {
+        format!(" of the latest {MAX_COUNTED_MESSAGES}")
+    } else {
+        String::new()
     };
     let line = |reason: &Reason| {
         let Reason { channel, state, reason, messages, .. } = reason;
         let reason = print::last_column(Some(reason));
-        format!("{:<12} {} {state}, {messages}{of}: {reason}\n", "why", channel.name())
+        format!("{:<12} {} {state}, {messages}{sample}: {reason}\n", "why", channel.name())
     };
     reasons.iter().map(line).collect()
 }
 
 /// In one line, without reasons that excluded nobody.
-fn left_out(listed: &DispatchSummary) -> String {
-    let counted = listed.left_out.by_reason().into_iter().filter(|(_, count)| *count > 0);
+fn left_out(summary: &DispatchSummary) -> String {
+    let counted = summary.left_out.by_reason().into_iter().filter(|(_, count)| *count > 0);
     let counted: Vec<String> = counted.map(|(reason, count)| format!("{reason} {count}")).collect();
     if counted.is_empty() { "-".into() } else { counted.join(", ") }
 }
@@ -215,27 +216,27 @@ fn cancelled(state: State, messages: i64) -> String {
     }
 }
 
-fn details(listed: &DispatchSummary, unsent: UnsentMessages) -> String {
+fn details(summary: &DispatchSummary, unsent: UnsentMessages) -> String {
     print::fields([
-        ("id", listed.id.simple().to_string()),
-        ("workspace", or_none(listed.workspace.clone())),
-        ("kind", listed.kind.name().to_owned()),
-        ("state", listed.state.name().to_owned()),
-        ("note", or_none(listed.note.clone())),
-        ("campaign", or_none(listed.campaign_id.map(|id| id.to_string()))),
-        ("users", format!("{} of {} users checked", listed.walked, listed.users)),
-        ("left out", left_out(listed)),
-        ("parts", format!("{} of {} left", listed.parts_left, listed.parts)),
+        ("id", summary.id.simple().to_string()),
+        ("workspace", or_none(summary.workspace.clone())),
+        ("kind", summary.kind.name().to_owned()),
+        ("state", summary.state.name().to_owned()),
+        ("note", or_none(summary.note.clone())),
+        ("campaign", or_none(summary.campaign_id.map(|id| id.to_string()))),
+        ("users", format!("{} of {} users checked", summary.walked, summary.users)),
+        ("left out", left_out(summary)),
+        ("parts", format!("{} of {} left", summary.parts_left, summary.parts)),
         ("waiting", unsent.waiting.to_string()),
-        ("sent", listed.sent.to_string()),
-        ("unreachable", listed.unreachable.to_string()),
-        ("aborted", listed.aborted.to_string()),
-        ("failed", listed.failed.to_string()),
-        ("bounced", listed.bounced.to_string()),
-        ("cancelled", cancelled(listed.state, unsent.cancelled)),
-        ("accepted", format_seconds(listed.accepted_at)),
-        ("started", or_none(listed.started_at.map(format_seconds))),
-        ("finished", or_none(listed.finished_at.map(format_seconds))),
-        ("request id", listed.request_id.clone()),
+        ("sent", summary.sent.to_string()),
+        ("unreachable", summary.unreachable.to_string()),
+        ("aborted", summary.aborted.to_string()),
+        ("failed", summary.failed.to_string()),
+        ("bounced", summary.bounced.to_string()),
+        ("cancelled", cancelled(summary.state, unsent.cancelled)),
+        ("accepted", format_seconds(summary.accepted_at)),
+        ("started", or_none(summary.started_at.map(format_seconds))),
+        ("finished", or_none(summary.finished_at.map(format_seconds))),
+        ("request id", summary.request_id.clone()),
     ])
 }

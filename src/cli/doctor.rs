@@ -50,7 +50,8 @@ pub struct Arguments {
 struct Finding {
     ok: bool,
     /// The checked part.
-    what: String,
+    #[serde(rename = "what")]
+    subject: String,
     /// Its state, or its error.
     text: String,
     /// How to fix it.
@@ -58,14 +59,14 @@ struct Finding {
 }
 
 impl Finding {
-    fn ok(what: &str, text: impl Display) -> Self {
-        Self { ok: true, what: what.into(), text: text.to_string(), fix: None }
+    fn ok(subject: &str, text: impl Display) -> Self {
+        Self { ok: true, subject: subject.into(), text: text.to_string(), fix: None }
     }
 
-    fn fail(what: &str, text: impl Display, fix: impl Display) -> Self {
+    fn fail(subject: &str, text: impl Display, fix: impl Display) -> Self {
         Self {
             ok: false,
-            what: what.into(),
+            subject: subject.into(),
             text: text.to_string(),
             fix: Some(fix.to_string()).filter(|fix| !fix.is_empty()),
         }
@@ -78,7 +79,7 @@ impl Finding {
         }
         let sign = if self.ok { "ok  " } else { "FAIL" };
         let fix = self.fix.as_ref().map(|fix| format!(" — {fix}")).unwrap_or_default();
-        println!("{sign} {}: {}{fix}", self.what, self.text);
+        println!("{sign} {}: {}{fix}", self.subject, self.text);
         Ok(())
     }
 }
@@ -92,7 +93,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     if keeps_data(&config) {
         findings.push(data_directory(&config));
     }
-    let is_tried = match config.secret_key() {
+    let has_secret_key = match config.secret_key() {
         Ok(secrets) => {
             findings.extend(servers(config, secrets).await);
             true
@@ -107,7 +108,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
         finding.print(arguments.json)?;
     }
     match findings.iter().filter(|finding| !finding.ok).count() {
-        _ if !is_tried => Err("doctor: no secret key found, so the other checks did not \
+        _ if !has_secret_key => Err("doctor: no secret key found, so the other checks did not \
                                run"
         .into()),
         0 => Ok(()),
@@ -145,8 +146,8 @@ fn each_cause_once(findings: Vec<Finding>) -> Vec<Finding> {
             !finding.ok && !cause.ok && cause.text == finding.text && cause.fix == finding.fix
         });
         match same {
-            Some(cause) if cause.what.split(", ").any(|what| what == finding.what) => {}
-            Some(cause) => cause.what = format!("{}, {}", cause.what, finding.what),
+            Some(cause) if cause.subject.split(", ").any(|subject| subject == finding.subject) => {}
+            Some(cause) => cause.subject = format!("{}, {}", cause.subject, finding.subject),
             None => causes.push(finding),
         }
     }
@@ -156,21 +157,21 @@ fn each_cause_once(findings: Vec<Finding>) -> Vec<Finding> {
 /// Runs a check in its own task, so that a check that takes too long is abandoned and not
 /// interrupted.
 async fn bounded(
-    what: &str,
+    subject: &str,
     check: impl Future<Output = Vec<Finding>> + Send + 'static,
 ) -> Vec<Finding> {
     match tokio::time::timeout(TIMEOUT, tokio::spawn(check)).await {
         Ok(Ok(findings)) => findings,
         Ok(Err(error)) => {
-            vec![Finding::fail(what, format!("the check itself failed: {error}"), "")]
+            vec![Finding::fail(subject, format!("the check itself failed: {error}"), "")]
         }
-        Err(_) => vec![silent(what)],
+        Err(_) => vec![silent(subject)],
     }
 }
 
-fn silent(what: &str) -> Finding {
+fn silent(subject: &str) -> Finding {
     let text = format!("no response within {} s", TIMEOUT.as_secs());
-    Finding::fail(what, text, FIX_SILENT)
+    Finding::fail(subject, text, FIX_SILENT)
 }
 
 /// Reads workspaces' declarations, in its own task.
@@ -211,7 +212,7 @@ fn data_directory(config: &Config) -> Finding {
 }
 
 async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
-    const WHAT: &str = "database";
+    const SUBJECT: &str = "database";
     const FIX: &str = "start it, create the missing database or role, or set \
                         LONGSHORE_DATABASE_URL";
     let (name, problems) = match inspect::inspect_server(&config.database_url()).await {
@@ -224,19 +225,20 @@ async fn database(config: Config, secrets: SecretKey) -> Vec<Finding> {
         Err(error) => {
             // A transaction pooler changes the connection between transactions.
             let is_pooled = error.to_string().contains("prepared statement");
-            let fix = match is_pooled {
-                true => "use the pooler in session mode, or connect to PostgreSQL directly",
-                false => FIX,
+            let fix = if is_pooled {
+                "use the pooler in session mode, or connect to PostgreSQL directly"
+            } else {
+                FIX
             };
-            return vec![Finding::fail(WHAT, error, fix)];
+            return vec![Finding::fail(SUBJECT, error, fix)];
         }
     };
     let mut findings: Vec<Finding> =
-        problems.into_iter().map(|problem| Finding::fail(WHAT, problem, "")).collect();
+        problems.into_iter().map(|problem| Finding::fail(SUBJECT, problem, "")).collect();
     match at_this_version(&config, &secrets).await {
-        Err(error) => findings.push(Finding::fail(WHAT, error, "")),
+        Err(error) => findings.push(Finding::fail(SUBJECT, error, "")),
         Ok(state) if findings.is_empty() => {
-            findings.push(Finding::ok(WHAT, format!("{name}, {state}")));
+            findings.push(Finding::ok(SUBJECT, format!("{name}, {state}")));
         }
         Ok(_) => {}
     }
@@ -268,36 +270,36 @@ async fn at_this_version(config: &Config, secrets: &SecretKey) -> Result<String,
 }
 
 async fn log(config: Config) -> Vec<Finding> {
-    const WHAT: &str = "log";
+    const SUBJECT: &str = "log";
     const FIX: &str = "start it, or set LONGSHORE_LOG_URL";
     let log = match crate::app::open_log(&config).await {
         Ok(log) => log,
-        Err(error) => return vec![Finding::fail(WHAT, error, FIX)],
+        Err(error) => return vec![Finding::fail(SUBJECT, error, FIX)],
     };
     let findings = match log.check().await {
         Ok(problems) if problems.is_empty() => {
             let kind = if config.log.url == "embedded" { "embedded" } else { "Kafka" };
-            vec![Finding::ok(WHAT, format!("{kind}, all topics are configured correctly"))]
+            vec![Finding::ok(SUBJECT, format!("{kind}, all topics are configured correctly"))]
         }
         Ok(problems) => {
-            problems.into_iter().map(|problem| Finding::fail(WHAT, problem, "")).collect()
+            problems.into_iter().map(|problem| Finding::fail(SUBJECT, problem, "")).collect()
         }
-        Err(error) => vec![Finding::fail(WHAT, error, FIX)],
+        Err(error) => vec![Finding::fail(SUBJECT, error, FIX)],
     };
     log.close().await;
     findings
 }
 
 async fn objects(config: Config, secrets: SecretKey) -> Vec<Finding> {
-    const WHAT: &str = "objects";
+    const SUBJECT: &str = "objects";
     let tried = async {
         let objects = Objects::open(&config.objects_url(), &secrets).await?;
         probe::build_storage(&objects).await?;
         Ok::<_, ObjectError>(objects)
     };
     vec![match tried.await {
-        Ok(objects) => Finding::ok(WHAT, format!("{objects} is usable")),
-        Err(error) => Finding::fail(WHAT, error, "see LONGSHORE_OBJECTS_URL"),
+        Ok(objects) => Finding::ok(SUBJECT, format!("{objects} is usable")),
+        Err(error) => Finding::fail(SUBJECT, error, "see LONGSHORE_OBJECTS_URL"),
     }]
 }
 
@@ -309,9 +311,9 @@ async fn own_storage(config: &Config, secrets: &SecretKey) -> Result<Vec<Finding
         Err(error) => return Ok(vec![Finding::fail("workspaces", error, "")]),
     };
     let tried = all.into_iter().map(|(workspace, settings)| async move {
-        let what = format!("storage.{} of {workspace}", settings.kind());
-        let check = try_storage(what.clone(), settings);
-        bounded(&what, async move { vec![check.await] }).await
+        let subject = format!("storage.{} of {workspace}", settings.kind());
+        let check = try_storage(subject.clone(), settings);
+        bounded(&subject, async move { vec![check.await] }).await
     });
     Ok(join_all(tried).await.concat())
 }
@@ -337,15 +339,15 @@ async fn storages(
     Ok(all)
 }
 
-async fn try_storage(what: String, settings: storage::Settings) -> Finding {
+async fn try_storage(subject: String, settings: storage::Settings) -> Finding {
     let tried = async { probe::own_storage(&settings.connect().await?).await };
     match tried.await {
         Ok(limits) => {
-            let written = format!("{} is writable", settings.place());
-            Finding::ok(&what, [vec![written], limits].concat().join("; "))
+            let written = format!("{} is writable", settings.location());
+            Finding::ok(&subject, [vec![written], limits].concat().join("; "))
         }
         Err(error) => {
-            Finding::fail(&what, error, "fix `storage` in the workspace file and apply it")
+            Finding::fail(&subject, error, "fix `storage` in the workspace file and apply it")
         }
     }
 }

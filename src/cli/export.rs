@@ -18,7 +18,7 @@ use crate::config::{Config, ConfigError};
 use crate::shutdown;
 
 /// Interval between checks of an export's state.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Request, follow and cancel exports of the global control group with the API.
 #[derive(clap::Args)]
@@ -95,8 +95,8 @@ pub async fn run(_config: Config, arguments: Arguments) -> CommandResult {
     match arguments.command {
         Command::Run(run) => run_export(&client, run, json).await,
         Command::List { limit } => list(&client, limit, json).await,
-        Command::Status { prefix } => print_one(&client.status(&prefix).await?, json),
-        Command::Cancel { prefix } => print_one(&client.cancel(&prefix).await?, json),
+        Command::Status { prefix } => print_export(&client.status(&prefix).await?, json),
+        Command::Cancel { prefix } => print_export(&client.cancel(&prefix).await?, json),
     }
 }
 
@@ -159,16 +159,16 @@ fn print_result(raw: &Value, file: Option<&Path>, json: bool) -> CommandResult {
 
 /// Waits until the export is done; returns its last status.
 pub async fn wait(client: &Client, prefix: &str) -> CommandResult<(Export, Value)> {
-    let mut shown = Progress::begin(Unit::Users);
+    let mut progress = Progress::begin(Unit::Users);
     loop {
         let (export, raw) = client.status_with_retries(prefix).await?;
         match export.state.as_str() {
             "done" => return Ok((export, raw)),
             "failed" => return Err(format!("the export failed: {}", export.error_text()).into()),
             "cancelled" => return Err("the export was cancelled".into()),
-            state => shown.update(state, export.users.done, export.users.total),
+            state => progress.update(state, export.users.done, export.users.total),
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -183,9 +183,9 @@ async fn fetch(
     let file = directory.join(format!("{prefix}.zip"));
     let draft = directory.join(format!(".{prefix}.zip.part"));
     let fetched = async {
-        let mut shown = Progress::begin(Unit::Bytes);
-        client.fetch(url, &draft, |done, total| shown.update("fetching", done, total)).await?;
-        drop(shown);
+        let mut progress = Progress::begin(Unit::Bytes);
+        client.fetch(url, &draft, |done, total| progress.update("fetching", done, total)).await?;
+        drop(progress);
         let (path, users, files) = (draft.clone(), export.users.done, export.files.done);
         tokio::task::spawn_blocking(move || verify::archive(&path, files, users)).await??;
         tokio::fs::rename(&draft, &file).await?;
@@ -203,7 +203,7 @@ async fn fetch(
     Ok(file)
 }
 
-fn print_one((export, raw): &(Export, Value), json: bool) -> CommandResult {
+fn print_export((export, raw): &(Export, Value), json: bool) -> CommandResult {
     if json {
         println!("{raw}");
     } else {

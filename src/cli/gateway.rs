@@ -36,7 +36,7 @@ impl Arguments {
 pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     let listener = gateway::bind(config.gateway.listen, "LONGSHORE_LISTEN").await?;
     let service = Service::start(config, Process::gateway()).await?;
-    if service.is_set_up().await? {
+    if service.wait_until_set_up().await? {
         service.serve(listener).await?;
     }
     service.stop().await;

@@ -17,10 +17,10 @@ use crate::users::import::{Importer, Input, Options, Progress, Summary};
 use kit::words::count;
 
 /// The hint for an import that did not finish.
-const STAYS: &str = "imported users stay; run the same import again to finish it";
+const USERS_STAY: &str = "imported users stay; run the same import again to finish it";
 
 /// The same for a dry run.
-const NOTHING: &str = "nothing was written (--dry-run)";
+const NOTHING_WRITTEN: &str = "nothing was written (--dry-run)";
 
 /// Number of invalid lines that are printed.
 const SHOWN: u64 = 20;
@@ -69,43 +69,43 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let app = super::open(config).await?;
     let workspace = arguments.workspace.find(&mut app.store.snapshot().await?).await?;
     let mut rejects = arguments.rejects.as_deref().map(Rejects::create).transpose()?;
-    let mut shown = progress::Progress::begin(Unit::Bytes);
+    let mut bar = progress::Progress::begin(Unit::Bytes);
     let options = Options {
         max_bad_lines: arguments.max_errors,
         keep_lines: rejects.is_some(),
         dry_run: arguments.dry_run,
     };
-    let stays = if arguments.dry_run { NOTHING } else { STAYS };
+    let hint = if arguments.dry_run { NOTHING_WRITTEN } else { USERS_STAY };
     let importer = Importer::new(app.store.clone(), app.clock.clone(), workspace).with(options);
-    let mut told_of = 0;
-    let work = importer.run(inputs, |told| match told {
+    let mut printed = 0;
+    let work = importer.run(inputs, |event| match event {
         Progress::Bad(bad) => {
-            told_of += 1;
-            if told_of <= SHOWN {
-                shown.line(&format!("{}:{}: {}", bad.file, bad.line, bad.reason));
+            printed += 1;
+            if printed <= SHOWN {
+                bar.line(&format!("{}:{}: {}", bad.file, bad.line, bad.reason));
             }
             rejects.iter_mut().for_each(|rejects| rejects.add(&bad.text));
         }
         Progress::Written(summary) => {
             let users = count(summary.created + summary.replaced, "user");
-            shown.update(&users, read.load(Ordering::Relaxed), size);
+            bar.update(&users, read.load(Ordering::Relaxed), size);
         }
     });
-    let result = shutdown::with_hint(work, || stays.to_owned()).await?;
-    let seconds = shown.seconds();
-    drop(shown);
+    let result = shutdown::with_hint(work, || hint.to_owned()).await?;
+    let seconds = bar.seconds();
+    drop(bar);
     // Before the result, because the file is useful even after a failure.
-    let kept = rejects.map_or(Ok(()), Rejects::close);
-    let summary = result.map_err(|error| format!("{error}\n{stays}"))?;
+    let closed = rejects.map_or(Ok(()), Rejects::close);
+    let summary = result.map_err(|error| format!("{error}\n{hint}"))?;
     if summary.bad > SHOWN {
         print_reasons(&summary);
     }
     print(&summary, seconds, &arguments);
-    kept?;
+    closed?;
     match summary.bad {
         _ if summary.stopped => {
-            let most = HumanCount(arguments.max_errors.unwrap_or_default());
-            Err(format!("stopped: more than {most} lines are invalid (--max-errors); {stays}")
+            let limit = HumanCount(arguments.max_errors.unwrap_or_default());
+            Err(format!("stopped: more than {limit} lines are invalid (--max-errors); {hint}")
                 .into())
         }
         0 => Ok(()),
@@ -235,6 +235,6 @@ fn print(summary: &Summary, seconds: f64, arguments: &Arguments) {
         println!("unknown field, ignored: {name} ({})", count(*lines, "time"));
     }
     if arguments.dry_run {
-        println!("{NOTHING}");
+        println!("{NOTHING_WRITTEN}");
     }
 }

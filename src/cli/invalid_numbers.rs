@@ -129,12 +129,12 @@ async fn add(
         tx.commit().await?;
     }
     let Outcome { numbers, bad } = reader.await??;
-    let there = numbers - added;
+    let already_listed = numbers - added;
     if json {
-        println!("{}", json!({"added": added, "already_there": there, "bad": bad}));
+        println!("{}", json!({"added": added, "already_there": already_listed, "bad": bad}));
     } else {
         let (added, bad) = (count(added, "number"), count(bad, "invalid line"));
-        println!("{added} added, {there} already on the list, {bad}");
+        println!("{added} added, {already_listed} already on the list, {bad}");
     }
     match bad {
         0 => Ok(()),
@@ -156,12 +156,12 @@ fn read(
 ) -> Result<Outcome, String> {
     let mut input = BufReader::new(input);
     let (mut outcome, mut batch, mut line) = (Outcome::default(), Vec::new(), Vec::new());
-    for at in 1_u64.. {
+    for line_number in 1_u64.. {
         line.clear();
-        let failed = |error| format!("{name}:{at}: {error}");
+        let failed = |error| format!("{name}:{line_number}: {error}");
         let read = (&mut input).take(MAX_LINE).read_until(b'\n', &mut line).map_err(failed)?;
         if read as u64 == MAX_LINE && !line.ends_with(b"\n") {
-            return Err(format!("{name}:{at}: not a valid phone number"));
+            return Err(format!("{name}:{line_number}: not a valid phone number"));
         }
         let text = String::from_utf8_lossy(&line);
         match PhoneNumber::parse(text.trim()) {
@@ -170,7 +170,7 @@ fn read(
             Ok(number) => batch.push(number),
             Err(error) => {
                 outcome.bad += 1;
-                eprintln!("{name}:{at}: {error}");
+                eprintln!("{name}:{line_number}: {error}");
             }
         }
         if batch.len() == PAGE {

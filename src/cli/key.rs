@@ -147,8 +147,8 @@ async fn revoke(app: &App, arguments: Revoke) -> CommandResult {
     let name = arguments.key.unwrap_or_default();
     let key = keys::revoke(&mut tx, &app.clock, workspace.id, &name).await?;
     tx.commit().await?;
-    let place = format!(" of {}", workspace.name);
-    print::revoked(arguments.json, key.id, &key.name, &place, key.declared);
+    let suffix = format!(" of {}", workspace.name);
+    print::revoked(arguments.json, key.id, &key.name, &suffix, key.declared);
     Ok(())
 }
 

@@ -191,9 +191,10 @@ async fn status(app: &App, json: bool) -> CommandResult {
         for line in lines(app, *topic).await?.0 {
             shown += 1;
             stopped += usize::from(line.stopped.is_some());
-            match json {
-                true => println!("{}", line.json()),
-                false => println!("{line}"),
+            if json {
+                println!("{}", line.json());
+            } else {
+                println!("{line}");
             }
         }
     }
@@ -218,9 +219,10 @@ async fn reset(app: &App, reset: &Reset) -> CommandResult {
     let mut chosen = Vec::new();
     for line in &lines {
         let partition = line.position.partition;
-        let is_chosen = match reset.which.all {
-            true => line.stopped.is_some(),
-            false => reset.which.partitions.contains(&partition),
+        let is_chosen = if reset.which.all {
+            line.stopped.is_some()
+        } else {
+            reset.which.partitions.contains(&partition)
         };
         if is_chosen {
             let range = line.range.ok_or(format!("unknown partition {partition}"))?;

@@ -47,9 +47,9 @@ impl Retry for MigrateError {
 
 pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
     let started = Instant::now();
-    let done = loop {
+    let result = loop {
         match migrate(&config).await {
-            Ok(done) => break done,
+            Ok(result) => break result,
             Err(error) if error.can_retry() && started.elapsed() < TIMEOUT => {
                 eprintln!("longshore: {error}; retrying");
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -57,14 +57,15 @@ pub async fn run(config: Config, _arguments: Arguments) -> CommandResult {
             Err(error) => return Err(error.into()),
         }
     };
-    match done.schema.is_newer() {
-        false => println!("the database and the log are at this version"),
-        true => println!("the database is {}: there is nothing to migrate", done.schema),
+    if result.schema.is_newer() {
+        println!("the database is {}: there is nothing to migrate", result.schema);
+    } else {
+        println!("the database and the log are at this version");
     }
-    if let Some(note) = done.note {
+    if let Some(note) = result.note {
         eprintln!("longshore: {note}");
     }
-    if done.rotated {
+    if result.rotated {
         println!("the stored secrets are now encrypted with the new LONGSHORE_SECRET_KEY");
     }
     Ok(())

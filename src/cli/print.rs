@@ -29,9 +29,10 @@ pub fn object<T: Serialize>(
     object: &T,
     details: impl FnOnce(&T) -> String,
 ) -> CommandResult {
-    match is_json {
-        true => println!("{}", serde_json::to_string_pretty(object)?),
-        false => print!("{}", details(object)),
+    if is_json {
+        println!("{}", serde_json::to_string_pretty(object)?);
+    } else {
+        print!("{}", details(object));
     }
     Ok(())
 }
@@ -100,9 +101,10 @@ pub fn credentials<T>(
     text: impl Fn(&T) -> String,
 ) {
     for credential in found {
-        match is_json {
-            true => println!("{}", object(credential)),
-            false => print!("{}", text(credential)),
+        if is_json {
+            println!("{}", object(credential));
+        } else {
+            print!("{}", text(credential));
         }
     }
     if found.is_empty() && !is_json {
@@ -119,12 +121,12 @@ pub fn times(created_at: i64, last_used_at: Option<i64>, revoked_at: Option<i64>
     line("created", Some(created_at)) + &line("last used", last_used_at) + &revoked
 }
 
-/// Prints that a key or token is revoked; `place` is " of WORKSPACE", if it is of one.
-pub fn revoked(is_json: bool, id: Uuid, name: &str, place: &str, is_declared: bool) {
+/// Prints that a key or token is revoked; `suffix` is " of WORKSPACE", if it is of one.
+pub fn revoked(is_json: bool, id: Uuid, name: &str, suffix: &str, is_declared: bool) {
     if is_json {
         println!("{}", json!({"id": id, "name": name, "revoked": true}));
     } else {
-        println!("revoked {name}{place}");
+        println!("revoked {name}{suffix}");
     }
     if is_declared {
         eprintln!(
@@ -135,10 +137,10 @@ pub fn revoked(is_json: bool, id: Uuid, name: &str, place: &str, is_declared: bo
 }
 
 /// An error if some of the objects that a command was to change were not; each was printed.
-pub fn all_done(failed: usize, all: usize, what: &str) -> CommandResult {
+pub fn all_done(failed: usize, all: usize, failure: &str) -> CommandResult {
     match failed {
         0 => Ok(()),
-        _ => Err(format!("{failed} of {all} {what}").into()),
+        _ => Err(format!("{failed} of {all} {failure}").into()),
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Progress {
     unit: Unit,
     bar: Option<ProgressBar>,
     began: Instant,
-    told: Instant,
+    reported_at: Instant,
 }
 
 impl Progress {
@@ -41,16 +41,16 @@ impl Progress {
             .is_terminal()
             .then(|| ProgressBar::no_length().with_style(style("{spinner} {msg}")));
         let now = Instant::now();
-        Self { unit, bar, began: now, told: now }
+        Self { unit, bar, began: now, reported_at: now }
     }
 
     /// Sets the current work and its progress; `total` if it is known.
-    pub fn update(&mut self, what: &str, done: u64, total: Option<u64>) {
-        if self.bar.is_none() && self.told.elapsed() < LINE {
+    pub fn update(&mut self, work: &str, done: u64, total: Option<u64>) {
+        if self.bar.is_none() && self.reported_at.elapsed() < LINE {
             return;
         }
-        self.told = Instant::now();
-        let text = format!("{what}: {}", counts(self.unit, done, total, self.began.elapsed()));
+        self.reported_at = Instant::now();
+        let text = format!("{work}: {}", counts(self.unit, done, total, self.began.elapsed()));
         let Some(bar) = &self.bar else { return eprintln!("{text}") };
         if let Some(total) = total {
             if bar.length().is_none() {
@@ -90,12 +90,14 @@ fn counts(unit: Unit, done: u64, total: Option<u64>, elapsed: Duration) -> Strin
     let rate = done as f64 / elapsed.as_secs_f64().max(0.001);
     let rated = format!("{} per second", unit.text(rate as u64));
     let Some(total) = total else { return format!("{}, {rated}", unit.text(done)) };
-    let of = format!("{} of {}, {rated}", unit.text(done), unit.text(total));
+    let counted = format!("{} of {}, {rated}", unit.text(done), unit.text(total));
     // At the start, the remaining time is unknown.
     let seconds = total.saturating_sub(done) as f64 / rate;
     match Duration::try_from_secs_f64(seconds) {
-        Ok(left) if done > 0 => format!("{of}, about {:#} left", HumanDuration(left)),
-        _ => of,
+        Ok(remaining) if done > 0 => {
+            format!("{counted}, about {:#} left", HumanDuration(remaining))
+        }
+        _ => counted,
     }
 }
 

@@ -1,9 +1,11 @@
 //! Pages of the book that come from the code: settings, metrics, commands, the fields of the
-//! workspace file and the codes of errors; and sections of the pages about the API.
+//! workspace file and the codes of errors; sections of the pages about the API; and the API as
+//! OpenAPI 3.0, which the gateway serves.
 //! `longshore reference docs/reference` writes them. A test compares the stored pages.
 
 pub mod api;
 pub mod asyncapi;
+pub mod openapi30;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -12,7 +14,7 @@ use serde_json::{Map, Value};
 
 use super::CommandResult;
 use crate::config::{Config, variable};
-use crate::gateway::{Code, openapi};
+use crate::gateway::Code;
 use crate::telemetry::metrics::{GROUPS, Group};
 use crate::workspace_file::document::json_schema;
 
@@ -30,7 +32,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> CommandResult {
     match &arguments.openapi.as_deref() {
         None => {}
-        Some("3.0") => println!("{}", openapi::plain(&api::DOCUMENT)),
+        Some("3.0") => println!("{}", openapi30::document()),
         Some(_) => println!("{}", *api::DOCUMENT),
     }
     let Some(folder) = &arguments.folder else { return Ok(()) };
@@ -46,28 +48,36 @@ pub fn run(arguments: &Arguments) -> CommandResult {
     Ok(())
 }
 
-/// A page: its file, its title, and its topics. The last page of a list has the rest.
-type Part = (&'static str, &'static str, &'static [&'static str]);
+/// A page of a list. The last one has no names: it gets those that no other page has.
+struct Page {
+    file: &'static str,
+    title: &'static str,
+    names: &'static [&'static str],
+}
 
-const SETTINGS: &[Part] = &[
-    ("settings-gateway.md", "Settings of the gateway", &["gateway", "ops"]),
-    ("settings-worker.md", "Settings of workers", &["worker", "exports", "deliveries"]),
-    ("settings-messages.md", "Settings of messages", &["messages", "transactional", "smtp"]),
-    ("settings.md", "Settings of every process", &[]),
+const fn page(file: &'static str, title: &'static str, names: &'static [&'static str]) -> Page {
+    Page { file, title, names }
+}
+
+const SETTINGS: &[Page] = &[
+    page("settings-gateway.md", "Settings of the gateway", &["gateway", "ops"]),
+    page("settings-worker.md", "Settings of workers", &["worker", "exports", "deliveries"]),
+    page("settings-messages.md", "Settings of messages", &["messages", "transactional", "smtp"]),
+    page("settings.md", "Settings of every process", &[]),
 ];
 
-const COMMANDS: &[Part] = &[
-    (
+const COMMANDS: &[Page] = &[
+    page(
         "commands-workspaces.md",
         "Commands: workspaces and keys",
         &["apply", "key", "scim-token", "control-group", "catalogs"],
     ),
-    (
+    page(
         "commands-users.md",
         "Commands: users and exports",
         &["import", "generate", "users", "export", "deliveries"],
     ),
-    (
+    page(
         "commands-messages.md",
         "Commands: sends and messages",
         &[
@@ -82,7 +92,7 @@ const COMMANDS: &[Part] = &[
             "template",
         ],
     ),
-    ("commands.md", "Commands: processes and the log", &[]),
+    page("commands.md", "Commands: processes and the log", &[]),
 ];
 
 /// Every generated page: its file and its text.
@@ -95,16 +105,17 @@ pub fn pages() -> Vec<(&'static str, String)> {
         ("workspace-file-company.md", workspace_file("Fields of the company", "Company")),
         ("error-codes.md", error_codes()),
         ("asyncapi.json", format!("{:#}\n", asyncapi::document())),
+        ("openapi-3.0.json", format!("{:#}\n", openapi30::document())),
     ];
-    pages.extend(SETTINGS.iter().map(|part| (part.0, settings(part))));
-    pages.extend(COMMANDS.iter().map(|part| (part.0, commands(part))));
+    pages.extend(SETTINGS.iter().map(|page| (page.file, settings(page))));
+    pages.extend(COMMANDS.iter().map(|page| (page.file, commands(page))));
     pages
 }
 
-/// Whether a page includes a name, given all `parts`.
-fn has(part: &Part, parts: &[Part], name: &str) -> bool {
-    let is_claimed = || parts.iter().any(|(_, _, names)| names.contains(&name));
-    part.2.contains(&name) || (part.2.is_empty() && !is_claimed())
+/// Whether a page of the list `all` includes a name.
+fn includes(page: &Page, all: &[Page], name: &str) -> bool {
+    let is_elsewhere = || all.iter().any(|other| other.names.contains(&name));
+    page.names.contains(&name) || (page.names.is_empty() && !is_elsewhere())
 }
 
 fn heading(title: &str) -> String {
@@ -135,28 +146,28 @@ fn metrics(title: &str, groups: &[Group]) -> String {
     page
 }
 
-fn settings(part: &Part) -> String {
+fn settings(page: &Page) -> String {
     let schema = schemars::schema_for!(Config).to_value();
     let defaults = serde_json::to_value(Config::default()).unwrap_or_default();
-    let mut page = heading(part.1);
+    let mut text = heading(page.title);
     let (sections, single): (Vec<_>, Vec<_>) =
         members(&schema).into_iter().partition(|(_, field)| field.get("$ref").is_some());
-    if part.2.is_empty() {
-        page += "\n## General\n";
+    if page.names.is_empty() {
+        text += "\n## General\n";
         for (name, field) in single {
-            setting(&mut page, name, field, &defaults[name.as_str()]);
+            setting(&mut text, name, field, &defaults[name.as_str()]);
         }
     }
     for (section, reference) in sections {
-        if has(part, SETTINGS, section) {
-            let _ = write!(page, "\n## `[{section}]`\n");
+        if includes(page, SETTINGS, section) {
+            let _ = write!(text, "\n## `[{section}]`\n");
             for (name, field) in members(resolved(&schema, reference)) {
                 let default = &defaults[section.as_str()][name.as_str()];
-                setting(&mut page, &format!("{section}.{name}"), field, default);
+                setting(&mut text, &format!("{section}.{name}"), field, default);
             }
         }
     }
-    page
+    text
 }
 
 fn setting(page: &mut String, name: &str, field: &Value, default: &Value) {
@@ -174,17 +185,17 @@ fn setting(page: &mut String, name: &str, field: &Value, default: &Value) {
     let _ = write!(page, "\n### `{name}`\n\n{text}\n\nEnvironment: `{environment}`{default}.\n");
 }
 
-fn commands(part: &Part) -> String {
-    let mut page = heading(part.1);
+fn commands(page: &Page) -> String {
+    let mut text = heading(page.title);
     let root = super::commands().disable_help_flag(true).disable_help_subcommand(true);
     let mut root = root.mut_arg("config", |option| option.hide(true));
     root.build();
     for command in root.get_subcommands().filter(|command| !command.is_hide_set()) {
-        if has(part, COMMANDS, command.get_name()) {
-            help(&mut page, command, 2);
+        if includes(page, COMMANDS, command.get_name()) {
+            help(&mut text, command, 2);
         }
     }
-    page
+    text
 }
 
 fn help(page: &mut String, command: &clap::Command, level: usize) {
@@ -274,18 +285,18 @@ fn inner(field: &Value) -> &Value {
 }
 
 fn kind(field: &Value, target: &Value) -> &'static str {
-    let is = |name: &str| match &field["type"] {
+    let has_type = |name: &str| match &field["type"] {
         Value::String(text) => text == name,
-        Value::Array(names) => names.iter().any(|one| one == name),
+        Value::Array(names) => names.iter().any(|listed| listed == name),
         _ => false,
     };
     match () {
-        () if is("array") => "list",
-        () if is("object") || field.get("anyOf").is_some() || target["type"] == "object" => {
+        () if has_type("array") => "list",
+        () if has_type("object") || field.get("anyOf").is_some() || target["type"] == "object" => {
             "object"
         }
-        () if is("boolean") => "boolean",
-        () if is("number") => "number",
+        () if has_type("boolean") => "boolean",
+        () if has_type("number") => "number",
         () => "string",
     }
 }

@@ -113,7 +113,7 @@ fn line(schedule: &Schedule) -> String {
         schedule.state.name(),
         time(schedule),
         schedule.workspace,
-        what(schedule),
+        subject(schedule),
     )
 }
 
@@ -122,7 +122,7 @@ fn details(schedule: &Schedule) -> String {
         ("id", schedule.id.to_string()),
         ("dispatch id", schedule.dispatch_id.simple().to_string()),
         ("workspace", schedule.workspace.clone()),
-        ("of", what(schedule)),
+        ("of", subject(schedule)),
         ("canvas", canvas(schedule)),
         ("state", schedule.state.name().to_owned()),
         ("time", time(schedule)),
@@ -148,7 +148,7 @@ fn moments(schedule: &Schedule) -> String {
 }
 
 /// Its subject: a Canvas or a campaign with its id, or a send without one.
-fn what(schedule: &Schedule) -> String {
+fn subject(schedule: &Schedule) -> String {
     let request: serde_json::Value = serde_json::from_str(&schedule.request).unwrap_or_default();
     match (schedule.canvas_id, request["campaign_id"].as_str()) {
         (Some(id), _) => format!("canvas {id}"),
@@ -198,11 +198,11 @@ mod tests {
         assert_eq!(time(&schedule(Timing::Instant)), "2021-06-28T17:02:43Z");
         assert_eq!(time(&schedule(Timing::Local)), "2021-06-28T17:02:43 local");
         let send = schedule(Timing::Instant);
-        assert_eq!(what(&send), "send");
+        assert_eq!(subject(&send), "send");
         let id = Uuid::nil();
         let campaign =
             Schedule { request: format!(r#"{{"campaign_id": "{id}"}}"#), ..send.clone() };
-        assert_eq!(what(&campaign), format!("campaign {id}"));
-        assert_eq!(what(&Schedule { canvas_id: Some(id), ..send }), format!("canvas {id}"));
+        assert_eq!(subject(&campaign), format!("campaign {id}"));
+        assert_eq!(subject(&Schedule { canvas_id: Some(id), ..send }), format!("canvas {id}"));
     }
 }

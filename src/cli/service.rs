@@ -53,6 +53,12 @@ pub fn routes(app: Option<&App>) -> Routes {
         .merge(scim::api::routes().with_app(scim))
 }
 
+/// [`routes`], and those that serve their description.
+pub fn documented_routes(app: &App) -> Routes {
+    let openapi_30 = include_str!("../../docs/reference/openapi-3.0.json");
+    routes(Some(app)).documented(&app.config, openapi_30)
+}
+
 /// A process with its connections, its operations listener and its stop signal.
 pub struct Service {
     pub app: App,
@@ -91,7 +97,7 @@ impl Service {
     /// Rejects an unsupported schema, and a partition count or secret key that differs from the
     /// installation's; waits for a store that is down. False if the process was asked to stop
     /// before.
-    pub async fn is_set_up(&self) -> Result<bool, SetupError> {
+    pub async fn wait_until_set_up(&self) -> Result<bool, SetupError> {
         let mut attempt = 0;
         while !self.shutdown.is_cancelled() {
             match setup::check(&self.app).await {
@@ -115,7 +121,7 @@ impl Service {
 
     /// Reads the lists of keys, tokens and workspaces, so that valid ones need not wait for the
     /// lookups of unknown ones. False if the process was asked to stop before.
-    async fn has_lists(&self) -> Result<bool, FindError> {
+    async fn wait_for_lists(&self) -> Result<bool, FindError> {
         let mut attempt = 0;
         while !self.shutdown.is_cancelled() {
             let app = &self.app;
@@ -142,15 +148,12 @@ impl Service {
     /// Serves the API until the shutdown. Before the lists of keys are read, connections wait in
     /// the system's queue.
     pub async fn serve(&self, listener: TcpListener) -> CommandResult {
-        if !self.has_lists().await? {
+        if !self.wait_for_lists().await? {
             return Ok(());
         }
         let address: SocketAddr = listener.local_addr()?;
         tracing::info!(%address, "gateway started");
-        let router = gateway::router(
-            self.app.gateway.clone(),
-            routes(Some(&self.app)).documented(&self.app.config),
-        );
+        let router = gateway::router(self.app.gateway.clone(), documented_routes(&self.app));
         tokio::join!(
             gateway::serve(self.app.gateway.clone(), router, listener, self.shutdown.clone()),
             gateway::idempotency::sweep_old(self.app.gateway.clone(), self.shutdown.clone()),

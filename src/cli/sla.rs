@@ -28,27 +28,27 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let mut tx = app.store.snapshot().await?;
     let name = arguments.workspace.as_deref();
     find_named(&mut tx, name).await?;
-    let kept = sla::last_hours(&mut tx, name, arguments.hours).await?;
+    let hours = sla::last_hours(&mut tx, name, arguments.hours).await?;
     let heading = format!(
         "{:<12}  {:<36}  {:<16}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}",
         "WORKSPACE", "CAMPAIGN", "HOUR", "EMAILS", "<1 MIN", "SHARE", "COVERED", "SHARE", "BEYOND"
     );
-    print::rows(arguments.json, &heading, &kept, line)
+    print::rows(arguments.json, &heading, &hours, line)
 }
 
-fn line(kept: &SlaHour) -> String {
+fn line(hour: &SlaHour) -> String {
     // To the minute.
-    let hour: String = from_ms(kept.hour).to_string().chars().take(16).collect();
+    let time: String = from_ms(hour.hour).to_string().chars().take(16).collect();
     format!(
-        "{:<12}  {:<36}  {hour:<16}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}",
-        kept.workspace,
-        kept.campaign_id,
-        kept.emails,
-        kept.within_minute,
-        percent(kept.share),
-        kept.covered,
-        percent(kept.covered_share),
-        kept.beyond,
+        "{:<12}  {:<36}  {time:<16}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}  {:>8}",
+        hour.workspace,
+        hour.campaign_id,
+        hour.emails,
+        hour.within_minute,
+        percent(hour.share),
+        hour.covered,
+        percent(hour.covered_share),
+        hour.beyond,
     )
 }
 

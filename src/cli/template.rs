@@ -75,7 +75,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
             let mut tx = app.store.snapshot().await?;
             let workspace = only_or_named(&mut tx, workspace.as_deref()).await?;
             drop(tx);
-            let settings = settings::of(&app, workspace.id).await?;
+            let settings = settings::find(&app, workspace.id).await?;
             check(&files, &names(&settings))
         }
         Command::Render {
@@ -103,7 +103,7 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
                 api_trigger_properties: trigger_properties,
                 canvas_entry_properties,
             };
-            let settings = settings::of(&app, workspace_id).await?;
+            let settings = settings::find(&app, workspace_id).await?;
             let template = read(&file, &names(&settings))?;
             let external = External {
                 app: &app,
@@ -122,8 +122,8 @@ pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
 
 fn check(files: &[PathBuf], names: &Names<'_>) -> CommandResult {
     let errors = files.iter().filter_map(|file| read(file, names).err());
-    let wrong = errors.map(|error| eprintln!("{error}")).count();
-    super::print::all_done(wrong, files.len(), "templates are invalid")
+    let invalid = errors.map(|error| eprintln!("{error}")).count();
+    super::print::all_done(invalid, files.len(), "templates are invalid")
 }
 
 /// The template of a file; the error names the file, the line and the column.
@@ -131,19 +131,21 @@ fn read(file: &Path, names: &Names<'_>) -> Result<Template, String> {
     let name = file.display();
     let mut source = Vec::new();
     // One byte more than a template may have.
-    let most = MAX_SOURCE as u64 + 1;
+    let max_bytes = MAX_SOURCE as u64 + 1;
     let read = match file.to_str() {
-        Some("-") => std::io::stdin().take(most).read_to_end(&mut source),
-        _ => std::fs::File::open(file).and_then(|file| file.take(most).read_to_end(&mut source)),
+        Some("-") => std::io::stdin().take(max_bytes).read_to_end(&mut source),
+        _ => {
+            std::fs::File::open(file).and_then(|file| file.take(max_bytes).read_to_end(&mut source))
+        }
     };
     read.map_err(|error| format!("{name}: {error}"))?;
     let source = String::from_utf8(source).map_err(|_| format!("{name}: not UTF-8"))?;
-    let placed = |TemplateError { line, column, text }: &TemplateError| {
+    let with_position = |TemplateError { line, column, text }: &TemplateError| {
         format!("{name}:{line}:{column}: {text}")
     };
-    let template = Template::parse(&source, names).map_err(|error| placed(&error))?;
+    let template = Template::parse(&source, names).map_err(|error| with_position(&error))?;
     match template.mistake() {
-        Some(mistake) => Err(placed(mistake)),
+        Some(mistake) => Err(with_position(mistake)),
         None => Ok(template),
     }
 }

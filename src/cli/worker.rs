@@ -25,10 +25,10 @@ impl Arguments {
 pub async fn run(config: Config, arguments: Arguments) -> CommandResult {
     let roles = arguments.roles();
     let service = Service::start(config, Process::worker(roles)).await?;
-    let mut worked = Ok(());
-    if service.is_set_up().await? {
-        worked = service.work(roles).await;
+    let mut result = Ok(());
+    if service.wait_until_set_up().await? {
+        result = service.work(roles).await;
     }
     service.stop().await;
-    Ok(worked?)
+    Ok(result?)
 }

@@ -22,7 +22,7 @@ use log::{LogError, LogFile, Topic, TopicOffsets, stop_reason};
 use store::{Store, StoreError};
 
 /// The files of an SQLite database.
-const ENDS: [&str; 3] = ["", "-wal", "-shm"];
+const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
 
 /// The last file of a backup.
 const COMPLETE: &str = "complete";
@@ -33,7 +33,7 @@ pub enum RestoredLog {
     /// The one of the data directory, with this number of messages after the backup.
     Kept(i64),
     /// The one of the backup.
-    OfBackup(i64),
+    FromBackup(i64),
 }
 
 /// The result of a restore.
@@ -77,7 +77,7 @@ pub enum RestoreError {
 }
 
 /// The files of a restore.
-struct Places<'a> {
+struct RestorePaths<'a> {
     backup: &'a Path,
     data: &'a Path,
     /// Distinguishes the replaced files of several restores.
@@ -105,38 +105,38 @@ pub async fn restore(
     if config.secret_key.is_none() && !key.exists() {
         return Err(RestoreError::NoSecretKey(key));
     }
-    let places = Places { backup: folder, data, time };
-    let positions = places.copy_store().await?;
+    let paths = RestorePaths { backup: folder, data, time };
+    let positions = paths.copy_store().await?;
     let existing = data.join("log.db");
-    let kept = if existing.exists() {
-        match behind(&existing, &positions).await {
-            Ok(behind) => Some(behind),
+    let messages_in_existing = if existing.exists() {
+        match messages_after(&existing, &positions).await {
+            Ok(messages) => Some(messages),
             Err(_) if replaces_log => None,
-            Err(why) => {
-                places.remove_copy("store.db");
-                return Err(RestoreError::OtherLog(why));
+            Err(reason) => {
+                paths.remove_copy("store.db");
+                return Err(RestoreError::OtherLog(reason));
             }
         }
     } else {
         None
     };
-    let (log, file) = match kept {
-        Some(behind) => (RestoredLog::Kept(behind), existing.clone()),
+    let (log, file) = match messages_in_existing {
+        Some(messages) => (RestoredLog::Kept(messages), existing.clone()),
         None => {
-            let behind = places.copy_log(&positions).await?;
-            (RestoredLog::OfBackup(behind), places.copy_of("log.db"))
+            let messages = paths.copy_log(&positions).await?;
+            (RestoredLog::FromBackup(messages), paths.copy_of("log.db"))
         }
     };
-    places.set_log_id(&file, &positions).await?;
+    paths.set_log_id(&file, &positions).await?;
 
     let mut set_aside = Vec::new();
-    if matches!(log, RestoredLog::OfBackup(_)) {
-        places.replace("log.db", &mut set_aside)?;
+    if matches!(log, RestoredLog::FromBackup(_)) {
+        paths.replace("log.db", &mut set_aside)?;
     }
     move_groups(&existing, &positions).await?;
     // Last, because the data directory has an installation from then on.
-    places.replace("store.db", &mut set_aside)?;
-    places.copy_objects()?;
+    paths.replace("store.db", &mut set_aside)?;
+    paths.copy_objects()?;
     Ok(Restored { log, set_aside })
 }
 
@@ -145,19 +145,19 @@ type Positions = Vec<(Topic, Vec<GroupOffset>)>;
 
 /// How many messages a log has after these positions; the error is the reason why it does not
 /// continue them.
-async fn behind(file: &Path, positions: &Positions) -> Result<i64, String> {
+async fn messages_after(file: &Path, positions: &Positions) -> Result<i64, String> {
     let log = LogFile::open(file).await.map_err(|error| error.to_string())?;
-    let behind = behind_in(&log, positions).await;
+    let messages = count_messages_after(&log, positions).await;
     log.close().await;
-    behind
+    messages
 }
 
-async fn behind_in(log: &LogFile, positions: &Positions) -> Result<i64, String> {
+async fn count_messages_after(log: &LogFile, positions: &Positions) -> Result<i64, String> {
     let problems = log.check().await.map_err(|error| error.to_string())?;
     if let Some(problem) = problems.into_iter().next() {
         return Err(problem);
     }
-    let mut behind = 0;
+    let mut messages = 0;
     for (topic, positions) in positions {
         let offsets = log.topic_offsets(*topic).await.map_err(|error| error.to_string())?;
         for position in positions {
@@ -171,17 +171,17 @@ async fn behind_in(log: &LogFile, positions: &Positions) -> Result<i64, String> 
                 Some(_) => stop_reason(&with_log_id(position, &offsets), &offsets),
                 None => stop_reason(position, &offsets),
             };
-            if let Some(why) = reason {
+            if let Some(reason) = reason {
                 return Err(format!(
-                    "partition {partition} of {name}, at offset {}: {why}",
+                    "partition {partition} of {name}, at offset {}: {reason}",
                     position.next
                 ));
             }
             let range = offsets.ranges.iter().find(|range| range.partition == partition);
-            behind += range.map_or(0, |range| range.end - position.next);
+            messages += range.map_or(0, |range| range.end - position.next);
         }
     }
-    Ok(behind)
+    Ok(messages)
 }
 
 /// The same position with the id of another log.
@@ -198,22 +198,22 @@ async fn move_groups(file: &Path, positions: &Positions) -> Result<(), RestoreEr
     Ok(())
 }
 
-fn with_end(file: &Path, end: &str) -> PathBuf {
+fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
-    path.push(end);
+    path.push(suffix);
     path.into()
 }
 
-impl Places<'_> {
+impl RestorePaths<'_> {
     /// A copy that is not in use yet.
     fn copy_of(&self, name: &str) -> PathBuf {
         self.data.join(format!("{name}.restoring"))
     }
 
     fn remove_copy(&self, name: &str) {
-        for end in ENDS {
+        for suffix in SUFFIXES {
             // It may not exist.
-            let _ = fs::remove_file(with_end(&self.copy_of(name), end));
+            let _ = fs::remove_file(with_suffix(&self.copy_of(name), suffix));
         }
     }
 
@@ -249,14 +249,14 @@ impl Places<'_> {
     /// the store's positions.
     async fn copy_log(&self, positions: &Positions) -> Result<i64, RestoreError> {
         let file = self.copy("log.db")?;
-        let behind = behind(&file, positions).await.map_err(|why| {
+        let messages = messages_after(&file, positions).await.map_err(|reason| {
             ["store.db", "log.db"].into_iter().for_each(|name| self.remove_copy(name));
-            RestoreError::OtherLogInBackup(why)
+            RestoreError::OtherLogInBackup(reason)
         })?;
         let log = LogFile::open(&file).await?;
         log.fork().await?;
         log.close().await;
-        Ok(behind)
+        Ok(messages)
     }
 
     /// Writes the id of the log in `file` into the positions of the copied store.
@@ -280,8 +280,8 @@ impl Places<'_> {
     fn replace(&self, name: &str, set_aside: &mut Vec<PathBuf>) -> Result<(), RestoreError> {
         let (file, copy) = (self.data.join(name), self.copy_of(name));
         let aside = self.data.join(format!("{name}.before-restore-{}", self.time));
-        for end in ENDS {
-            let (from, to) = (with_end(&file, end), with_end(&aside, end));
+        for suffix in SUFFIXES {
+            let (from, to) = (with_suffix(&file, suffix), with_suffix(&aside, suffix));
             match fs::rename(&from, &to) {
                 Ok(()) => set_aside.push(to),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}

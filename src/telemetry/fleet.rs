@@ -159,9 +159,9 @@ impl FleetSnapshot {
             emit_jobs(&jobs.job, &jobs.state, jobs.count, self.seconds_since(jobs.since));
         }
         for kind in kinds::ALL.map(Kind::name) {
-            let of_kind = self.work.iter().find(|work| work.kind == kind);
-            let (ready, held) = of_kind.map_or((0, 0), |work| (work.ready, work.held));
-            let oldest = self.seconds_since(of_kind.and_then(|work| work.since));
+            let work = self.work.iter().find(|work| work.kind == kind);
+            let (ready, held) = work.map_or((0, 0), |work| (work.ready, work.held));
+            let oldest = self.seconds_since(work.and_then(|work| work.since));
             metrics::gauge!("longshore_work_ready", "kind" => kind).set(ready as f64);
             metrics::gauge!("longshore_work_held", "kind" => kind).set(held as f64);
             metrics::gauge!("longshore_work_oldest_seconds", "kind" => kind).set(oldest);

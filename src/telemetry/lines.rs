@@ -121,24 +121,24 @@ impl Lines {
 
     /// Writes all lines as they arrive; never returns.
     fn write_to(&self, mut to: impl Write) {
-        let mut told = 0;
+        let mut reported = 0;
         loop {
             let piece = self.next_piece();
             let lines = piece.iter().filter(|byte| **byte == b'\n').count() as u64;
-            let is_written = write_whole(&mut to, &piece).is_ok();
+            let is_written = write_to_end(&mut to, &piece).is_ok();
             let mut state = self.state.lock();
             state.is_writing = false;
             state.written += 1;
             state.dropped += if is_written { 0 } else { lines };
-            let (dropped, is_over) = (state.dropped, state.waiting.is_empty());
+            let (dropped, is_drained) = (state.dropped, state.waiting.is_empty());
             drop(state);
             self.changed.notify_all();
-            if is_over && is_written && dropped > told {
+            if is_drained && is_written && dropped > reported {
                 tracing::warn!(
-                    lines = dropped - told,
+                    lines = dropped - reported,
                     "log lines dropped: standard error was not read"
                 );
-                told = dropped;
+                reported = dropped;
             }
         }
     }
@@ -150,27 +150,27 @@ impl Lines {
             self.changed.wait(&mut state);
         }
         let is_end = |byte: &u8| *byte == b'\n';
-        let most = state.waiting.len().min(PIECE);
-        let whole = state.waiting.range(..most).rposition(is_end);
-        let end = whole.or_else(|| state.waiting.iter().position(is_end));
+        let limit = state.waiting.len().min(PIECE);
+        let last_end = state.waiting.range(..limit).rposition(is_end);
+        let end = last_end.or_else(|| state.waiting.iter().position(is_end));
         let end = end.map_or(state.waiting.len(), |at| at + 1);
         state.is_writing = true;
         state.waiting.drain(..end).collect()
     }
 
-    /// Waits until everything is written, for at most `longest`; gives up earlier if nothing is
+    /// Waits until everything is written, for at most `max_wait`; gives up earlier if nothing is
     /// written for `timeout`.
-    fn flush_with(&self, timeout: Duration, longest: Duration) {
+    fn flush_with(&self, timeout: Duration, max_wait: Duration) {
         let began = Instant::now();
         let mut state = self.state.lock();
         while !state.waiting.is_empty() || state.is_writing {
             let written = state.written;
-            let timeout = timeout.min(longest.saturating_sub(began.elapsed()));
+            let timeout = timeout.min(max_wait.saturating_sub(began.elapsed()));
             let is_busy = |state: &mut State| {
                 state.written == written && (!state.waiting.is_empty() || state.is_writing)
             };
             let waited = self.changed.wait_while_for(&mut state, is_busy, timeout);
-            if waited.timed_out() || began.elapsed() >= longest {
+            if waited.timed_out() || began.elapsed() >= max_wait {
                 return;
             }
         }
@@ -178,7 +178,7 @@ impl Lines {
 }
 
 /// Writes the whole piece, even if the destination is non-blocking.
-fn write_whole(to: &mut impl Write, mut piece: &[u8]) -> io::Result<()> {
+fn write_to_end(to: &mut impl Write, mut piece: &[u8]) -> io::Result<()> {
     while !piece.is_empty() {
         match to.write(piece) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
@@ -200,8 +200,8 @@ mod tests {
 
     fn started(to: impl Write + Send + 'static) -> Arc<Lines> {
         let lines = Arc::new(Lines::default());
-        let of_thread = lines.clone();
-        thread::spawn(move || of_thread.write_to(to));
+        let written = lines.clone();
+        thread::spawn(move || written.write_to(to));
         lines
     }
 
@@ -282,8 +282,8 @@ mod tests {
     #[test]
     fn lines_without_end_do_not_keep_a_process_from_ending() {
         let lines = Arc::new(Lines::default());
-        let of_thread = lines.clone();
-        thread::spawn(move || of_thread.write_to(Endless(of_thread.clone())));
+        let written = lines.clone();
+        thread::spawn(move || written.write_to(Endless(written.clone())));
         log(&lines, "first");
         lines.flush_with(TIMEOUT, Duration::from_millis(100));
         assert!(lines.state.lock().written > 0);

@@ -22,7 +22,7 @@ pub(super) struct WithoutNoise;
 impl<S: Subscriber> Layer<S> for WithoutNoise {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         let target = event.metadata().target();
-        let mut texts = NOISE.iter().filter(|(of, _)| *of == target).map(|(_, text)| *text);
+        let mut texts = NOISE.iter().filter(|(noisy, _)| *noisy == target).map(|(_, text)| *text);
         texts.next().is_none_or(|text| {
             let mut search = Search { text, is_found: false };
             event.record(&mut search);

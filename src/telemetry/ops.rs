@@ -96,7 +96,7 @@ pub async fn serve(
         }
     };
     tokio::select! {
-        served = axum::serve(listener, router) => served,
+        result = axum::serve(listener, router) => result,
         never = upkeep => never,
     }
 }
@@ -125,9 +125,10 @@ async fn readyz(State(ops): State<Ops>) -> impl IntoResponse {
     }
     // Requests are still accepted; but a worker is set up wrong.
     let is_set_up = ops.process.accepts_requests() || !ops.app.health_warnings.never_worked();
-    let (status, mut lines) = match missing.is_empty() && is_set_up {
-        true => (StatusCode::OK, vec!["ready".to_owned()]),
-        false => (StatusCode::SERVICE_UNAVAILABLE, missing),
+    let (status, mut lines) = if missing.is_empty() && is_set_up {
+        (StatusCode::OK, vec!["ready".to_owned()])
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, missing)
     };
     lines.append(&mut notes);
     lines.extend(ops.app.health_warnings.all());
@@ -169,7 +170,7 @@ impl Ops {
     /// Whether the store responds in time, and has a supported schema.
     async fn store_ready(&self) -> Result<Schema, StoreError> {
         let store = self.app.store.clone();
-        let look = async move { MIGRATIONS.check(&store).await };
-        within_timeout_and_permit(look, &self.query_permits, STORE_TIMEOUT).await
+        let check = async move { MIGRATIONS.check(&store).await };
+        within_timeout_and_permit(check, &self.query_permits, STORE_TIMEOUT).await
     }
 }

@@ -29,7 +29,7 @@ impl Process {
     }
 
     pub fn worker(roles: &[Role]) -> Self {
-        Self { roles: Role::all_of(roles).map(Role::name).collect() }
+        Self { roles: Role::with_included(roles).map(Role::name).collect() }
     }
 
     pub fn standalone() -> Self {
@@ -41,10 +41,10 @@ impl Process {
     /// store, so a gateway stays ready after the first check: otherwise the load balancer would
     /// remove all gateways together. A worker needs the store for everything.
     pub fn accepts_requests(&self) -> bool {
-        self.is(GATEWAY)
+        self.has_role(GATEWAY)
     }
 
-    fn is(&self, role: &str) -> bool {
+    fn has_role(&self, role: &str) -> bool {
         self.roles.contains(&role)
     }
 
@@ -54,30 +54,30 @@ impl Process {
             for role in self.roles.iter().copied() {
                 metrics::gauge!("longshore_process_info", "role" => role).set(1.0);
             }
-            usage();
-            cores(app);
-            app.store.pools().into_iter().for_each(pool);
+            emit_usage();
+            emit_cores(app);
+            app.store.pools().into_iter().for_each(emit_pool);
             if app.store.is_postgres() {
-                app.reserved.store.pools().into_iter().for_each(pool);
+                app.reserved.store.pools().into_iter().for_each(emit_pool);
             }
             if self.accepts_requests() {
-                requests(app);
+                emit_requests(app);
             }
-            if self.is(Role::Exports.name()) {
-                let (held, most) = app.memory.used_and_limit();
+            if self.has_role(Role::Exports.name()) {
+                let (held, limit) = app.memory.used_and_limit();
                 metrics::gauge!("longshore_memory_bytes", "budget" => "exports").set(held as f64);
                 metrics::gauge!("longshore_memory_bytes_max", "budget" => "exports")
-                    .set(most as f64);
+                    .set(limit as f64);
             }
-            if self.is(STANDALONE) {
-                data(app);
+            if self.has_role(STANDALONE) {
+                emit_data_files(app);
             }
         })
     }
 }
 
 /// The system's data about the process; none if unavailable.
-fn usage() {
+fn emit_usage() {
     metrics::counter!("longshore_log_lines_dropped_total").absolute(lines::dropped());
     let used = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
     metrics::counter!("process_cpu_seconds_total").absolute(used.as_secs());
@@ -88,8 +88,8 @@ fn usage() {
         // The count itself uses one.
         metrics::gauge!("process_open_fds").set(open.count().saturating_sub(1) as f64);
     }
-    if let Some(most) = getrlimit(Resource::Nofile).current {
-        metrics::gauge!("process_max_fds").set(most as f64);
+    if let Some(limit) = getrlimit(Resource::Nofile).current {
+        metrics::gauge!("process_max_fds").set(limit as f64);
     }
 }
 
@@ -100,49 +100,50 @@ fn resident(status: &str) -> Option<f64> {
     Some(kibibytes * 1024.0)
 }
 
-fn cores(app: &App) {
+fn emit_cores(app: &App) {
     let (running, waiting) = app.cores.running_and_waiting();
     metrics::gauge!("longshore_compute_jobs", "state" => "running").set(running as f64);
     metrics::gauge!("longshore_compute_jobs", "state" => "waiting").set(waiting as f64);
     metrics::gauge!("longshore_compute_threads").set(app.cores.count() as f64);
 }
 
-fn pool(PoolStatus { pool, idle, used, most }: PoolStatus) {
+fn emit_pool(PoolStatus { pool, idle, used, max }: PoolStatus) {
     for (state, connections) in [("idle", idle), ("used", used)] {
         metrics::gauge!("longshore_pool_connections", "pool" => pool, "state" => state)
             .set(connections);
     }
-    metrics::gauge!("longshore_pool_connections_max", "pool" => pool).set(most);
+    metrics::gauge!("longshore_pool_connections_max", "pool" => pool).set(max);
 }
 
-fn requests(app: &App) {
-    let most = app.config.gateway.requests_in_flight;
-    let budgets = &app.budgets;
-    let under_way = most.saturating_sub(budgets.requests.available_permits());
-    metrics::gauge!("longshore_http_requests_in_flight").set(under_way as f64);
-    metrics::gauge!("longshore_http_requests_in_flight_max").set(most as f64);
-    let (held, most) = budgets.bodies.used_and_limit();
+fn emit_requests(app: &App) {
+    let limit = app.config.gateway.requests_in_flight;
+    let capacity = &app.capacity;
+    let in_flight = limit.saturating_sub(capacity.slots.available_permits());
+    metrics::gauge!("longshore_http_requests_in_flight").set(in_flight as f64);
+    metrics::gauge!("longshore_http_requests_in_flight_max").set(limit as f64);
+    let (held, limit) = capacity.body_memory.used_and_limit();
     metrics::gauge!("longshore_http_body_bytes").set(held as f64);
-    metrics::gauge!("longshore_http_body_bytes_max").set(most as f64);
+    metrics::gauge!("longshore_http_body_bytes_max").set(limit as f64);
 }
 
 /// The files of the log and the store in the data directory, if they exist.
-fn data(app: &App) {
+fn emit_data_files(app: &App) {
     let config = &app.config;
     if config.log.url == "embedded" {
-        metrics::gauge!("longshore_log_bytes").set(with_wal(&config.data.join("log.db")) as f64);
+        metrics::gauge!("longshore_log_bytes")
+            .set(size_with_wal(&config.data.join("log.db")) as f64);
     }
     if let Some(file) = config.database_file() {
-        metrics::gauge!("longshore_store_bytes").set(with_wal(&file) as f64);
+        metrics::gauge!("longshore_store_bytes").set(size_with_wal(&file) as f64);
     }
-    if let Ok(room) = statvfs(&config.data) {
-        let free = room.f_bavail.saturating_mul(room.f_frsize);
+    if let Ok(file_system) = statvfs(&config.data) {
+        let free = file_system.f_bavail.saturating_mul(file_system.f_frsize);
         metrics::gauge!("longshore_data_free_bytes").set(free as f64);
     }
 }
 
 /// Bytes of an SQLite database: of its file, and of the one that it writes to first.
-fn with_wal(file: &Path) -> u64 {
+fn size_with_wal(file: &Path) -> u64 {
     let mut wal = file.as_os_str().to_owned();
     wal.push("-wal");
     let bytes = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
@@ -165,6 +166,6 @@ mod tests {
         // The role of all messages includes transactional emails.
         assert_eq!(Process::worker(&[Role::Messages]).roles, ["messages", "transactional"]);
         let alone = Process::standalone();
-        assert!(alone.accepts_requests() && alone.is("exports") && alone.roles.len() == 8);
+        assert!(alone.accepts_requests() && alone.has_role("exports") && alone.roles.len() == 8);
     }
 }

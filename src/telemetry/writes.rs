@@ -25,7 +25,7 @@ pub struct WriteErrors {
 }
 
 impl WriteErrors {
-    fn is_any(&self) -> bool {
+    fn has_any(&self) -> bool {
         self.store.is_some() || self.log.is_some()
     }
 }
@@ -39,7 +39,7 @@ impl WriteCheck {
     pub async fn errors(&self, app: &App) -> WriteErrors {
         let mut last = self.0.lock().await;
         if let Some((at, errors)) = &*last {
-            let limit = if errors.is_any() { BAD_FOR } else { GOOD_FOR };
+            let limit = if errors.has_any() { BAD_FOR } else { GOOD_FOR };
             if at.elapsed() < limit {
                 return errors.clone();
             }

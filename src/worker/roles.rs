@@ -38,7 +38,7 @@ const SQLITE_BATCH_BYTES: usize = 256 << 10;
 /// Cleanup passes in progress: they are not urgent.
 const CLEANUPS_IN_FLIGHT: usize = 2;
 
-/// Transactional emails in progress: limited by the connections of their lane, and the share of
+/// Transactional emails in progress: limited by the connections of their pool, and the share of
 /// each workspace.
 const TRANSACTIONAL_IN_FLIGHT: usize = 1_024;
 /// Schedules that one worker fires at the same time; each is a short transaction.
@@ -61,28 +61,46 @@ impl Role {
                 let exports = &app.config.exports;
                 let parts = match exports.parts_in_flight {
                     0 => 2 * app.cores.count(),
-                    set => set,
+                    parts => parts,
                 };
-                let retried = shares::Options {
+                let part_options = shares::Options {
                     attempts: exports.attempts,
                     pause: Duration::from_millis(exports.retry_ms),
                     ..options(app, parts)
                 };
                 let in_flight = app.config.worker.messages_in_flight;
-                let plans = retried.with_places(in_flight);
-                share(app, ExportPlan(app.clone()), plans, shutdown, loops);
-                share(app, ExportPart(app.clone()), retried, shutdown, loops);
-                let few = retried.with_places(parts.min(4));
-                share(app, ExportFinish(app.clone()), few, shutdown, loops);
-                let removals = options(app, CLEANUPS_IN_FLIGHT);
-                share(app, ExportCleanup(app.clone()), removals, shutdown, loops);
+                let plan_options = part_options.with_workspace_limit(in_flight);
+                spawn_claim_consumer(app, ExportPlan(app.clone()), plan_options, shutdown, loops);
+                spawn_claim_consumer(app, ExportPart(app.clone()), part_options, shutdown, loops);
+                let finish_options = part_options.with_workspace_limit(parts.min(4));
+                spawn_claim_consumer(
+                    app,
+                    ExportFinish(app.clone()),
+                    finish_options,
+                    shutdown,
+                    loops,
+                );
+                let cleanup_options = options(app, CLEANUPS_IN_FLIGHT);
+                spawn_claim_consumer(
+                    app,
+                    ExportCleanup(app.clone()),
+                    cleanup_options,
+                    shutdown,
+                    loops,
+                );
                 spawn(loops, offer_plans(app.clone(), shutdown.clone()));
                 spawn(loops, storage_health::watch(app.gateway.clone(), shutdown.clone()));
             }
             Self::Ingest => {
                 let ingest = Ingest::new(app).with_erase_hook(erase::erase_rows);
                 spawn_batch_consumer(app, Role::Ingest, topics::TRACKING, ingest, shutdown, loops);
-                share(app, ActivitySweep(app.clone()), options(app, 1), shutdown, loops);
+                spawn_claim_consumer(
+                    app,
+                    ActivitySweep(app.clone()),
+                    options(app, 1),
+                    shutdown,
+                    loops,
+                );
                 spawn(loops, offer_sweeps(app.clone(), shutdown.clone()));
             }
             Self::Catalogs => {
@@ -97,14 +115,14 @@ impl Role {
                 );
             }
             Self::Transactional => {
-                let shared = shares::Options {
+                let send_options = shares::Options {
                     per_workspace: app.config.transactional.in_flight,
                     ..options(app, TRANSACTIONAL_IN_FLIGHT)
                 };
-                share(
+                spawn_claim_consumer(
                     &app.for_transactional(),
                     Transactional(TransactionalSender::new(app)),
-                    shared,
+                    send_options,
                     shutdown,
                     loops,
                 );
@@ -115,17 +133,23 @@ impl Role {
             }
             Self::Deliveries => {
                 let settings = &app.config.deliveries;
-                let few = shares::Options {
+                let delivery_options = shares::Options {
                     per_workspace: settings.in_flight,
                     per_receiver: settings.per_receiver,
                     ..options(app, 2 * settings.in_flight)
                 };
-                share(app, Delivery(app.clone()), few, shutdown, loops);
+                spawn_claim_consumer(app, Delivery(app.clone()), delivery_options, shutdown, loops);
             }
             Self::Messages => {
                 spawn_message_handlers(app, shutdown, loops);
-                let few = options(app, SCHEDULES_IN_FLIGHT);
-                share(app, DueSchedule(app.clone()), few, shutdown, loops);
+                let schedule_options = options(app, SCHEDULES_IN_FLIGHT);
+                spawn_claim_consumer(
+                    app,
+                    DueSchedule(app.clone()),
+                    schedule_options,
+                    shutdown,
+                    loops,
+                );
                 spawn(loops, fire::watch_missed(app.sending.clone(), shutdown.clone()));
             }
         }
@@ -138,17 +162,17 @@ fn spawn_message_handlers(app: &App, shutdown: &CancellationToken, loops: &mut J
     let settings = &app.config.messages;
     let parts = match settings.parts_in_flight {
         0 => 2 * app.cores.count(),
-        set => set,
+        parts => parts,
     };
     let with_places = |places| shares::Options {
         pause: Duration::from_millis(settings.retry_ms),
         ..options(app, places)
     };
     let engine = Arc::new(Engine::new(app));
-    share(app, DispatchPlan(app.clone()), with_places(2), shutdown, loops);
-    share(app, DispatchPart(engine.clone()), with_places(parts), shutdown, loops);
+    spawn_claim_consumer(app, DispatchPlan(app.clone()), with_places(2), shutdown, loops);
+    spawn_claim_consumer(app, DispatchPart(engine.clone()), with_places(parts), shutdown, loops);
     let named = with_places(settings.named_in_flight);
-    share(app, DispatchNamed(engine), named, shutdown, loops);
+    spawn_claim_consumer(app, DispatchNamed(engine), named, shutdown, loops);
 }
 
 /// Applies the messages of a topic in batches, exactly once.
@@ -165,9 +189,9 @@ fn spawn_batch_consumer(
     if !app.store.is_postgres() {
         options.limits.bytes = options.limits.bytes.min(SQLITE_BATCH_BYTES);
     }
-    let (app2, stop) = (app.clone(), shutdown.clone());
+    let (consumer_app, stop) = (app.clone(), shutdown.clone());
     spawn(loops, async move {
-        batches::run(&app2, group, topic, handler, options, stop).await;
+        batches::run(&consumer_app, group, topic, handler, options, stop).await;
     });
     spawn(loops, trim::trim_periodically(app.clone(), group, topic, shutdown.clone()));
 }
@@ -184,18 +208,18 @@ fn options(app: &App, in_flight: usize) -> shares::Options {
         poll: Duration::from_millis(app.config.worker.poll_ms),
         drain: Duration::from_secs(app.config.worker.drain_seconds),
     }
-    .with_places(in_flight)
+    .with_workspace_limit(in_flight)
 }
 
-fn share(
+fn spawn_claim_consumer(
     app: &runtime::app::App,
     handler: impl shares::Handler,
     options: shares::Options,
     shutdown: &CancellationToken,
     loops: &mut JoinSet<()>,
 ) {
-    let running = shares::run(app.store.clone(), handler.into(), options, shutdown.clone());
-    spawn(loops, running);
+    let consumer = shares::run(app.store.clone(), handler.into(), options, shutdown.clone());
+    spawn(loops, consumer);
 }
 
 /// Offers the planning of exports that gateways of the previous release accept.

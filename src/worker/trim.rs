@@ -12,10 +12,10 @@ use store::StoreError;
 use store::claims;
 
 /// Interval between two passes of a topic.
-const EVERY: Duration = hours(1);
+const INTERVAL: Duration = hours(1);
 
 /// Pause before the first pass: a new process has more urgent work.
-const FIRST: Duration = Duration::from_secs(10);
+const INITIAL_PAUSE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
 enum TrimError {
@@ -35,8 +35,8 @@ pub(super) async fn trim_periodically(
     shutdown: CancellationToken,
 ) {
     // The workers of a fleet must not query Kafka at the same time, so the pauses differ.
-    retry::wait(retry::backoff(1, FIRST, FIRST), &shutdown).await;
-    let pause = retry::backoff(1, EVERY, EVERY);
+    retry::wait(retry::backoff(1, INITIAL_PAUSE, INITIAL_PAUSE), &shutdown).await;
+    let pause = retry::backoff(1, INTERVAL, INTERVAL);
     let failed = format!("cannot delete old messages of {} from the log; retrying", topic.name());
     retry::repeat(pause, &shutdown, &failed, || trim(&app, group, topic)).await;
 }
@@ -48,11 +48,11 @@ async fn trim(app: &App, group: &str, topic: Topic) -> Result<(), TrimError> {
     // By the database's clock: a worker whose own clock is years ahead would remove everything that
     // a restore needs.
     let now = app.clock.moved(claims::now(&mut tx).await?);
-    let places = offsets::positions(&mut tx, topic).await?;
+    let positions = offsets::positions(&mut tx, topic).await?;
     tx.commit().await?;
-    let kept = hours(24) * app.config.log.keep_days;
-    let before = (now - millis(kept)).max(0);
-    let messages = app.log.trim(group, topic, &places, before).await?;
+    let retention = hours(24) * app.config.log.keep_days;
+    let before = (now - millis(retention)).max(0);
+    let messages = app.log.trim(group, topic, &positions, before).await?;
     if messages > 0 {
         tracing::info!(topic = topic.name(), messages, "old messages deleted");
     }

@@ -240,7 +240,8 @@ canvases:
     let mut tx = world.place.app.store.snapshot().await.unwrap();
     let stored = campaigns::stored(&mut tx, world.place.workspace).await.unwrap();
     drop(tx);
-    let content: Vec<Value> = stored.iter().map(|one| Value::Object(one.content.clone())).collect();
+    let content: Vec<Value> =
+        stored.iter().map(|entry| Value::Object(entry.content.clone())).collect();
     assert_eq!(content[0]["messages"]["email"]["body"], "Dear {{${first_name}}}");
     assert_eq!(content[0]["messages"]["email"]["count"], 3);
     assert_eq!(content[0]["messages"]["email"]["note"], Value::Null);

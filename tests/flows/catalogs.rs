@@ -80,7 +80,7 @@ impl World {
     }
 
     /// The usual catalog with some items of a city each.
-    async fn restaurants(&self, ids: &[&str]) -> rows::Stored {
+    async fn restaurants(&self, ids: &[&str]) -> rows::StoredCatalog {
         let lines: Vec<String> =
             ids.iter().map(|id| json!({ "id": id, "City": "Oslo" }).to_string()).collect();
         self.declare(restaurants(), &[("r.ndjson", &lines.join("\n"))], false).await.unwrap();
@@ -92,7 +92,7 @@ impl World {
         only_or_named(&mut tx, None).await.unwrap().id
     }
 
-    async fn stored(&self) -> Vec<rows::Stored> {
+    async fn stored(&self) -> Vec<rows::StoredCatalog> {
         let workspace = self.workspace().await;
         rows::stored(&mut self.app.store.snapshot().await.unwrap(), workspace).await.unwrap()
     }
@@ -180,7 +180,10 @@ async fn a_catalog_is_declared_and_loaded_once(world: World) {
     );
     assert_eq!(notes, Vec::<String>::new());
     let stored = world.stored().await.remove(0);
-    assert_eq!((stored.items, stored.left, stored.catalog.fields.all().len()), (2_500, 0, 3));
+    assert_eq!(
+        (stored.items, stored.stale_items, stored.catalog.fields.all().len()),
+        (2_500, 0, 3)
+    );
     for prune in [false, true] {
         let again = world.declare(restaurants(), &files, prune).await.unwrap();
         assert_eq!(again, (Vec::new(), Vec::new()));
@@ -195,7 +198,7 @@ async fn edits_stay_until_the_file_changes(world: World) {
     world.restaurants(&["a", "b"]).await;
     assert_eq!(world.items().await[0], edited);
     let stored = world.restaurants(&["a", "c"]).await;
-    assert_eq!((stored.items, stored.left), (3, 1));
+    assert_eq!((stored.items, stored.stale_items), (3, 1));
     assert_eq!(world.items().await[0], json!({ "id": "a", "City": "Oslo" }));
 }
 
@@ -394,7 +397,7 @@ async fn old_edit_outcomes_are_deleted(world: World) {
     let never = CancellationToken::new();
     sweep::sweep(&world.app, &never).await.unwrap();
     assert_eq!(world.records(catalog).await.len(), 1);
-    world.app.clock.set(world.app.clock.now() + sweep::KEPT + Duration::from_secs(1));
+    world.app.clock.set(world.app.clock.now() + sweep::RETENTION + Duration::from_secs(1));
     sweep::sweep(&world.app, &never).await.unwrap();
     assert_eq!(world.records(catalog).await, []);
 }

@@ -149,7 +149,7 @@ impl Scene {
         for prefix in &self.exports {
             let status = self.api.done(prefix).await;
             let wanted =
-                ExpectedExport { fields: &ALL_FIELDS, days: checker::days_of(&status), prefix };
+                ExpectedExport { fields: &ALL_FIELDS, days: checker::export_days(&status), prefix };
             self.records.check(&self.place, &segment, self.files, &wanted).await;
         }
         let files = self.files * self.exports.len();

@@ -189,10 +189,10 @@ async fn offer_of(store: &Store, kind: Kind, job: impl Into<Job>, items: i64) {
 async fn workspaces_take_turns_however_many_jobs_they_have(test: TestStore) {
     let store = &test.store;
     for _ in 0..50 {
-        offer_of(store, kinds::EXPORT_PART, Job::of_workspace(1, Uuid::new_v4()), 2).await;
+        offer_of(store, kinds::EXPORT_PART, Job::new(1, Uuid::new_v4()), 2).await;
     }
-    offer_of(store, kinds::EXPORT_PART, Job::of_workspace(2, Uuid::new_v4()), 9).await;
-    offer_of(store, kinds::EXPORT_PART, Job::of_workspace(3, Uuid::new_v4()), 9).await;
+    offer_of(store, kinds::EXPORT_PART, Job::new(2, Uuid::new_v4()), 9).await;
+    offer_of(store, kinds::EXPORT_PART, Job::new(3, Uuid::new_v4()), 9).await;
     for round in 0..9 {
         let mut workspaces = Vec::new();
         for _ in 0..3 {
@@ -214,7 +214,7 @@ async fn workspaces_share_a_receiver(test: TestStore) {
     const PER_RECEIVER: u32 = 4;
     let (store, receiver) = (&test.store, Uuid::new_v4());
     let offer = async |workspace| {
-        let job = Job::of_workspace(workspace, Uuid::new_v4()).to_receiver(receiver);
+        let job = Job::new(workspace, Uuid::new_v4()).to_receiver(receiver);
         offer_of(store, kinds::DELIVERY, job, 9).await;
     };
     let take = async || {
@@ -238,14 +238,14 @@ async fn workspaces_share_a_receiver(test: TestStore) {
     assert_eq!(take().await[0].workspace, 0);
     assert!(take().await.is_empty());
     // Another receiver has its own places.
-    offer_of(store, kinds::DELIVERY, Job::of_workspace(1, Uuid::new_v4()), 9).await;
+    offer_of(store, kinds::DELIVERY, Job::new(1, Uuid::new_v4()), 9).await;
     assert_eq!(take().await.len(), 4);
 }
 
 async fn skipped_workspaces_go_to_other_workers(test: TestStore) {
     let store = &test.store;
     for workspace in [1, 2] {
-        offer_of(store, kinds::EXPORT_PART, Job::of_workspace(workspace, Uuid::new_v4()), 9).await;
+        offer_of(store, kinds::EXPORT_PART, Job::new(workspace, Uuid::new_v4()), 9).await;
     }
     let take = async |workspaces: &[i32]| -> Vec<i32> {
         let skipped = Skipped { jobs: &[], workspaces };
@@ -265,7 +265,7 @@ async fn workers_that_claim_together_keep_to_the_limit_of_a_receiver() {
     let test = TestStore::postgres().await;
     let receiver = Uuid::new_v4();
     for workspace in 1..=3 {
-        let job = Job::of_workspace(workspace, Uuid::new_v4()).to_receiver(receiver);
+        let job = Job::new(workspace, Uuid::new_v4()).to_receiver(receiver);
         offer_of(&test.store, kinds::DELIVERY, job, 20).await;
     }
     for _ in 0..10 {

@@ -73,9 +73,10 @@ impl World {
     pub async fn user(&self, id: &str) -> Value {
         self.fleet.applied().await;
         let output = self.fleet.command(&["users", "show", id, "--json"]).await;
-        match output.status.success() {
-            true => serde_json::from_slice(&output.stdout).unwrap(),
-            false => Value::Null,
+        if output.status.success() {
+            serde_json::from_slice(&output.stdout).unwrap()
+        } else {
+            Value::Null
         }
     }
 }

@@ -74,7 +74,7 @@ impl Scene {
     /// Every user once, one callback, and in the storage nothing else.
     async fn ends_whole(&self, prefix: &str) {
         let status = self.api.done(prefix).await;
-        let days = checker::days_of(&status);
+        let days = checker::export_days(&status);
         let wanted = ExpectedExport { fields: &ALL_FIELDS, days, prefix };
         let files = match &self.place {
             Some(place) => {
@@ -87,7 +87,7 @@ impl Scene {
                 checker::downloaded(&self.api.download(address).await)
             }
         };
-        checker::check_whole(&files, PARTS, &self.records, &wanted);
+        checker::check_export(&files, PARTS, &self.records, &wanted);
         if let Some(place) = &self.place {
             let only_files = || async { place.list().await.len() == PARTS };
             eventually("nothing else is left in the bucket", only_files).await;

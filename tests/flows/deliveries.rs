@@ -264,7 +264,7 @@ async fn it_is_given_up_when_its_time_is_up_and_can_be_resent(store: TestStore) 
     assert!(matches!(unknown, Err(DeliveryError::Unknown(_))));
 
     // Sent again it is the same message with a day of its own.
-    receiver.forget();
+    receiver.clear_script();
     deliveries::resend(world.app(), id).await.unwrap();
     let delivery = world.wait_for(id, State::Delivered).await;
     assert!(delivery.retry_until > delivery.created_at + 24 * HOUR_MS);
@@ -383,7 +383,7 @@ async fn a_body_that_never_ends_is_not_waited_for(store: TestStore) {
     let id = world.enqueue(receiver.url("/hook")).await;
     let error = world.wait_for_failure(id).await.last_error.unwrap();
     assert!(error.ends_with("500 Internal Server Error: the beginning"), "{error}");
-    receiver.forget();
+    receiver.clear_script();
     receiver.script(std::iter::repeat_n(ScriptedResponse::Endless(200), 1_000));
     assert_eq!(world.wait_for(id, State::Delivered).await.last_status, Some(200));
     world.close().await;

@@ -281,9 +281,10 @@ fn files_below(folder: &str, files: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(project(folder)).expect("the folder") {
         let entry = entry.expect("an entry");
         let path = format!("{folder}/{}", entry.file_name().to_str().expect("UTF-8"));
-        match entry.path().is_dir() {
-            true => files_below(&path, files),
-            false => drop(files.insert(path)),
+        if entry.path().is_dir() {
+            files_below(&path, files);
+        } else {
+            files.insert(path);
         }
     }
 }

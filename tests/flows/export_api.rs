@@ -1,6 +1,8 @@
 //! The calls of exports, as a customer sees them: every rule with its message, status, list,
 //! cancel, and the life of a download address.
 
+mod downloads;
+mod fields;
 mod ranges;
 
 use std::time::Duration;
@@ -8,14 +10,13 @@ use std::time::Duration;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
-use crate::support::api::{ALL_FIELDS, Api, EXPORT, answer};
-use crate::support::archives::unzip;
-use crate::support::checker::{self, ExpectedExport};
+use crate::support::api::{Api, EXPORT, answer};
+use crate::support::checker;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::storage::TestStorage;
 use crate::support::workspace::WorkspaceFile;
-use crate::support::{eventually, process, servers, stores, user_records};
+use crate::support::{eventually, process, servers, user_records};
 
 const PERMISSION: &str = "users.export.global_control_group";
 
@@ -375,90 +376,6 @@ async fn a_cancelled_export_leaves_nothing() {
     fleet.close().await;
 }
 
-/// A download address: not before the export is ready, not with another signature, not
-/// after its time; and then the file is gone from the storage, too.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_life_of_a_download_address() {
-    let (place, proxy) = (TestStorage::s3().await, way_to_s3().await);
-    let settings = [("LONGSHORE_OBJECTS_URL", place.at(&proxy.endpoint()).objects_url())];
-    let (fleet, api) =
-        with_users(Backend::Embedded, WorkspaceFile::new("acme"), 50, &settings).await;
-    proxy.set(ProxyMode::Closed);
-    let accepted = api.export_all().await;
-    let address = accepted.address();
-    api.open(address).await.refuses(403, "not ready");
-    // Known to nobody without its signature, ready or not.
-    let (path, signature) = address.split_once("signature=").expect("a signature");
-    let mut other: Vec<char> = signature.chars().collect();
-    other[3] = if other[3] == 'A' { 'B' } else { 'A' };
-    let forged = [
-        path.trim_end_matches('?').to_owned(),
-        format!("{path}signature="),
-        format!("{path}signature={signature}&signature=x"),
-        address.replace(&accepted.prefix, "%ff"),
-        format!("{path}signature={}", other.iter().collect::<String>()),
-        format!("{path}signature={}", &signature[1..]),
-        address.replace(&accepted.prefix, &format!("{}0", accepted.prefix)),
-    ];
-    for address in &forged {
-        api.open(address).await.refuses(404, "");
-    }
-    proxy.set(ProxyMode::Open);
-    let status = api.done(&accepted.prefix).await;
-    for address in &forged {
-        api.open(address).await.refuses(404, "");
-    }
-    let archive = api.download(address).await;
-    let wanted = ExpectedExport {
-        fields: &ALL_FIELDS,
-        days: checker::days_of(&status),
-        prefix: &accepted.prefix,
-    };
-    let users = checker::lines(&checker::downloaded(&archive), &wanted);
-    let records: Vec<String> = (0..50).map(|number| user_records::simple(number, 1)).collect();
-    checker::check(&users, checker::exactly(&records), &wanted);
-
-    // Four hours later, according to the rows.
-    let database = fleet.database_url();
-    stores::execute(&database, "UPDATE export_jobs SET expires_at = 1").await;
-    stores::execute(&database, "UPDATE claims SET due_at = 1 WHERE kind = 'export_cleanup'").await;
-    api.open(address).await.refuses(403, "expired");
-    eventually("the file is gone", || async { place.list().await.is_empty() }).await;
-    api.open(address).await.refuses(403, "expired");
-    fleet.close().await;
-}
-
-/// A download is for the workspace's `ip_allowlist`, at its address and at the one that this
-/// redirects to.
-#[tokio::test(flavor = "multi_thread")]
-async fn downloads_are_for_the_allowed_addresses() {
-    let from = |networks: Value| WorkspaceFile::new("acme").with("ip_allowlist", networks);
-    let here = from(json!(["127.0.0.0/8"]));
-    let (fleet, api) = with_users(Backend::Embedded, here, 3, &[]).await;
-    let accepted = api.export_all().await;
-    api.done(&accepted.prefix).await;
-    let redirected = api.open(accepted.address()).await;
-    assert_eq!(
-        (redirected.status.as_u16(), &redirected.headers["cache-control"]),
-        (302, &"no-store".parse().unwrap())
-    );
-    let file = redirected.headers["location"].to_str().expect("an address").to_owned();
-    let archive = api.open(&file).await;
-    assert_eq!(
-        (archive.status.as_u16(), &archive.headers["cache-control"]),
-        (200, &"no-store".parse().unwrap())
-    );
-    fleet.apply(&[from(json!(["203.0.113.0/24"]))]).await;
-    for address in [accepted.address(), &file] {
-        api.open(address).await.refuses(403, "Invalid whitelisted IPs");
-    }
-    // Who has no signature learns nothing.
-    api.open(accepted.address().split('?').next().expect("a path")).await.refuses(404, "");
-    fleet.apply(&[from(json!(["203.0.113.0/24", "127.0.0.1"]))]).await;
-    assert_eq!(checker::downloaded(&api.download(accepted.address()).await).len(), 1);
-    fleet.close().await;
-}
-
 /// Words that may come to name calls are no `object_prefix`.
 #[tokio::test(flavor = "multi_thread")]
 async fn reserved_names_are_not_exports() {
@@ -472,117 +389,5 @@ async fn reserved_names_are_not_exports() {
     }
     let answer = api.get(EXPORT).await;
     assert_eq!((answer.status.as_u16(), &answer.headers["allow"]), (405, &"POST".parse().unwrap()));
-    fleet.close().await;
-}
-
-/// An export with the consent of users can be corrected and imported, as the ZIP that it is.
-#[tokio::test(flavor = "multi_thread")]
-async fn consent_is_exported_on_request_and_survives_an_import() {
-    let fleet = Fleet::start(Backend::Embedded, &[]).await;
-    let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
-    let user = json!({
-        "external_id": "ann", "email": "ann@acme.example", "email_subscribe": "unsubscribed",
-        "push_subscribe": "opted_in", "push_tokens": [{"app_id": "a", "token": "t"}],
-        "subscription_groups": [
-            {"subscription_group_id": "g", "subscription_state": "unsubscribed"},
-            {"subscription_group_id": "h", "subscription_state": "subscribed"},
-        ],
-    });
-    fleet.import("acme", &[user.to_string()]).await;
-    let consent = ["email_subscribe", "push_subscribe", "subscription_groups"];
-    let read = async |fields: &[&str]| {
-        let accepted = api.export(&json!({ "fields_to_export": fields })).await;
-        api.done(&accepted.prefix).await;
-        let archive = api.download(accepted.address()).await;
-        let files = checker::downloaded(&archive);
-        let line: Value = serde_json::from_slice(&files[0].bytes).expect("one line");
-        (line, archive)
-    };
-    let all: Vec<&str> = ALL_FIELDS.to_vec();
-    let (line, _) = read(&all).await;
-    assert!(consent.iter().all(|field| line.get(field).is_none()), "{line}");
-    let (line, archive) = read(&[&all[..], &consent].concat()).await;
-    for field in consent {
-        assert_eq!(line[field], user[field], "{field}");
-    }
-    let shown = async || {
-        let shown = fleet.run(&["users", "show", "ann", "--json"]).await;
-        serde_json::from_str::<Value>(&shown).expect("JSON")
-    };
-    let before = shown().await;
-    let path = fleet.directory().join("export.zip");
-    std::fs::write(&path, &archive).expect("the archive is written");
-    let imported = fleet.run(&["import", path.to_str().expect("text"), "--json"]).await;
-    let imported: Value = serde_json::from_str(&imported).expect("JSON");
-    assert_eq!((&imported["replaced"], &imported["bad"]), (&json!(1), &json!(0)), "{imported}");
-    assert_eq!(shown().await, before);
-    fleet.close().await;
-}
-
-/// Each line has the wanted fields and nothing else.
-#[tokio::test(flavor = "multi_thread")]
-async fn only_requested_fields_are_exported() {
-    let fleet = Fleet::start(Backend::Embedded, &[]).await;
-    let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
-    let records = user_records::mixed(400).await;
-    fleet.import("acme", &records).await;
-    let identifiers = ["external_id", "user_aliases", "email", "service_id"];
-    for more in [
-        &["first_name", "custom_attributes.nested", "custom_attributes.empty"][..],
-        &["custom_attributes", "custom_attributes.nested"],
-        &["custom_attributes.naïve key", "custom_attributes.no"],
-        &["purchases"],
-        &["custom_events", "total_revenue"],
-        &["apps", "devices", "gender", "last_coordinates"],
-        &["created_at", "random_bucket"],
-    ] {
-        let fields = [&identifiers[..], more].concat();
-        let accepted = api.export(&json!({ "fields_to_export": fields })).await;
-        let status = api.done(&accepted.prefix).await;
-        let wanted = ExpectedExport {
-            fields: &fields,
-            days: checker::days_of(&status),
-            prefix: &accepted.prefix,
-        };
-        let files = checker::downloaded(&api.download(accepted.address()).await);
-        let users = checker::lines(&files, &wanted);
-        checker::check(&users, checker::exactly(&records), &wanted);
-    }
-    // Who has none of them is there all the same.
-    let nothing = ["custom_attributes.nobody has this"];
-    let accepted = api.export(&json!({ "fields_to_export": nothing })).await;
-    let status = api.done(&accepted.prefix).await;
-    let wanted = ExpectedExport {
-        fields: &nothing,
-        days: checker::days_of(&status),
-        prefix: &accepted.prefix,
-    };
-    let files = checker::downloaded(&api.download(accepted.address()).await);
-    let users = checker::lines(&files, &wanted);
-    assert_eq!(users, vec![json!({}); records.len()]);
-    fleet.close().await;
-}
-
-/// What an earlier version stored comes as what is stored now does.
-#[tokio::test(flavor = "multi_thread")]
-async fn stored_values_are_exported_in_the_form_of_new_ones() {
-    let fleet = Fleet::start(Backend::Embedded, &[]).await;
-    let api = fleet.apply(&[WorkspaceFile::new("acme")]).await.remove(0);
-    let record = json!({ "external_id": "ann", "created_at": "2021-06-28T19:02:43+0200" });
-    fleet.import("acme", &[record.to_string()]).await;
-    let sql = r#"UPDATE users SET doc = replace(doc, '"2021-06-28T17:02:43.000Z"',
-                 '"2021-06-28T19:02:43+0200","custom_attributes":{"a":{"b":1,"b":2}}')
-                 WHERE doc LIKE '%"2021-06-28T17:02:43.000Z"%'"#;
-    assert_eq!(stores::execute(&fleet.database_url(), sql).await, 1);
-    let fields = ["external_id", "created_at", "custom_attributes"];
-    let accepted = api.export(&json!({ "fields_to_export": fields })).await;
-    api.done(&accepted.prefix).await;
-    let archive = api.download(accepted.address()).await;
-    let lines: Vec<u8> = unzip(&archive).into_iter().flat_map(|file| file.bytes).collect();
-    assert_eq!(
-        String::from_utf8_lossy(&lines),
-        "{\"external_id\":\"ann\",\"created_at\":\"2021-06-28T17:02:43.000Z\",\
-         \"custom_attributes\":{\"a\":{\"b\":2}}}\n"
-    );
     fleet.close().await;
 }

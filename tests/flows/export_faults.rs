@@ -71,12 +71,12 @@ impl Scene {
         let status = self.api.done(&accepted.prefix).await;
         let wanted = ExpectedExport {
             fields: &ALL_FIELDS,
-            days: checker::days_of(&status),
+            days: checker::export_days(&status),
             prefix: &accepted.prefix,
         };
         let segment = self.fleet.segment_id(&self.workspace.name).await;
         let files = checker::own_files(&self.place, &segment, "zip", &wanted).await;
-        checker::check_whole(&files, PARTS, &self.records, &wanted);
+        checker::check_export(&files, PARTS, &self.records, &wanted);
         // What an upload left behind that came late is removed again.
         eventually("nothing else is left", || async { self.place.list().await.len() == PARTS })
             .await;

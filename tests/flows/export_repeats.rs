@@ -4,7 +4,6 @@
 use futures::future::join_all;
 use longshore::exports::rows;
 use serde_json::json;
-use uuid::Uuid;
 
 use crate::support::api::EXPORT;
 use crate::support::installation::Installation;
@@ -38,8 +37,8 @@ impl World {
 
     async fn exports(&self) -> Vec<String> {
         let mut tx = self.place.app.store.snapshot().await.unwrap();
-        let after = (i64::MAX, Uuid::max());
-        let jobs = rows::latest(&mut tx, self.place.workspace, after, 100).await.unwrap();
+        let start = rows::ListPosition::START;
+        let jobs = rows::latest(&mut tx, self.place.workspace, start, 100).await.unwrap();
         jobs.into_iter().map(|(job, _)| job.object_prefix).collect()
     }
 }

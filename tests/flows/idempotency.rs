@@ -68,7 +68,7 @@ async fn echo(
         Begun::Turn(turn) => turn,
     };
     let body = turn.body().parse::<Value>(&[])?;
-    let response = StoredResponse::of(StatusCode::ACCEPTED, &json!({ "got": body }))?;
+    let response = StoredResponse::json(StatusCode::ACCEPTED, &json!({ "got": body }))?;
     let messages = messages(&body, turn.received());
     turn.append(messages, response).await
 }

@@ -13,7 +13,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tower::ServiceExt as _;
 use url::Url;
-use uuid::Uuid;
 
 use crate::support::api::EXPORT;
 use crate::support::installation::Installation;
@@ -145,7 +144,7 @@ async fn an_export_whose_commit_is_not_answered_is_accepted_once() {
     assert_eq!(status, 201, "{body}");
 
     let mut tx = place.app.store.snapshot().await.unwrap();
-    let jobs = rows::latest(&mut tx, place.workspace, (i64::MAX, Uuid::max()), 10).await.unwrap();
+    let jobs = rows::latest(&mut tx, place.workspace, rows::ListPosition::START, 10).await.unwrap();
     let prefixes: Vec<&str> = jobs.iter().map(|(job, _)| job.object_prefix.as_str()).collect();
     assert_eq!(prefixes, [body["object_prefix"].as_str().unwrap()]);
     drop(tx);

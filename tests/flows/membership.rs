@@ -160,9 +160,10 @@ async fn planned_users_stay_in_the_export_when_changed(world: World) {
 
 async fn users_of_before_marks_are_members(world: World) {
     world.import(names("known", 12)).await;
-    let unmarked = match world.base.app.store.is_postgres() {
-        true => "UPDATE users SET created_in = NULL",
-        false => "UPDATE users SET created_in = 0",
+    let unmarked = if world.base.app.store.is_postgres() {
+        "UPDATE users SET created_in = NULL"
+    } else {
+        "UPDATE users SET created_in = 0"
     };
     world.sql(unmarked).await;
     let job = world.planned().await;

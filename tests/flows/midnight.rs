@@ -14,7 +14,6 @@ use longshore::worker::{self, Role};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
-use uuid::Uuid;
 
 use crate::support::api::{ALL_FIELDS, EXPORT};
 use crate::support::checker::{self, ExpectedExport};
@@ -31,7 +30,7 @@ const PER_FILE: usize = 20;
 
 async fn latest(installation: &Installation) -> (Job, Progress) {
     let mut tx = installation.app.store.snapshot().await.unwrap();
-    let (job, _) = rows::latest(&mut tx, installation.workspace, (i64::MAX, Uuid::max()), 1)
+    let (job, _) = rows::latest(&mut tx, installation.workspace, rows::ListPosition::START, 1)
         .await
         .unwrap()
         .remove(0);
@@ -44,7 +43,7 @@ async fn request(app: &App, key: &str) {
         .header(header::CONTENT_TYPE, "application/json")
         .body(Body::from(json!({ "fields_to_export": ALL_FIELDS }).to_string()))
         .unwrap();
-    let router = gateway::router(app.gateway.clone(), longshore::cli::routes(Some(&app)));
+    let router = gateway::router(app.gateway.clone(), longshore::cli::routes(Some(app)));
     assert_eq!(router.oneshot(request).await.unwrap().status(), 201);
 }
 
@@ -93,7 +92,7 @@ async fn an_export_across_midnight_lies_under_the_day_of_its_end(store: TestStor
     let wanted =
         ExpectedExport { fields: &ALL_FIELDS, days: vec![tomorrow], prefix: &job.object_prefix };
     let files = checker::own_files(&place, &job.segment_id.to_string(), "zip", &wanted).await;
-    checker::check_whole(&files, PARTS, &records, &wanted);
+    checker::check_export(&files, PARTS, &records, &wanted);
     eventually("nothing lies under the other day", || async { place.list().await.len() == PARTS })
         .await;
     stop.cancel();

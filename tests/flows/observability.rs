@@ -25,11 +25,15 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const RARE: &[(&str, &str, &str)] = &[
     ("longshore_http_requests_total", "5..", "a call is answered 5xx"),
     ("longshore_http_refused_total", "", "a gateway has no room for a call"),
-    ("longshore_rate_limit_alone_total", "", "the database does not answer a gateway"),
+    ("longshore_rate_limit_local_fallback_total", "", "the database does not answer a gateway"),
     ("longshore_log_append_seconds_count", "error", "the log takes no message"),
     ("longshore_claims_taken_over_total", "", "a worker is lost"),
     ("longshore_exports_total", "cause!~", "an export fails through no fault of its caller"),
-    ("longshore_export_part_outgrown_total", "", "a part's users are larger than was thought"),
+    (
+        "longshore_export_part_memory_restarts_total",
+        "",
+        "a part's users are larger than was thought",
+    ),
     ("longshore_export_cleanup_failures_total", "", "a storage does not let files be removed"),
     ("longshore_dispatches_total", "failed", "what a send is of is gone"),
     ("longshore_dispatch_parts_total", "given_up", "a part ends its worker again and again"),
@@ -62,12 +66,12 @@ fn is_of_a_cluster(metric: &str) -> bool {
 /// The labels that a metric is declared with; none where it is not declared.
 fn declared(name: &str) -> Option<BTreeSet<&'static str>> {
     let of_histogram = ["_bucket", "_sum", "_count"];
-    let of = |metric: &&metrics::Metric| {
+    let has_series = |metric: &&metrics::Metric| {
         metric.name == name
             || (metric.kind == metrics::Kind::Histogram
                 && of_histogram.iter().any(|end| name.strip_suffix(end) == Some(metric.name)))
     };
-    let metric = metrics::all().find(of)?;
+    let metric = metrics::all().find(has_series)?;
     let bucket = name.ends_with("_bucket").then_some("le");
     Some(metric.labels.iter().copied().chain(bucket).chain(SCRAPED).collect())
 }

@@ -179,11 +179,11 @@ impl Scene {
     async fn ends_whole(&self, accepted: &Accepted, path: &str) {
         self.bucket.set(ProxyMode::Open);
         let status = self.api.done(&accepted.prefix).await;
-        let days = checker::days_of(&status);
+        let days = checker::export_days(&status);
         let wanted = ExpectedExport { fields: &ALL_FIELDS, days, prefix: &accepted.prefix };
         let segment = self.fleet.segment_id(&self.workspace.name).await;
         let files = checker::own_files(&self.place, &segment, "zip", &wanted).await;
-        checker::check_whole(&files, self.parts, &self.records, &wanted);
+        checker::check_export(&files, self.parts, &self.records, &wanted);
         self.is_called_back(path, &json!({ "success": true })).await;
     }
 

@@ -96,7 +96,7 @@ impl World {
 
     async fn states(&self) -> Vec<String> {
         let listed = self.listed().await;
-        listed.iter().map(|one| one["state"].as_str().unwrap().to_owned()).collect()
+        listed.iter().map(|schedule| schedule["state"].as_str().unwrap().to_owned()).collect()
     }
 }
 
@@ -196,7 +196,7 @@ async fn local_times_are_accepted_until_past_everywhere(world: World) {
         assert_eq!(past, "schedule.time is in the past");
     }
     let listed = world.listed().await;
-    let timings: Vec<&Value> = listed.iter().map(|one| &one["timing"]).collect();
+    let timings: Vec<&Value> = listed.iter().map(|schedule| &schedule["timing"]).collect();
     assert_eq!(timings, ["optimal", "local"]);
     assert_eq!(listed[0]["time"], "2026-11-21T01:00:00.000Z");
 }

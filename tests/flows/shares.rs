@@ -193,8 +193,8 @@ async fn one_workspace_does_not_starve_another(test: TestStore) {
         begun: AtomicUsize::new(0),
         done: Mutex::default(),
     });
-    offer(&store, Job::of_workspace(1, slow), 0..40).await;
-    let shared = options().with_places(SHARE);
+    offer(&store, Job::new(1, slow), 0..40).await;
+    let shared = options().with_workspace_limit(SHARE);
     let shutdown = CancellationToken::new();
     let running = shares::run(store.clone(), work.clone(), shared, shutdown.clone());
     let running = tokio::spawn(running);
@@ -202,7 +202,7 @@ async fn one_workspace_does_not_starve_another(test: TestStore) {
         work.begun.load(Ordering::SeqCst) >= SHARE
     })
     .await;
-    offer(&store, Job::of_workspace(2, quick), 0..40).await;
+    offer(&store, Job::new(2, quick), 0..40).await;
     eventually("the quick workspace's job is done", async || work.done.lock().unwrap().len() == 40)
         .await;
     assert!(work.done.lock().unwrap().iter().all(|job| *job == quick));

@@ -71,7 +71,8 @@ async fn a_webhook_of_a_message_does_not_pass_for_a_callback() {
     let told = callbacks::callback_at(&receiver, "/callback", &workspace.callback_secret).await;
     assert_eq!(told["success"], true);
     let received = receiver.received();
-    let callback = received.iter().find(|one| one.uri.path() == "/callback").expect("it came");
+    let callback =
+        received.iter().find(|request| request.uri.path() == "/callback").expect("it came");
     // While a secret is changed both sign.
     assert!(is_signed_by(&former, callback));
     assert!(!made.iter().any(|secret| is_signed_by(secret, callback)));

@@ -2,16 +2,17 @@
 
 mod bodies;
 mod checked;
+mod identifiers;
 mod kept;
+mod reading;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::{Cursor, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 
 use kit::clock::Clock;
-use longshore::erase;
 use longshore::users::activity::Activity;
 use longshore::users::find::FindError;
 use longshore::users::generate::Users;
@@ -28,22 +29,11 @@ use crate::support::process;
 use crate::support::stores::{TestStore, on_both_stores, on_pool};
 
 on_both_stores!(World =>
-    imported_users_are_read_once_and_in_order,
-    stretches_have_exact_sizes_and_cross_slices,
-    users_of_one_millisecond_are_ordered,
-    a_slice_with_much_activity_is_read_whole,
     repeated_imports_create_no_duplicates,
     the_later_of_two_lines_wins,
     a_killed_import_is_finished_by_running_it_again,
-    users_created_after_the_cut_are_not_read,
-    another_workspace_is_not_touched,
-    a_record_finds_its_user_by_id_then_alias_then_email,
-    identifiers_survive_a_replaced_profile,
-    identifiers_of_another_user_are_rejected,
     bad_lines_are_reported_and_the_rest_imported,
     bad_lines_are_counted_by_reason_bounded_and_kept,
-    an_erased_user_leaves_nothing_behind,
-    a_shared_address_erases_no_user,
     unexported_fields_are_stored,
     commands_report_their_changes,
 );
@@ -220,98 +210,6 @@ fn by_id(lines: &[String]) -> BTreeMap<Uuid, Value> {
     values.map(|user| (user["service_id"].as_str().unwrap().parse().unwrap(), user)).collect()
 }
 
-async fn imported_users_are_read_once_and_in_order(world: World) {
-    let lines = generated(3_000);
-    let summary = world.import_well(&lines).await;
-    assert_eq!((summary.created, summary.replaced, summary.lines), (3_000, 0, 3_000));
-    let seen = world.everybody().await;
-    assert!(seen.is_sorted_by(|a, b| a.position < b.position));
-    let seen: BTreeMap<Uuid, Value> =
-        seen.into_iter().map(|user| (user.position.service_id, user.record)).collect();
-    assert_eq!(seen, by_id(&lines));
-}
-
-async fn stretches_have_exact_sizes_and_cross_slices(world: World) {
-    world.import_well(&generated(1_500)).await;
-    for (per_part, sizes) in [
-        (700, vec![700, 700, 100]),
-        (500, vec![500, 500, 500]),
-        (1_500, vec![1_500]),
-        (5_000, vec![1_500]),
-    ] {
-        let cuts = world.cut(&ALL, per_part).await;
-        let stretches = world.stretches(&ALL, &cuts).await;
-        assert_eq!(stretches.iter().map(Vec::len).collect::<Vec<_>>(), sizes);
-        for (stretch, end) in stretches.iter().zip(&cuts.ends) {
-            assert_eq!(stretch.last().map(|user| user.position), Some(*end));
-        }
-        let slices: BTreeSet<i16> = stretches[0].iter().map(|user| user.position.slice).collect();
-        assert!(slices.len() > 1, "a stretch lies in {slices:?}");
-    }
-    // A group of some slices, and one of which some are empty.
-    let group = [2, 40, 41, 99];
-    let cuts = world.cut(&group, 10).await;
-    let members = world.stretches(&group, &cuts).await;
-    let expected: Vec<Seen> = world
-        .everybody()
-        .await
-        .into_iter()
-        .filter(|user| group.contains(&user.position.slice))
-        .collect();
-    assert!(members[..members.len() - 1].iter().all(|stretch| stretch.len() == 10));
-    assert_eq!(members.concat(), expected);
-    assert_eq!(cuts.youngest, expected.iter().map(|user| user.position.service_id).max().unwrap());
-    // Nobody at all.
-    let nobody = PartBoundaries { users: 0, ends: Vec::new(), youngest: Uuid::nil() };
-    assert_eq!(world.cut(&[], 10).await, nobody);
-}
-
-async fn users_of_one_millisecond_are_ordered(world: World) {
-    // One bucket, one millisecond, few counters: keys collide, and come in no order.
-    let id = |n: u64| service_id::new(1_700_000_000_000, (n % 3) as u16, 4_321, n * 7_919 % 101);
-    let lines: Vec<String> =
-        (0..100).map(|n| json!({"service_id": id(n), "first_name": "Ann"}).to_string()).collect();
-    world.import_well(&lines[..50]).await;
-    world.import_well(&lines[50..]).await;
-    world.import_well(&lines).await;
-    let mut expected: Vec<Uuid> = (0..100).map(id).collect();
-    expected.sort_unstable();
-    let cuts = world.cut(&ALL, 7).await;
-    let stretches = world.stretches(&ALL, &cuts).await;
-    assert_eq!(stretches.len(), 15);
-    assert!(stretches[..14].iter().all(|stretch| stretch.len() == 7));
-    let seen: Vec<Uuid> =
-        stretches.concat().into_iter().map(|user| user.position.service_id).collect();
-    assert_eq!(seen, expected);
-}
-
-async fn a_slice_with_much_activity_is_read_whole(world: World) {
-    let at = "2020-01-01T00:00:00.000Z";
-    let now = kit::clock::format_time(world.clock.now_ms());
-    let lines: Vec<String> = (0..2_300)
-        .map(|n| {
-            // Some with activity, some without, some with activity that is too old to keep.
-            let at = if n % 3 == 0 { at } else { now.as_str() };
-            let events = match n % 7 {
-                0 => json!([]),
-                _ => json!([{"name": format!("e{n}"), "first": at, "last": at, "count": 1}]),
-            };
-            let id = format!("u{n}");
-            json!({"external_id": id, "random_bucket": 555, "custom_events": events}).to_string()
-        })
-        .collect();
-    world.import_well(&lines).await;
-    let seen = world.everybody().await;
-    assert_eq!(seen.len(), 2_300);
-    for user in seen {
-        let n: u32 = user.record["external_id"].as_str().unwrap()[1..].parse().unwrap();
-        let event = user.record.get("custom_events").map(|events| events[0]["name"].clone());
-        let expected =
-            (!n.is_multiple_of(7) && !n.is_multiple_of(3)).then(|| json!(format!("e{n}")));
-        assert_eq!((event, user.position.slice), (expected, 5));
-    }
-}
-
 async fn repeated_imports_create_no_duplicates(world: World) {
     let lines = generated(600);
     world.import_well(&lines).await;
@@ -397,86 +295,6 @@ async fn a_killed_import_is_finished_by_running_it_again(world: World) {
     assert_eq!(world.rows("emails").await, 6_000);
 }
 
-async fn users_created_after_the_cut_are_not_read(world: World) {
-    world.import_well(&generated(300)).await;
-    let before = world.everybody().await;
-    let cuts = world.cut(&ALL, 120).await;
-    let later: Vec<String> =
-        (0..200).map(|n| json!({"external_id": format!("late{n}")}).to_string()).collect();
-    world.import_well(&later).await;
-    assert_eq!(world.count().await, 500);
-    let stretches = world.stretches(&ALL, &cuts).await;
-    assert_eq!(stretches.iter().map(Vec::len).collect::<Vec<_>>(), [120, 120, 60]);
-    assert_eq!(stretches.concat(), before);
-}
-
-async fn another_workspace_is_not_touched(world: World) {
-    let lines = generated(200);
-    world.import_well(&lines).await;
-    world.test.workspace("other").await;
-    assert!(chosen(world.store(), None).await.unwrap_err().to_string().contains("acme, other"));
-    assert!(chosen(world.store(), Some("third")).await.is_err());
-    let other = chosen(world.store(), Some("other")).await.unwrap();
-    let world = World { workspace: other, ..world };
-    assert_eq!(world.count().await, 0);
-    // The same people, under the same ids, once more.
-    let summary = world.import_well(&lines).await;
-    assert_eq!((summary.created, world.count().await), (200, 200));
-    let id = value(&lines[0])["service_id"].as_str().unwrap().to_owned();
-    erase::erase(world.store(), &world.workspace, &id).await.unwrap();
-    assert_eq!((world.count().await, world.rows("users").await), (199, 399));
-}
-
-async fn a_record_finds_its_user_by_id_then_alias_then_email(world: World) {
-    let alias = |name: &str| json!([{"alias_name": name, "alias_label": "crm"}]);
-    world
-        .import_well(&[
-            json!({"external_id": "ann", "email": "Ann@acme.example", "user_aliases": alias("1")})
-                .to_string(),
-            json!({"user_aliases": alias("2"), "email": "bob@acme.example"}).to_string(),
-            json!({"email": "cat@acme.example"}).to_string(),
-            json!({"external_id": "cat", "email": "cat@acme.example"}).to_string(),
-        ])
-        .await;
-    assert_eq!(world.count().await, 4);
-    for (record, user) in [
-        (json!({"external_id": "ann", "last_name": "x1"}), "ann"),
-        (json!({"user_aliases": alias("1"), "last_name": "x2"}), "ann"),
-        // Nobody has this external_id, and the alias belongs to one without any.
-        (json!({"external_id": "bob", "user_aliases": alias("2"), "last_name": "x3"}), "bob"),
-        // Two have the address: the one with an external_id counts.
-        (json!({"email": "CAT@acme.example", "last_name": "x4"}), "cat"),
-    ] {
-        let summary = world.import_well(&[record.to_string()]).await;
-        assert_eq!((summary.created, summary.replaced), (0, 1), "{record}");
-        assert_eq!(world.show(user).await.unwrap()["last_name"], record["last_name"]);
-    }
-    // The address alone names nobody where an external_id is given.
-    world
-        .import_well(&[json!({"external_id": "new", "email": "cat@acme.example"}).to_string()])
-        .await;
-    assert_eq!(world.count().await, 5);
-}
-
-async fn identifiers_survive_a_replaced_profile(world: World) {
-    let alias = json!([{"alias_name": "1", "alias_label": "crm"}]);
-    world
-        .import_well(&[json!({
-            "external_id": "ann", "user_aliases": alias, "email": "a@b.example",
-            "random_bucket": 77, "created_at": "2015-01-01T00:00:00Z", "country": "US",
-        })
-        .to_string()])
-        .await;
-    let before = world.show("ann").await.unwrap();
-    assert_eq!((&before["random_bucket"], &before["country"]), (&json!(77), &json!("US")));
-    world.import_well(&[json!({"email": "a@b.example", "random_bucket": 5}).to_string()]).await;
-    let after = world.show("ann").await.unwrap();
-    for kept in ["service_id", "external_id", "user_aliases", "random_bucket", "created_at"] {
-        assert_eq!(after[kept], before[kept], "{kept}");
-    }
-    assert_eq!(after.get("country"), None);
-}
-
 async fn bad_lines_are_counted_by_reason_bounded_and_kept(world: World) {
     world.migrate();
     let data = &world.test.config.data;
@@ -551,27 +369,6 @@ async fn bad_lines_are_counted_by_reason_bounded_and_kept(world: World) {
     assert!(!ok && world.show("dan").await.is_ok());
 }
 
-async fn identifiers_of_another_user_are_rejected(world: World) {
-    let alias = |name: &str| json!([{"alias_name": name, "alias_label": "crm"}]);
-    let lines = [
-        json!({"external_id": "ann", "user_aliases": alias("1")}),
-        json!({"external_id": "bob", "user_aliases": alias("1")}),
-        json!({"external_id": "cat", "user_aliases": alias("2")}),
-        json!({"external_id": "ann", "user_aliases": alias("2"), "first_name": "Ann"}),
-        json!({"external_id": "dan"}),
-    ];
-    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    // In one batch, and against what is stored.
-    for _ in 0..2 {
-        let (summary, bad) = world.import(&lines).await;
-        assert_eq!((summary.created + summary.replaced, summary.bad), (3, 2));
-        assert_eq!(bad.iter().map(|bad| bad.line).collect::<Vec<_>>(), [2, 4]);
-        assert!(bad.iter().all(|bad| bad.reason.contains("belongs to another user")), "{bad:?}");
-    }
-    assert_eq!(world.show("ann").await.unwrap().get("first_name"), None);
-    assert_eq!(world.count().await, 3);
-}
-
 async fn bad_lines_are_reported_and_the_rest_imported(world: World) {
     let future = service_id::new(world.clock.now_ms() + 3_600_000, 0, 7, 7);
     let large = "x".repeat(1 << 20);
@@ -601,40 +398,6 @@ async fn bad_lines_are_reported_and_the_rest_imported(world: World) {
     ]) {
         assert!(told.0 == line && told.1.contains(part), "{told:?}");
     }
-    assert_eq!(world.count().await, 2);
-}
-
-async fn an_erased_user_leaves_nothing_behind(world: World) {
-    let now = kit::clock::format_time(world.clock.now_ms());
-    let line = json!({
-        "external_id": "ann", "email": "ann@acme.example",
-        "user_aliases": [{"alias_name": "1", "alias_label": "crm"}],
-        "custom_events": [{"name": "seen", "first": now, "last": now, "count": 1}],
-    })
-    .to_string();
-    for id in ["ann", "ANN@acme.example", ""] {
-        world.import_well(&[line.as_str()]).await;
-        let shown = world.show("ann").await.unwrap();
-        let service_id = shown["service_id"].as_str().unwrap();
-        let id = if id.is_empty() { service_id } else { id };
-        let erased = erase::erase(world.store(), &world.workspace, id).await.unwrap();
-        assert_eq!(erased.to_string(), service_id);
-        for table in ["users", "activity", "identifiers", "emails"] {
-            assert_eq!(world.rows(table).await, 0, "{table} after {id}");
-        }
-        assert!(matches!(world.show(id).await, Err(FindError::NotFound(_))));
-    }
-}
-
-async fn a_shared_address_erases_no_user(world: World) {
-    world
-        .import_well(&[
-            json!({"external_id": "a", "email": "x@acme.example"}).to_string(),
-            json!({"external_id": "b", "email": "x@acme.example"}).to_string(),
-        ])
-        .await;
-    let refused = erase::erase(world.store(), &world.workspace, "x@acme.example").await;
-    assert!(matches!(refused, Err(FindError::Several(ids)) if ids.len() == 2));
     assert_eq!(world.count().await, 2);
 }
 

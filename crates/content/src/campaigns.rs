@@ -76,7 +76,7 @@ impl Campaign {
     /// declared messages.
     pub fn variations(&self) -> impl Iterator<Item = &str> {
         let declared = self.content.get("variations").and_then(Value::as_array);
-        let declared = declared.into_iter().flatten().filter_map(|one| one.get("id"));
+        let declared = declared.into_iter().flatten().filter_map(|variation| variation.get("id"));
         let messages = self.messages().into_iter().flat_map(Map::values);
         let named = messages.filter_map(|message| message.get("message_variation_id"));
         declared.chain(named).filter_map(Value::as_str)
@@ -141,7 +141,7 @@ impl Kind {
     pub const CAMPAIGNS: [Self; 3] = [Self::Api, Self::Transactional, Self::Triggered];
 
     /// The type of a campaign with that name; the error lists the names.
-    pub fn of_campaign(name: &str) -> Result<Self, String> {
+    pub fn from_campaign_type(name: &str) -> Result<Self, String> {
         Self::CAMPAIGNS
             .into_iter()
             .find(|kind| kind.name() == name)

@@ -29,7 +29,7 @@ use std::collections::HashMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use gateway::workspaces::rules::{one, one_of, rules};
+use gateway::workspaces::rules::{checked, one_of, rules};
 
 /// Maximum characters of a catalog's name, a field's name and an item's id.
 pub const MAX_NAME: usize = 250;
@@ -80,7 +80,7 @@ impl From<Vec<Field>> for Fields {
 #[schemars(rename = "CatalogField")]
 pub struct Field {
     /// 1 to 250 characters, no `.`, `$` or control characters.
-    #[serde(deserialize_with = "one::<FieldName, _>")]
+    #[serde(deserialize_with = "checked::<FieldName, _>")]
     pub name: String,
     /// The type of its values.
     #[serde(rename = "type")]

@@ -16,7 +16,7 @@ use crate::error::ApplyError;
 use crate::messages;
 use crate::plan::{Declared, Plan, Steps, Target};
 use content::campaigns::{self, Campaign};
-use content::catalogs;
+use content::catalogs::{self, rows::StoredCatalog};
 use gateway::workspaces::channels::{self, Channels, CreatedSecrets, Part};
 use gateway::workspaces::email_templates::EmailTemplate;
 use gateway::workspaces::groups::{self, ControlGroup, MAX_USUAL_PERCENT};
@@ -40,7 +40,7 @@ use store::{StoreError, Tx};
 pub struct Applied {
     /// The name of the workspace, or of the company.
     #[serde(rename = "workspace")]
-    pub what: String,
+    pub name: String,
     pub changes: Vec<Change>,
     /// Notes for the operator, in addition to the changes.
     pub notes: Vec<String>,
@@ -73,8 +73,9 @@ pub async fn apply(
         plan.plan.notes.append(&mut notes);
         return Ok(plan.finished(declaration));
     }
-    let tried: Vec<Settings> = plan.storage.put.into_iter().map(|(settings, _)| settings).collect();
-    for settings in &tried {
+    let probed: Vec<Settings> =
+        plan.storage.put.into_iter().map(|(settings, _)| settings).collect();
+    for settings in &probed {
         notes.extend(probe_storage(settings).await?);
     }
 
@@ -84,7 +85,7 @@ pub async fn apply(
     let current = Current { is_new, ..Current::read(&mut tx, app, &declaration.name).await? };
     check_secrets(&mut tx, declaration, &current.keys).await?;
     let mut plan = WorkspacePlan::make(app, declaration, &current, &files, options)?;
-    if let Some((new, _)) = plan.storage.put.iter().find(|(new, _)| !tried.contains(new)) {
+    if let Some((new, _)) = plan.storage.put.iter().find(|(new, _)| !probed.contains(new)) {
         return Err(ApplyError::ChangedConcurrently(new.kind()));
     }
     let (now, prune) = (app.clock.now_ms(), options.prune);
@@ -137,7 +138,7 @@ struct Current {
     apps: Vec<DeclaredApp>,
     storage: Vec<Settings>,
     group: Option<ControlGroup>,
-    catalogs: Vec<catalogs::rows::Stored>,
+    catalogs: Vec<StoredCatalog>,
     channels: Channels,
     groups: Vec<SubscriptionGroup>,
     segments: Vec<Segment>,
@@ -156,8 +157,8 @@ impl Current {
         let mut keys = keys::list(tx, Some(id)).await?;
         keys.retain(|key| key.revoked_at.is_none());
         let mut storage = Vec::new();
-        for kept in [workspace.s3_storage, workspace.azure_storage].into_iter().flatten() {
-            storage.push(storage::settings(tx, &app.secrets, kept).await?);
+        for id in [workspace.s3_storage, workspace.azure_storage].into_iter().flatten() {
+            storage.push(storage::settings(tx, &app.secrets, id).await?);
         }
         Ok(Self {
             is_new: false,
@@ -252,36 +253,40 @@ impl WorkspacePlan {
         })
     }
 
-    async fn execute(&self, declared: &Declaration, to: &mut Target<'_>) -> Result<(), ApplyError> {
+    async fn execute(
+        &self,
+        declared: &Declaration,
+        target: &mut Target<'_>,
+    ) -> Result<(), ApplyError> {
         // Files of items can be long, so they are read before anything that requests wait for is
         // locked.
-        self.catalogs.execute(to).await?;
-        self.keys.execute(to).await?;
-        self.apps.execute(to).await?;
-        self.storage.execute(to).await?;
+        self.catalogs.execute(target).await?;
+        self.keys.execute(target).await?;
+        self.apps.execute(target).await?;
+        self.storage.execute(target).await?;
         if let Some(percent) = self.group {
-            groups::renew(to.tx, to.workspace, percent, to.now).await?;
+            groups::renew(target.tx, target.workspace, percent, target.now).await?;
         }
-        self.channels.execute(to).await?;
-        self.groups.execute(to).await?;
-        self.segments.execute(to).await?;
-        self.blocks.execute(to).await?;
-        self.selections.execute(to).await?;
-        self.email_templates.execute(to).await?;
-        if let Some(is) = rows::by_id(to.tx, to.workspace).await? {
-            rows::update(to.tx, &declared_workspace(declared, is)).await?;
+        self.channels.execute(target).await?;
+        self.groups.execute(target).await?;
+        self.segments.execute(target).await?;
+        self.blocks.execute(target).await?;
+        self.selections.execute(target).await?;
+        self.email_templates.execute(target).await?;
+        if let Some(stored) = rows::by_id(target.tx, target.workspace).await? {
+            rows::update(target.tx, &declared_workspace(declared, stored)).await?;
         }
-        self.campaigns.execute(to).await?;
+        self.campaigns.execute(target).await?;
         if !self.campaigns.is_empty() {
             // Cancels the scheduled messages of deleted Canvases.
-            schedules::rows::cancel_orphans(to.tx, to.workspace, to.now).await?;
+            schedules::rows::cancel_orphans(target.tx, target.workspace, target.now).await?;
         }
         Ok(())
     }
 
     fn finished(self, declared: &Declaration) -> Applied {
         Applied {
-            what: declared.name.clone(),
+            name: declared.name.clone(),
             changes: self.plan.changes,
             notes: self.plan.notes,
             callback_secret: self.created.get(Part::Callbacks.path()).cloned(),
@@ -291,7 +296,7 @@ impl WorkspacePlan {
 }
 
 /// The workspace as declared, and its undeclared parts as stored.
-fn declared_workspace(declared: &Declaration, is: Workspace) -> Workspace {
+fn declared_workspace(declared: &Declaration, stored: Workspace) -> Workspace {
     let azure = declared.storage.azure.as_ref();
     Workspace {
         currency: declared.currency.clone(),
@@ -304,30 +309,34 @@ fn declared_workspace(declared: &Declaration, is: Workspace) -> Workspace {
         export_users_limit: declared.export_limits.users,
         export_bytes_limit: declared.export_limits.bytes,
         // If the file declares no Azure storage, the stored one keeps its switch.
-        azure_is_default: azure.map_or(is.azure_is_default, |it| it.default_export_destination),
-        ..is
+        azure_is_default: azure
+            .map_or(stored.azure_is_default, |azure| azure.default_export_destination),
+        ..stored
     }
 }
 
-fn compare_workspace(plan: &mut Plan, is: &Workspace, declared: &Declaration) {
-    let new = declared_workspace(declared, is.clone());
-    let shown = |of: &Workspace| {
-        [
-            ("currency", of.currency.clone()),
-            ("exchange_rates", rates(&of.exchange_rates)),
-            ("time_zone", of.time_zone.clone()),
-            ("ip_allowlist", networks(&of.ip_allowlist)),
-            ("rate_limits", limits(&of.rate_limits)),
-            ("export_limits.users", of.export_users_limit.to_string()),
-            ("export_limits.bytes", of.export_bytes_limit.to_string()),
-            ("frequency_capping", capping(&of.frequency_capping)),
-            ("aliases.service_id", of.aliases.service_id.clone().unwrap_or_default()),
-            ("storage.azure.default_export_destination", of.azure_is_default.to_string()),
-        ]
-    };
-    for ((what, is), (_, new)) in shown(is).into_iter().zip(shown(&new)) {
-        plan.compare_value(what, &is, &new);
+fn compare_workspace(plan: &mut Plan, stored: &Workspace, declared: &Declaration) {
+    let new = declared_workspace(declared, stored.clone());
+    for ((label, old), (_, new)) in shown_values(stored).into_iter().zip(shown_values(&new)) {
+        plan.compare_value(label, &old, &new);
     }
+}
+
+/// The values of a workspace by their path in the file, as the list of changes shows them.
+fn shown_values(workspace: &Workspace) -> [(&'static str, String); 10] {
+    let service_id = workspace.aliases.service_id.clone().unwrap_or_default();
+    [
+        ("currency", workspace.currency.clone()),
+        ("exchange_rates", rates(&workspace.exchange_rates)),
+        ("time_zone", workspace.time_zone.clone()),
+        ("ip_allowlist", networks(&workspace.ip_allowlist)),
+        ("rate_limits", limits(&workspace.rate_limits)),
+        ("export_limits.users", workspace.export_users_limit.to_string()),
+        ("export_limits.bytes", workspace.export_bytes_limit.to_string()),
+        ("frequency_capping", capping(&workspace.frequency_capping)),
+        ("aliases.service_id", service_id),
+        ("storage.azure.default_export_destination", workspace.azure_is_default.to_string()),
+    ]
 }
 
 /// The percentage of a control group to create.
@@ -361,19 +370,20 @@ fn settings_after(
     let apps = all_after(&declared.apps, &current.apps, options);
     let channels = after(&declared.channels(), &current.channels, options);
     let capping = declared.frequency_capping.clone();
-    let kept = current.catalogs.iter().filter(|_| !options.prune);
+    let stored = current.catalogs.iter().filter(|_| !options.prune);
+    let stored = stored.map(|stored| stored.catalog.name.clone());
     let catalogs = declared.catalogs.iter().map(|catalog| catalog.name.clone());
     settings::Settings {
         blocks: template_data::by_name(all_after(&declared.blocks(), &current.blocks, options)),
         selections: all_after(&declared.catalog_selections, &current.selections, options),
         aliases: declared.aliases.clone(),
-        catalogs: kept.map(|kept| kept.catalog.name.clone()).chain(catalogs).collect(),
+        catalogs: stored.chain(catalogs).collect(),
         ..channels::assemble(&channels, capping, groups, apps, &app.config)
     }
 }
 
 fn all_after<D: Declared<Stored = D>>(declared: &[D], stored: &[D], options: Options) -> Vec<D> {
-    let is_kept = |is: &&D| !options.prune && !declared.iter().any(|new| new.key() == is.key());
+    let is_kept = |old: &&D| !options.prune && !declared.iter().any(|new| new.key() == old.key());
     declared.iter().chain(stored.iter().filter(is_kept)).cloned().collect()
 }
 
@@ -395,34 +405,36 @@ pub fn large_group_note(percent: i32) -> Option<String> {
 }
 
 fn rates(rates: &BTreeMap<String, i64>) -> String {
-    or("none", rates.iter().map(|(code, rate)| format!("{code} {}", money::format(*rate))))
+    text_or("none", rates.iter().map(|(code, rate)| format!("{code} {}", money::format(*rate))))
 }
 
 fn limits(limits: &BTreeMap<String, Limit>) -> String {
-    let each = limits
+    let texts = limits
         .iter()
         .map(|(budget, Limit { requests, seconds })| format!("{budget} {requests} in {seconds} s"));
-    or("the defaults", each)
+    text_or("the defaults", texts)
 }
 
 fn capping(rules: &[CappingRule]) -> String {
     let rule = |CappingRule { messages, days, channel }: &CappingRule| {
-        let by = channel.map(|channel| format!(" by {}", channel.name())).unwrap_or_default();
-        format!("{messages} in {days} days{by}")
+        let by_channel =
+            channel.map(|channel| format!(" by {}", channel.name())).unwrap_or_default();
+        format!("{messages} in {days} days{by_channel}")
     };
-    or("none", rules.iter().map(rule))
+    text_or("none", rules.iter().map(rule))
 }
 
-fn or(nothing: &str, each: impl Iterator<Item = String>) -> String {
-    let text = each.collect::<Vec<_>>().join(", ");
-    if text.is_empty() { nothing.into() } else { text }
+/// The texts, separated by commas; `placeholder` if there are none.
+fn text_or(placeholder: &str, texts: impl Iterator<Item = String>) -> String {
+    let text = texts.collect::<Vec<_>>().join(", ");
+    if text.is_empty() { placeholder.into() } else { text }
 }
 
 /// Tests storage with real requests: rejects one that is not writable, and notes missing features.
 async fn probe_storage(settings: &Settings) -> Result<Vec<String>, ApplyError> {
     let kind = settings.kind();
-    let refused = |error| ApplyError::Probe { kind, error };
-    let objects = settings.connect().await.map_err(refused)?;
-    let limits = probe::own_storage(&objects).await.map_err(refused)?;
+    let probe_error = |error| ApplyError::Probe { kind, error };
+    let objects = settings.connect().await.map_err(probe_error)?;
+    let limits = probe::own_storage(&objects).await.map_err(probe_error)?;
     Ok(limits.into_iter().map(|limit| format!("storage.{kind}: {limit}")).collect())
 }

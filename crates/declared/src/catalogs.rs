@@ -10,9 +10,9 @@ use tokio::sync::mpsc;
 
 use crate::document::DeclaredCatalog;
 use crate::error::{ApplyError, DeclareError};
-use crate::plan::{Declared, Entry, Item, Plan, Steps, Target};
-use content::catalogs::items::{self, Digest, Row};
-use content::catalogs::rows::{self, Stored, StoredItem};
+use crate::plan::{Declared, Entry, HasEntry, Plan, Steps, Target};
+use content::catalogs::items::{self, Digest, ItemDocument};
+use content::catalogs::rows::{self, StoredCatalog, StoredItem};
 use content::catalogs::{Catalog, Field, Fields};
 use kit::words::count;
 use store::{StoreError, Tx};
@@ -36,7 +36,7 @@ pub async fn read_files(declared: &[DeclaredCatalog]) -> Result<Files, DeclareEr
 /// Reads a catalog's file on a separate thread.
 async fn read(
     catalog: &DeclaredCatalog,
-    take: impl FnMut(Vec<Row>) -> bool + Send + 'static,
+    take: impl FnMut(Vec<ItemDocument>) -> bool + Send + 'static,
 ) -> Result<Digest, DeclareError> {
     let path = catalog.items.clone().unwrap_or_default();
     let fields = Fields::from(catalog.fields.clone());
@@ -45,13 +45,13 @@ async fn read(
     read.map_err(|error| DeclareError::Items { catalog: catalog.name.clone(), error })
 }
 
-impl Item for DeclaredCatalog {
+impl HasEntry for DeclaredCatalog {
     fn entry(&self) -> Entry {
         Entry::new(&self.name, format!("catalog {}", self.name), items::in_words(&self.fields))
     }
 }
 
-impl Item for Stored {
+impl HasEntry for StoredCatalog {
     fn entry(&self) -> Entry {
         Entry::new(
             &self.catalog.name,
@@ -63,23 +63,27 @@ impl Item for Stored {
 
 impl DeclaredCatalog {
     /// The fields that the file no longer has.
-    fn gone(&self, is: &Catalog) -> Vec<Field> {
-        let is_gone = |field: &&Field| !self.fields.iter().any(|new| new.name == field.name);
-        is.fields.all().iter().filter(is_gone).cloned().collect()
+    fn undeclared_fields(&self, stored: &Catalog) -> Vec<Field> {
+        let is_undeclared = |field: &&Field| !self.fields.iter().any(|new| new.name == field.name);
+        stored.fields.all().iter().filter(is_undeclared).cloned().collect()
     }
 
     /// Its fields after the change.
-    fn fields_after(&self, is: &Catalog, prune: bool) -> Vec<Field> {
-        let kept = if prune { Vec::new() } else { self.gone(is) };
-        self.fields.iter().cloned().chain(kept).collect()
+    fn fields_after(&self, stored: &Catalog, prune: bool) -> Vec<Field> {
+        let undeclared = if prune { Vec::new() } else { self.undeclared_fields(stored) };
+        self.fields.iter().cloned().chain(undeclared).collect()
     }
 }
 
 impl Declared for DeclaredCatalog {
-    type Stored = Stored;
+    type Stored = StoredCatalog;
 
-    fn difference(&self, is: &Stored, plan: &mut Plan) -> Result<Option<String>, ApplyError> {
-        let Stored { catalog, items, .. } = is;
+    fn difference(
+        &self,
+        stored: &StoredCatalog,
+        plan: &mut Plan,
+    ) -> Result<Option<String>, ApplyError> {
+        let StoredCatalog { catalog, items, .. } = stored;
         for field in &self.fields {
             if let Some(kind) = catalog.fields.kind(&field.name)
                 && kind != field.kind
@@ -88,7 +92,7 @@ impl Declared for DeclaredCatalog {
                 return Err(ApplyError::Catalogs(DeclareError::Type {
                     catalog: catalog.name.clone(),
                     field: field.name.clone(),
-                    is: kind.name(),
+                    stored: kind.name(),
                     declared: field.kind.name(),
                 }));
             }
@@ -97,28 +101,32 @@ impl Declared for DeclaredCatalog {
             let note = |field: Field| {
                 format!("field {} of catalog {} {}", field.name, catalog.name, Self::REMOVED_NOTE)
             };
-            plan.notes.extend(self.gone(catalog).into_iter().map(note));
+            plan.notes.extend(self.undeclared_fields(catalog).into_iter().map(note));
         }
         let after = self.fields_after(catalog, plan.prune);
         Ok((after != catalog.fields.all()).then(|| items::in_words(&after)))
     }
 
-    async fn put(&self, is: Option<&Stored>, to: &mut Target<'_>) -> Result<(), ApplyError> {
-        let Some(Stored { catalog, .. }) = is else {
-            rows::insert(to.tx, to.workspace, &self.name, &self.fields, to.now).await?;
+    async fn put(
+        &self,
+        stored: Option<&StoredCatalog>,
+        target: &mut Target<'_>,
+    ) -> Result<(), ApplyError> {
+        let Some(StoredCatalog { catalog, .. }) = stored else {
+            rows::insert(target.tx, target.workspace, &self.name, &self.fields, target.now).await?;
             return Ok(());
         };
-        rows::set_fields(to.tx, catalog.id, &self.fields_after(catalog, to.prune)).await?;
-        let gone = self.gone(catalog);
-        if to.prune && !gone.is_empty() {
-            let gone: Vec<String> = gone.into_iter().map(|field| field.name).collect();
-            remove_fields(to.tx, catalog.id, &gone).await?;
+        rows::set_fields(target.tx, catalog.id, &self.fields_after(catalog, target.prune)).await?;
+        let undeclared = self.undeclared_fields(catalog);
+        if target.prune && !undeclared.is_empty() {
+            let names: Vec<String> = undeclared.into_iter().map(|field| field.name).collect();
+            remove_fields(target.tx, catalog.id, &names).await?;
         }
         Ok(())
     }
 
-    async fn delete(is: &Stored, to: &mut Target<'_>) -> Result<(), ApplyError> {
-        Ok(rows::delete(to.tx, is.catalog.id).await?)
+    async fn delete(stored: &StoredCatalog, target: &mut Target<'_>) -> Result<(), ApplyError> {
+        Ok(rows::delete(target.tx, stored.catalog.id).await?)
     }
 }
 
@@ -133,12 +141,12 @@ struct File {
 /// Stored items of a catalog.
 #[derive(Clone)]
 struct Loaded {
-    is: Stored,
+    stored: StoredCatalog,
     /// The number of these items.
     items: i64,
 }
 
-impl Item for File {
+impl HasEntry for File {
     fn entry(&self) -> Entry {
         Entry::new(
             &self.catalog.name,
@@ -148,11 +156,11 @@ impl Item for File {
     }
 }
 
-impl Item for Loaded {
+impl HasEntry for Loaded {
     fn entry(&self) -> Entry {
         Entry::new(
-            &self.is.key(),
-            format!("items of catalog {}", self.is.catalog.name),
+            &self.stored.key(),
+            format!("items of catalog {}", self.stored.catalog.name),
             count(self.items as u64, "item"),
         )
     }
@@ -163,30 +171,32 @@ impl Declared for File {
 
     const REMOVED_NOTE: &str = "are no longer in the file: --prune removes them";
 
-    fn difference(&self, is: &Loaded, _: &mut Plan) -> Result<Option<String>, ApplyError> {
-        let is_loaded = is.is.items_hash.as_deref() == Some(&self.digest.hash[..]);
+    fn difference(&self, loaded: &Loaded, _: &mut Plan) -> Result<Option<String>, ApplyError> {
+        let is_loaded = loaded.stored.items_hash.as_deref() == Some(&self.digest.hash[..]);
         Ok((!is_loaded).then(|| self.detail()))
     }
 
-    async fn put(&self, _: Option<&Loaded>, to: &mut Target<'_>) -> Result<(), ApplyError> {
+    async fn put(&self, _: Option<&Loaded>, target: &mut Target<'_>) -> Result<(), ApplyError> {
         let name = &self.catalog.name;
-        let names = rows::names(to.tx, to.workspace).await?;
-        let id = names.into_iter().find(|(_, is)| is == name).map(|(id, _)| id);
+        let names = rows::names(target.tx, target.workspace).await?;
+        let id = names.into_iter().find(|(_, other)| other == name).map(|(id, _)| id);
         let id = id.ok_or_else(|| DeclareError::ChangedConcurrently(name.clone()))?;
-        let load = rows::begin_load(to.tx, id, Some(&self.digest.hash)).await?;
-        match to.tx.is_postgres() {
-            true => rows::load_staged(to.tx, id, name, load).await?,
-            false => read_into(to.tx, LoadTarget::Catalog { id, load }, self).await?,
+        let load = rows::begin_load(target.tx, id, Some(&self.digest.hash)).await?;
+        if target.tx.is_postgres() {
+            rows::load_staged(target.tx, id, name, load).await?;
+        } else {
+            read_into(target.tx, LoadTarget::Catalog { id, load }, self).await?;
         }
-        if to.prune {
-            rows::delete_left(to.tx, id).await?;
+        if target.prune {
+            rows::delete_stale_items(target.tx, id).await?;
         }
         Ok(())
     }
 
-    async fn delete(is: &Loaded, to: &mut Target<'_>) -> Result<(), ApplyError> {
-        rows::begin_load(to.tx, is.is.catalog.id, None).await?;
-        rows::delete_left(to.tx, is.is.catalog.id).await?;
+    async fn delete(loaded: &Loaded, target: &mut Target<'_>) -> Result<(), ApplyError> {
+        let id = loaded.stored.catalog.id;
+        rows::begin_load(target.tx, id, None).await?;
+        rows::delete_stale_items(target.tx, id).await?;
         Ok(())
     }
 }
@@ -196,7 +206,7 @@ pub(crate) struct CatalogSteps {
     catalogs: Steps<DeclaredCatalog>,
     files: Steps<File>,
     /// Catalogs that lose the items that were not in the last load.
-    left: Vec<i32>,
+    with_stale_items: Vec<i32>,
 }
 
 impl CatalogSteps {
@@ -204,7 +214,7 @@ impl CatalogSteps {
         plan: &mut Plan,
         declared: &[DeclaredCatalog],
         digests: &Files,
-        stored: &[Stored],
+        stored: &[StoredCatalog],
     ) -> Result<Self, ApplyError> {
         let catalogs = plan.compare(declared, stored)?;
         let file = |catalog: &DeclaredCatalog| {
@@ -212,50 +222,49 @@ impl CatalogSteps {
             Some(File { catalog: catalog.clone(), digest })
         };
         let files: Vec<File> = declared.iter().filter_map(file).collect();
-        let mut left = Vec::new();
+        let mut with_stale_items = Vec::new();
         let mut loaded = Vec::new();
-        for is in stored.iter().filter(|is| declared.iter().any(|new| new.name == is.key())) {
-            let file = files.iter().find(|file| file.key() == is.key());
+        for old in stored.iter().filter(|old| declared.iter().any(|new| new.name == old.key())) {
+            let file = files.iter().find(|file| file.key() == old.key());
             // Items that were not loaded from a file count if the catalog declares no file.
-            if is.items_hash.is_some() && file.is_some() || is.items > 0 && file.is_none() {
-                loaded.push(Loaded { is: is.clone(), items: is.items });
+            if old.items_hash.is_some() && file.is_some() || old.items > 0 && file.is_none() {
+                loaded.push(Loaded { stored: old.clone(), items: old.items });
             }
             let hash = file.map(|file| &file.digest.hash[..]);
-            if hash.is_some() && hash == is.items_hash.as_deref() && is.left > 0 {
-                let is = Loaded { is: is.clone(), items: is.left };
-                let Loaded { is: Stored { catalog, .. }, .. } = &is;
+            if hash.is_some() && hash == old.items_hash.as_deref() && old.stale_items > 0 {
+                let stale = Loaded { stored: old.clone(), items: old.stale_items };
                 if plan.prune {
-                    plan.prunes(&is, "");
-                    left.push(catalog.id);
+                    plan.prune_or_note(&stale, "");
+                    with_stale_items.push(old.catalog.id);
                 } else {
                     plan.notes.push(format!(
                         "{} of catalog {} are no longer in its file: --prune removes them",
-                        is.detail(),
-                        catalog.name
+                        stale.detail(),
+                        old.catalog.name
                     ));
                 }
             }
         }
-        Ok(Self { catalogs, files: plan.compare(&files, &loaded)?, left })
+        Ok(Self { catalogs, files: plan.compare(&files, &loaded)?, with_stale_items })
     }
 
     /// Applies the changes, in a transaction that has locked the workspace. Edits wait from the
     /// time when the files are read.
-    pub async fn execute(&self, to: &mut Target<'_>) -> Result<(), ApplyError> {
-        self.stage(to.tx).await?;
-        let changed = self.catalogs.put.iter().filter_map(|(_, is)| is.as_ref());
-        let catalogs = changed.chain(&self.catalogs.delete).map(|is| is.catalog.id);
-        let loaded = self.files.put.iter().filter_map(|(_, is)| is.as_ref());
-        let loaded = loaded.chain(&self.files.delete).map(|loaded| loaded.is.catalog.id);
-        let touched: BTreeSet<i32> =
-            catalogs.chain(loaded).chain(self.left.iter().copied()).collect();
-        if !touched.is_empty() {
-            rows::lock(to.tx, &Vec::from_iter(touched)).await?;
+    pub async fn execute(&self, target: &mut Target<'_>) -> Result<(), ApplyError> {
+        self.stage(target.tx).await?;
+        let changed = self.catalogs.put.iter().filter_map(|(_, old)| old.as_ref());
+        let catalogs = changed.chain(&self.catalogs.delete).map(|old| old.catalog.id);
+        let loaded = self.files.put.iter().filter_map(|(_, old)| old.as_ref());
+        let loaded = loaded.chain(&self.files.delete).map(|loaded| loaded.stored.catalog.id);
+        let to_lock: BTreeSet<i32> =
+            catalogs.chain(loaded).chain(self.with_stale_items.iter().copied()).collect();
+        if !to_lock.is_empty() {
+            rows::lock(target.tx, &Vec::from_iter(to_lock)).await?;
         }
-        self.catalogs.execute(to).await?;
-        self.files.execute(to).await?;
-        for id in &self.left {
-            rows::delete_left(to.tx, *id).await?;
+        self.catalogs.execute(target).await?;
+        self.files.execute(target).await?;
+        for id in &self.with_stale_items {
+            rows::delete_stale_items(target.tx, *id).await?;
         }
         Ok(())
     }
@@ -281,26 +290,37 @@ enum LoadTarget {
 }
 
 impl LoadTarget {
-    async fn write(self, tx: &mut Tx, catalog: &str, batch: Vec<Row>) -> Result<(), StoreError> {
+    async fn write(
+        self,
+        tx: &mut Tx,
+        catalog: &str,
+        batch: Vec<ItemDocument>,
+    ) -> Result<(), StoreError> {
         let Self::Catalog { id, load } = self else {
             return rows::stage_items(tx, catalog, &batch).await;
         };
-        let item = |(item_id, doc)| StoredItem { catalog_id: id, item_id, load, version: 0, doc };
-        rows::load_items(tx, &batch.into_iter().map(item).collect::<Vec<_>>()).await
+        let stored = |item: ItemDocument| StoredItem {
+            catalog_id: id,
+            item_id: item.id,
+            load,
+            version: 0,
+            doc: item.doc,
+        };
+        rows::load_items(tx, &batch.into_iter().map(stored).collect::<Vec<_>>()).await
     }
 }
 
 /// Writes the items of a file as they are read.
 async fn read_into(
     tx: &mut Tx,
-    place: LoadTarget,
+    destination: LoadTarget,
     File { catalog, digest }: &File,
 ) -> Result<(), DeclareError> {
-    let (sender, mut batches) = mpsc::channel::<Vec<Row>>(2);
+    let (sender, mut batches) = mpsc::channel::<Vec<ItemDocument>>(2);
     let reading = read(catalog, move |batch| sender.blocking_send(batch).is_ok());
     let writing = async {
         while let Some(batch) = batches.recv().await {
-            if let Err(error) = place.write(tx, &catalog.name, batch).await {
+            if let Err(error) = destination.write(tx, &catalog.name, batch).await {
                 // This stops the reader.
                 batches.close();
                 while batches.recv().await.is_some() {}

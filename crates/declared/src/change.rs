@@ -22,14 +22,15 @@ pub struct Change {
     /// `+` created, `~` changed, `-` deleted.
     pub sign: char,
     /// Such as `key integrator` or `storage.s3`.
-    pub what: String,
+    #[serde(rename = "what")]
+    pub label: String,
     /// Without credentials; may be empty.
     pub detail: String,
 }
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.sign, self.what)?;
+        write!(f, "{} {}", self.sign, self.label)?;
         if self.detail.is_empty() { Ok(()) } else { write!(f, " ({})", self.detail) }
     }
 }

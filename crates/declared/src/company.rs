@@ -9,7 +9,7 @@ use crate::apply::Applied;
 use crate::change::Options;
 use crate::document::company::{Company, DashboardUser, PermissionSet, Token};
 use crate::error::ApplyError;
-use crate::plan::{Declared, Entry, Item, Plan, Steps, Target};
+use crate::plan::{Declared, Entry, HasEntry, Plan, Steps, Target};
 use gateway::workspaces::list;
 use runtime::config::network::networks;
 use scim::group::{self, Group};
@@ -42,10 +42,10 @@ pub async fn apply_company(
     let plan = CompanyPlan::make(&mut tx, company, options).await?;
     settings::put(&mut tx, NAME, &company.name).await?;
     let (now, prune) = (app.clock.now_ms(), options.prune);
-    let mut to = Target { tx: &mut tx, app, workspace: 0, now, prune };
-    plan.tokens.execute(&mut to).await?;
-    plan.sets.execute(&mut to).await?;
-    plan.users.execute(&mut to).await?;
+    let mut target = Target { tx: &mut tx, app, workspace: 0, now, prune };
+    plan.tokens.execute(&mut target).await?;
+    plan.sets.execute(&mut target).await?;
+    plan.users.execute(&mut target).await?;
     tx.commit().await?;
     Ok(plan.finished(company))
 }
@@ -61,10 +61,10 @@ impl CompanyPlan {
     async fn make(tx: &mut Tx, company: &Company, options: Options) -> Result<Self, ApplyError> {
         let mut plan = Plan::new(options);
         match settings::get(tx, NAME).await?.filter(|name| !name.is_empty()) {
-            Some(is) if is == company.name => {}
-            is => {
-                let sign = if is.is_some() { '~' } else { '+' };
-                let detail = is.map_or(String::new(), |is| format!("was {is}"));
+            Some(name) if name == company.name => {}
+            former => {
+                let sign = if former.is_some() { '~' } else { '+' };
+                let detail = former.map_or(String::new(), |name| format!("was {name}"));
                 plan.change(sign, format!("company {}", company.name), detail);
             }
         }
@@ -90,7 +90,7 @@ impl CompanyPlan {
 
     fn finished(self, company: &Company) -> Applied {
         Applied {
-            what: company.name.clone(),
+            name: company.name.clone(),
             changes: self.plan.changes,
             notes: self.plan.notes,
             callback_secret: None,
@@ -99,13 +99,13 @@ impl CompanyPlan {
     }
 }
 
-impl Item for Token {
+impl HasEntry for Token {
     fn entry(&self) -> Entry {
         Entry::new(&self.name, format!("scim_token {}", self.name), String::new())
     }
 }
 
-impl Item for TokenInfo {
+impl HasEntry for TokenInfo {
     fn entry(&self) -> Entry {
         Entry::new(&self.name, format!("scim_token {}", self.name), "revoked")
     }
@@ -116,56 +116,65 @@ impl Declared for Token {
 
     const REMOVED_NOTE: &str = "is no longer in the file: --prune revokes it";
 
-    fn difference(&self, is: &TokenInfo, _: &mut Plan) -> Result<Option<String>, ApplyError> {
-        if !is.has_secret(self.secret.expose_secret()) {
+    fn difference(&self, stored: &TokenInfo, _: &mut Plan) -> Result<Option<String>, ApplyError> {
+        if !stored.has_secret(self.secret.expose_secret()) {
             return Ok(Some("new secret; the previous one is revoked".into()));
         }
         let mut changes = Vec::new();
-        if is.allow != self.allow {
+        if stored.allow != self.allow {
             changes.push(format!("from {}", networks(&self.allow)));
         }
-        if is.requires_origin != self.require_origin {
+        if stored.requires_origin != self.require_origin {
             changes.push(format!("require_origin {}", self.require_origin));
         }
         Ok((!changes.is_empty()).then(|| changes.join(", ")))
     }
 
     /// A secret can move to another name.
-    async fn give_up(&self, is: &TokenInfo, to: &mut Target<'_>) -> Result<(), ApplyError> {
-        match is.has_secret(self.secret.expose_secret()) {
-            true => Ok(()),
-            false => Self::delete(is, to).await,
+    async fn release_unique_values(
+        &self,
+        stored: &TokenInfo,
+        target: &mut Target<'_>,
+    ) -> Result<(), ApplyError> {
+        if stored.has_secret(self.secret.expose_secret()) {
+            Ok(())
+        } else {
+            Self::delete(stored, target).await
         }
     }
 
-    async fn put(&self, is: Option<&TokenInfo>, to: &mut Target<'_>) -> Result<(), ApplyError> {
+    async fn put(
+        &self,
+        stored: Option<&TokenInfo>,
+        target: &mut Target<'_>,
+    ) -> Result<(), ApplyError> {
         let Self { name, secret, allow, require_origin: requires_origin } = self;
         let requires_origin = *requires_origin;
-        if let Some(is) = is.filter(|is| is.has_secret(secret.expose_secret())) {
-            return Ok(tokens::update(to.tx, is.id, allow, requires_origin).await?);
+        if let Some(stored) = stored.filter(|token| token.has_secret(secret.expose_secret())) {
+            return Ok(tokens::update(target.tx, stored.id, allow, requires_origin).await?);
         }
         let token = NewToken { name, allow, requires_origin, declared: true };
-        tokens::create_with_secret(to.tx, &to.app.clock, token, secret.expose_secret())
+        tokens::create_with_secret(target.tx, &target.app.clock, token, secret.expose_secret())
             .await
             .map_err(|error| ApplyError::Token { name: name.clone(), error })?;
         Ok(())
     }
 
-    async fn delete(is: &TokenInfo, to: &mut Target<'_>) -> Result<(), ApplyError> {
-        tokens::revoke(to.tx, &to.app.clock, &is.id.to_string())
+    async fn delete(stored: &TokenInfo, target: &mut Target<'_>) -> Result<(), ApplyError> {
+        tokens::revoke(target.tx, &target.app.clock, &stored.id.to_string())
             .await
-            .map_err(|error| ApplyError::Token { name: is.name.clone(), error })?;
+            .map_err(|error| ApplyError::Token { name: stored.name.clone(), error })?;
         Ok(())
     }
 }
 
-impl Item for PermissionSet {
+impl HasEntry for PermissionSet {
     fn entry(&self) -> Entry {
         Entry::new(&folded(&self.name), format!("permission_set {}", self.name), String::new())
     }
 }
 
-impl Item for Stored<Group> {
+impl HasEntry for Stored<Group> {
     fn entry(&self) -> Entry {
         let name = &self.value.display_name;
         Entry::new(&self.value.key(), format!("permission_set {name}"), String::new())
@@ -175,22 +184,30 @@ impl Item for Stored<Group> {
 impl Declared for PermissionSet {
     type Stored = Stored<Group>;
 
-    fn difference(&self, is: &Self::Stored, _: &mut Plan) -> Result<Option<String>, ApplyError> {
+    fn difference(
+        &self,
+        stored: &Self::Stored,
+        _: &mut Plan,
+    ) -> Result<Option<String>, ApplyError> {
         let fields = [
-            ("name", is.value.display_name != self.name),
-            ("permissions", is.value.permissions.as_ref() != Some(&self.permissions.granted())),
+            ("name", stored.value.display_name != self.name),
+            ("permissions", stored.value.permissions.as_ref() != Some(&self.permissions.granted())),
         ];
         let differing = fields.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name);
         let differing: Vec<&str> = differing.collect();
         Ok((!differing.is_empty()).then(|| differing.join(", ")))
     }
 
-    async fn put(&self, _: Option<&Self::Stored>, to: &mut Target<'_>) -> Result<(), ApplyError> {
-        Ok(group::declare(to.tx, &self.name, self.permissions.granted(), to.now).await?)
+    async fn put(
+        &self,
+        _: Option<&Self::Stored>,
+        target: &mut Target<'_>,
+    ) -> Result<(), ApplyError> {
+        Ok(group::declare(target.tx, &self.name, self.permissions.granted(), target.now).await?)
     }
 
-    async fn delete(is: &Self::Stored, to: &mut Target<'_>) -> Result<(), ApplyError> {
-        Ok(group::undeclare(to.tx, &is.value.key(), to.now).await?)
+    async fn delete(stored: &Self::Stored, target: &mut Target<'_>) -> Result<(), ApplyError> {
+        Ok(group::undeclare(target.tx, &stored.value.key(), target.now).await?)
     }
 }
 
@@ -200,19 +217,19 @@ struct DeclaredUser(User);
 
 impl DeclaredUser {
     /// The new stored user.
-    fn after(&self, is: &Stored<User>) -> Stored<User> {
+    fn after(&self, stored: &Stored<User>) -> Stored<User> {
         // The file does not have the other fields.
         let new = self.0.clone();
-        let others = is.value.name.as_ref().map(|name| name.others.clone()).unwrap_or_default();
+        let others = stored.value.name.as_ref().map(|name| name.others.clone()).unwrap_or_default();
         let name = Name { others, ..new.name.unwrap_or_default() };
         let value = User {
             user_name: new.user_name,
             name: (name != Name::default()).then_some(name),
             department: new.department,
             permissions: new.permissions,
-            ..is.value.clone()
+            ..stored.value.clone()
         };
-        Stored { value, declared_key: Some(self.0.key()), ..is.clone() }
+        Stored { value, declared_key: Some(self.0.key()), ..stored.clone() }
     }
 }
 
@@ -220,18 +237,22 @@ impl DeclaredUser {
 #[derive(Clone)]
 struct IdentifiedUser {
     key: String,
-    is: Stored<User>,
+    user: Stored<User>,
 }
 
-impl Item for DeclaredUser {
+impl HasEntry for DeclaredUser {
     fn entry(&self) -> Entry {
         Entry::new(&self.0.key(), format!("dashboard_user {}", self.0.user_name), String::new())
     }
 }
 
-impl Item for IdentifiedUser {
+impl HasEntry for IdentifiedUser {
     fn entry(&self) -> Entry {
-        Entry::new(&self.key, format!("dashboard_user {}", self.is.value.user_name), String::new())
+        Entry::new(
+            &self.key,
+            format!("dashboard_user {}", self.user.value.user_name),
+            String::new(),
+        )
     }
 }
 
@@ -243,22 +264,26 @@ impl Declared for DeclaredUser {
         stored: &Self::Stored,
         _: &mut Plan,
     ) -> Result<Option<String>, ApplyError> {
-        let (is, new) = (&stored.is, self.after(&stored.is));
+        let (old, new) = (&stored.user, self.after(&stored.user));
         let fields = [
-            ("name in the file", is.declared_key != new.declared_key),
-            ("user_name", is.value.user_name != new.value.user_name),
-            ("name", is.value.name != new.value.name),
-            ("department", is.value.department != new.value.department),
-            ("permissions", is.value.permissions != new.value.permissions),
+            ("name in the file", old.declared_key != new.declared_key),
+            ("user_name", old.value.user_name != new.value.user_name),
+            ("name", old.value.name != new.value.name),
+            ("department", old.value.department != new.value.department),
+            ("permissions", old.value.permissions != new.value.permissions),
         ];
         let differing = fields.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name);
-        Ok((*is != new).then(|| differing.collect::<Vec<_>>().join(", ")))
+        Ok((*old != new).then(|| differing.collect::<Vec<_>>().join(", ")))
     }
 
     /// Two users can change names with each other.
-    async fn give_up(&self, stored: &Self::Stored, to: &mut Target<'_>) -> Result<(), ApplyError> {
-        if stored.is.value.key() != self.0.key() {
-            scim::free_name(to.tx, stored.is.id).await?;
+    async fn release_unique_values(
+        &self,
+        stored: &Self::Stored,
+        target: &mut Target<'_>,
+    ) -> Result<(), ApplyError> {
+        if stored.user.value.key() != self.0.key() {
+            scim::free_name(target.tx, stored.user.id).await?;
         }
         Ok(())
     }
@@ -266,24 +291,24 @@ impl Declared for DeclaredUser {
     async fn put(
         &self,
         stored: Option<&Self::Stored>,
-        to: &mut Target<'_>,
+        target: &mut Target<'_>,
     ) -> Result<(), ApplyError> {
         match stored {
             None => {
-                scim::insert(to.tx, &self.0, true, to.now).await?;
+                scim::insert(target.tx, &self.0, true, target.now).await?;
             }
             Some(stored) => {
-                let after = self.after(&stored.is);
+                let after = self.after(&stored.user);
                 let user = after.value.clone();
-                scim::update(to.tx, after, user, to.now).await?;
+                scim::update(target.tx, after, user, target.now).await?;
             }
         }
         Ok(())
     }
 
-    async fn delete(stored: &Self::Stored, to: &mut Target<'_>) -> Result<(), ApplyError> {
-        User::unlink(to.tx, stored.is.id, to.now).await?;
-        Ok(scim::delete(to.tx, stored.is.clone(), to.now).await?)
+    async fn delete(stored: &Self::Stored, target: &mut Target<'_>) -> Result<(), ApplyError> {
+        User::unlink(target.tx, stored.user.id, target.now).await?;
+        Ok(scim::delete(target.tx, stored.user.clone(), target.now).await?)
     }
 }
 
@@ -296,17 +321,17 @@ fn identified(declared: &[DeclaredUser], stored: Vec<Stored<User>>) -> Vec<Ident
     let names: HashSet<String> = declared.iter().map(DeclaredUser::key).collect();
     let (known, others): (Vec<_>, Vec<_>) = stored
         .into_iter()
-        .partition(|is| is.declared_key.as_ref().is_some_and(|key| names.contains(key)));
+        .partition(|user| user.declared_key.as_ref().is_some_and(|key| names.contains(key)));
     let known = known.into_iter();
     let mut identified: Vec<IdentifiedUser> = known
-        .map(|is| IdentifiedUser { key: is.declared_key.clone().unwrap_or_default(), is })
+        .map(|user| IdentifiedUser { key: user.declared_key.clone().unwrap_or_default(), user })
         .collect();
-    for is in others {
-        let key = is.value.key();
+    for user in others {
+        let key = user.value.key();
         let is_free = !identified.iter().any(|other| other.key == key);
         // A name has no control characters.
-        let key = if is_free && names.contains(&key) { key } else { format!("\n{}", is.id) };
-        identified.push(IdentifiedUser { key, is });
+        let key = if is_free && names.contains(&key) { key } else { format!("\n{}", user.id) };
+        identified.push(IdentifiedUser { key, user });
     }
     identified
 }
@@ -332,16 +357,17 @@ async fn check_secrets(
 async fn check_workspaces(tx: &mut Tx, company: &Company) -> Result<(), ApplyError> {
     let workspaces = list(tx).await?;
     let is_workspace = |name: &String| {
-        company.same_file.contains(name) || workspaces.iter().any(|is| is.name == *name)
+        company.same_file.contains(name)
+            || workspaces.iter().any(|workspace| workspace.name == *name)
     };
     let users = company.dashboard_users.iter();
     let users = users.map(|user| (format!("dashboard_user {}", user.user_name), &user.permissions));
     let sets = company.permission_sets.iter();
     let sets = sets.map(|set| (format!("permission_set {}", set.name), &set.permissions));
-    for (what, permissions) in users.chain(sets) {
-        let mut names = permissions.workspaces.iter().map(|one| &one.workspace);
+    for (label, permissions) in users.chain(sets) {
+        let mut names = permissions.workspaces.iter().map(|granted| &granted.workspace);
         if let Some(unknown) = names.find(|name| !is_workspace(name)) {
-            return Err(ApplyError::NoWorkspace { what, workspace: unknown.clone() });
+            return Err(ApplyError::NoWorkspace { label, workspace: unknown.clone() });
         }
     }
     Ok(())
@@ -356,10 +382,10 @@ async fn check_users(
 ) -> Result<(), ApplyError> {
     for DeclaredUser(new) in users {
         let key = new.key();
-        let has_name = |other: &&IdentifiedUser| other.is.value.key() == key;
+        let has_name = |other: &&IdentifiedUser| other.user.value.key() == key;
         let is_free = stored.iter().find(has_name).is_some_and(|other| {
-            let is_gone = !users.iter().any(|new| new.key() == other.key);
-            if is_gone { options.prune } else { true }
+            let is_declared = users.iter().any(|new| new.key() == other.key);
+            is_declared || options.prune
         });
         if !is_free && scim::is_taken(tx, new).await? {
             return Err(ApplyError::UserNotDeclared(new.user_name.clone()));

@@ -4,7 +4,7 @@ use secrecy::ExposeSecret as _;
 
 use crate::document::Key;
 use crate::error::ApplyError;
-use crate::plan::{Declared, Entry, Item, Plan, Target};
+use crate::plan::{Declared, Entry, HasEntry, Plan, Target};
 use content::campaigns::{self, Campaign};
 use gateway::workspaces::channels::{self, Channels, CreatedSecrets, DeclaredPart, Part};
 use gateway::workspaces::email_templates::EmailTemplate;
@@ -19,13 +19,13 @@ use runtime::config::network::networks;
 
 type Result<T> = std::result::Result<T, ApplyError>;
 
-impl Item for Key {
+impl HasEntry for Key {
     fn entry(&self) -> Entry {
         Entry::new(&self.name, format!("key {}", self.name), self.permissions.join(", "))
     }
 }
 
-impl Item for KeyInfo {
+impl HasEntry for KeyInfo {
     fn entry(&self) -> Entry {
         Entry::new(&self.name, format!("key {}", self.name), "revoked")
     }
@@ -36,41 +36,42 @@ impl Declared for Key {
 
     const REMOVED_NOTE: &str = "is no longer in the file: --prune revokes it";
 
-    fn difference(&self, is: &KeyInfo, _: &mut Plan) -> Result<Option<String>> {
-        if !is.has_secret(self.secret.expose_secret()) {
+    fn difference(&self, stored: &KeyInfo, _: &mut Plan) -> Result<Option<String>> {
+        if !stored.has_secret(self.secret.expose_secret()) {
             return Ok(Some("new secret; the previous one is revoked".into()));
         }
-        let differs = is.permissions != self.permissions || is.allow != self.allow;
+        let differs = stored.permissions != self.permissions || stored.allow != self.allow;
         Ok(differs.then(|| format!("{}; from {}", self.detail(), networks(&self.allow))))
     }
 
     /// A secret can move to another name.
-    async fn give_up(&self, is: &KeyInfo, to: &mut Target<'_>) -> Result<()> {
-        match is.has_secret(self.secret.expose_secret()) {
-            true => Ok(()),
-            false => Self::delete(is, to).await,
+    async fn release_unique_values(&self, stored: &KeyInfo, target: &mut Target<'_>) -> Result<()> {
+        if stored.has_secret(self.secret.expose_secret()) {
+            Ok(())
+        } else {
+            Self::delete(stored, target).await
         }
     }
 
-    async fn put(&self, is: Option<&KeyInfo>, to: &mut Target<'_>) -> Result<()> {
+    async fn put(&self, stored: Option<&KeyInfo>, target: &mut Target<'_>) -> Result<()> {
         let Self { name, secret, permissions, allow } = self;
-        if let Some(is) = is.filter(|is| is.has_secret(secret.expose_secret())) {
-            return Ok(key_rows::update(to.tx, is.id, permissions, allow).await?);
+        if let Some(stored) = stored.filter(|key| key.has_secret(secret.expose_secret())) {
+            return Ok(key_rows::update(target.tx, stored.id, permissions, allow).await?);
         }
-        let key = NewKey { workspace: to.workspace, name, permissions, allow, declared: true };
-        keys::create_with_secret(to.tx, &to.app.clock, key, secret.expose_secret())
+        let key = NewKey { workspace: target.workspace, name, permissions, allow, declared: true };
+        keys::create_with_secret(target.tx, &target.app.clock, key, secret.expose_secret())
             .await
             .map_err(|error| ApplyError::Key { name: name.clone(), error })?;
         Ok(())
     }
 
-    async fn delete(is: &KeyInfo, to: &mut Target<'_>) -> Result<()> {
-        key_rows::revoke(to.tx, is.id, to.now).await?;
+    async fn delete(stored: &KeyInfo, target: &mut Target<'_>) -> Result<()> {
+        key_rows::revoke(target.tx, stored.id, target.now).await?;
         Ok(())
     }
 }
 
-impl Item for DeclaredApp {
+impl HasEntry for DeclaredApp {
     fn entry(&self) -> Entry {
         Entry::new(&self.id, format!("app {}", self.name), self.id)
     }
@@ -79,42 +80,45 @@ impl Item for DeclaredApp {
 impl Declared for DeclaredApp {
     type Stored = Self;
 
-    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
-        Ok((self != is).then(|| self.detail()))
+    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self != stored).then(|| self.detail()))
     }
 
-    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
-        match rows::put_app(to.tx, to.workspace, self).await? {
-            true => Ok(()),
-            false => Err(ApplyError::AppTaken(self.id)),
+    async fn put(&self, _: Option<&Self>, target: &mut Target<'_>) -> Result<()> {
+        if rows::put_app(target.tx, target.workspace, self).await? {
+            Ok(())
+        } else {
+            Err(ApplyError::AppTaken(self.id))
         }
     }
 
-    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
-        Ok(rows::delete_app(to.tx, to.workspace, is.id).await?)
+    async fn delete(stored: &Self, target: &mut Target<'_>) -> Result<()> {
+        Ok(rows::delete_app(target.tx, target.workspace, stored.id).await?)
     }
 }
 
-impl Item for Settings {
+impl HasEntry for Settings {
     fn entry(&self) -> Entry {
-        Entry::new(&self.kind(), format!("storage.{}", self.kind()), self.place())
+        Entry::new(&self.kind(), format!("storage.{}", self.kind()), self.location())
     }
 }
 
 impl Declared for Settings {
     type Stored = Self;
 
-    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
-        Ok((self != is).then(|| is.difference(self)))
+    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self != stored).then(|| stored.difference(self)))
     }
 
-    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
-        let id = storage::insert(to.tx, &to.app.secrets, to.workspace, self, to.now).await?;
-        Ok(rows::set_storage(to.tx, to.workspace, self.kind(), Some(id)).await?)
+    async fn put(&self, _: Option<&Self>, target: &mut Target<'_>) -> Result<()> {
+        let id =
+            storage::insert(target.tx, &target.app.secrets, target.workspace, self, target.now)
+                .await?;
+        Ok(rows::set_storage(target.tx, target.workspace, self.kind(), Some(id)).await?)
     }
 
-    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
-        Ok(rows::set_storage(to.tx, to.workspace, is.kind(), None).await?)
+    async fn delete(stored: &Self, target: &mut Target<'_>) -> Result<()> {
+        Ok(rows::set_storage(target.tx, target.workspace, stored.kind(), None).await?)
     }
 }
 
@@ -122,16 +126,16 @@ impl Declared for Settings {
 #[derive(Clone)]
 pub(crate) struct Channel {
     pub part: Part,
-    pub is: DeclaredPart,
+    pub value: DeclaredPart,
     /// The note on its secret, if that was created.
     pub created: Option<&'static str>,
 }
 
 impl Channel {
     pub fn all(channels: &Channels, created: &CreatedSecrets) -> Vec<Self> {
-        let channel = |(part, is): (&Part, &DeclaredPart)| Self {
+        let channel = |(part, value): (&Part, &DeclaredPart)| Self {
             part: *part,
-            is: is.clone(),
+            value: value.clone(),
             created: part.created(created),
         };
         channels.iter().map(channel).collect()
@@ -146,29 +150,31 @@ impl Channel {
     }
 }
 
-impl Item for Channel {
+impl HasEntry for Channel {
     fn entry(&self) -> Entry {
-        Entry::new(&self.part.path(), self.part.path(), self.with_created(self.is.place()))
+        Entry::new(&self.part.path(), self.part.path(), self.with_created(self.value.destination()))
     }
 }
 
 impl Declared for Channel {
     type Stored = Self;
 
-    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
-        Ok((self.is != is.is).then(|| self.with_created(is.is.difference(&self.is))))
+    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+        let is_different = self.value != stored.value;
+        Ok(is_different.then(|| self.with_created(stored.value.difference(&self.value))))
     }
 
-    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
-        Ok(channels::put(to.tx, &to.app.secrets, to.workspace, self.part, &self.is).await?)
+    async fn put(&self, _: Option<&Self>, target: &mut Target<'_>) -> Result<()> {
+        Ok(channels::put(target.tx, &target.app.secrets, target.workspace, self.part, &self.value)
+            .await?)
     }
 
-    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
-        Ok(channel_rows::delete_channel(to.tx, to.workspace, is.part.path()).await?)
+    async fn delete(stored: &Self, target: &mut Target<'_>) -> Result<()> {
+        Ok(channel_rows::delete_channel(target.tx, target.workspace, stored.part.path()).await?)
     }
 }
 
-impl Item for SubscriptionGroup {
+impl HasEntry for SubscriptionGroup {
     fn entry(&self) -> Entry {
         Entry::new(
             &self.id,
@@ -181,20 +187,20 @@ impl Item for SubscriptionGroup {
 impl Declared for SubscriptionGroup {
     type Stored = Self;
 
-    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
-        Ok((self != is).then(|| format!("{} -> {}", is.detail(), self.detail())))
+    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self != stored).then(|| format!("{} -> {}", stored.detail(), self.detail())))
     }
 
-    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
-        Ok(channel_rows::put_subscription_group(to.tx, to.workspace, self).await?)
+    async fn put(&self, _: Option<&Self>, target: &mut Target<'_>) -> Result<()> {
+        Ok(channel_rows::put_subscription_group(target.tx, target.workspace, self).await?)
     }
 
-    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
-        Ok(channel_rows::delete_subscription_group(to.tx, to.workspace, is.id).await?)
+    async fn delete(stored: &Self, target: &mut Target<'_>) -> Result<()> {
+        Ok(channel_rows::delete_subscription_group(target.tx, target.workspace, stored.id).await?)
     }
 }
 
-impl Item for Segment {
+impl HasEntry for Segment {
     fn entry(&self) -> Entry {
         Entry::new(&self.id, format!("segment {}", self.name), self.id)
     }
@@ -203,22 +209,22 @@ impl Item for Segment {
 impl Declared for Segment {
     type Stored = Self;
 
-    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
-        let was = (is.name != self.name).then(|| format!("was {}", is.name));
-        let audience = (is.audience != self.audience).then(|| "audience".to_owned());
-        Ok((self != is).then(|| audience.into_iter().chain(was).collect::<Vec<_>>().join("; ")))
+    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+        let was = (stored.name != self.name).then(|| format!("was {}", stored.name));
+        let audience = (stored.audience != self.audience).then(|| "audience".to_owned());
+        Ok((self != stored).then(|| audience.into_iter().chain(was).collect::<Vec<_>>().join("; ")))
     }
 
-    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
-        Ok(channel_rows::put_segment(to.tx, to.workspace, self).await?)
+    async fn put(&self, _: Option<&Self>, target: &mut Target<'_>) -> Result<()> {
+        Ok(channel_rows::put_segment(target.tx, target.workspace, self).await?)
     }
 
-    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
-        Ok(channel_rows::delete_segment(to.tx, to.workspace, is.id).await?)
+    async fn delete(stored: &Self, target: &mut Target<'_>) -> Result<()> {
+        Ok(channel_rows::delete_segment(target.tx, target.workspace, stored.id).await?)
     }
 }
 
-impl Item for ContentBlock {
+impl HasEntry for ContentBlock {
     fn entry(&self) -> Entry {
         let detail = format!("{} bytes", self.body.len());
         Entry::new(&self.name, format!("content_block {}", self.name), detail)
@@ -228,20 +234,20 @@ impl Item for ContentBlock {
 impl Declared for ContentBlock {
     type Stored = Self;
 
-    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
-        Ok((self != is).then(|| self.detail()))
+    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self != stored).then(|| self.detail()))
     }
 
-    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
-        Ok(template_rows::put_block(to.tx, to.workspace, self).await?)
+    async fn put(&self, _: Option<&Self>, target: &mut Target<'_>) -> Result<()> {
+        Ok(template_rows::put_block(target.tx, target.workspace, self).await?)
     }
 
-    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
-        Ok(template_rows::delete_block(to.tx, to.workspace, &is.name).await?)
+    async fn delete(stored: &Self, target: &mut Target<'_>) -> Result<()> {
+        Ok(template_rows::delete_block(target.tx, target.workspace, &stored.name).await?)
     }
 }
 
-impl Item for CatalogSelection {
+impl HasEntry for CatalogSelection {
     fn entry(&self) -> Entry {
         let Self { catalog, name, filters, .. } = self;
         let detail = format!("{} filters", filters.len());
@@ -252,20 +258,20 @@ impl Item for CatalogSelection {
 impl Declared for CatalogSelection {
     type Stored = Self;
 
-    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
-        Ok((self != is).then(|| differing(is, self)))
+    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self != stored).then(|| differing(stored, self)))
     }
 
-    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
-        Ok(template_rows::put_selection(to.tx, to.workspace, self).await?)
+    async fn put(&self, _: Option<&Self>, target: &mut Target<'_>) -> Result<()> {
+        Ok(template_rows::put_selection(target.tx, target.workspace, self).await?)
     }
 
-    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
-        Ok(template_rows::delete_selection(to.tx, to.workspace, is).await?)
+    async fn delete(stored: &Self, target: &mut Target<'_>) -> Result<()> {
+        Ok(template_rows::delete_selection(target.tx, target.workspace, stored).await?)
     }
 }
 
-impl Item for EmailTemplate {
+impl HasEntry for EmailTemplate {
     fn entry(&self) -> Entry {
         Entry::new(&self.id, format!("email_template {}", self.name), self.id)
     }
@@ -274,20 +280,20 @@ impl Item for EmailTemplate {
 impl Declared for EmailTemplate {
     type Stored = Self;
 
-    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
-        Ok((self != is).then(|| differing(is, self)))
+    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self != stored).then(|| differing(stored, self)))
     }
 
-    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
-        Ok(template_rows::put_email_template(to.tx, to.workspace, self).await?)
+    async fn put(&self, _: Option<&Self>, target: &mut Target<'_>) -> Result<()> {
+        Ok(template_rows::put_email_template(target.tx, target.workspace, self).await?)
     }
 
-    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
-        Ok(template_rows::delete_email_template(to.tx, to.workspace, is.id).await?)
+    async fn delete(stored: &Self, target: &mut Target<'_>) -> Result<()> {
+        Ok(template_rows::delete_email_template(target.tx, target.workspace, stored.id).await?)
     }
 }
 
-impl Item for Campaign {
+impl HasEntry for Campaign {
     fn entry(&self) -> Entry {
         Entry::new(&self.id, format!("{} {}", self.kind.in_words(), self.name), self.id)
     }
@@ -296,16 +302,16 @@ impl Item for Campaign {
 impl Declared for Campaign {
     type Stored = Self;
 
-    fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>> {
-        Ok((self != is).then(|| differing(is, self)))
+    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+        Ok((self != stored).then(|| differing(stored, self)))
     }
 
-    async fn put(&self, _: Option<&Self>, to: &mut Target<'_>) -> Result<()> {
-        let last = campaigns::rows::last_number(to.tx, to.workspace).await?;
-        Ok(campaigns::rows::put(to.tx, to.workspace, last + 1, self, to.now).await?)
+    async fn put(&self, _: Option<&Self>, target: &mut Target<'_>) -> Result<()> {
+        let last = campaigns::rows::last_number(target.tx, target.workspace).await?;
+        Ok(campaigns::rows::put(target.tx, target.workspace, last + 1, self, target.now).await?)
     }
 
-    async fn delete(is: &Self, to: &mut Target<'_>) -> Result<()> {
-        Ok(campaigns::rows::remove(to.tx, to.workspace, is.id).await?)
+    async fn delete(stored: &Self, target: &mut Target<'_>) -> Result<()> {
+        Ok(campaigns::rows::remove(target.tx, target.workspace, stored.id).await?)
     }
 }

@@ -28,7 +28,7 @@ use gateway::workspaces::channels::{Channels, DeclaredPart, Part};
 use gateway::workspaces::email_templates::EmailTemplate;
 use gateway::workspaces::keys::PERMISSIONS;
 use gateway::workspaces::rules::{
-    self, Id, Name, Parsed, SigningSecret, default_of, list, number, one, one_of, optional,
+    self, Id, Name, Parsed, SigningSecret, checked, default_of, list, number, one_of, optional,
     optional_number, or_default,
 };
 use gateway::workspaces::settings::{
@@ -45,7 +45,7 @@ use objects::{AzureSettings, S3Settings};
 #[schemars(title = "Workspace", rename = "Workspace")]
 pub struct Declaration {
     /// The name of the workspace: 1 to 100 letters, digits, hyphens, underscores and dots.
-    #[serde(rename = "workspace", deserialize_with = "one::<WorkspaceName, _>")]
+    #[serde(rename = "workspace", deserialize_with = "checked::<WorkspaceName, _>")]
     pub name: String,
     /// ISO 4217 code of the currency in which revenue is added up. Default: USD.
     #[serde(default = "default_of::<Currency>", deserialize_with = "or_default::<Currency, _>")]
@@ -127,15 +127,15 @@ pub struct Declaration {
     pub(crate) callbacks: Option<SigningSecrets>,
     /// Secrets that sign webhook messages.
     pub(crate) webhooks: Option<SigningSecrets>,
-    /// The places in the file of the messages of campaigns and Canvases, in their order.
+    /// Where the file has the messages of campaigns and Canvases, in their order.
     #[serde(skip)]
-    pub(crate) places: Vec<SourceLocation>,
-    /// The places of the email templates.
+    pub(crate) message_locations: Vec<SourceLocation>,
+    /// Where the file has the email templates, in their order.
     #[serde(skip)]
-    pub(crate) email_template_places: Vec<SourceLocation>,
+    pub(crate) email_template_locations: Vec<SourceLocation>,
 }
 
-/// A place in a file.
+/// Where a value is in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceLocation {
     pub line: u64,
@@ -168,7 +168,7 @@ impl Declaration {
                 self.connected_content.clone().map(DeclaredPart::ConnectedContent),
             ),
         ];
-        parts.into_iter().filter_map(|(part, is)| Some((part, is?))).collect()
+        parts.into_iter().filter_map(|(part, value)| Some((part, value?))).collect()
     }
 
     /// The content blocks that are texts.
@@ -230,11 +230,11 @@ impl Default for ExportLimits {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 pub struct Key {
     /// 1 to 100 characters, unique in the workspace.
-    #[serde(deserialize_with = "one::<KeyName, _>")]
+    #[serde(deserialize_with = "checked::<KeyName, _>")]
     pub name: String,
     /// The bearer token of requests: at least 20 printable characters. A new value rotates the
     /// secret: the previous one is revoked.
-    #[serde(deserialize_with = "one::<KeySecret, _>")]
+    #[serde(deserialize_with = "checked::<KeySecret, _>")]
     #[schemars(with = "String")]
     pub secret: SecretString,
     /// Permissions of the key.
@@ -260,7 +260,7 @@ fn permissions(_: &mut SchemaGenerator) -> Schema {
 #[schemars(rename = "Catalog")]
 pub struct DeclaredCatalog {
     /// 1 to 250 letters, digits, hyphens and underscores, unique in the workspace.
-    #[serde(deserialize_with = "one::<CatalogName, _>")]
+    #[serde(deserialize_with = "checked::<CatalogName, _>")]
     pub name: String,
     /// Fields that its items may have in addition to their id; at most 500.
     #[serde(default)]
@@ -279,14 +279,14 @@ pub struct DeclaredCatalog {
 #[schemars(rename = "Campaign")]
 pub(crate) struct DeclaredCampaign {
     /// The campaign's API identifier, a UUID.
-    #[serde(skip_serializing, deserialize_with = "one::<Id, _>")]
+    #[serde(skip_serializing, deserialize_with = "checked::<Id, _>")]
     #[schemars(with = "String")]
     pub id: Uuid,
-    #[serde(skip_serializing, deserialize_with = "one::<Name, _>")]
+    #[serde(skip_serializing, deserialize_with = "checked::<Name, _>")]
     pub name: String,
     /// The kind of the campaign, which determines what sends its messages: a request with its id
     /// (`api`), a transactional request (`transactional`), or a purchase (`triggered`).
-    #[serde(rename = "type", skip_serializing, deserialize_with = "one::<CampaignType, _>")]
+    #[serde(rename = "type", skip_serializing, deserialize_with = "checked::<CampaignType, _>")]
     #[schemars(schema_with = "campaign_type")]
     pub kind: Kind,
     /// Tag names that the list of campaigns shows.
@@ -361,10 +361,10 @@ fn content(declared: &impl Serialize) -> Map<String, Value> {
 #[schemars(rename = "Canvas")]
 pub(crate) struct DeclaredCanvas {
     /// The Canvas's API identifier, a UUID that no campaign has.
-    #[serde(skip_serializing, deserialize_with = "one::<Id, _>")]
+    #[serde(skip_serializing, deserialize_with = "checked::<Id, _>")]
     #[schemars(with = "String")]
     pub id: Uuid,
-    #[serde(skip_serializing, deserialize_with = "one::<Name, _>")]
+    #[serde(skip_serializing, deserialize_with = "checked::<Name, _>")]
     pub name: String,
     /// The message objects of the API, by channel.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -409,7 +409,7 @@ pub(crate) struct Storage {
 /// Amazon S3 or a compatible store.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct S3 {
-    #[serde(deserialize_with = "one::<Bucket, _>")]
+    #[serde(deserialize_with = "checked::<Bucket, _>")]
     pub bucket: String,
     /// The region, such as eu-west-1. Required without an endpoint.
     #[serde(default, deserialize_with = "optional::<Region, _>")]
@@ -433,9 +433,9 @@ pub(crate) struct S3 {
 /// Azure Blob Storage, with an access key or a SAS token.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Azure {
-    #[serde(deserialize_with = "one::<Account, _>")]
+    #[serde(deserialize_with = "checked::<Account, _>")]
     pub account: String,
-    #[serde(deserialize_with = "one::<Container, _>")]
+    #[serde(deserialize_with = "checked::<Container, _>")]
     pub container: String,
     /// The account's access key, in base64.
     #[serde(default, deserialize_with = "optional::<AzureKey, _>")]
@@ -486,7 +486,7 @@ impl Storage {
 #[schemars(rename = "ControlGroup")]
 pub(crate) struct DeclaredGroup {
     /// Percentage of the users, a whole number from 1 to 100; usually 1 to 15.
-    #[serde(deserialize_with = "one::<Percent, _>")]
+    #[serde(deserialize_with = "checked::<Percent, _>")]
     #[schemars(schema_with = "number")]
     pub percent: i32,
 }
@@ -503,7 +503,7 @@ pub fn json_schema() -> String {
         ],
     });
     schema.insert("$defs".into(), Value::Object(generator.take_definitions(true)));
-    let mut of_file = RecursiveTransform(|schema: &mut Schema| {
+    let mut adapt_to_file = RecursiveTransform(|schema: &mut Schema| {
         if schema.get("properties").is_some() {
             schema.insert("additionalProperties".into(), false.into());
         }
@@ -513,7 +513,7 @@ pub fn json_schema() -> String {
             schema.remove("default");
         }
     });
-    of_file.transform(&mut schema);
+    adapt_to_file.transform(&mut schema);
     let mut text = serde_json::to_string_pretty(&schema).expect("a schema is JSON");
     text.push('\n');
     text

@@ -37,8 +37,8 @@ pub enum ApplyError {
          over SCIM first, or remove it from the file"
     )]
     UserNotDeclared(String),
-    #[error("{what}: unknown workspace {workspace}")]
-    NoWorkspace { what: String, workspace: String },
+    #[error("{label}: unknown workspace {workspace}")]
+    NoWorkspace { label: String, workspace: String },
     #[error("storage.{kind}: {error}")]
     Probe { kind: &'static str, error: ObjectError },
     #[error(transparent)]
@@ -88,11 +88,11 @@ pub enum DeclareError {
     #[error("catalog {catalog}: {error}")]
     Items { catalog: String, error: ItemsError },
     #[error(
-        "catalog {catalog}: field {field} has type {is} but the file declares {declared}, which \
+        "catalog {catalog}: field {field} has type {stored} but the file declares {declared}, which \
          may not fit the existing items: declare a field with another name, or delete the items \
          first (apply the file without `items`, with --prune)"
     )]
-    Type { catalog: String, field: String, is: &'static str, declared: &'static str },
+    Type { catalog: String, field: String, stored: &'static str, declared: &'static str },
     #[error("catalog {0}: its items or their file changed at the same time: apply again")]
     ChangedConcurrently(String),
     #[error("cannot read item {0}: {1}")]

@@ -8,9 +8,9 @@ use runtime::config;
 pub fn expand(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find("${") {
-        let (before, from) = rest.split_at(at);
-        let after = &from[2..];
+    while let Some(offset) = rest.find("${") {
+        let (before, reference) = rest.split_at(offset);
+        let after = &reference[2..];
         if let Some(before) = before.strip_suffix('$') {
             expanded.push_str(before);
             expanded.push_str("${");
@@ -89,13 +89,13 @@ mod tests {
 
     #[test]
     fn secrets_of_the_installation_cannot_be_read() {
-        let all = |_: &str| Some("secret".to_owned());
+        let environment = |_: &str| Some("secret".to_owned());
         for name in ["LONGSHORE_SECRET_KEY", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY"] {
-            assert!(expand(&format!("x${{{name}}}"), &all).unwrap_err().contains(name));
+            assert!(expand(&format!("x${{{name}}}"), &environment).unwrap_err().contains(name));
         }
         // The key of a client is no setting.
         for name in ["LONGSHORE_KEY", "ACME_KEY"] {
-            assert_eq!(expand(&format!("${{{name}}}"), &all).as_deref(), Ok("secret"));
+            assert_eq!(expand(&format!("${{{name}}}"), &environment).as_deref(), Ok("secret"));
         }
     }
 

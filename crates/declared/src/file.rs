@@ -33,7 +33,7 @@ pub struct FileError {
     pub problems: Vec<Problem>,
 }
 
-/// A problem and its place.
+/// A problem and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// From 1; 0 if it is not known.
@@ -66,7 +66,7 @@ impl Retry for FileError {}
 
 impl FileError {
     /// An error of the file as a whole.
-    fn of(line: u64, text: impl Into<String>) -> Self {
+    fn of_file(line: u64, text: impl Into<String>) -> Self {
         Self { problems: vec![Problem { line, path: String::new(), text: text.into() }] }
     }
 }
@@ -82,8 +82,8 @@ pub fn read(text: &str, environment: Environment<'_>) -> Result<Declared, FileEr
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(STACK);
         let reading = thread.spawn_scoped(scope, || read_here(text, environment));
-        let reading =
-            reading.map_err(|error| FileError::of(0, format!("cannot start a thread: {error}")))?;
+        let reading = reading
+            .map_err(|error| FileError::of_file(0, format!("cannot start a thread: {error}")))?;
         reading.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
 }
@@ -93,25 +93,25 @@ fn read_here(text: &str, environment: Environment<'_>) -> Result<Declared, FileE
     let (mut names, mut problems) = (HashSet::new(), Vec::new());
     let roots = parse(text)?;
     if roots.is_empty() {
-        problems.extend(FileError::of(0, "the file declares no workspace").problems);
+        problems.extend(FileError::of_file(0, "the file declares no workspace").problems);
     }
     for root in roots {
         let mut document = Document { root, source: text, environment, problems: Vec::new() };
         if document.root.first_field() == Some("company") {
             if declared.company.is_some() {
                 document
-                    .refuse(&steps!["company"], "an earlier document already declares the company");
+                    .report(&steps!["company"], "an earlier document already declares the company");
             }
             declared.company = document.read(check::company);
         } else if let Some(mut workspace) = document.read(check::workspace) {
             if !names.insert(workspace.name.clone()) {
-                document.refuse(
+                document.report(
                     &steps!["workspace"],
                     "an earlier document already declares this workspace",
                 );
             }
-            workspace.places = document.places(&workspace);
-            workspace.email_template_places = document.email_template_places(&workspace);
+            workspace.message_locations = document.message_locations(&workspace);
+            workspace.email_template_locations = document.email_template_locations(&workspace);
             declared.workspaces.push(workspace);
         }
         problems.append(&mut document.problems);
@@ -135,7 +135,7 @@ fn parse(text: &str) -> Result<Vec<Node>, FileError> {
     };
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
-        FileError::of(line, mistakes::explain(&error))
+        FileError::of_file(line, mistakes::explain(&error))
     })
 }
 
@@ -147,7 +147,7 @@ struct Document<'a> {
     problems: Vec<Problem>,
 }
 
-/// The steps to a value: names of fields, and numbers of items.
+/// The steps to a value: names of fields, and positions of elements.
 macro_rules! steps {
     ($($step:expr),+) => { [$($step.to_string()),+] };
 }
@@ -164,16 +164,17 @@ impl Document<'_> {
                     check(&read, self);
                     return Some(read);
                 }
-                Err(NodeError { mut path, text, is_missing, is_of_name }) => {
+                Err(NodeError { mut path, text, is_missing, is_about_name }) => {
                     path.reverse();
-                    let Found { line, name_line, path: shown, has_refused } = self.root.find(&path);
+                    let Found { line, name_line, path: shown, has_rejected } =
+                        self.root.find(&path);
                     // A field that is missing only because it was removed as invalid is not
                     // reported.
-                    if !(is_missing && has_refused) {
-                        let line = if is_of_name { name_line } else { line };
+                    if !(is_missing && has_rejected) {
+                        let line = if is_about_name { name_line } else { line };
                         self.problems.push(Problem { line, path: shown, text });
                     }
-                    self.root.refuse(&path);
+                    self.root.reject(&path);
                     if path.is_empty() || self.problems.len() >= MAX_PROBLEMS {
                         return None;
                     }
@@ -184,14 +185,14 @@ impl Document<'_> {
 
     /// Records an error at a path, unless a value there was already removed: then there is nothing
     /// to compare.
-    fn refuse(&mut self, path: &[String], text: impl fmt::Display) {
-        self.refuse_within(path, "", text);
+    fn report(&mut self, path: &[String], text: impl fmt::Display) {
+        self.report_within(path, "", text);
     }
 
     /// The same inside of a value that is kept as written.
-    fn refuse_within(&mut self, path: &[String], inside: &str, text: impl fmt::Display) {
+    fn report_within(&mut self, path: &[String], inside: &str, text: impl fmt::Display) {
         let found = self.root.find(path);
-        if found.has_refused {
+        if found.has_rejected {
             return;
         }
         let dot = if inside.is_empty() { "" } else { "." };

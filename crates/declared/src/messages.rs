@@ -6,11 +6,11 @@ use template::{Names, Template};
 
 use crate::document::{Declaration, SourceLocation};
 use crate::file::{FileError, Problem};
-use ::content::campaigns::{Campaign, Kind};
+use content::campaigns::{Campaign, Kind};
 use gateway::workspaces::Channel;
 use gateway::workspaces::email_templates::{self, EmailTemplate};
 use gateway::workspaces::settings::Settings;
-use messages::content::{self, Content};
+use messages::content::{Content, MessageSource, Problem as MessageProblem, check_email_template};
 use messages::personalization;
 
 /// Fills the email objects of campaigns and Canvases from their email templates. An object with an
@@ -25,7 +25,9 @@ pub(crate) fn fill(campaigns: &mut [Campaign], templates: &[EmailTemplate]) {
         };
         let Some(email) = email.and_then(Value::as_object_mut) else { continue };
         let id = email_templates::template_id(email);
-        if let Some(template) = id.and_then(|id| templates.iter().find(|one| one.id == id)) {
+        if let Some(template) =
+            id.and_then(|id| templates.iter().find(|template| template.id == id))
+        {
             template.fill(email);
         }
     }
@@ -37,12 +39,13 @@ pub(crate) fn check(
     campaigns: &[Campaign],
     settings: &Settings,
 ) -> Result<(), FileError> {
-    let all = campaigns.iter().zip(&document.places);
-    let of_campaigns = all.flat_map(|(campaign, place)| check_one(campaign, place, settings));
-    let all = document.email_templates.iter().zip(&document.email_template_places);
-    let of_templates =
-        all.flat_map(|(template, place)| check_template(&template.template(), place, settings));
-    let mut problems: Vec<Problem> = of_campaigns.chain(of_templates).collect();
+    let campaigns = campaigns.iter().zip(&document.message_locations);
+    let in_campaigns =
+        campaigns.flat_map(|(campaign, location)| check_campaign(campaign, location, settings));
+    let templates = document.email_templates.iter().zip(&document.email_template_locations);
+    let in_templates = templates
+        .flat_map(|(template, location)| check_template(&template.template(), location, settings));
+    let mut problems: Vec<Problem> = in_campaigns.chain(in_templates).collect();
     if problems.is_empty() {
         return Ok(());
     }
@@ -60,16 +63,20 @@ pub(crate) fn check_template_data(settings: &Settings) -> Result<(), FileError> 
         Some(problem(format!("content_blocks.{name}"), wrong.text.clone()))
     });
     let selections = settings.selections.iter();
-    let selections = selections.filter(|one| !settings.catalogs.contains(&one.catalog));
-    let selections = selections.map(|one| {
-        let path = format!("catalog_selections.{}", one.name);
-        problem(path, format!("the workspace has no catalog `{}`", one.catalog))
+    let selections = selections.filter(|selection| !settings.catalogs.contains(&selection.catalog));
+    let selections = selections.map(|selection| {
+        let path = format!("catalog_selections.{}", selection.name);
+        problem(path, format!("the workspace has no catalog `{}`", selection.catalog))
     });
     let problems: Vec<Problem> = blocks.chain(selections).collect();
     if problems.is_empty() { Ok(()) } else { Err(FileError { problems }) }
 }
 
-fn check_one(campaign: &Campaign, place: &SourceLocation, settings: &Settings) -> Vec<Problem> {
+fn check_campaign(
+    campaign: &Campaign,
+    location: &SourceLocation,
+    settings: &Settings,
+) -> Vec<Problem> {
     let messages = match campaign.kind {
         Kind::Transactional => campaign.email(settings),
         Kind::Api | Kind::Triggered | Kind::Canvas => campaign.messages().cloned(),
@@ -81,9 +88,9 @@ fn check_one(campaign: &Campaign, place: &SourceLocation, settings: &Settings) -
             Kind::Transactional => path.strip_prefix("messages.").unwrap_or(path),
             Kind::Api | Kind::Triggered | Kind::Canvas => path,
         };
-        Problem { line: place.line, path: format!("{}.{path}", place.path), text }
+        Problem { line: location.line, path: format!("{}.{path}", location.path), text }
     };
-    let (_, _, wrong) = Content::read(&messages, content::MessageSource::File, settings);
+    let (_, _, wrong) = Content::read(&messages, MessageSource::File, settings);
     let wrong = wrong.into_iter().map(|wrong| problem(&wrong.path, with_remedy(wrong.text)));
     let unknown = unknown_variations(campaign, &messages).into_iter();
     let unknown = unknown.map(|(path, text)| problem(&path, text));
@@ -92,22 +99,20 @@ fn check_one(campaign: &Campaign, place: &SourceLocation, settings: &Settings) -
 
 fn check_template(
     template: &EmailTemplate,
-    place: &SourceLocation,
+    location: &SourceLocation,
     settings: &Settings,
 ) -> Vec<Problem> {
-    let wrong = content::check_email_template(&template.content, &place.path, settings);
-    let problem = |content::Problem { path, text, .. }| Problem { line: place.line, path, text };
+    let wrong = check_email_template(&template.content, &location.path, settings);
+    let problem = |MessageProblem { path, text, .. }| Problem { line: location.line, path, text };
     wrong.into_iter().map(problem).collect()
 }
 
 /// The error of a private address, with the operator's fix, which API callers do not see.
 fn with_remedy(text: String) -> String {
-    match text.contains("must not point to ") {
-        true => format!(
-            "{text}, unless allow_private (LONGSHORE_ALLOW_PRIVATE) contains its \
-                         network"
-        ),
-        false => text,
+    if text.contains("must not point to ") {
+        format!("{text}, unless allow_private (LONGSHORE_ALLOW_PRIVATE) contains its network")
+    } else {
+        text
     }
 }
 

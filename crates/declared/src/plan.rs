@@ -13,18 +13,19 @@ pub(crate) struct Entry {
     /// A declared and a stored thing are the same if they have the same key.
     key: String,
     /// Such as `segment VIP`.
-    what: String,
+    label: String,
     /// The text next to it when it is created or deleted; may be empty.
     detail: String,
 }
 
 impl Entry {
-    pub fn new(key: &impl ToString, what: impl ToString, detail: impl ToString) -> Self {
-        Self { key: key.to_string(), what: what.to_string(), detail: detail.to_string() }
+    pub fn new(key: &impl ToString, label: impl ToString, detail: impl ToString) -> Self {
+        Self { key: key.to_string(), label: label.to_string(), detail: detail.to_string() }
     }
 }
 
-pub(crate) trait Item {
+/// A declared or stored thing with its entry.
+pub(crate) trait HasEntry {
     fn entry(&self) -> Entry;
 
     fn key(&self) -> String {
@@ -37,26 +38,38 @@ pub(crate) trait Item {
 }
 
 /// A kind of thing that the file declares.
-pub(crate) trait Declared: Item + Clone {
+pub(crate) trait Declared: HasEntry + Clone {
     /// The stored form.
-    type Stored: Item + Clone;
+    type Stored: HasEntry + Clone;
 
     /// The note on a thing that the file does not have, without `--prune`.
     const REMOVED_NOTE: &str = "is no longer in the file: --prune removes it";
 
     /// The changes from the stored thing, as text, without credentials; none without changes.
-    fn difference(&self, is: &Self::Stored, plan: &mut Plan) -> Result<Option<String>, ApplyError>;
+    fn difference(
+        &self,
+        stored: &Self::Stored,
+        plan: &mut Plan,
+    ) -> Result<Option<String>, ApplyError>;
 
     /// Releases the unique values of the stored thing, so that others can use them before this one
     /// is written.
-    async fn give_up(&self, _is: &Self::Stored, _to: &mut Target<'_>) -> Result<(), ApplyError> {
+    async fn release_unique_values(
+        &self,
+        _stored: &Self::Stored,
+        _target: &mut Target<'_>,
+    ) -> Result<(), ApplyError> {
         Ok(())
     }
 
     /// Writes it, over the stored one if there is one.
-    async fn put(&self, is: Option<&Self::Stored>, to: &mut Target<'_>) -> Result<(), ApplyError>;
+    async fn put(
+        &self,
+        stored: Option<&Self::Stored>,
+        target: &mut Target<'_>,
+    ) -> Result<(), ApplyError>;
 
-    async fn delete(is: &Self::Stored, to: &mut Target<'_>) -> Result<(), ApplyError>;
+    async fn delete(stored: &Self::Stored, target: &mut Target<'_>) -> Result<(), ApplyError>;
 }
 
 /// The destination of steps.
@@ -83,23 +96,25 @@ impl Plan {
         Self { prune: options.prune, ..Self::default() }
     }
 
-    pub fn change(&mut self, sign: char, what: impl Into<String>, detail: impl Into<String>) {
-        self.changes.push(Change { sign, what: what.into(), detail: detail.into() });
+    pub fn change(&mut self, sign: char, label: impl Into<String>, detail: impl Into<String>) {
+        self.changes.push(Change { sign, label: label.into(), detail: detail.into() });
     }
 
     /// A change of a single value.
-    pub fn compare_value(&mut self, what: &str, is: &str, declared: &str) {
-        if is != declared {
-            self.change('~', what, format!("{is} -> {declared}"));
+    pub fn compare_value(&mut self, label: &str, stored: &str, declared: &str) {
+        if stored != declared {
+            self.change('~', label, format!("{stored} -> {declared}"));
         }
     }
 
-    /// Whether to delete a thing that the file no longer has. If not, adds a note.
-    pub fn prunes(&mut self, is: &impl Item, gone: &str) -> bool {
-        let Entry { what, detail, .. } = is.entry();
-        match self.prune {
-            true => self.change('-', what, detail),
-            false => self.notes.push(format!("{what} {gone}")),
+    /// Adds the deletion of a thing that the file no longer has; without `--prune`, adds a note
+    /// instead. Returns whether to delete it.
+    pub fn prune_or_note(&mut self, old: &impl HasEntry, note: &str) -> bool {
+        let Entry { label, detail, .. } = old.entry();
+        if self.prune {
+            self.change('-', label, detail);
+        } else {
+            self.notes.push(format!("{label} {note}"));
         }
         self.prune
     }
@@ -112,23 +127,24 @@ impl Plan {
     ) -> Result<Steps<D>, ApplyError> {
         let mut steps = Steps { put: Vec::new(), delete: Vec::new() };
         let keys: HashSet<String> = declared.iter().map(D::key).collect();
-        for is in stored.iter().filter(|is| !keys.contains(&is.key())) {
-            if self.prunes(is, D::REMOVED_NOTE) {
-                steps.delete.push(is.clone());
+        for old in stored.iter().filter(|old| !keys.contains(&old.key())) {
+            if self.prune_or_note(old, D::REMOVED_NOTE) {
+                steps.delete.push(old.clone());
             }
         }
-        let stored: HashMap<String, &D::Stored> = stored.iter().map(|is| (is.key(), is)).collect();
+        let stored: HashMap<String, &D::Stored> =
+            stored.iter().map(|old| (old.key(), old)).collect();
         for new in declared {
-            let Entry { key, what, detail } = new.entry();
-            let is = stored.get(&key).copied();
-            match is {
-                None => self.change('+', what, detail),
-                Some(is) => match new.difference(is, self)? {
-                    Some(detail) => self.change('~', what, detail),
+            let Entry { key, label, detail } = new.entry();
+            let old = stored.get(&key).copied();
+            match old {
+                None => self.change('+', label, detail),
+                Some(old) => match new.difference(old, self)? {
+                    Some(detail) => self.change('~', label, detail),
                     None => continue,
                 },
             }
-            steps.put.push((new.clone(), is.cloned()));
+            steps.put.push((new.clone(), old.cloned()));
         }
         Ok(steps)
     }
@@ -146,17 +162,17 @@ impl<D: Declared> Steps<D> {
         self.put.is_empty() && self.delete.is_empty()
     }
 
-    pub async fn execute(&self, to: &mut Target<'_>) -> Result<(), ApplyError> {
-        for is in &self.delete {
-            D::delete(is, to).await?;
+    pub async fn execute(&self, target: &mut Target<'_>) -> Result<(), ApplyError> {
+        for old in &self.delete {
+            D::delete(old, target).await?;
         }
-        for (new, is) in &self.put {
-            if let Some(is) = is {
-                new.give_up(is, to).await?;
+        for (new, old) in &self.put {
+            if let Some(old) = old {
+                new.release_unique_values(old, target).await?;
             }
         }
-        for (new, is) in &self.put {
-            new.put(is.as_ref(), to).await?;
+        for (new, old) in &self.put {
+            new.put(old.as_ref(), target).await?;
         }
         Ok(())
     }
@@ -166,17 +182,19 @@ impl<D: Declared> Steps<D> {
 mod tests {
     use super::*;
 
-    impl Item for (u8, &'static str) {
+    impl HasEntry for (u8, &'static str) {
         fn entry(&self) -> Entry {
-            Entry::new(&self.0, format!("thing {}", self.0), self.1)
+            let (key, value) = self;
+            Entry::new(key, format!("thing {key}"), value)
         }
     }
 
     impl Declared for (u8, &'static str) {
         type Stored = Self;
 
-        fn difference(&self, is: &Self, _: &mut Plan) -> Result<Option<String>, ApplyError> {
-            Ok((self != is).then(|| format!("{} -> {}", is.1, self.1)))
+        fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>, ApplyError> {
+            let ((_, new), (_, old)) = (self, stored);
+            Ok((new != old).then(|| format!("{old} -> {new}")))
         }
 
         async fn put(&self, _: Option<&Self>, _: &mut Target<'_>) -> Result<(), ApplyError> {
@@ -191,7 +209,7 @@ mod tests {
     #[test]
     fn differences_are_put_and_prune_deletes_the_rest() {
         let (declared, stored) = ([(1, "a"), (2, "b"), (3, "c")], [(2, "b"), (3, "x"), (4, "d")]);
-        let said = |prune| {
+        let lines = |prune| {
             let mut plan = Plan::new(Options { dry_run: false, prune });
             let steps = plan.compare(&declared, &stored).unwrap();
             assert_eq!(steps.put, [(declared[0], None), (declared[2], Some(stored[1]))]);
@@ -199,9 +217,9 @@ mod tests {
             let changes = plan.changes.iter().map(ToString::to_string);
             changes.chain(plan.notes).collect::<Vec<_>>()
         };
-        let kept = "thing 4 is no longer in the file: --prune removes it";
-        assert_eq!(said(false), ["+ thing 1 (a)", "~ thing 3 (x -> c)", kept]);
-        assert_eq!(said(true), ["- thing 4 (d)", "+ thing 1 (a)", "~ thing 3 (x -> c)"]);
+        let note = "thing 4 is no longer in the file: --prune removes it";
+        assert_eq!(lines(false), ["+ thing 1 (a)", "~ thing 3 (x -> c)", note]);
+        assert_eq!(lines(true), ["- thing 4 (d)", "+ thing 1 (a)", "~ thing 3 (x -> c)"]);
         let mut plan = Plan::default();
         assert!(plan.compare(&stored, &stored).unwrap().is_empty() && plan.changes.is_empty());
     }

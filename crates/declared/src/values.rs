@@ -32,7 +32,7 @@ rules! {
     Permission -> String, |text: &str| check_text(text, keys::check_permissions(&[text.to_owned()]));
     CatalogName -> String, catalog_name;
     File -> PathBuf, |text| Ok(PathBuf::from(text));
-    CampaignType -> Kind, Kind::of_campaign;
+    CampaignType -> Kind, Kind::from_campaign_type;
     Duration -> String, duration;
     Bucket -> String, bucket;
     Region -> String, region;
@@ -50,8 +50,8 @@ fn check_text(text: &str, checked: Result<(), keys::KeyError>) -> Checked<String
 }
 
 fn workspace_name(text: &str) -> Checked<String> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if (1..=100).contains(&text.len()) && text.chars().all(allowed) {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if (1..=100).contains(&text.len()) && text.chars().all(is_allowed) {
         Ok(text.to_owned())
     } else {
         Err("a workspace name must have 1 to 100 letters, digits, hyphens, underscores and \
@@ -64,8 +64,8 @@ fn catalog_name(text: &str) -> Checked<String> {
     if catalogs::is_plain_name(text) {
         Ok(text.to_owned())
     } else {
-        let most = catalogs::MAX_NAME;
-        Err(format!("{text:?}: expected 1 to {most} letters, digits, hyphens and underscores"))
+        let limit = catalogs::MAX_NAME;
+        Err(format!("{text:?}: expected 1 to {limit} letters, digits, hyphens and underscores"))
     }
 }
 
@@ -75,14 +75,14 @@ fn currency(text: &str) -> Checked<String> {
 
 fn millionths(text: &str) -> Checked<i64> {
     let wrong = || format!("{text:?}: expected a number above 0 with at most six decimals");
-    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let (units, decimals) = text.split_once('.').unwrap_or((text, "0"));
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if !is_digits(whole) || !is_digits(decimals) || decimals.len() > 6 {
+    if !is_digits(units) || !is_digits(decimals) || decimals.len() > 6 {
         return Err(wrong());
     }
-    let whole = whole.parse::<i64>().map_err(|_| wrong())?;
+    let units = units.parse::<i64>().map_err(|_| wrong())?;
     let decimals = format!("{decimals:0<6}").parse::<i64>().map_err(|_| wrong())?;
-    match whole.checked_mul(1_000_000).and_then(|whole| whole.checked_add(decimals)) {
+    match units.checked_mul(1_000_000).and_then(|millionths| millionths.checked_add(decimals)) {
         Some(rate) if rate > 0 => Ok(rate),
         _ => Err(wrong()),
     }
@@ -150,14 +150,14 @@ fn bytes(text: &str) -> Checked<i64> {
 
 fn bucket(text: &str) -> Checked<String> {
     let bytes = text.as_bytes();
-    let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    let inner = |byte: &u8| {
+    let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let is_inner = |byte: &u8| {
         byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.')
     };
     if (3..=63).contains(&bytes.len())
-        && ends(bytes.first())
-        && ends(bytes.last())
-        && bytes.iter().all(inner)
+        && is_end(bytes.first())
+        && is_end(bytes.last())
+        && bytes.iter().all(is_inner)
         && !text.contains("..")
     {
         Ok(text.to_owned())
@@ -181,8 +181,8 @@ fn container(text: &str) -> Checked<String> {
 }
 
 fn account(text: &str) -> Checked<String> {
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    if (3..=24).contains(&text.len()) && text.bytes().all(allowed) {
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    if (3..=24).contains(&text.len()) && text.bytes().all(is_allowed) {
         Ok(text.to_owned())
     } else {
         Err(format!(

@@ -54,14 +54,14 @@ const PREFIX: &str = "9d2261c4-4cf3-44b0-909b-455baf540288-1795249898";
 /// The routes of exports.
 pub fn routes() -> Routes<App> {
     let protected = |route| gateway::protected(PERMISSION, route);
-    let one = protected(get(status).delete(cancel));
-    let ask = protected(post(request));
+    let export = protected(get(status).delete(cancel));
+    let new_export = protected(post(request));
     RESERVED
         .iter()
         .fold(Routes::new(), |routes, path| routes.route(path, any(gateway::no_path), []))
-        .route("/users/export/global_control_group", ask, [describe_request()])
+        .route("/users/export/global_control_group", new_export, [describe_request()])
         .route("/users/export", protected(get(list)), [describe_list()])
-        .route("/users/export/{object_prefix}", one, [describe_status(), describe_cancel()])
+        .route("/users/export/{object_prefix}", export, [describe_status(), describe_cancel()])
         .merge(download::routes())
         .with_webhooks([callback::describe()])
 }
@@ -255,14 +255,14 @@ fn created_response(
     mut warnings: Vec<String>,
 ) -> Result<StoredResponse, ApiError> {
     let url = job.storage_id.is_none().then(|| download::address(app, &job.object_prefix));
-    warnings.extend(warnings::of_format(job));
+    warnings.extend(warnings::ignored_format(job));
     let body = Accepted {
         message: SuccessText::Success,
         object_prefix: &job.object_prefix,
         url,
         warnings,
     };
-    StoredResponse::of(StatusCode::CREATED, &body)
+    StoredResponse::json(StatusCode::CREATED, &body)
 }
 
 /// Checks whether the job exists after a failed commit: if only the response was lost, an error
@@ -353,23 +353,23 @@ async fn list(
     let mut tx = app.request_queue.snapshot().await?;
     let jobs = rows::latest(&mut tx, caller.workspace.id, after, limit).await?;
     let now = app.clock.now_ms();
-    let full = jobs.len() as i64 == limit;
+    let is_full = jobs.len() as i64 == limit;
     Ok(axum::Json(Page {
-        next_cursor: jobs.last().filter(|_| full).map(|(job, _)| cursor_of(job)),
+        next_cursor: jobs.last().filter(|_| is_full).map(|(job, _)| cursor_of(job)),
         exports: jobs.iter().map(|(job, progress)| Status::new(job, progress, now)).collect(),
     }))
 }
 
 /// The page size and the position after which it starts; the error names the parameter.
-fn read_page(query: &str) -> Result<(i64, rows::After), String> {
-    let meant = format!("a whole number from 1 to {LARGEST_PAGE}");
-    let limit = parameter(query, "limit", &meant, |text| {
+fn read_page(query: &str) -> Result<(i64, rows::ListPosition), String> {
+    let expected = format!("a whole number from 1 to {LARGEST_PAGE}");
+    let limit = parameter(query, "limit", &expected, |text| {
         let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
         let limit = text.parse().ok().filter(|_| is_number);
         limit.filter(|limit| (1..=LARGEST_PAGE).contains(limit))
     })?;
     let after = parameter(query, "cursor", "a next_cursor of this list", read_cursor)?;
-    Ok((limit.unwrap_or(PAGE), after.unwrap_or((i64::MAX, Uuid::max()))))
+    Ok((limit.unwrap_or(PAGE), after.unwrap_or(rows::ListPosition::START)))
 }
 
 /// A page of the list.
@@ -386,10 +386,13 @@ fn cursor_of(job: &Job) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(format!("{} {}", job.requested_at, job.id))
 }
 
-fn read_cursor(text: &str) -> Option<rows::After> {
+fn read_cursor(text: &str) -> Option<rows::ListPosition> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
     let (requested_at, id) = std::str::from_utf8(&bytes).ok()?.split_once(' ')?;
-    Some((requested_at.parse().ok()?, Uuid::try_parse(id).ok()?))
+    Some(rows::ListPosition {
+        requested_at: requested_at.parse().ok()?,
+        id: Uuid::try_parse(id).ok()?,
+    })
 }
 
 /// The caller's job with that prefix; a job of another workspace is unknown.
@@ -479,9 +482,9 @@ fn estimated_end(progress: &Progress, now: i64) -> Option<i64> {
         return None;
     }
     let (started, users) = (progress.started_at?, progress.users?);
-    let left = users.saturating_sub(progress.users_done).max(0) as f64;
+    let users_left = users.saturating_sub(progress.users_done).max(0) as f64;
     let per_user = now.saturating_sub(started).max(0) as f64 / progress.users_done as f64;
-    Some(now.saturating_add((left * per_user) as i64))
+    Some(now.saturating_add((users_left * per_user) as i64))
 }
 
 #[cfg(test)]
@@ -547,7 +550,10 @@ mod tests {
             request_id: "r".into(),
             requested_at: -5,
         };
-        assert_eq!(read_cursor(&cursor_of(&job)), Some((-5, id)));
+        assert_eq!(
+            read_cursor(&cursor_of(&job)),
+            Some(rows::ListPosition { requested_at: -5, id })
+        );
         for wrong in ["", "!", "MTI", &BASE64_URL_SAFE_NO_PAD.encode("1 x")] {
             assert_eq!(read_cursor(wrong), None, "{wrong:?}");
         }

@@ -256,5 +256,4 @@ impl Fields {
 }
 
 #[cfg(test)]
-#[path = "archive_tests.rs"]
 mod tests;

@@ -32,43 +32,43 @@ pub async fn clean(app: &App, claim: &Claim, stop: &CancellationToken) -> Result
     let mut tx = app.store.snapshot().await?;
     let loaded = rows::load(&mut tx, claim.job).await?;
     drop(tx);
-    let Some((job, progress)) = loaded else { return forget(app, claim).await };
+    let Some((job, progress)) = loaded else { return finish(app, claim).await };
     telemetry::note_request(&job);
-    let passed = pass(app, &job, &progress, stop).await;
+    let deleted = delete_leftovers(app, &job, &progress, stop).await;
     fail_point!("cleanup::removed");
-    if let Err(error) = &passed {
+    if let Err(error) = &deleted {
         metrics::counter!("longshore_export_cleanup_failures_total").increment(1);
         tracing::warn!(export = %job.id, %error, "cannot delete all files of an export");
     }
-    match next_pass(app, claim, &progress, passed.is_ok()) {
+    match next_pass(app, claim, &progress, deleted.is_ok()) {
         Some(pause) => {
             let mut tx = app.store.write().await?;
             claims::postpone(&mut tx, claim, pause).await?;
             Ok(tx.commit().await?)
         }
         None => {
-            if passed.is_err() {
+            if deleted.is_err() {
                 tracing::error!(
                     export = %job.id, object_prefix = job.object_prefix,
                     "gave up deleting the export's files in storage"
                 );
             }
-            forget(app, claim).await
+            finish(app, claim).await
         }
     }
 }
 
 /// The end of the cleanup, which also deletes the job's parts.
-async fn forget(app: &App, claim: &Claim) -> Result<(), ClaimError> {
+async fn finish(app: &App, claim: &Claim) -> Result<(), ClaimError> {
     let mut tx = app.store.write().await?;
     claims::finish(&mut tx, claim).await?;
-    part_rows::forget_parts(&mut tx, claim.job).await?;
+    part_rows::delete_parts(&mut tx, claim.job).await?;
     Ok(tx.commit().await?)
 }
 
 /// The time of the next pass; none when no worker can still write and everything is deleted. A
 /// storage that rejects deletions gets the same time again.
-fn next_pass(app: &App, claim: &Claim, progress: &Progress, passed: bool) -> Option<Duration> {
+fn next_pass(app: &App, claim: &Claim, progress: &Progress, all_deleted: bool) -> Option<Duration> {
     let now = app.clock.now_ms();
     let attempt = u32::try_from(claim.attempt).unwrap_or(u32::MAX);
     let pause = retry::backoff(attempt, PAUSE, MAX_BACKOFF);
@@ -78,11 +78,11 @@ fn next_pass(app: &App, claim: &Claim, progress: &Progress, passed: bool) -> Opt
     if until_expiry > 0 {
         return Some(pause.min(Duration::from_millis(until_expiry.unsigned_abs())));
     }
-    let retention = if passed { retention } else { 2 * retention };
+    let retention = if all_deleted { retention } else { 2 * retention };
     (now < ended + retention).then_some(pause)
 }
 
-async fn pass(
+async fn delete_leftovers(
     app: &App,
     job: &Job,
     progress: &Progress,
@@ -109,11 +109,12 @@ async fn pass(
 /// The segments and the ZIP behind `url`: everything except a ZIP that is still valid.
 async fn clean_private(app: &App, job: &Job, progress: &Progress) -> Result<(), ExportError> {
     let now = app.clock.now_ms();
-    let valid = progress.state == State::Done && progress.expires_at.is_some_and(|end| now < end);
-    let winner = progress.archive.filter(|_| valid);
+    let is_valid =
+        progress.state == State::Done && progress.expires_at.is_some_and(|end| now < end);
+    let winner = progress.archive.filter(|_| is_valid);
     let Some(winner) = winner else {
-        let all = paths::private_folder(job.id);
-        return app.objects.delete_prefix(&all).await.map(drop).map_err(ExportError::Objects);
+        let folder = paths::private_folder(job.id);
+        return app.objects.delete_prefix(&folder).await.map(drop).map_err(ExportError::Objects);
     };
     let segments = paths::segments_folder(job.id);
     app.objects.delete_prefix(&segments).await.map_err(ExportError::Objects)?;

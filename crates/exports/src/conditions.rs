@@ -44,15 +44,20 @@ pub fn status(headers: &HeaderMap, file: FileState) -> Option<StatusCode> {
 
 /// Whether `If-Range`, if present, has a validator of the current file.
 pub fn allows_range(headers: &HeaderMap, file: FileState) -> bool {
-    let mut values = headers.get_all(header::IF_RANGE).iter();
-    match (values.next(), values.next()) {
-        (None, _) => true,
-        (Some(only), None) => {
-            let is_etag = only.to_str().is_ok_and(|tag| tag.trim() == file.etag());
-            is_etag || http_date(only) == Some(file.modified_second())
-        }
-        (Some(_), Some(_)) => false,
+    if !headers.contains_key(header::IF_RANGE) {
+        return true;
     }
+    single_value(headers, header::IF_RANGE).is_some_and(|value| {
+        let is_etag = value.to_str().is_ok_and(|tag| tag.trim() == file.etag());
+        is_etag || http_date(value) == Some(file.modified_second())
+    })
+}
+
+/// The value of a header; none if it is absent or repeated.
+pub fn single_value(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    values.next().is_none().then_some(value)
 }
 
 /// Whether a header lists a tag of the file, or any tag (`*`); none if the header is absent.
@@ -66,11 +71,7 @@ fn lists(headers: &HeaderMap, name: HeaderName, is_tag: impl Fn(&str) -> bool) -
 
 /// The seconds since the Unix epoch in a header. One that is not a single date is ignored.
 fn date(headers: &HeaderMap, name: HeaderName) -> Option<i64> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (Some(only), None) => http_date(only),
-        _ => None,
-    }
+    single_value(headers, name).and_then(http_date)
 }
 
 /// The seconds since the Unix epoch of a date, in one of the three formats (section 5.6.7).

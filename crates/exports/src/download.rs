@@ -35,7 +35,7 @@ const PURPOSE: &str = "export download";
 const EXPIRED: &str = "The download URL has expired";
 
 /// The maximum lifetime of the storage's URL.
-const STORAGE_ADDRESS_VALID: Duration = Duration::from_secs(15 * 60);
+const MAX_STORAGE_LIFETIME: Duration = Duration::from_secs(15 * 60);
 
 pub fn routes() -> Routes<App> {
     Routes::new()
@@ -44,7 +44,7 @@ pub fn routes() -> Routes<App> {
 }
 
 /// The description of [`ADDRESS_REFUSED`] for downloads.
-const ADDRESS: &str = "The sender's address is not on the workspace's `ip_allowlist`";
+const SENDER_REFUSED: &str = "The sender's address is not on the workspace's `ip_allowlist`";
 
 fn describe_download() -> Operation {
     let operation = Operation::new(Method::GET, "downloadExport", TAG, "Download an export")
@@ -61,7 +61,7 @@ fn describe_download() -> Operation {
         )
         .with_header("Location", "A short-lived URL.", json!({ "type": "string", "format": "uri" }))
         .refuses(&not_found(), "The signature is invalid or missing, or the export does not exist")
-        .refuses(&ApiError::Forbidden(ADDRESS_REFUSED), ADDRESS);
+        .refuses(&ApiError::Forbidden(ADDRESS_REFUSED), SENDER_REFUSED);
     let ends = [super::State::Running, super::State::Failed, super::State::Cancelled];
     let refusals = ends.into_iter().filter_map(not_yet).chain([ApiError::Forbidden(EXPIRED)]);
     let operation = refusals.fold(operation, |operation, error| {
@@ -94,7 +94,7 @@ fn describe_serve() -> Operation {
     .in_path("path", "The file's path, with slashes.", json!({ "type": "string", "minLength": 1 }))
     .refuses(&not_found(), "The signature is invalid or missing, or the file does not exist")
     .refuses(&ApiError::Forbidden(EXPIRED), "The URL has expired")
-    .refuses(&ApiError::Forbidden(ADDRESS_REFUSED), ADDRESS)
+    .refuses(&ApiError::Forbidden(ADDRESS_REFUSED), SENDER_REFUSED)
     .returns_empty(
         StatusCode::NOT_MODIFIED,
         "`If-None-Match` has the file's `ETag`, or the file has not changed since \
@@ -144,8 +144,8 @@ async fn download(
     let (job, progress) = rows::by_prefix(&mut tx, &object_prefix).await?.ok_or_else(not_found)?;
     check_sender(&app, &mut tx, &head, &job).await?;
     drop(tx);
-    let (attempt, valid) = valid_download(&app, &progress)?;
-    redirect(&app, &paths::archive(job.id, attempt), valid, &job).await
+    let (attempt, lifetime) = valid_download(&app, &progress)?;
+    redirect(&app, &paths::archive(job.id, attempt), lifetime, &job).await
 }
 
 /// Rejects a sender that is not on the workspace's `ip_allowlist`, like every other endpoint.
@@ -164,7 +164,7 @@ fn valid_download(app: &App, progress: &Progress) -> Result<(i32, Duration), Api
         return Err(not_found());
     };
     match u64::try_from(expires_at - app.clock.now_ms()) {
-        Ok(left) if left > 0 => Ok((attempt, Duration::from_millis(left))),
+        Ok(remaining_ms) if remaining_ms > 0 => Ok((attempt, Duration::from_millis(remaining_ms))),
         _ => Err(ApiError::Forbidden(EXPIRED)),
     }
 }
@@ -182,10 +182,15 @@ fn not_yet(state: super::State) -> Option<ApiError> {
     }))
 }
 
-async fn redirect(app: &App, path: &str, valid: Duration, job: &Job) -> Result<Response, ApiError> {
+async fn redirect(
+    app: &App,
+    path: &str,
+    lifetime: Duration,
+    job: &Job,
+) -> Result<Response, ApiError> {
     let file_name = format!("{}.zip", job.object_prefix);
-    let valid = valid.min(STORAGE_ADDRESS_VALID);
-    let address = app.objects.signed_get(path, valid, &file_name).await?;
+    let lifetime = lifetime.min(MAX_STORAGE_LIFETIME);
+    let address = app.objects.signed_get(path, lifetime, &file_name).await?;
     // For files, it is a path below our own URL.
     let address = if address.starts_with('/') { public_base(app) + &address } else { address };
     let location = HeaderValue::try_from(address)

@@ -71,11 +71,11 @@ impl Failure {
         }
     }
 
-    /// The object storage failed; `own` says whose it is. For own storage, the customer gets its
+    /// The object storage failed; `is_own` says whose it is. For own storage, the customer gets its
     /// error, because only the customer can fix it.
-    pub fn objects(error: &ObjectError, own: bool) -> Self {
+    pub fn objects(error: &ObjectError, is_own: bool) -> Self {
         let detail = error.to_string();
-        if own {
+        if is_own {
             let message = format!("The files could not be written to your cloud storage: {detail}");
             Self { cause: Cause::OwnStorage, message, detail }
         } else {
@@ -119,7 +119,8 @@ impl Failure {
     /// complete.
     pub(super) fn broken_users(count: i64, first: &[(Uuid, String)]) -> Self {
         let ids: Vec<String> = first.iter().map(|(id, _)| id.to_string()).collect();
-        let reasons: Vec<String> = first.iter().map(|(id, why)| format!("{id}: {why}")).collect();
+        let reasons: Vec<String> =
+            first.iter().map(|(id, reason)| format!("{id}: {reason}")).collect();
         let more = if count > first.len() as i64 { " and more" } else { "" };
         Self {
             cause: Cause::BrokenUsers,
@@ -162,11 +163,11 @@ impl Failure {
 
     /// The status text of a storage failure while the export retries.
     pub(super) fn while_retrying(&self) -> String {
-        let what = match self.cause {
+        let problem = match self.cause {
             Cause::Objects => "The file of the export could not be stored",
             _ => self.message.trim_end_matches('.'),
         };
-        format!("{what}. The export retries.")
+        format!("{problem}. The export retries.")
     }
 
     /// An error that should never happen.

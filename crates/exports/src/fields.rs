@@ -32,23 +32,23 @@ pub fn note_alias(body: &mut Map<String, Value>, alias: Option<&str>) {
 /// The only field that can also be exported in part, as `custom_attributes.<name>`.
 pub const CUSTOM_ATTRIBUTES: &str = "custom_attributes";
 
-pub const OF_ACTIVITY: [&str; 3] = [PURCHASES, CUSTOM_EVENTS, TOTAL_REVENUE];
+pub const ACTIVITY_FIELDS: [&str; 3] = [PURCHASES, CUSTOM_EVENTS, TOTAL_REVENUE];
 
 /// Maximum number of names in `fields_to_export`, and bytes of all of them.
 pub const MAX_NAMES: usize = 1_000;
 pub const MAX_BYTES: usize = 64 << 10;
 
 /// Unknown names that an error shows.
-const UNKNOWN_TOLD: usize = 10;
+const MAX_UNKNOWN_SHOWN: usize = 10;
 
 /// Characters of each that an error shows.
-const SHOWN: usize = 64;
+const MAX_NAME_SHOWN: usize = 64;
 
 /// The user record of the API (docs/reference/api/user-record.md): the fields of documents,
 /// then those from activity.
 pub fn record() -> impl Iterator<Item = &'static str> {
     let stored = Field::ALL.iter().filter(|field| field.is_exported());
-    stored.map(|field| field.name()).chain(OF_ACTIVITY)
+    stored.map(|field| field.name()).chain(ACTIVITY_FIELDS)
 }
 
 /// Fields that no export contains unless they are requested: the user's consent.
@@ -95,10 +95,10 @@ impl FieldSet {
             }
         }
         if !unknown.is_empty() {
-            let told = unknown.iter().take(UNKNOWN_TOLD);
-            let told = told.map(|name| format!("{:?}", beginning(name, SHOWN)));
-            let names: Vec<String> = told.collect();
-            let more = if unknown.len() > UNKNOWN_TOLD { " and more" } else { "" };
+            let shown = unknown.iter().take(MAX_UNKNOWN_SHOWN);
+            let names: Vec<String> =
+                shown.map(|name| format!("{:?}", beginning(name, MAX_NAME_SHOWN))).collect();
+            let more = if unknown.len() > MAX_UNKNOWN_SHOWN { " and more" } else { "" };
             let names = names.join(", ");
             return Err(format!("contains unknown fields: {names}{more}"));
         }
@@ -152,7 +152,7 @@ impl FieldSet {
 
     /// Whether users' activity must be read.
     pub fn needs_activity(&self) -> bool {
-        OF_ACTIVITY.iter().any(|member| self.wants(member))
+        ACTIVITY_FIELDS.iter().any(|member| self.wants(member))
     }
 }
 

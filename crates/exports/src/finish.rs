@@ -35,7 +35,7 @@ const MOVES_AT_ONCE: usize = 8;
 const SEGMENTS_AHEAD: usize = 2;
 
 /// Unreadable users whose ids the customer gets.
-const BROKEN_USERS_TOLD: i64 = 20;
+const BROKEN_USERS_REPORTED: i64 = 20;
 
 /// Finishes a job, from `finishing` to `done`. Checks `stop` between steps.
 pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ExportError> {
@@ -43,7 +43,7 @@ pub async fn finish(app: &App, claim: &Claim, stop: &CancellationToken) -> Resul
     let (job, progress) = rows::load(&mut tx, claim.job).await?.ok_or(ExportError::Lost)?;
     telemetry::note_request(&job);
     let mut winners = part_rows::winners(&mut tx, claim.job).await?;
-    let broken = part_rows::broken_users(&mut tx, claim.job, BROKEN_USERS_TOLD).await?;
+    let broken = part_rows::broken_users(&mut tx, claim.job, BROKEN_USERS_REPORTED).await?;
     drop(tx);
     if progress.state != State::Finishing {
         return Err(ExportError::Lost);
@@ -129,13 +129,13 @@ async fn copy_once(
     to: &str,
 ) -> Result<(), ExportError> {
     let is_ours = |head: &Head| part::is_file_of(head, winner);
-    let gone = match objects.copy(from, to, &is_ours).await {
+    let not_found = match objects.copy(from, to, &is_ours).await {
         Err(error @ ObjectError::NotFound(_)) => error,
         copied => return copied.map_err(ExportError::Own),
     };
     match objects.head(to).await.map_err(ExportError::Own)? {
         Some(head) if is_ours(&head) => Ok(()),
-        _ => Err(ExportError::Own(gone)),
+        _ => Err(ExportError::Own(not_found)),
     }
 }
 
@@ -183,7 +183,7 @@ fn segments_of(
             let Winner { part, attempt, bytes, .. } = winner;
             async move {
                 let path = paths::segment(job, part, attempt);
-                Ok::<_, ObjectError>(of_length(objects.get(&path).await?, bytes, path))
+                Ok::<_, ObjectError>(with_length(objects.get(&path).await?, bytes, path))
             }
         })
         .buffered(SEGMENTS_AHEAD)
@@ -197,21 +197,21 @@ fn segments_of(
         .boxed()
 }
 
-/// A stream that fails unless it has `wanted` bytes, so that a truncated segment never becomes part
-/// of a ZIP.
-fn of_length(stream: ByteStream, wanted: u64, name: String) -> ByteStream {
-    let wrong = move |given: u64| {
-        ObjectError::Unavailable(format!("{name} returned {given} bytes, expected {wanted}"))
+/// A stream that fails unless it has `expected` bytes, so that a truncated segment never becomes
+/// part of a ZIP.
+fn with_length(stream: ByteStream, expected: u64, name: String) -> ByteStream {
+    let error = move |actual: u64| {
+        ObjectError::Unavailable(format!("{name} returned {actual} bytes, expected {expected}"))
     };
-    futures::stream::try_unfold((stream, 0, wrong), move |(mut stream, before, wrong)| async move {
+    futures::stream::try_unfold((stream, 0, error), move |(mut stream, before, error)| async move {
         let Some(chunk) = stream.try_next().await? else {
-            return if before == wanted { Ok(None) } else { Err(wrong(before)) };
+            return if before == expected { Ok(None) } else { Err(error(before)) };
         };
-        let seen = before + chunk.len() as u64;
-        if seen > wanted {
-            return Err(wrong(seen));
+        let total = before + chunk.len() as u64;
+        if total > expected {
+            return Err(error(total));
         }
-        Ok(Some((chunk, (stream, seen, wrong))))
+        Ok(Some((chunk, (stream, total, error))))
     })
     .boxed()
 }
@@ -225,14 +225,14 @@ async fn complete(
     archive: Option<i32>,
 ) -> Result<(), ExportError> {
     let now = app.clock.now_ms();
-    let valid = Duration::from_secs(app.config.exports.download_minutes * 60);
-    let expires_at = archive.map(|_| now + millis(valid));
+    let lifetime = Duration::from_secs(app.config.exports.download_minutes * 60);
+    let expires_at = archive.map(|_| now + millis(lifetime));
     let mut tx = app.store.write().await?;
-    if !rows::done(&mut tx, job.id, archive, expires_at, now).await? {
+    if !rows::complete(&mut tx, job.id, archive, expires_at, now).await? {
         return Err(ExportError::Lost);
     }
     claims::finish(&mut tx, claim).await?;
-    let leftovers = claims::Job::of_workspace(job.workspace_id, job.id);
+    let leftovers = claims::Job::new(job.workspace_id, job.id);
     claims::offer(&mut tx, kinds::EXPORT_CLEANUP, leftovers, 0, Duration::ZERO).await?;
     let url = archive.map(|_| download::address(app, &job.object_prefix));
     callback::enqueue(app, &mut tx, job, &Callback::done(url)).await?;
@@ -287,11 +287,11 @@ mod tests {
         assert_eq!(moved.concat(), b"ours");
     }
 
-    async fn read(chunks: &[&'static str], wanted: u64) -> Result<String, ObjectError> {
+    async fn read(chunks: &[&'static str], length: u64) -> Result<String, ObjectError> {
         let chunks: Vec<_> =
             chunks.iter().map(|chunk| Ok(Bytes::from_static(chunk.as_bytes()))).collect();
         let stream = futures::stream::iter(chunks).boxed();
-        let read: Vec<Bytes> = of_length(stream, wanted, "a".into()).try_collect().await?;
+        let read: Vec<Bytes> = with_length(stream, length, "a".into()).try_collect().await?;
         Ok(String::from_utf8(read.concat()).unwrap())
     }
 
@@ -299,8 +299,8 @@ mod tests {
     async fn a_segment_that_is_not_whole_ends_the_archive() {
         assert_eq!(read(&["", "ab", "c"], 3).await.unwrap(), "abc");
         assert_eq!(read(&[], 0).await.unwrap(), "");
-        for (chunks, wanted) in [(&["ab"][..], 3), (&["ab", "cd"], 3), (&[], 1), (&["a"], 0)] {
-            assert!(read(chunks, wanted).await.is_err(), "{chunks:?} {wanted}");
+        for (chunks, length) in [(&["ab"][..], 3), (&["ab", "cd"], 3), (&[], 1), (&["a"], 0)] {
+            assert!(read(chunks, length).await.is_err(), "{chunks:?} {length}");
         }
     }
 }

@@ -46,7 +46,7 @@ pub fn job_of(message: &Message) -> Result<Uuid, PayloadError> {
 pub async fn insert(app: &App, tx: &mut Tx, job: &Job) -> Result<(), StoreError> {
     rows::insert(tx, job).await?;
     let delay = Duration::from_secs(app.config.exports.requeue_seconds);
-    let claim = claims::Job::of_workspace(job.workspace_id, job.id);
+    let claim = claims::Job::new(job.workspace_id, job.id);
     claims::offer(tx, kinds::EXPORT_PLAN, claim, 0, delay).await
 }
 
@@ -82,7 +82,7 @@ impl Handler for PlanExports {
     async fn apply(&self, tx: &mut Tx, jobs: &Self::Prepared<'_>) -> Result<(), ExportError> {
         for job in jobs {
             if let Some(workspace) = rows::needs_planning(tx, *job).await? {
-                let job = claims::Job::of_workspace(workspace, *job);
+                let job = claims::Job::new(workspace, *job);
                 claims::bring_forward(tx, kinds::EXPORT_PLAN, job, 0).await?;
             }
         }
@@ -101,7 +101,7 @@ pub async fn offer_missing(app: &App) -> Result<usize, StoreError> {
     let mut tx = app.store.write().await?;
     for job in &jobs {
         if let Some(workspace) = rows::needs_planning(&mut tx, *job).await? {
-            let job = claims::Job::of_workspace(workspace, *job);
+            let job = claims::Job::new(workspace, *job);
             claims::offer(&mut tx, kinds::EXPORT_PLAN, job, 0, Duration::ZERO).await?;
         }
     }

@@ -5,11 +5,28 @@
 //!    └───────────────┴───────────┴─────────────> failed │ cancelled
 //! ```
 //!
-//! A request becomes a job (`api`), whose planning is offered with it (`intake`). A worker splits
-//! the group into parts, once (`plan`). The fleet works on parts in parallel: read, projected,
-//! compressed, written (`part`). The worker of the last one offers the finishing (`finish`), which
-//! moves the files, builds the ZIP behind `url`, and sends the callback. Leftover files are
-//! deleted, repeatedly (`cleanup`).
+//! | module | is about |
+//! |---|---|
+//! | this file | [`Job`], its [`State`], [`Progress`] and [`Plan`] |
+//! | [`api`], [`request`], [`fields`], `warnings` | the endpoints; the request and its checks |
+//! | [`intake`] | writes a job, and starts its planning |
+//! | [`plan`] | splits the group into parts, once |
+//! | [`part`], `pack`, [`project`], [`archive`], [`deflate`] | a part: read, projected, compressed, written, counted |
+//! | [`finish`], `callback` | moves the files, or builds the ZIP behind `url`; the callback |
+//! | [`download`], `conditions`, `range` | the download of the ZIP |
+//! | [`cleanup`] | deletes leftover files, repeatedly |
+//! | [`state`] | the changes of a job's state, each with its effects |
+//! | [`rows`], `part_rows`, `storage_rows` | the SQL |
+//! | [`paths`] | the names of all objects |
+//! | `error`, `failure`, [`storage_health`], `telemetry` | errors; why a job fails; storage failures; metrics |
+//!
+//! The fleet works on the parts of a job in parallel. The worker of the last one offers the
+//! finishing.
+//!
+//! It promises: an export has each user of the group exactly once, as of one moment, whatever
+//! fails. A file that is counted is never replaced.
+//!
+//! Start with [`api`], or follow an export in docs/explanation/through-the-code.md.
 
 pub mod archive;
 pub mod deflate;

@@ -67,15 +67,15 @@ pub(super) async fn pack(
             reserved = app.memory.reserve(bytes) => reserved,
             () = stop.cancelled() => return Err(ExportError::Stopped),
         };
-        let (had, was_all) = (reserved.bytes(), reserved.is_all());
+        let (reserved_bytes, is_all_memory) = (reserved.bytes(), reserved.is_all());
         let pipeline = Pipeline::new(&app.cores, spec, reserved, stop);
         match on_own_thread(app.clone(), spec.clone(), pipeline).await {
-            Err(PackError::OutOfMemory) if was_all => {
-                return Err(ExportError::Permanent(Failure::too_large(had)));
+            Err(PackError::OutOfMemory) if is_all_memory => {
+                return Err(ExportError::Permanent(Failure::too_large(reserved_bytes)));
             }
             Err(PackError::OutOfMemory) => {
-                metrics::counter!("longshore_export_part_outgrown_total").increment(1);
-                bytes = had.saturating_mul(2);
+                metrics::counter!("longshore_export_part_memory_restarts_total").increment(1);
+                bytes = reserved_bytes.saturating_mul(2);
             }
             Err(PackError::Failed(error)) => return Err(error),
             Ok(packed) => return Ok(packed),
@@ -128,7 +128,7 @@ async fn read(app: &App, spec: &PackSpec, mut pipeline: Pipeline) -> Result<Pack
         Some(moment) => (moment, Uuid::max()),
         None => (&endless, spec.plan.youngest),
     };
-    let stretch = UserRange {
+    let range = UserRange {
         workspace: spec.workspace,
         slices: &spec.plan.slices,
         after: spec.part.from,
@@ -137,7 +137,7 @@ async fn read(app: &App, spec: &PackSpec, mut pipeline: Pipeline) -> Result<Pack
         activity: spec.fields.needs_activity(),
     };
     let mut tx = app.store.snapshot().await?;
-    scan::read(&mut tx, &stretch, moment, |user| pipeline.take(&user)).await??;
+    scan::read(&mut tx, &range, moment, |user| pipeline.take(&user)).await??;
     tx.commit().await?;
     let reading = began.elapsed().saturating_sub(pipeline.working);
     stage("read", reading, pipeline.stored_bytes);
@@ -215,7 +215,7 @@ impl Pipeline {
             for user in chunk.users() {
                 match projector.line(&user, out) {
                     Ok(()) => *users += 1,
-                    Err(user) if user.newer => newer = Some(user),
+                    Err(user) if user.needs_newer_version => newer = Some(user),
                     Err(user) => broken.push(user),
                 }
             }
@@ -384,8 +384,8 @@ mod tests {
         assert!(alone.reserved.bytes() > 2 << 20);
         drop(alone);
         let other = memory.reserve(6 << 20).await;
-        let mut beside = pipeline(memory.reserve(2 << 20).await, &CancellationToken::new());
-        assert!(matches!(fill(&mut beside), Err(PackError::OutOfMemory)));
+        let mut limited = pipeline(memory.reserve(2 << 20).await, &CancellationToken::new());
+        assert!(matches!(fill(&mut limited), Err(PackError::OutOfMemory)));
         drop(other);
     }
 

@@ -51,8 +51,8 @@ struct Task {
 impl Task {
     /// None if there is nothing left to do.
     async fn load(app: &App, claim: &Claim) -> Result<Option<Self>, ExportError> {
-        let found = rows::part_to_do(&app.store, claim.job, claim.item).await?;
-        let Some((job, plan, part)) = found else { return Ok(None) };
+        let row = rows::part_to_do(&app.store, claim.job, claim.item).await?;
+        let Some((job, plan, part)) = row else { return Ok(None) };
         telemetry::note_request(&job);
         let fields = FieldSet::parse(&job.fields)
             .map_err(|_| unknown("export_jobs.fields", job.id, &job.fields.join(", ")))?;
@@ -252,11 +252,11 @@ mod tests {
 
     #[test]
     fn objects_with_invalid_metadata_are_not_part_files() {
-        let whole = Head { size: 12, metadata: to_metadata(&result()) };
-        assert_eq!(from_metadata(&Head { size: 11, ..whole.clone() }), None);
+        let valid = Head { size: 12, metadata: to_metadata(&result()) };
+        assert_eq!(from_metadata(&Head { size: 11, ..valid.clone() }), None);
         for name in [USERS, RAW_BYTES, BYTES, CRC32] {
             for wrong in [None, Some("-1"), Some("many"), Some("99999999999999999999")] {
-                let mut head = whole.clone();
+                let mut head = valid.clone();
                 head.metadata.remove(name);
                 head.metadata.extend(wrong.map(|value| (name.to_owned(), value.to_owned())));
                 assert_eq!(from_metadata(&head), None, "{name} {wrong:?}");

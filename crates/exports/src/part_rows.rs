@@ -64,16 +64,23 @@ pub async fn insert_parts(
     from: Position,
     ends: &[Position],
 ) -> Result<(), StoreError> {
+    struct NewPart<'p> {
+        number: i64,
+        from: &'p Position,
+        to: &'p Position,
+    }
     let starts = std::iter::once(&from).chain(ends);
-    let rows: Vec<(i64, &Position, &Position)> =
-        (1..).zip(starts.zip(ends)).map(|(part, (from, to))| (part, from, to)).collect();
-    insert_rows!(tx, "export_parts", rows, |row| {
+    let new: Vec<NewPart<'_>> = (1..)
+        .zip(starts.zip(ends))
+        .map(|(number, (from, to))| NewPart { number, from, to })
+        .collect();
+    insert_rows!(tx, "export_parts", new, |part| {
         job_id: job,
-        part: row.0,
-        from_slice: row.1.slice,
-        from_id: row.1.service_id,
-        to_slice: row.2.slice,
-        to_id: row.2.service_id,
+        part: part.number,
+        from_slice: part.from.slice,
+        from_id: part.from.service_id,
+        to_slice: part.to.slice,
+        to_id: part.to.service_id,
     }, "");
     Ok(())
 }
@@ -136,7 +143,7 @@ pub async fn broken_users(
 }
 
 /// Deletes the parts of a job that no longer needs them.
-pub async fn forget_parts(tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
+pub async fn delete_parts(tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
     on!(tx, c => sqlx::query("DELETE FROM export_parts WHERE job_id = $1")
         .bind(job).execute(c).await?.rows_affected());
     Ok(())

@@ -24,17 +24,18 @@ use store::claims::{self, Claim};
 /// Plans the job, unless it is already planned or ended.
 pub async fn plan(app: &App, claim: &Claim) -> Result<(), ExportError> {
     let Some(job) = begin(app, claim).await? else { return Ok(()) };
-    let (plan, cuts) = compute_plan(app, &job).await?;
+    let (plan, boundaries) = compute_plan(app, &job).await?;
     fail_point!("plan::looked");
-    write(app, claim, &job, &plan, &cuts).await
+    write(app, claim, &job, &plan, &boundaries).await
 }
 
 /// The job, if it still needs a plan; otherwise finishes the claim.
 async fn begin(app: &App, claim: &Claim) -> Result<Option<Job>, ExportError> {
     let mut tx = app.store.write().await?;
-    let job = match rows::begin_planning(&mut tx, claim.job, app.clock.now_ms()).await? {
-        true => rows::load(&mut tx, claim.job).await?.map(|(job, _)| job),
-        false => None,
+    let job = if rows::begin_planning(&mut tx, claim.job, app.clock.now_ms()).await? {
+        rows::load(&mut tx, claim.job).await?.map(|(job, _)| job)
+    } else {
+        None
     };
     if job.is_none() {
         claims::finish(&mut tx, claim).await?;
@@ -49,38 +50,38 @@ async fn begin(app: &App, claim: &Claim) -> Result<Option<Job>, ExportError> {
 /// Computes a plan from one snapshot.
 async fn compute_plan(app: &App, job: &Job) -> Result<(Plan, PartBoundaries), ExportError> {
     let mut tx = app.store.snapshot().await?;
-    let moment = TransactionSnapshot::of(&mut tx).await?;
+    let moment = TransactionSnapshot::current(&mut tx).await?;
     let no_group = || {
         let (group, workspace) = (job.segment_id, job.workspace_id);
         let detail = format!("unknown group {group} or workspace {workspace}");
         ExportError::Permanent(Failure::internal(detail))
     };
     let workspace = workspaces::by_id(&mut tx, job.workspace_id).await?.ok_or_else(no_group)?;
-    let slices = rows::slices_of(&mut tx, job.workspace_id, job.segment_id)
+    let slices = rows::control_group_slices(&mut tx, job.workspace_id, job.segment_id)
         .await?
         .filter(|slices| !slices.is_empty())
         .ok_or_else(no_group)?;
     let per_part = app.config.exports.users_per_file;
-    let cuts = scan::cut(&mut tx, job.workspace_id, &slices, per_part).await?;
+    let boundaries = scan::cut(&mut tx, job.workspace_id, &slices, per_part).await?;
     let limit = workspace.export_users_limit;
-    if job.storage_id.is_none() && cuts.users > limit {
-        return Err(ExportError::Permanent(Failure::too_many_users(cuts.users, limit)));
+    if job.storage_id.is_none() && boundaries.users > limit {
+        return Err(ExportError::Permanent(Failure::too_many_users(boundaries.users, limit)));
     }
-    Ok((plan_of(app, workspace, slices, moment, &cuts), cuts))
+    Ok((new_plan(app, workspace, slices, moment, &boundaries), boundaries))
 }
 
-fn plan_of(
+fn new_plan(
     app: &App,
     workspace: Workspace,
     slices: Vec<i16>,
     moment: TransactionSnapshot,
-    cuts: &PartBoundaries,
+    boundaries: &PartBoundaries,
 ) -> Plan {
     let today = app.clock.today();
     Plan {
         slices,
         moment: Some(moment),
-        youngest: cuts.youngest,
+        youngest: boundaries.youngest,
         first_day: today.saturating_sub((WINDOW_DAYS - 1).days()),
         last_day: today,
         upload_date: today,
@@ -97,12 +98,12 @@ async fn write(
     claim: &Claim,
     job: &Job,
     plan: &Plan,
-    cuts: &PartBoundaries,
+    boundaries: &PartBoundaries,
 ) -> Result<(), ExportError> {
-    let parts = cuts.ends.len() as i64;
+    let parts = boundaries.ends.len() as i64;
     let mut tx = app.store.write().await?;
     let now = app.clock.now_ms();
-    if !rows::begin_running(&mut tx, job, plan, cuts.users, parts, now).await? {
+    if !rows::begin_running(&mut tx, job, plan, boundaries.users, parts, now).await? {
         tracing::info!("the export was planned by another worker, or cancelled");
         claims::finish(&mut tx, claim).await?;
         return Ok(tx.commit().await?);
@@ -110,8 +111,8 @@ async fn write(
     claims::finish(&mut tx, claim).await?;
     let first = plan.slices.first().copied().unwrap_or(0);
     let from = Position { slice: first, service_id: Uuid::nil() };
-    rows::insert_parts(&mut tx, job.id, from, &cuts.ends).await?;
-    let offered = claims::Job::of_workspace(job.workspace_id, job.id);
+    rows::insert_parts(&mut tx, job.id, from, &boundaries.ends).await?;
+    let offered = claims::Job::new(job.workspace_id, job.id);
     claims::offer_range(&mut tx, kinds::EXPORT_PART, offered, 1..parts + 1, Duration::ZERO).await?;
     if parts == 0 {
         state::begin_finishing(app, &mut tx, job.id).await?;
@@ -120,6 +121,6 @@ async fn write(
     tx.commit().await?;
     fail_point!("plan::committed");
     claims::analyze_if_many(&app.store, parts).await;
-    tracing::info!(export = %job.id, users = cuts.users, parts, "planned");
+    tracing::info!(export = %job.id, users = boundaries.users, parts, "planned");
     Ok(())
 }

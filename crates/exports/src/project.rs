@@ -16,7 +16,8 @@ use uuid::Uuid;
 
 use super::Plan;
 use super::fields::{
-    CUSTOM_ATTRIBUTES, CUSTOM_EVENTS, FieldSet, OF_ACTIVITY, PURCHASES, SERVICE_ID, TOTAL_REVENUE,
+    ACTIVITY_FIELDS, CUSTOM_ATTRIBUTES, CUSTOM_EVENTS, FieldSet, PURCHASES, SERVICE_ID,
+    TOTAL_REVENUE,
 };
 use kit::clock;
 use kit::json;
@@ -42,7 +43,7 @@ pub struct Broken {
     pub service_id: Uuid,
     pub reason: String,
     /// Not an error: a newer program wrote data that this one does not know.
-    pub newer: bool,
+    pub needs_newer_version: bool,
 }
 
 /// Creates the lines of one export.
@@ -66,7 +67,7 @@ pub struct Projector {
 impl Projector {
     pub fn new(fields: &FieldSet, plan: &Plan) -> Self {
         Self {
-            members: fields.members().filter(|member| !OF_ACTIVITY.contains(member)).collect(),
+            members: fields.members().filter(|member| !ACTIVITY_FIELDS.contains(member)).collect(),
             service_id: fields.service_id_name().to_owned(),
             attributes: fields
                 .attributes()
@@ -89,8 +90,9 @@ impl Projector {
         let start = out.len();
         self.write(user, out).map_err(|reason| {
             out.truncate(start);
-            let newer = matches!(&reason, Reason::Activity(error) if error.needs_newer_version());
-            Broken { service_id: user.service_id, reason: reason.to_string(), newer }
+            let needs_newer_version =
+                matches!(&reason, Reason::Activity(error) if error.needs_newer_version());
+            Broken { service_id: user.service_id, reason: reason.to_string(), needs_newer_version }
         })
     }
 
@@ -108,9 +110,9 @@ impl Projector {
     fn document(&self, user: &UserRow<'_>, line: &mut Object<'_>) -> Result<(), Reason> {
         // JSON strings have no control characters, so these are line breaks or tabs between tokens,
         // which must not be in a line. Without an early exit the loop is vectorized.
-        let compact = !user.doc.bytes().fold(false, |found, byte| found | (byte < b' '));
+        let is_compact = !user.doc.bytes().fold(false, |found, byte| found | (byte < b' '));
         let mut json = serde_json::Deserializer::from_str(user.doc);
-        let document = Document { projector: self, line, compact, has_service_id: false };
+        let document = Document { projector: self, line, is_compact, has_service_id: false };
         let has_service_id = document.deserialize(&mut json)?;
         json.end()?;
         if !has_service_id && self.members.contains(&SERVICE_ID) {
@@ -152,18 +154,18 @@ impl Projector {
 enum Reason {
     #[error("{0}")]
     Activity(#[from] ActivityError),
-    #[error("the document is {what} (line {}, column {})", .error.line(), .error.column())]
-    Document { what: &'static str, error: serde_json::Error },
+    #[error("the document is {problem} (line {}, column {})", .error.line(), .error.column())]
+    Document { problem: &'static str, error: serde_json::Error },
 }
 
 impl From<serde_json::Error> for Reason {
     fn from(error: serde_json::Error) -> Self {
-        let what = match error.classify() {
+        let problem = match error.classify() {
             serde_json::error::Category::Eof => "truncated JSON",
             serde_json::error::Category::Data => "not an object where one is expected",
             _ => "not JSON",
         };
-        Self::Document { what, error }
+        Self::Document { problem, error }
     }
 }
 
@@ -213,7 +215,7 @@ impl<'o> Object<'o> {
 struct Document<'p, 'l, 'o> {
     projector: &'p Projector,
     line: &'l mut Object<'o>,
-    compact: bool,
+    is_compact: bool,
     has_service_id: bool,
 }
 
@@ -239,7 +241,7 @@ impl<'de> Visitor<'de> for Document<'_, '_, '_> {
                     map.next_value_seed(Attributes {
                         names: &self.projector.attributes,
                         line: self.line,
-                        compact: self.compact,
+                        is_compact: self.is_compact,
                     })?;
                 }
                 Some(member) => self.copy(member, map.next_value()?),
@@ -258,7 +260,7 @@ impl Document<'_, '_, '_> {
             let value = in_export_form(member, value.get());
             let is_service_id = member == SERVICE_ID;
             let name = if is_service_id { &self.projector.service_id } else { member };
-            copy_value(&value, self.compact, self.line.member(name));
+            copy_value(&value, self.is_compact, self.line.member(name));
             self.has_service_id |= is_service_id;
         }
     }
@@ -284,9 +286,9 @@ impl Visitor<'_> for MemberName<'_> {
 
     fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
         let Self(projector) = self;
-        let wanted = projector.members.iter().copied().find(|member| *member == name);
+        let requested = projector.members.iter().copied().find(|member| *member == name);
         let in_part = name == CUSTOM_ATTRIBUTES && !projector.attributes.is_empty();
-        Ok(wanted.or(in_part.then_some(CUSTOM_ATTRIBUTES)))
+        Ok(requested.or(in_part.then_some(CUSTOM_ATTRIBUTES)))
     }
 }
 
@@ -294,7 +296,7 @@ impl Visitor<'_> for MemberName<'_> {
 struct Attributes<'p, 'l, 'o> {
     names: &'p BTreeMap<String, String>,
     line: &'l mut Object<'o>,
-    compact: bool,
+    is_compact: bool,
 }
 
 impl<'de> DeserializeSeed<'de> for Attributes<'_, '_, '_> {
@@ -324,7 +326,7 @@ impl<'de> Visitor<'de> for Attributes<'_, '_, '_> {
                 Some(name) => {
                     let value: &RawValue = map.next_value()?;
                     let value = json::keep_last_duplicates(value.get());
-                    copy_value(&value, self.compact, object.attribute(name));
+                    copy_value(&value, self.is_compact, object.attribute(name));
                 }
                 None => {
                     map.next_value::<IgnoredAny>()?;
@@ -394,10 +396,11 @@ fn in_export_form<'v>(member: &str, value: &'v str) -> Cow<'v, str> {
         _ => true,
     };
     let checked = || check::value(Field::from_name(member)?, value, &mut Vec::new()).ok()?;
-    match is_in_form {
-        true => Cow::Borrowed(value),
+    if is_in_form {
+        Cow::Borrowed(value)
+    } else {
         // Unreadable values stay unchanged.
-        false => checked().map_or(Cow::Borrowed(value), Cow::Owned),
+        checked().map_or(Cow::Borrowed(value), Cow::Owned)
     }
 }
 
@@ -407,8 +410,8 @@ fn is_time(json: &str) -> bool {
     text.is_some_and(clock::is_formatted)
 }
 
-fn copy_value(value: &str, compact: bool, out: &mut Vec<u8>) {
-    if compact {
+fn copy_value(value: &str, is_compact: bool, out: &mut Vec<u8>) {
+    if is_compact {
         out.extend_from_slice(value.as_bytes());
     } else {
         json::compact(value, |piece| out.extend_from_slice(piece.as_bytes()));
@@ -428,5 +431,4 @@ fn summaries<'a>(
 }
 
 #[cfg(test)]
-#[path = "project_tests.rs"]
 mod tests;

@@ -1,5 +1,5 @@
-//! The `Range` of a download (RFC 9110, section 14.2). A range that the
-//! file server does not support, or that does not apply, is ignored, not rejected.
+//! The `Range` of a download (RFC 9110, section 14.2). A range that the file server does not
+//! support, or that does not apply, is ignored, not rejected.
 
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 
@@ -7,12 +7,12 @@ use super::conditions::{self, FileState};
 
 /// Leaves `Range` in the headers only if it is to be served, in its plainest form.
 pub fn normalize(method: &Method, headers: &mut HeaderMap, file: FileState) {
-    let mut values = headers.get_all(header::RANGE).iter();
-    let range = match (values.next(), values.next()) {
-        (Some(only), None) if *method == Method::GET && conditions::allows_range(headers, file) => {
-            only.to_str().ok().and_then(|text| parse(text, file.length))
-        }
-        _ => None,
+    let is_served = *method == Method::GET && conditions::allows_range(headers, file);
+    let range = if is_served {
+        let value = conditions::single_value(headers, header::RANGE);
+        value.and_then(|value| parse(value.to_str().ok()?, file.length))
+    } else {
+        None
     };
     headers.remove(header::RANGE);
     if let Some(range) = range.and_then(|range| HeaderValue::try_from(range).ok()) {

@@ -78,7 +78,7 @@ impl ExportOptions {
             format: request.output_format.unwrap_or_default(),
             callback_endpoint: callback_endpoint
                 .map_err(|error| ApiError::invalid_field(format!("callback_endpoint: {error}")))?,
-            warnings: warnings::of_fields(body, fields::names::<ExportRequest>()),
+            warnings: warnings::unknown_fields(body, fields::names::<ExportRequest>()),
         })
     }
 }
@@ -111,9 +111,12 @@ mod tests {
 
     fn read(body: Value) -> Result<ExportOptions, String> {
         let Value::Object(body) = body else { panic!("{body}") };
-        let check = |address: &str| match address.starts_with("https://") {
-            true => Ok(address.to_owned()),
-            false => Err("expected an https address".to_owned()),
+        let check = |address: &str| {
+            if address.starts_with("https://") {
+                Ok(address.to_owned())
+            } else {
+                Err("expected an https address".to_owned())
+            }
         };
         ExportOptions::read(&body, check).map_err(|error| error.message().into_owned())
     }

@@ -4,14 +4,16 @@
 //! A transaction that writes several of them writes to a part first, then to a shard of the counts,
 //! to the job, and to its claims, so that transactions do not deadlock.
 
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+use super::part_rows::PartColumns;
 use super::{Failure, Format, Job, Plan, Progress, State};
 use runtime::kinds;
 use store::documents::{parsed, unknown};
 use store::{Store, StoreError, Tx, execute, from_row, on, to_json};
 
-pub use super::part_rows::*;
+pub use super::part_rows::{PartResult, PartRow, Winner, broken_users, insert_parts, winners};
 
 /// The stored columns of a request.
 struct JobColumns {
@@ -58,42 +60,39 @@ from_row! {
     } flatten { job }
 }
 
-/// The sum of a job's count shards.
-macro_rules! counted {
-    ($column:literal) => {
-        concat!(
-            "CAST(coalesce((SELECT sum(",
-            $column,
-            ") FROM export_counts WHERE job_id = export_jobs.id), 0) AS BIGINT)"
-        )
-    };
+/// The query of [`JobRow`]s; `clauses` follow FROM.
+fn select_jobs(clauses: &str) -> AssertSqlSafe<String> {
+    select_jobs_with("fields", "plan", clauses)
 }
 
-macro_rules! select_jobs {
-    ($rest:literal) => {
-        select_jobs!("fields", "plan", $rest)
-    };
-    ($fields:literal, $plan:literal, $rest:literal) => {
-        concat!(
-            "SELECT id, workspace_id, object_prefix, segment_id, state, ",
-            $fields,
-            " AS fields, format, storage_id, callback_endpoint, request_id, requested_at, ",
-            $plan,
-            " AS plan, users, parts, CASE WHEN parts IS NOT NULL THEN ",
-            counted!("parts_left"),
-            " END AS parts_left, ",
-            counted!("users_done"),
-            " AS users_done, ",
-            counted!("files_done"),
-            " AS files_done, ",
-            counted!("bytes_done"),
-            " AS bytes_done, ",
-            counted!("broken_users"),
-            " AS broken_users, started_at, completed_at, finished_at, expires_at, archive, error
-             FROM export_jobs ",
-            $rest
-        )
-    };
+/// The same without the large columns: no fields, and no plan.
+fn select_small_jobs(clauses: &str) -> AssertSqlSafe<String> {
+    select_jobs_with("'[]'", "CAST(NULL AS TEXT)", clauses)
+}
+
+fn select_jobs_with(fields: &str, plan: &str, clauses: &str) -> AssertSqlSafe<String> {
+    let parts_left = sum_of_shards("parts_left");
+    let users_done = sum_of_shards("users_done");
+    let files_done = sum_of_shards("files_done");
+    let bytes_done = sum_of_shards("bytes_done");
+    let broken_users = sum_of_shards("broken_users");
+    AssertSqlSafe(format!(
+        "SELECT id, workspace_id, object_prefix, segment_id, state, {fields} AS fields, format,
+             storage_id, callback_endpoint, request_id, requested_at, {plan} AS plan, users, parts,
+             CASE WHEN parts IS NOT NULL THEN {parts_left} END AS parts_left,
+             {users_done} AS users_done, {files_done} AS files_done, {bytes_done} AS bytes_done,
+             {broken_users} AS broken_users,
+             started_at, completed_at, finished_at, expires_at, archive, error
+         FROM export_jobs {clauses}"
+    ))
+}
+
+/// The SQL of a job's sum over its count shards.
+fn sum_of_shards(column: &str) -> String {
+    format!(
+        "CAST(coalesce((SELECT sum({column}) FROM export_counts WHERE job_id = export_jobs.id), 0) \
+         AS BIGINT)"
+    )
 }
 
 /// Writes a new job, in state `queued`.
@@ -113,7 +112,7 @@ pub async fn insert(tx: &mut Tx, job: &Job) -> Result<(), StoreError> {
 }
 
 pub async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<(Job, Progress)>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, JobRow>(select_jobs!("WHERE id = $1"))
+    on!(tx, c => sqlx::query_as::<_, JobRow>(select_jobs("WHERE id = $1"))
         .bind(id).fetch_optional(c).await?)
     .map(read)
     .transpose()
@@ -126,6 +125,13 @@ struct PartToDo {
 }
 from_row! { PartToDo { plan } flatten { job, part } }
 
+const PART_TO_DO: &str = "
+    SELECT id, workspace_id, object_prefix, segment_id, fields, format, storage_id,
+           callback_endpoint, request_id, requested_at, plan,
+           from_slice, from_id, to_slice, to_id
+    FROM export_jobs JOIN export_parts ON job_id = id
+    WHERE id = $1 AND state = 'running' AND part = $2 AND NOT done";
+
 /// The data of a running job for one of its parts, and the part's range. None: the part is done, or
 /// the job is not running or does not exist.
 ///
@@ -135,26 +141,15 @@ pub async fn part_to_do(
     id: Uuid,
     part: i64,
 ) -> Result<Option<(Job, Plan, PartRow)>, StoreError> {
-    macro_rules! found {
-        ($pool:expr) => {
-            sqlx::query_as::<_, PartToDo>(
-                "SELECT id, workspace_id, object_prefix, segment_id, fields, format, storage_id,
-                     callback_endpoint, request_id, requested_at, plan,
-                     from_slice, from_id, to_slice, to_id
-                 FROM export_jobs JOIN export_parts ON job_id = id
-                 WHERE id = $1 AND state = 'running' AND part = $2 AND NOT done",
-            )
-            .bind(id)
-            .bind(part)
-            .fetch_optional($pool)
-            .await?
-        };
-    }
-    let found = match store {
-        Store::Postgres { pool, .. } => found!(pool),
-        Store::Sqlite { read: pool, .. } => found!(pool),
+    let row: Option<PartToDo> = match store {
+        Store::Postgres { pool, .. } => {
+            sqlx::query_as(PART_TO_DO).bind(id).bind(part).fetch_optional(pool).await?
+        }
+        Store::Sqlite { read, .. } => {
+            sqlx::query_as(PART_TO_DO).bind(id).bind(part).fetch_optional(read).await?
+        }
     };
-    let Some(PartToDo { job, plan, part }) = found else { return Ok(None) };
+    let Some(PartToDo { job, plan, part }) = row else { return Ok(None) };
     let job = read_job(job)?;
     let corrupt = || StoreError::Corrupt(format!("the plan of export job {id}"));
     let plan = read_plan(id, plan.as_deref())?.ok_or_else(corrupt)?;
@@ -166,36 +161,43 @@ pub async fn by_prefix(
     tx: &mut Tx,
     object_prefix: &str,
 ) -> Result<Option<(Job, Progress)>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, JobRow>(select_jobs!("WHERE object_prefix = $1"))
+    on!(tx, c => sqlx::query_as::<_, JobRow>(select_jobs("WHERE object_prefix = $1"))
         .bind(object_prefix).fetch_optional(c).await?)
     .map(read)
     .transpose()
 }
 
-/// The end of a page of jobs: the request time and id of its last job.
-pub type After = (i64, Uuid);
+/// A position in the list of jobs, newest first: after the job with this request time and id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListPosition {
+    pub requested_at: i64,
+    pub id: Uuid,
+}
+
+impl ListPosition {
+    /// Before the newest job.
+    pub const START: Self = Self { requested_at: i64::MAX, id: Uuid::max() };
+}
 
 /// A workspace's jobs, newest first, those after `after`; without large columns (fields and plan).
 pub async fn latest(
     tx: &mut Tx,
     workspace: i32,
-    after: After,
+    after: ListPosition,
     limit: i64,
 ) -> Result<Vec<(Job, Progress)>, StoreError> {
-    on!(tx, c => sqlx::query_as::<_, JobRow>(select_jobs!(
-        "'[]'",
-        "CAST(NULL AS TEXT)",
+    on!(tx, c => sqlx::query_as::<_, JobRow>(select_small_jobs(
         "WHERE workspace_id = $1 AND (requested_at, id) < ($2, $3)
          ORDER BY requested_at DESC, id DESC LIMIT $4"
     ))
-    .bind(workspace).bind(after.0).bind(after.1).bind(limit).fetch_all(c).await?)
+    .bind(workspace).bind(after.requested_at).bind(after.id).bind(limit).fetch_all(c).await?)
     .into_iter()
     .map(read)
     .collect()
 }
 
 /// The slices of a control group, even if it is no longer active.
-pub async fn slices_of(
+pub async fn control_group_slices(
     tx: &mut Tx,
     workspace: i32,
     segment_id: Uuid,
@@ -273,7 +275,7 @@ pub async fn begin_running(
     }
     for shard in 0..shards {
         // The numbers up to `parts` with this remainder.
-        let left = parts / shards + i64::from(shard != 0 && shard <= parts % shards);
+        let parts_left = parts / shards + i64::from(shard != 0 && shard <= parts % shards);
         execute!(
             tx,
             sqlx::query(
@@ -281,7 +283,7 @@ pub async fn begin_running(
             )
             .bind(job.id)
             .bind(shard)
-            .bind(left)
+            .bind(parts_left)
         );
     }
     Ok(true)
@@ -356,7 +358,7 @@ pub async fn begin_finishing(tx: &mut Tx, id: Uuid, now: i64) -> Result<Option<i
 
 /// `finishing` to `done`. `archive` is the attempt that wrote the ZIP behind `url`, and
 /// `expires_at` the end of its URL; none with own storage.
-pub async fn done(
+pub async fn complete(
     tx: &mut Tx,
     id: Uuid,
     archive: Option<i32>,
@@ -375,12 +377,7 @@ pub async fn done(
 }
 
 /// Any state that is not final to `failed`, with the texts for the customer and the operator.
-pub async fn failed(
-    tx: &mut Tx,
-    id: Uuid,
-    failure: &Failure,
-    now: i64,
-) -> Result<bool, StoreError> {
+pub async fn fail(tx: &mut Tx, id: Uuid, failure: &Failure, now: i64) -> Result<bool, StoreError> {
     let changed = on!(tx, c => sqlx::query(
         "UPDATE export_jobs
          SET state = 'failed', error = $2, error_detail = $3, finished_at = $4
@@ -392,7 +389,7 @@ pub async fn failed(
 }
 
 /// Any state before `finishing` to `cancelled`.
-pub async fn cancelled(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
+pub async fn cancel(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, StoreError> {
     let changed = on!(tx, c => sqlx::query(
         "UPDATE export_jobs
          SET state = 'cancelled', finished_at = $2, error = NULL, error_detail = NULL

@@ -58,7 +58,7 @@ pub async fn part_done(
 /// `running` to `finishing`, after the last part, or without parts.
 pub(super) async fn begin_finishing(app: &App, tx: &mut Tx, job: Uuid) -> Result<(), StoreError> {
     if let Some(workspace) = rows::begin_finishing(tx, job, app.clock.now_ms()).await? {
-        let job = claims::Job::of_workspace(workspace, job);
+        let job = claims::Job::new(workspace, job);
         claims::offer(tx, kinds::EXPORT_FINISH, job, 0, Duration::ZERO).await?;
     }
     Ok(())
@@ -72,7 +72,7 @@ pub async fn fail(
     job: Uuid,
     failure: &Failure,
 ) -> Result<bool, StoreError> {
-    let failed = rows::failed(tx, job, failure, app.clock.now_ms()).await?;
+    let failed = rows::fail(tx, job, failure, app.clock.now_ms()).await?;
     if failed {
         after_failure(app, tx, job, failure).await?;
     }
@@ -104,7 +104,7 @@ async fn after_failure(
 /// it did.
 pub async fn cancel(app: &App, tx: &mut Tx, job: &Job) -> Result<bool, StoreError> {
     let now = app.clock.now_ms();
-    if !rows::cancelled(tx, job.id, now).await? {
+    if !rows::cancel(tx, job.id, now).await? {
         return Ok(false);
     }
     withdraw(tx, job).await?;
@@ -116,7 +116,7 @@ async fn withdraw(tx: &mut Tx, job: &Job) -> Result<(), StoreError> {
     claims::withdraw(tx, kinds::EXPORT_PLAN, job.id).await?;
     claims::withdraw(tx, kinds::EXPORT_PART, job.id).await?;
     claims::withdraw(tx, kinds::EXPORT_FINISH, job.id).await?;
-    let job = claims::Job::of_workspace(job.workspace_id, job.id);
+    let job = claims::Job::new(job.workspace_id, job.id);
     claims::offer(tx, kinds::EXPORT_CLEANUP, job, 0, Duration::ZERO).await
 }
 
@@ -140,7 +140,7 @@ pub async fn give_up(
     let is_planned = claim.kind == kinds::EXPORT_PLAN
         && rows::needs_planning(&mut tx, claim.job).await?.is_none();
     let failed =
-        !is_planned && rows::failed(&mut tx, claim.job, &failure, app.clock.now_ms()).await?;
+        !is_planned && rows::fail(&mut tx, claim.job, &failure, app.clock.now_ms()).await?;
     claims::finish(&mut tx, claim).await?;
     if failed {
         after_failure(app, &mut tx, claim.job, &failure).await?;

@@ -12,14 +12,16 @@ const MAX: usize = 20;
 const SHOWN: usize = 64;
 
 /// Warnings about unknown fields; `known` are the valid ones.
-pub fn of_fields(body: &Map<String, Value>, known: &[&str]) -> Vec<String> {
+pub fn unknown_fields(body: &Map<String, Value>, known: &[&str]) -> Vec<String> {
     let unknown = || body.keys().map(String::as_str).filter(|name| !known.contains(name));
     let mut warnings: Vec<String> = unknown()
         .take(MAX)
         .map(|name| {
             let shown = beginning(name, SHOWN);
             match nearest(name, known.iter().copied()) {
-                Some(meant) => format!("{shown}: unknown field, ignored; did you mean {meant}?"),
+                Some(nearest_known) => {
+                    format!("{shown}: unknown field, ignored; did you mean {nearest_known}?")
+                }
                 None => format!("{shown}: unknown field, ignored"),
             }
         })
@@ -32,7 +34,7 @@ pub fn of_fields(body: &Map<String, Value>, known: &[&str]) -> Vec<String> {
 }
 
 /// The warning about a format without effect.
-pub fn of_format(job: &Job) -> Option<String> {
+pub fn ignored_format(job: &Job) -> Option<String> {
     (job.storage_id.is_none() && job.format == Format::Gzip).then(|| {
         "output_format: ignored, because the workspace has no own storage: the download is one ZIP"
             .to_owned()
@@ -50,13 +52,14 @@ mod tests {
     #[test]
     fn names_unknown_fields_up_to_a_bound() {
         let body = |names: &[String]| names.iter().map(|name| (name.clone(), json!(1))).collect();
-        let one = of_fields(&body(&["Fields_to_export".into(), "output_format".into()]), KNOWN);
+        let warnings =
+            unknown_fields(&body(&["Fields_to_export".into(), "output_format".into()]), KNOWN);
         assert_eq!(
-            one,
+            warnings,
             ["Fields_to_export: unknown field, ignored; did you mean fields_to_export?"]
         );
         let many: Vec<String> = (0..25).map(|n| format!("{n}{}", "é".repeat(1_000))).collect();
-        let warnings = of_fields(&body(&many), KNOWN);
+        let warnings = unknown_fields(&body(&many), KNOWN);
         assert_eq!(warnings.len(), MAX + 1);
         assert_eq!(warnings[MAX], "5 more unknown fields, ignored");
         assert!(warnings.iter().all(|warning| warning.chars().count() < 100), "{warnings:?}");

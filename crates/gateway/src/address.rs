@@ -7,7 +7,7 @@ use ipnet::IpNet;
 
 /// The sender's address: the peer's, or, if the peer is a trusted proxy, the right-most entry of
 /// `X-Forwarded-For` that is not a trusted proxy. None if that entry is unreadable.
-pub fn of_client(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Option<IpAddr> {
+pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[IpNet]) -> Option<IpAddr> {
     let mut client = peer.to_canonical();
     let forwarded: Vec<&[u8]> = headers
         .get_all("x-forwarded-for")
@@ -35,8 +35,9 @@ fn is_in(address: IpAddr, networks: &[IpNet]) -> bool {
 /// Parses an address in the formats of proxies: alone, in brackets, or with a port.
 fn read(entry: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(entry).ok()?.trim();
-    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    bare.parse::<IpAddr>()
+    let address = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    address
+        .parse::<IpAddr>()
         .or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()))
         .ok()
         .map(|address| address.to_canonical())
@@ -52,7 +53,7 @@ mod tests {
             headers.append("x-forwarded-for", value.parse().unwrap());
         }
         let trusted: Vec<IpNet> = trusted.iter().map(|net| net.parse().unwrap()).collect();
-        of_client(peer.parse().unwrap(), &headers, &trusted).map(|address| address.to_string())
+        client_address(peer.parse().unwrap(), &headers, &trusted).map(|address| address.to_string())
     }
 
     #[test]

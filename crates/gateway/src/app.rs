@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::deliveries::DeliverySlots;
 use crate::limits::Limits;
-use crate::memory::Budgets;
+use crate::memory::RequestCapacity;
 use crate::refused::RefusedRequests;
 use crate::workspaces::keys::KeyMatch;
 use crate::workspaces::settings::Settings;
@@ -24,7 +24,7 @@ pub struct State {
     /// API keys.
     pub keys: Arc<Credentials<KeyMatch>>,
     /// The limits of requests in progress.
-    pub budgets: Arc<Budgets>,
+    pub capacity: Arc<RequestCapacity>,
     /// The rate limits.
     pub limits: Arc<Limits>,
     pub refused_requests: Arc<RefusedRequests>,
@@ -39,7 +39,7 @@ impl App {
     pub fn new(runtime: runtime::app::App) -> Self {
         Self(Arc::new(State {
             keys: Arc::default(),
-            budgets: Arc::new(Budgets::new(&runtime.config)),
+            capacity: Arc::new(RequestCapacity::new(&runtime.config)),
             limits: Arc::default(),
             refused_requests: Arc::default(),
             settings: Arc::default(),

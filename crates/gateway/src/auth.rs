@@ -10,20 +10,20 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::MethodRouter;
 use ipnet::IpNet;
 
-use super::address::{is_allowed, of_client};
+use super::address::{client_address, is_allowed};
 use super::limits::{self, BudgetStatus};
 use super::request::RequestId;
 use super::{ADDRESS_REFUSED, ApiError, Caller, Connection, body, refused};
 use crate::app::App;
-use crate::memory::place;
+use crate::memory::reserve_slot;
 use crate::workspaces::{Budget, keys};
 use runtime::app::queue::held_by;
 use runtime::fairness::{Holder, Reservation};
 
 /// A route that needs a key with `permission`. Requests count against that permission's
-/// [budget](Budget::of_permission). Checks before the body is read, in this order: key 401, the
-/// workspace's [places](place) 503, address 403, permission 403, rate 429. Every request with a key
-/// from an allowed address and a place counts, whatever its outcome, and its response shows the
+/// [budget](Budget::from_permission). Checks before the body is read, in this order: key 401, the
+/// workspace's [slots](reserve_slot) 503, address 403, permission 403, rate 429. Every request with a key
+/// from an allowed address and a slot counts, whatever its outcome, and its response shows the
 /// remaining budget; those without the permission count up to [a part of it](refused). If the body
 /// decides which budget counts, the route counts it; before the body, the request counts against
 /// [the sum of these budgets](crate::workspaces::Workspace::limit_before_body).
@@ -40,7 +40,7 @@ async fn check(permission: &'static str, request: Request, next: Next) -> Respon
     let (mut head, body) = request.into_parts();
     let mut budget_status = None;
     let mut response = match caller(permission, &head, &mut budget_status).await {
-        Ok((caller, _place)) => {
+        Ok((caller, _slot)) => {
             let holder = Holder::Workspace(caller.workspace.id);
             head.extensions.insert(caller);
             held_by(holder, next.run(Request::from_parts(head, body))).await
@@ -56,7 +56,7 @@ async fn check(permission: &'static str, request: Request, next: Next) -> Respon
     response
 }
 
-/// Identifies the caller, and gets a place for the request. Sets `budget_status` once the budget is
+/// Identifies the caller, and reserves a slot for the request. Sets `budget_status` once the budget is
 /// known.
 async fn caller(
     permission: &'static str,
@@ -71,13 +71,13 @@ async fn caller(
     let presented = bearer(&head.headers).ok_or(ApiError::Unauthenticated)?;
     let key = keys::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
     let workspace = &key.workspace;
-    let place = place(app, workspace.id)?;
-    let budget = Budget::of_permission(permission);
+    let slot = reserve_slot(app, workspace.id)?;
+    let budget = Budget::from_permission(permission);
     let limit = |budget: Budget| (budget, workspace.rate_limit(budget));
-    let of_refused = budget.or(Budget::for_unread_body(permission)).map(limit);
+    let refused_budget = budget.or(Budget::for_unread_body(permission)).map(limit);
     // A key from a network that is not allowed authenticates nobody.
     if let Err(error) = check_address(app, head, &[&workspace.ip_allowlist, &key.allow]) {
-        if let Some((budget, limit)) = of_refused {
+        if let Some((budget, limit)) = refused_budget {
             *budget_status = Some(limits::status(app, workspace.id, budget, limit).await);
         }
         refused::count(app, key.key_id)?;
@@ -86,8 +86,9 @@ async fn caller(
     mark_authenticated(&head.extensions, workspace.id);
     if !key.permissions.iter().any(|granted| granted == permission) {
         let counted = refused::count(app, key.key_id);
-        if let Some((budget, limit)) = of_refused {
-            let uses_budget = counted.is_ok() && refused::counts(app, key.key_id, budget, limit);
+        if let Some((budget, limit)) = refused_budget {
+            let uses_budget =
+                counted.is_ok() && refused::uses_budget(app, key.key_id, budget, limit);
             *budget_status = Some(if uses_budget {
                 limits::count(app, workspace.id, budget, limit).await
             } else {
@@ -115,7 +116,7 @@ async fn caller(
         key_id: key.key_id,
         request_id: request_id.clone(),
     };
-    Ok((caller, place))
+    Ok((caller, slot))
 }
 
 /// Records that the sender of a request is authenticated: a caller of that workspace, or of the
@@ -129,11 +130,12 @@ pub fn mark_authenticated(extensions: &Extensions, workspace: i32) {
 /// Rejects a sender that is not on one of the lists.
 pub fn check_address(app: &App, head: &Parts, lists: &[&[IpNet]]) -> Result<(), ApiError> {
     let address = head.extensions.get::<ConnectInfo<SocketAddr>>().and_then(|ConnectInfo(peer)| {
-        of_client(peer.ip(), &head.headers, &app.config.trusted_proxies)
+        client_address(peer.ip(), &head.headers, &app.config.trusted_proxies)
     });
-    match lists.iter().all(|networks| is_allowed(address, networks)) {
-        true => Ok(()),
-        false => Err(ApiError::Forbidden(ADDRESS_REFUSED)),
+    if lists.iter().all(|networks| is_allowed(address, networks)) {
+        Ok(())
+    } else {
+        Err(ApiError::Forbidden(ADDRESS_REFUSED))
     }
 }
 

@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 
-use super::address::of_client;
+use super::address::client_address;
 use super::coding::{self, Coding, INLINE_BYTES, is_json_type};
-use super::memory::place;
+use super::memory::reserve_slot;
 use super::{ApiError, COMPANY, Caller, Code, count_refused, value};
 use crate::app::App;
 use kit::json;
@@ -27,7 +27,7 @@ const LINGER: Duration = Duration::from_secs(2);
 const MAX_LINGER_BYTES: usize = 16 << 20;
 
 /// How long a request waits for memory for its body (`gateway.memory_bytes`).
-const ROOM_WAIT: Duration = Duration::from_secs(1);
+const MEMORY_WAIT: Duration = Duration::from_secs(1);
 
 /// Reserved before a body arrives; the rest is reserved as it arrives, so that slow senders do not
 /// hold memory that others need.
@@ -35,7 +35,7 @@ const FIRST_BYTES: usize = 64 << 10;
 
 /// The same for an unauthenticated sender. Never less, even if the declared length is shorter: a
 /// request uses more memory than its body.
-const FIRST_UNKNOWN_BYTES: usize = 16 << 10;
+const FIRST_UNAUTHENTICATED_BYTES: usize = 16 << 10;
 
 /// A request's JSON body, as an extractor: too large 413, no memory left 503, another Content-Type
 /// 415, not JSON 400 with line and column, duplicate and invalid fields 400 naming the field.
@@ -58,10 +58,10 @@ where
 /// encoding are checked.
 pub struct JsonText {
     text: String,
-    /// None if the body did not come with a request.
-    room: Option<Reservation>,
-    /// A place of the sending workspace, if only the body identifies the workspace.
-    _place: Option<Reservation>,
+    /// The memory that it uses; none if it did not come with a request.
+    memory: Option<Reservation>,
+    /// A slot of the sending workspace, if only the body identifies the workspace.
+    _slot: Option<Reservation>,
 }
 
 impl JsonText {
@@ -73,12 +73,12 @@ impl JsonText {
 
     /// Parses the object into a tree of bounded size; the errors are those of [`Json`].
     pub fn object(&self) -> Result<Map<String, Value>, ApiError> {
-        value::object(&self.text).map_err(|error| match self.parse::<IgnoredMembers>(&[]) {
-            Ok(IgnoredMembers {}) => match json::unsupported_value(&error) {
+        value::object(&self.text).map_err(|error| match self.parse::<IgnoredFields>(&[]) {
+            Ok(IgnoredFields {}) => match json::unsupported_value(&error) {
                 Some(reason) => unsupported_value(&value::error_path(&self.text), reason),
                 None => {
                     let text = error.to_string();
-                    ApiError::Invalid(format!("The request body {}", without_place(&text)))
+                    ApiError::Invalid(format!("The request body {}", without_position(&text)))
                 }
             },
             Err(error) => error,
@@ -101,76 +101,73 @@ impl JsonText {
 
     /// Returns the reserved memory. Hold it as long as the content exists, which has about as many
     /// bytes.
-    pub(super) fn take_room(&mut self) -> Option<Reservation> {
-        self.room.take()
+    pub(super) fn take_memory(&mut self) -> Option<Reservation> {
+        self.memory.take()
     }
 
     /// Reads a body that itself authenticates the sender. Uses the memory reserved for that
     /// (`gateway.unauthenticated_bytes`) until it is [`authenticated`](Self::authenticated), and is limited to
-    /// the share of one sender. All such senders together may use as many request places as they
+    /// the share of one sender. All such senders together may use as many request slots as they
     /// leave free, and each an eighth of half of that.
     pub async fn unauthenticated(request: Request, app: &App) -> Result<Self, ApiError> {
         let holder = Holder::Source(source(app, request.extensions(), request.headers()));
-        let budgets = &app.budgets;
-        let of_one = budgets.unauthenticated_requests.try_reserve(holder, SLOT_BYTES);
-        let _places =
-            match (of_one, budgets.shares.try_reserve(Holder::Unauthenticated, SLOT_BYTES)) {
-                (Some(of_one), Some(of_all)) => (of_one, of_all),
-                _ => {
-                    discard_request(request);
-                    count_refused("unauthenticated");
-                    return Err(ApiError::Overloaded);
-                }
-            };
+        let capacity = &app.capacity;
+        let sender_slot = capacity.unauthenticated_slots.try_reserve(holder, SLOT_BYTES);
+        let shared_slot = capacity.slot_shares.try_reserve(Holder::Unauthenticated, SLOT_BYTES);
+        let (Some(_sender_slot), Some(_shared_slot)) = (sender_slot, shared_slot) else {
+            discard_request(request);
+            count_refused("unauthenticated");
+            return Err(ApiError::Overloaded);
+        };
         let reading = Reading {
-            memory: &budgets.unauthenticated,
+            memory: &capacity.unauthenticated_body_memory,
             holder,
             limit: app.config.gateway.unauthenticated_body_limit(),
-            first_bytes: FIRST_UNKNOWN_BYTES,
-            is_known: false,
+            first_bytes: FIRST_UNAUTHENTICATED_BYTES,
+            is_authenticated: false,
         };
         Self::read(request, app, reading).await
     }
 
     /// The checks that [`unauthenticated`](Self::unauthenticated) makes before it reads the body.
     pub fn check_head(head: &Parts, body: &Body, app: &App) -> Result<(), ApiError> {
-        Coding::of(&head.headers)?;
+        Coding::from_headers(&head.headers)?;
         let bytes = axum::body::HttpBody::size_hint(body);
         if bytes.lower() > app.config.gateway.unauthenticated_body_limit() as u64 {
             return Err(ApiError::TooLarge);
         }
-        match bytes.exact() == Some(0) || is_json_type(head.headers.get(header::CONTENT_TYPE)) {
-            true => Ok(()),
-            false => Err(ApiError::UnsupportedMediaType),
+        if bytes.exact() == Some(0) || is_json_type(head.headers.get(header::CONTENT_TYPE)) {
+            Ok(())
+        } else {
+            Err(ApiError::UnsupportedMediaType)
         }
     }
 
     /// Moves its memory to the share of the workspace that sent it, which is now known.
     pub async fn authenticated(mut self, app: &App, workspace: i32) -> Result<Self, ApiError> {
-        self._place = Some(place(app, workspace)?);
-        let budgets = &app.budgets;
-        let reserved = budgets.bodies.reserve(Holder::Workspace(workspace), self.bytes());
-        let room =
-            tokio::time::timeout(ROOM_WAIT, reserved).await.map_err(|_| no_room("memory"))?;
-        self.room = Some(room);
+        self._slot = Some(reserve_slot(app, workspace)?);
+        let capacity = &app.capacity;
+        let reserved = capacity.body_memory.reserve(Holder::Workspace(workspace), self.bytes());
+        let reserved = tokio::time::timeout(MEMORY_WAIT, reserved).await;
+        self.memory = Some(reserved.map_err(|_| no_memory("memory"))?);
         Ok(self)
     }
 
     async fn read(request: Request, app: &App, reading: Reading<'_>) -> Result<Self, ApiError> {
         let timeout = Duration::from_secs(app.config.gateway.request_timeout_seconds);
         let (head, body) = request.into_parts();
-        let coding = match Coding::of(&head.headers) {
+        let coding = match Coding::from_headers(&head.headers) {
             Ok(coding) => coding,
             Err(error) => {
                 discard(&head, body);
                 return Err(error);
             }
         };
-        let (body, mut room) = tokio::time::timeout(timeout, read(&head, body, &reading))
+        let (body, mut memory) = tokio::time::timeout(timeout, read(&head, body, &reading))
             .await
             .map_err(|_| ApiError::TooSlow)??;
         if body.is_empty() {
-            return Ok(Self { text: String::new(), room: Some(room), _place: None });
+            return Ok(Self { text: String::new(), memory: Some(memory), _slot: None });
         }
         if !is_json_type(head.headers.get(header::CONTENT_TYPE)) {
             return Err(ApiError::UnsupportedMediaType);
@@ -180,15 +177,16 @@ impl JsonText {
             coding => {
                 let limit = reading.decoded_limit(body.len());
                 let mut decode =
-                    || coding::decode(coding, &body, limit, &mut room, || reading.no_room());
+                    || coding::decode(coding, &body, limit, &mut memory, || reading.no_memory());
                 // A small compressed body may be large when decompressed.
-                match body.len() > INLINE_BYTES / 8 {
-                    true => app.cores.compute_here(decode),
-                    false => decode(),
-                }?
+                if body.len() > INLINE_BYTES / 8 {
+                    app.cores.compute_here(decode)?
+                } else {
+                    decode()?
+                }
             }
         };
-        Ok(Self { text: utf8(body)?, room: Some(room), _place: None })
+        Ok(Self { text: utf8(body)?, memory: Some(memory), _slot: None })
     }
 }
 
@@ -206,41 +204,40 @@ struct Reading<'a> {
     limit: usize,
     first_bytes: usize,
     /// Whether the sender is authenticated. An unauthenticated request does not wait for memory,
-    /// because it would occupy a place, and reserves the first bytes whatever length it declares.
-    is_known: bool,
+    /// because it would occupy a slot, and reserves the first bytes whatever length it declares.
+    is_authenticated: bool,
 }
 
 impl Reading<'_> {
-    /// The first reservation for a body of at most `most` bytes.
-    fn first(&self, most: usize) -> usize {
-        if self.is_known { most.min(self.first_bytes) } else { self.first_bytes }
+    /// The bytes of the first reservation for a body of at most `max_bytes`.
+    fn first_reservation(&self, max_bytes: usize) -> usize {
+        if self.is_authenticated { max_bytes.min(self.first_bytes) } else { self.first_bytes }
     }
 
     /// Maximum decoded bytes of a body with this many coded bytes. Both are in memory together, and
     /// an unauthenticated sender may use no more than the limit for both.
     fn decoded_limit(&self, coded: usize) -> usize {
-        if self.is_known { self.limit } else { self.limit.saturating_sub(coded) }
+        if self.is_authenticated { self.limit } else { self.limit.saturating_sub(coded) }
     }
 
-    fn no_room(&self) -> ApiError {
-        no_room(match self.holder {
+    fn no_memory(&self) -> ApiError {
+        no_memory(match self.holder {
             Holder::Workspace(_) => "memory",
             Holder::Source(_) | Holder::Unauthenticated => "unauthenticated",
         })
     }
 
-    async fn first_room(&self, bytes: usize) -> Option<Reservation> {
-        match self.is_known {
-            true => {
-                let reserved = self.memory.reserve(self.holder, bytes);
-                tokio::time::timeout(ROOM_WAIT, reserved).await.ok()
-            }
-            false => self.memory.try_reserve(self.holder, bytes),
+    async fn reserve(&self, bytes: usize) -> Option<Reservation> {
+        if self.is_authenticated {
+            let reserved = self.memory.reserve(self.holder, bytes);
+            tokio::time::timeout(MEMORY_WAIT, reserved).await.ok()
+        } else {
+            self.memory.try_reserve(self.holder, bytes)
         }
     }
 }
 
-fn no_room(reason: &'static str) -> ApiError {
+fn no_memory(reason: &'static str) -> ApiError {
     count_refused(reason);
     ApiError::Unavailable("no memory left for the request's body".into())
 }
@@ -249,7 +246,7 @@ fn no_room(reason: &'static str) -> ApiError {
 fn source(app: &App, extensions: &Extensions, headers: &HeaderMap) -> IpAddr {
     let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip());
     let client =
-        peer.map(|peer| of_client(peer, headers, &app.config.trusted_proxies).unwrap_or(peer));
+        peer.map(|peer| client_address(peer, headers, &app.config.trusted_proxies).unwrap_or(peer));
     network(client.unwrap_or(Ipv6Addr::UNSPECIFIED.into()))
 }
 
@@ -271,13 +268,13 @@ where
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let app = App::from_ref(state);
         let workspace = request.extensions().get::<Caller>().map(|caller| caller.workspace.id);
-        let budgets = &app.budgets;
+        let capacity = &app.capacity;
         let reading = Reading {
-            memory: &budgets.bodies,
+            memory: &capacity.body_memory,
             holder: Holder::Workspace(workspace.unwrap_or(COMPANY)),
             limit: app.config.gateway.max_body_bytes,
             first_bytes: FIRST_BYTES,
-            is_known: true,
+            is_authenticated: true,
         };
         Self::read(request, &app, reading).await
     }
@@ -285,7 +282,7 @@ where
 
 impl From<String> for JsonText {
     fn from(text: String) -> Self {
-        Self { text, room: None, _place: None }
+        Self { text, memory: None, _slot: None }
     }
 }
 
@@ -295,9 +292,10 @@ async fn read(
     mut body: Body,
     reading: &Reading<'_>,
 ) -> Result<(Vec<u8>, Reservation), ApiError> {
-    let read = match axum::body::HttpBody::size_hint(&body).lower() > reading.limit as u64 {
-        true => Err(ApiError::TooLarge),
-        false => collect(&mut body, reading).await,
+    let read = if axum::body::HttpBody::size_hint(&body).lower() > reading.limit as u64 {
+        Err(ApiError::TooLarge)
+    } else {
+        collect(&mut body, reading).await
     };
     if let Err(ApiError::TooLarge | ApiError::Unavailable(_)) = read {
         discard(head, body);
@@ -310,10 +308,10 @@ async fn collect(
     reading: &Reading<'_>,
 ) -> Result<(Vec<u8>, Reservation), ApiError> {
     let declared = axum::body::HttpBody::size_hint(body).exact();
-    let most = declared.map_or(reading.limit, |bytes| bytes as usize);
-    let first = reading.first(most);
-    let mut room = reading.first_room(first).await.ok_or_else(|| reading.no_room())?;
-    let mut bytes = Vec::with_capacity(first.min(most));
+    let max_bytes = declared.map_or(reading.limit, |bytes| bytes as usize);
+    let first_bytes = reading.first_reservation(max_bytes);
+    let mut memory = reading.reserve(first_bytes).await.ok_or_else(|| reading.no_memory())?;
+    let mut bytes = Vec::with_capacity(first_bytes.min(max_bytes));
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| ApiError::Invalid("The request body was cut off".into()))?;
         let Ok(data) = frame.into_data() else { continue };
@@ -322,16 +320,16 @@ async fn collect(
             return Err(ApiError::TooLarge);
         }
         if length > bytes.capacity() {
-            let capacity = length.max((2 * bytes.capacity()).min(most));
-            if !room.try_grow(capacity) {
-                return Err(reading.no_room());
+            let capacity = length.max((2 * bytes.capacity()).min(max_bytes));
+            if !memory.try_grow(capacity) {
+                return Err(reading.no_memory());
             }
             bytes.reserve_exact(capacity - bytes.len());
         }
         bytes.extend_from_slice(&data);
     }
-    room.shrink(bytes.len());
-    Ok((bytes, room))
+    memory.shrink(bytes.len());
+    Ok((bytes, memory))
 }
 
 /// Reads the rest of a body in the background and drops it: closing the connection earlier could
@@ -342,8 +340,8 @@ pub fn discard(head: &Parts, body: Body) {
         return;
     }
     tokio::spawn(async move {
-        let mut rest = std::pin::pin!(Limited::new(body, MAX_LINGER_BYTES));
-        let read = async { while let Some(Ok(_)) = rest.frame().await {} };
+        let mut body = std::pin::pin!(Limited::new(body, MAX_LINGER_BYTES));
+        let read = async { while let Some(Ok(_)) = body.frame().await {} };
         // A time-out has the same effect as the end.
         let _ = tokio::time::timeout(LINGER, read).await;
     });
@@ -351,7 +349,7 @@ pub fn discard(head: &Parts, body: Body) {
 
 /// An object with any fields.
 #[derive(Deserialize)]
-struct IgnoredMembers {}
+struct IgnoredFields {}
 
 /// Like [`discard`], for a whole request.
 pub(super) fn discard_request(request: Request) {
@@ -423,8 +421,8 @@ fn not_json(error: &serde_json::Error) -> ApiError {
 }
 
 /// An error of serde_json without its line and column.
-fn without_place(text: &str) -> &str {
-    text.rsplit_once(" at line ").map_or(text, |(what, _)| what)
+fn without_position(text: &str) -> &str {
+    text.rsplit_once(" at line ").map_or(text, |(message, _)| message)
 }
 
 /// The error of a value that is valid JSON but cannot be held. Its path may be long.
@@ -438,12 +436,12 @@ fn unsupported_value(path: &str, reason: &str) -> ApiError {
 /// long.
 fn wrong_field(path: &str, error: &serde_json::Error) -> ApiError {
     let text = error.to_string();
-    let text = match without_place(&text).rsplit_once(", expected ") {
+    let text = match without_position(&text).rsplit_once(", expected ") {
         Some((given, expected)) => match kind_of(given) {
             Some(given) => format!("must be {expected}, not {given}"),
             None => format!("must be {expected}"),
         },
-        None => without_place(&text).to_owned(),
+        None => without_position(&text).to_owned(),
     };
     ApiError::Field(Code::InvalidField, if path == "." { text } else { format!("{path} {text}") })
 }
@@ -476,7 +474,7 @@ mod tests {
     struct Shape {
         name: String,
         #[serde(default)]
-        many: Vec<u8>,
+        numbers: Vec<u8>,
     }
 
     fn refusal(body: &[u8]) -> String {
@@ -487,9 +485,9 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_read_and_unknown_members_are_ignored() {
-        let shape: Shape = parse(r#"{"name":"n","other":[1],"many":[1,2]}"#, &[]).unwrap();
-        assert_eq!((shape.name.as_str(), shape.many.as_slice()), ("n", &[1u8, 2][..]));
+    fn a_body_is_read_and_unknown_fields_are_ignored() {
+        let shape: Shape = parse(r#"{"name":"n","other":[1],"numbers":[1,2]}"#, &[]).unwrap();
+        assert_eq!((shape.name.as_str(), shape.numbers.as_slice()), ("n", &[1u8, 2][..]));
     }
 
     #[test]
@@ -500,7 +498,7 @@ mod tests {
             (br#"{"name":"n"} x"#, &["not valid JSON", "line 1 column 14"]),
             (b"\xff", &["UTF-8", "byte 0"]),
             (br#"{"name":1}"#, &["name must be a string"]),
-            (br#"{"name":"n","many":[1,"x"]}"#, &["many[1] must be u8"]),
+            (br#"{"name":"n","numbers":[1,"x"]}"#, &["numbers[1] must be u8"]),
             (br#"{}"#, &["missing field `name`"]),
             (b" [1]", &["The request body must be a JSON object"]),
             (b"null", &["The request body must be a JSON object"]),
@@ -520,14 +518,14 @@ mod tests {
         let deep = [vec![b'['; 10_000], vec![b']'; 10_000]].concat();
         let nested = [&br#"{"name":"n","deep":"#[..], &deep, b"}"].concat();
         let nested = String::from_utf8(nested).unwrap();
-        assert!(parse::<Shape>(&nested, &[]).is_ok(), "unknown members are skipped at any depth");
-        assert!(parse::<serde_json::Value>(&nested, &[]).is_err(), "wanted ones are not");
+        assert!(parse::<Shape>(&nested, &[]).is_ok(), "unknown fields are skipped at any depth");
+        assert!(parse::<serde_json::Value>(&nested, &[]).is_err(), "known ones are not");
     }
 
     #[test]
     fn errors_of_valid_json_name_the_value() {
         let deep = ["[".repeat(200), "]".repeat(200)].concat();
-        for (value, what) in [
+        for (value, reason) in [
             ("1e400", "has a number beyond the range of a double"),
             ("-1e400", "has a number beyond the range of a double"),
             (r#""\ud800""#, "has half of a surrogate pair"),
@@ -540,7 +538,7 @@ mod tests {
                 let error = JsonText::from(body.clone()).object().unwrap_err();
                 let text = error.message();
                 assert_eq!(error.code(), Code::InvalidField, "{body}: {text}");
-                assert!(text.starts_with(path) && text.ends_with(what), "{text}");
+                assert!(text.starts_with(path) && text.ends_with(reason), "{text}");
                 assert!(text.len() < 200, "{text}");
             }
             let body = format!(r#"{{"name":"n","other":{value}}}"#);
@@ -548,13 +546,13 @@ mod tests {
             let read = parse::<serde_json::Map<String, Value>>(&body, &[]);
             let error = read.unwrap_err();
             assert_eq!(error.code(), Code::InvalidField, "{body}");
-            assert!(error.message().ends_with(what), "{}", error.message());
+            assert!(error.message().ends_with(reason), "{}", error.message());
         }
     }
 
     #[test]
     fn fields_that_are_checked_apart_can_have_duplicates_inside() {
-        let inside = r#"{"many":[],"list":[{"a":1,"a":2}],"name":"n"}"#;
+        let inside = r#"{"numbers":[],"list":[{"a":1,"a":2}],"name":"n"}"#;
         assert!(parse::<Shape>(inside, &["list"]).is_ok());
         for body in [
             r#"{"name":"n","list":[{"a":1,"a":2}]}"#,
@@ -571,24 +569,24 @@ mod tests {
 
     #[test]
     fn json_content_types_are_accepted() {
-        let taken = |value| is_json_type(Some(&HeaderValue::from_static(value)));
+        let is_json = |value| is_json_type(Some(&HeaderValue::from_static(value)));
         for yes in [
             "application/json",
             "Application/JSON; charset=utf-8",
             "application/scim+json",
             "application/json ;charset=UTF-8",
         ] {
-            assert!(taken(yes), "{yes}");
+            assert!(is_json(yes), "{yes}");
         }
         for no in ["", "text/json", "text/plain", "application/jsonp", "application/x-json"] {
-            assert!(!taken(no), "{no}");
+            assert!(!is_json(no), "{no}");
         }
         assert!(!is_json_type(None));
     }
 
     #[tokio::test]
     async fn a_body_over_the_limit_is_refused_declared_or_not() {
-        let whole = || Body::from(vec![b' '; 11]);
+        let declared = || Body::from(vec![b' '; 11]);
         let chunks = || {
             let chunk = Ok::<_, std::io::Error>(Bytes::from_static(b"      "));
             Body::from_stream(futures::stream::iter([chunk, Ok(Bytes::from_static(b"     "))]))
@@ -599,13 +597,13 @@ mod tests {
             holder: Holder::Workspace(1),
             limit,
             first_bytes: FIRST_BYTES,
-            is_known: true,
+            is_authenticated: true,
         };
         let (head, ()) = Request::new(()).into_parts();
-        for body in [whole(), chunks()] {
+        for body in [declared(), chunks()] {
             assert!(matches!(read(&head, body, &reading(10)).await, Err(ApiError::TooLarge)));
         }
-        for body in [whole(), chunks()] {
+        for body in [declared(), chunks()] {
             assert_eq!(read(&head, body, &reading(11)).await.unwrap().0.len(), 11);
         }
     }
@@ -636,20 +634,20 @@ mod tests {
             memory: &memory,
             holder: Holder::Source([127, 0, 0, 1].into()),
             limit: 64 << 10,
-            first_bytes: FIRST_UNKNOWN_BYTES,
-            is_known: false,
+            first_bytes: FIRST_UNAUTHENTICATED_BYTES,
+            is_authenticated: false,
         };
         let (head, ()) = Request::new(()).into_parts();
         for bytes in ["", "{", "{}"] {
-            let (_, room) = read(&head, Body::from(bytes), &reading).await.unwrap();
+            let (_, reserved) = read(&head, Body::from(bytes), &reading).await.unwrap();
             assert_eq!(memory.used_and_limit().0, bytes.len().div_ceil(1 << 10) << 10);
-            drop(room);
+            drop(reserved);
         }
         let mut held = Vec::new();
         for number in 1..=4 {
             let mut reads = Box::pin(read(&head, Body::new(Withheld), &reading));
             assert!(reads.as_mut().now_or_never().is_none());
-            assert_eq!(memory.used_and_limit().0, number * FIRST_UNKNOWN_BYTES);
+            assert_eq!(memory.used_and_limit().0, number * FIRST_UNAUTHENTICATED_BYTES);
             held.push(reads);
         }
         let refused = read(&head, Body::new(Withheld), &reading).await;

@@ -59,7 +59,7 @@ pub enum Coding {
 
 impl Coding {
     /// The coding of a request's body. Combined codings are not accepted.
-    pub fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
+    pub fn from_headers(headers: &HeaderMap) -> Result<Self, ApiError> {
         let mut found = Self::Identity;
         for value in headers.get_all(CONTENT_ENCODING) {
             let value = value.to_str().map_err(|_| ApiError::UnsupportedEncoding)?;
@@ -93,37 +93,37 @@ impl Coding {
 /// Why a body cannot be decoded.
 #[derive(Debug, PartialEq, Eq)]
 enum DecodeError {
-    /// It exceeds the available memory.
-    Longer,
+    /// It is longer than the buffer.
+    TooLong,
     Invalid,
 }
 
-/// Decodes a complete body of at most `limit` decoded bytes; `room` grows to hold both forms.
+/// Decodes a complete body of at most `limit` decoded bytes; `memory` grows to hold both forms.
 pub fn decode(
     coding: Coding,
     coded: &[u8],
     limit: usize,
-    room: &mut Reservation,
-    no_room: impl Fn() -> ApiError,
+    memory: &mut Reservation,
+    no_memory: impl Fn() -> ApiError,
 ) -> Result<Vec<u8>, ApiError> {
-    let most = limit.min(coded.len().saturating_mul(MAX_DECOMPRESSION_RATIO).max(FREE_BYTES));
-    let mut bytes = most.min((4 * coded.len()).max(UNCODED_BYTES));
+    let max_bytes = limit.min(coded.len().saturating_mul(MAX_DECOMPRESSION_RATIO).max(FREE_BYTES));
+    let mut bytes = max_bytes.min((4 * coded.len()).max(UNCODED_BYTES));
     loop {
-        if !room.try_grow(coded.len() + bytes) {
-            return Err(no_room());
+        if !memory.try_grow(coded.len() + bytes) {
+            return Err(no_memory());
         }
         let mut decoded = vec![0; bytes];
         match decode_into(coding, coded, &mut decoded) {
             Ok(length) => {
                 decoded.truncate(length);
                 decoded.shrink_to_fit();
-                room.shrink(length);
+                memory.shrink(length);
                 return Ok(decoded);
             }
             // Starts again from the beginning, at twice the cost. So only counted bytes are held,
             // and no sender controls how many.
-            Err(DecodeError::Longer) if bytes < most => bytes = most.min(2 * bytes),
-            Err(DecodeError::Longer) => return Err(ApiError::TooLarge),
+            Err(DecodeError::TooLong) if bytes < max_bytes => bytes = max_bytes.min(2 * bytes),
+            Err(DecodeError::TooLong) => return Err(ApiError::TooLarge),
             Err(DecodeError::Invalid) => {
                 let name = coding.name();
                 return Err(ApiError::Invalid(format!("The request body is not valid {name}")));
@@ -151,33 +151,34 @@ fn decode_into(coding: Coding, coded: &[u8], decoded: &mut [u8]) -> Result<usize
                 // Data after the end would be lost.
                 Status::StreamEnd if read == coded.len() => Ok(length),
                 Status::Ok | Status::BufError if length == decoded.len() => {
-                    Err(DecodeError::Longer)
+                    Err(DecodeError::TooLong)
                 }
                 _ => Err(DecodeError::Invalid),
             }
         }
         Coding::Zstd => zstd_safe::decompress(decoded, coded).map_err(|code| {
             let too_small = ZSTD_ErrorCode::ZSTD_error_dstSize_tooSmall as usize;
-            match code == 0_usize.wrapping_sub(too_small) {
-                true => DecodeError::Longer,
-                false => DecodeError::Invalid,
+            if code == 0_usize.wrapping_sub(too_small) {
+                DecodeError::TooLong
+            } else {
+                DecodeError::Invalid
             }
         }),
     }
 }
 
-/// Reads to the end, or until the memory is full.
+/// Reads to the end, or until the buffer is full.
 fn fill(decoder: &mut impl Read, decoded: &mut [u8]) -> Result<usize, DecodeError> {
     let mut length = 0;
     loop {
         let mut beyond = [0];
-        let rest = match decoded.get_mut(length..) {
-            Some(rest) if !rest.is_empty() => rest,
+        let free = match decoded.get_mut(length..) {
+            Some(free) if !free.is_empty() => free,
             _ => &mut beyond[..],
         };
-        match decoder.read(rest) {
+        match decoder.read(free) {
             Ok(0) => return Ok(length),
-            Ok(_) if length == decoded.len() => return Err(DecodeError::Longer),
+            Ok(_) if length == decoded.len() => return Err(DecodeError::TooLong),
             Ok(read) => length += read,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => return Err(DecodeError::Invalid),
@@ -192,26 +193,27 @@ fn is_zlib(coded: &[u8]) -> bool {
 }
 
 /// Whether a client accepts gzip (RFC 9110, 12.5.3).
-pub fn takes_gzip(headers: &HeaderMap) -> bool {
-    let (mut gzip, mut any) = (None, None);
+pub fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let (mut gzip, mut wildcard) = (None, None);
     for value in headers.get_all(ACCEPT_ENCODING) {
-        for one in value.to_str().unwrap_or_default().split(',') {
-            let mut parts = one.split(';').map(str::trim);
+        for coding in value.to_str().unwrap_or_default().split(',') {
+            let mut parts = coding.split(';').map(str::trim);
             let name = parts.next().unwrap_or_default().to_ascii_lowercase();
             let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
-            let wanted = weight.is_none_or(|weight| weight.parse().is_ok_and(|q: f32| q > 0.0));
+            let is_accepted =
+                weight.is_none_or(|weight| weight.parse().is_ok_and(|q: f32| q > 0.0));
             match name.as_str() {
-                "gzip" | "x-gzip" => gzip = Some(wanted),
-                "*" => any = Some(wanted),
+                "gzip" | "x-gzip" => gzip = Some(is_accepted),
+                "*" => wildcard = Some(is_accepted),
                 _ => {}
             }
         }
     }
-    gzip.or(any).unwrap_or(false)
+    gzip.or(wildcard).unwrap_or(false)
 }
 
 /// Compresses a large JSON response for a client that accepts that.
-pub async fn compressed(app: &App, takes_gzip: bool, mut response: Response) -> Response {
+pub async fn compressed(app: &App, accepts_gzip: bool, mut response: Response) -> Response {
     let length = axum::body::HttpBody::size_hint(response.body()).exact();
     let is_large = length.is_some_and(|length| length >= LARGE_BYTES as u64);
     let headers = response.headers_mut();
@@ -222,16 +224,17 @@ pub async fn compressed(app: &App, takes_gzip: bool, mut response: Response) -> 
         return response;
     }
     headers.insert(VARY, ACCEPT_ENCODING.into());
-    if !takes_gzip {
+    if !accepts_gzip {
         return response;
     }
     let (mut head, body) = response.into_parts();
     // The body is in memory, because its length is known.
     let Ok(body) = body.collect().await else { return Response::from_parts(head, Body::empty()) };
     let body = body.to_bytes();
-    let gzip = match body.len() > INLINE_BYTES {
-        true => app.cores.compute_here(|| gzip(&body)),
-        false => gzip(&body),
+    let gzip = if body.len() > INLINE_BYTES {
+        app.cores.compute_here(|| gzip(&body))
+    } else {
+        gzip(&body)
     };
     let Some(gzip) = gzip else { return Response::from_parts(head, body.into()) };
     head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
@@ -242,21 +245,21 @@ pub async fn compressed(app: &App, takes_gzip: bool, mut response: Response) -> 
 /// The text of a response that never changes, and its compressed form, which is created once.
 #[derive(Clone, Debug)]
 pub struct Static {
-    kind: &'static str,
+    media_type: &'static str,
     text: Arc<OnceLock<Bytes>>,
     gzip: Option<Bytes>,
 }
 
 impl Static {
-    pub fn new(kind: &'static str, text: String) -> Self {
+    pub fn new(media_type: &'static str, text: String) -> Self {
         let gzip = gzip(text.as_bytes()).map(Bytes::from);
-        Self { kind, text: Arc::new(Bytes::from(text).into()), gzip }
+        Self { media_type, text: Arc::new(Bytes::from(text).into()), gzip }
     }
 
     /// A text that is built into the program as gzip. It is decompressed once, for the first client
     /// that does not accept gzip.
-    pub fn compressed(kind: &'static str, gzip: &'static [u8]) -> Self {
-        Self { kind, text: Arc::default(), gzip: Some(Bytes::from_static(gzip)) }
+    pub fn compressed(media_type: &'static str, gzip: &'static [u8]) -> Self {
+        Self { media_type, text: Arc::default(), gzip: Some(Bytes::from_static(gzip)) }
     }
 
     fn text(&self) -> Bytes {
@@ -271,15 +274,15 @@ impl Static {
     }
 
     /// The response to a request with these headers.
-    pub fn answer(&self, headers: &HeaderMap) -> Response {
-        let about =
-            [(CONTENT_TYPE, HeaderValue::from_static(self.kind)), (VARY, ACCEPT_ENCODING.into())];
-        match self.gzip.clone().filter(|_| takes_gzip(headers)) {
+    pub fn response(&self, headers: &HeaderMap) -> Response {
+        let content_type = HeaderValue::from_static(self.media_type);
+        let shared_headers = [(CONTENT_TYPE, content_type), (VARY, ACCEPT_ENCODING.into())];
+        match self.gzip.clone().filter(|_| accepts_gzip(headers)) {
             Some(gzip) => {
                 let coding = [(CONTENT_ENCODING, HeaderValue::from_static("gzip"))];
-                (about, coding, gzip).into_response()
+                (shared_headers, coding, gzip).into_response()
             }
-            None => (about, self.text()).into_response(),
+            None => (shared_headers, self.text()).into_response(),
         }
     }
 }
@@ -335,9 +338,9 @@ mod tests {
         bytes: usize,
     ) -> Result<Vec<u8>, String> {
         let memory = SharedMemory::halves(bytes);
-        let mut room = memory.try_reserve(Holder::Workspace(1), coded.len()).expect("room");
-        let no_room = || ApiError::Unavailable("no room".into());
-        let decoded = decode(coding, coded, limit, &mut room, no_room);
+        let mut reserved = memory.try_reserve(Holder::Workspace(1), coded.len()).expect("memory");
+        let no_memory = || ApiError::Unavailable("no memory".into());
+        let decoded = decode(coding, coded, limit, &mut reserved, no_memory);
         if let Ok(decoded) = &decoded {
             assert_eq!(memory.used_and_limit().0, decoded.len().div_ceil(1 << 10) << 10);
         }
@@ -373,20 +376,20 @@ mod tests {
     #[tokio::test]
     async fn a_text_that_never_changes_is_compressed_once() {
         let text = "many words ".repeat(1_000);
-        let of = Static::new("application/json", text.clone());
+        let page = Static::new("application/json", text.clone());
         let mut headers = HeaderMap::new();
-        let answered = async |headers: &HeaderMap| {
-            let answer = of.answer(headers);
-            assert_eq!(answer.headers()[VARY], "accept-encoding");
-            let coding = answer.headers().get(CONTENT_ENCODING).cloned();
-            (coding, answer.into_body().collect().await.unwrap().to_bytes())
+        let read = async |headers: &HeaderMap| {
+            let response = page.response(headers);
+            assert_eq!(response.headers()[VARY], "accept-encoding");
+            let coding = response.headers().get(CONTENT_ENCODING).cloned();
+            (coding, response.into_body().collect().await.unwrap().to_bytes())
         };
-        assert_eq!(answered(&headers).await, (None, Bytes::from(text.clone())));
+        assert_eq!(read(&headers).await, (None, Bytes::from(text.clone())));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-        let (one, other) = (answered(&headers).await, answered(&headers).await);
-        assert_eq!(one.0, Some(HeaderValue::from_static("gzip")));
-        assert_eq!(decoded(Coding::Gzip, &one.1, 1 << 20, MEMORY).as_deref(), Ok(text.as_bytes()));
-        assert_eq!(one.1.as_ptr(), other.1.as_ptr());
+        let ((coding, gzip), (_, again)) = (read(&headers).await, read(&headers).await);
+        assert_eq!(coding, Some(HeaderValue::from_static("gzip")));
+        assert_eq!(decoded(Coding::Gzip, &gzip, 1 << 20, MEMORY).as_deref(), Ok(text.as_bytes()));
+        assert_eq!(gzip.as_ptr(), again.as_ptr());
     }
 
     #[test]
@@ -407,8 +410,8 @@ mod tests {
 
     #[test]
     fn two_members_are_one_body_and_bare_deflate_is_known() {
-        let two = [coded(Coding::Gzip, b"{\"a\""), coded(Coding::Gzip, b":1}")].concat();
-        assert_eq!(decoded(Coding::Gzip, &two, 100, MEMORY).unwrap(), b"{\"a\":1}");
+        let joined = [coded(Coding::Gzip, b"{\"a\""), coded(Coding::Gzip, b":1}")].concat();
+        assert_eq!(decoded(Coding::Gzip, &joined, 100, MEMORY).unwrap(), b"{\"a\":1}");
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(b"{\"a\":1}").unwrap();
         let bare = encoder.finish().unwrap();
@@ -416,13 +419,13 @@ mod tests {
     }
 
     #[test]
-    fn codings_are_read_off_the_headers() {
-        let of = |values: &[&'static str]| {
+    fn codings_are_read_from_the_headers() {
+        let coding_of = |values: &[&'static str]| {
             let mut headers = HeaderMap::new();
             for value in values {
                 headers.append(CONTENT_ENCODING, HeaderValue::from_static(value));
             }
-            Coding::of(&headers).ok()
+            Coding::from_headers(&headers).ok()
         };
         for (values, coding) in [
             (&[][..], Coding::Identity),
@@ -432,27 +435,27 @@ mod tests {
             (&["identity, zstd"], Coding::Zstd),
             (&["deflate"], Coding::Deflate),
         ] {
-            assert_eq!(of(values), Some(coding), "{values:?}");
+            assert_eq!(coding_of(values), Some(coding), "{values:?}");
         }
         for values in [&["br"][..], &["gzip, gzip"], &["gzip", "zstd"], &["gzip;q=1"], &["gzip br"]]
         {
-            assert_eq!(of(values), None, "{values:?}");
+            assert_eq!(coding_of(values), None, "{values:?}");
         }
     }
 
     #[test]
     fn accept_encoding_decides_about_gzip() {
-        let takes = |value: &'static str| {
+        let accepts = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(value));
-            takes_gzip(&headers)
+            accepts_gzip(&headers)
         };
         for yes in ["gzip", "br, GZIP;q=0.5", "*", "x-gzip", "gzip;q=1, *;q=0"] {
-            assert!(takes(yes), "{yes}");
+            assert!(accepts(yes), "{yes}");
         }
         for no in ["", "br", "gzip;q=0", "gzip; q=0.000", "*;q=0", "gzip;q=0, *", "gzip;q=x"] {
-            assert!(!takes(no), "{no}");
+            assert!(!accepts(no), "{no}");
         }
-        assert!(!takes_gzip(&HeaderMap::new()));
+        assert!(!accepts_gzip(&HeaderMap::new()));
     }
 }

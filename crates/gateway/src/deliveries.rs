@@ -151,7 +151,7 @@ impl Delivery {
     }
 
     async fn offer(&self, tx: &mut Tx) -> Result<(), StoreError> {
-        let job = Job::of_workspace(self.workspace_id, self.job).to_receiver(receiver(&self.url));
+        let job = Job::new(self.workspace_id, self.job).to_receiver(receiver(&self.url));
         claims::offer(tx, kinds::DELIVERY, job, self.item, Duration::ZERO).await
     }
 }
@@ -240,7 +240,7 @@ pub async fn enqueue(
     };
     rows::insert(tx, &new).await?;
     if !must_wait {
-        let job = Job::of_workspace(delivery.workspace_id, job).to_receiver(receiver);
+        let job = Job::new(delivery.workspace_id, job).to_receiver(receiver);
         claims::offer(tx, kinds::DELIVERY, job, item, Duration::ZERO).await?;
     }
     Ok(id)
@@ -417,9 +417,9 @@ async fn prepare(
 ) -> Result<Result<(Url, signature::Signed), Failure>, StoreError> {
     let url = match check_stored_address(&delivery.url, &app.config) {
         Ok(url) => url,
-        Err(problem) => return Ok(Err(Failure::no_response(format!("the address {problem}")))),
+        Err(error) => return Ok(Err(Failure::no_response(format!("the address {error}")))),
     };
-    let settings = match settings::of(app, delivery.workspace_id).await {
+    let settings = match settings::find(app, delivery.workspace_id).await {
         Ok(settings) => settings,
         Err(error) if error.needs_newer_version() => return Err(error),
         Err(error) => {
@@ -429,12 +429,12 @@ async fn prepare(
         }
     };
     let Some(secrets) = secrets(&settings, delivery) else {
-        let none = "the workspace no longer declares email.status_postback";
-        return Ok(Err(Failure::no_response(none)));
+        let error = "the workspace no longer declares email.status_postback";
+        return Ok(Err(Failure::no_response(error)));
     };
     if secrets.secret.is_none() {
-        let none = "the workspace has no callbacks.secret yet: run `longshore apply`";
-        return Ok(Err(Failure::no_response(none)));
+        let error = "the workspace has no callbacks.secret yet: run `longshore apply`";
+        return Ok(Err(Failure::no_response(error)));
     }
     let (id, now) = (delivery.message_id(), app.clock.now().as_second());
     Ok(Ok((url, signature::sign_with_each(secrets.each(), id, now, &delivery.body))))
@@ -458,22 +458,23 @@ async fn settle(
     let now = app.clock.now_ms();
     let attempt = u32::try_from(claim.attempt).unwrap_or(1);
     let base = Duration::from_millis(app.config.deliveries.retry_ms);
-    let made = after(result, now, delivery.retry_until, backoff(attempt, base, MAX_BACKOFF));
+    let pause = backoff(attempt, base, MAX_BACKOFF);
+    let next = state_after(result, now, delivery.retry_until, pause);
     let mut tx = app.store.write().await?;
-    match made.next_at {
+    match next.next_at {
         Some(next_at) => {
             let delay = Duration::from_millis(next_at.saturating_sub(now).max(0) as u64);
             claims::postpone(&mut tx, claim, delay).await?;
         }
         None => claims::finish(&mut tx, claim).await?,
     }
-    rows::attempted(&mut tx, delivery.id, &made).await?;
-    if made.state != State::Pending {
+    rows::record_attempt(&mut tx, delivery.id, &next).await?;
+    if next.state != State::Pending {
         offer_next(&mut tx, delivery.id).await?;
     }
     tx.commit().await?;
-    log_result(&made);
-    Ok(match made.state {
+    log_result(&next);
+    Ok(match next.state {
         State::Pending => "retried",
         State::Delivered => "delivered",
         State::GivenUp => "given_up",
@@ -482,7 +483,7 @@ async fn settle(
 
 /// The state of a delivery after an attempt. The next one is after `pause`, or later if the receiver
 /// asks for that. The last attempt happens when the time limit is reached.
-fn after(
+fn state_after(
     result: Result<u16, Failure>,
     now: i64,
     retry_until: i64,
@@ -511,9 +512,9 @@ fn after(
     }
 }
 
-fn log_result(made: &AttemptResult) {
-    let (status, error) = (made.status, made.error.as_deref().unwrap_or_default());
-    match made.state {
+fn log_result(result: &AttemptResult) {
+    let (status, error) = (result.status, result.error.as_deref().unwrap_or_default());
+    match result.state {
         State::Delivered => tracing::info!(status, "delivered"),
         State::Pending => tracing::warn!(status, error, "delivery failed; retrying"),
         State::GivenUp => tracing::error!(status, error, "delivery given up"),
@@ -526,19 +527,19 @@ mod tests {
 
     #[test]
     fn a_receiver_is_a_scheme_a_host_and_a_port() {
-        let one = receiver("https://example.com/a?b");
+        let example = receiver("https://example.com/a?b");
         for same in ["https://EXAMPLE.com:443/c", "https://user@example.com"] {
-            assert_eq!(receiver(same), one, "{same}");
+            assert_eq!(receiver(same), example, "{same}");
         }
         for other in
             ["http://example.com/a?b", "https://example.com:8443/", "https://a.example.com"]
         {
-            assert_ne!(receiver(other), one, "{other}");
+            assert_ne!(receiver(other), example, "{other}");
         }
         assert_ne!(receiver("no address"), receiver("none either"));
-        assert_eq!(job(1, one), job(1, one));
-        assert_ne!(job(1, one), job(2, one), "a job is of one workspace");
-        assert_ne!(job(1, one), job(1, receiver("http://example.com")));
+        assert_eq!(job(1, example), job(1, example));
+        assert_ne!(job(1, example), job(2, example), "a job is of one workspace");
+        assert_ne!(job(1, example), job(1, receiver("http://example.com")));
     }
 
     #[test]
@@ -555,26 +556,26 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_tried_again_until_the_time_is_up() {
+    fn failures_are_retried_until_the_time_limit() {
         let asking = |seconds| {
             let retry_after = Some(Duration::from_secs(seconds));
             Err(Failure { status: Some(410), retry_after, error: "gone".into() })
         };
         let (failure, pause) = (|| asking(0), Duration::from_millis(500));
-        let made = after(failure(), 1_000, 9_000, pause);
-        assert_eq!((made.state, made.next_at), (State::Pending, Some(1_500)));
+        let next = state_after(failure(), 1_000, 9_000, pause);
+        assert_eq!((next.state, next.next_at), (State::Pending, Some(1_500)));
         // The receiver can ask for a longer pause, but not for a shorter one.
-        let made = after(asking(3), 1_000, 9_000, pause);
-        assert_eq!((made.state, made.next_at), (State::Pending, Some(4_000)));
-        let made = after(asking(60), 1_000, 9_000, pause);
-        assert_eq!((made.state, made.next_at), (State::Pending, Some(9_000)));
+        let next = state_after(asking(3), 1_000, 9_000, pause);
+        assert_eq!((next.state, next.next_at), (State::Pending, Some(4_000)));
+        let next = state_after(asking(60), 1_000, 9_000, pause);
+        assert_eq!((next.state, next.next_at), (State::Pending, Some(9_000)));
         // The last attempt is exactly at the end, not before it.
-        let made = after(failure(), 8_900, 9_000, pause);
-        assert_eq!((made.state, made.next_at), (State::Pending, Some(9_000)));
-        let made = after(failure(), 9_000, 9_000, pause);
-        assert_eq!((made.state, made.next_at), (State::GivenUp, None));
-        assert_eq!((made.status, made.finished_at), (Some(410), Some(9_000)));
-        let made = after(Ok(204), 9_999, 9_000, pause);
-        assert_eq!((made.state, made.status, made.error), (State::Delivered, Some(204), None));
+        let next = state_after(failure(), 8_900, 9_000, pause);
+        assert_eq!((next.state, next.next_at), (State::Pending, Some(9_000)));
+        let next = state_after(failure(), 9_000, 9_000, pause);
+        assert_eq!((next.state, next.next_at), (State::GivenUp, None));
+        assert_eq!((next.status, next.finished_at), (Some(410), Some(9_000)));
+        let next = state_after(Ok(204), 9_999, 9_000, pause);
+        assert_eq!((next.state, next.status, next.error), (State::Delivered, Some(204), None));
     }
 }

@@ -197,8 +197,8 @@ impl ApiError {
         }
     }
 
-    /// 503 if a retry can help, else 500.
-    fn of(error: &(impl Retry + Display)) -> Self {
+    /// An error of a dependency: 503 if a retry can help, else 500.
+    fn from_dependency(error: &(impl Retry + Display)) -> Self {
         let detail = error.to_string();
         if error.can_retry() { Self::Unavailable(detail) } else { Self::Internal(detail) }
     }
@@ -206,14 +206,14 @@ impl ApiError {
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        Self::of(&error)
+        Self::from_dependency(&error)
     }
 }
 
 impl From<FindError> for ApiError {
     fn from(error: FindError) -> Self {
         match error {
-            FindError::Store(error) => Self::of(&*error),
+            FindError::Store(error) => Self::from_dependency(&*error),
             FindError::Busy => Self::Overloaded,
         }
     }
@@ -221,19 +221,19 @@ impl From<FindError> for ApiError {
 
 impl From<LogError> for ApiError {
     fn from(error: LogError) -> Self {
-        Self::of(&error)
+        Self::from_dependency(&error)
     }
 }
 
 impl From<ObjectError> for ApiError {
     fn from(error: ObjectError) -> Self {
-        Self::of(&error)
+        Self::from_dependency(&error)
     }
 }
 
 impl From<StorageError> for ApiError {
     fn from(error: StorageError) -> Self {
-        Self::of(&error)
+        Self::from_dependency(&error)
     }
 }
 

@@ -23,9 +23,9 @@ use tokio_util::sync::CancellationToken;
 /// Slots of connections by source: their network, or the workspace. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Slots<K = IpAddr> {
-    most: usize,
+    max: usize,
     /// Maximum number of slots of one source.
-    most_of_one: usize,
+    max_per_source: usize,
     in_use: Arc<Mutex<SlotsInUse<K>>>,
 }
 
@@ -38,34 +38,35 @@ struct SlotsInUse<K> {
 
 impl<K: Copy + Eq + Hash> SlotsInUse<K> {
     fn remove(&mut self, source: K, number: u64) -> Option<CancellationToken> {
-        let of_source = self.sources.get_mut(&source)?;
-        let close = of_source.remove(&number)?;
+        let connections = self.sources.get_mut(&source)?;
+        let close = connections.remove(&number)?;
         self.count -= 1;
-        if of_source.is_empty() {
+        if connections.is_empty() {
             self.sources.remove(&source);
         }
         Some(close)
     }
 
     /// The oldest connection of a source, with its number.
-    fn first_of(&self, source: K) -> Option<(K, u64)> {
+    fn oldest_of(&self, source: K) -> Option<(K, u64)> {
         let (number, _) = self.sources.get(&source)?.first_key_value()?;
         Some((source, *number))
     }
 
-    fn source_with_most(&self) -> Option<K> {
+    /// The source with the most connections; of several, the one with the oldest connection.
+    fn largest_source(&self) -> Option<K> {
         let first = |slots: &BTreeMap<u64, _>| slots.first_key_value().map(|(first, _)| *first);
-        let most =
+        let largest =
             self.sources.iter().max_by_key(|(_, slots)| (slots.len(), Reverse(first(slots))));
-        most.map(|(source, _)| *source)
+        largest.map(|(source, _)| *source)
     }
 }
 
 impl<K: Copy + Eq + Hash> Slots<K> {
-    pub(super) fn new(most: usize, most_of_one: usize) -> Self {
-        let (most, most_of_one) = (most.max(1), most_of_one.max(1));
+    pub(super) fn new(max: usize, max_per_source: usize) -> Self {
+        let (max, max_per_source) = (max.max(1), max_per_source.max(1));
         let in_use = SlotsInUse { count: 0, next: 0, sources: HashMap::new() };
-        Self { most, most_of_one, in_use: Arc::new(Mutex::new(in_use)) }
+        Self { max, max_per_source, in_use: Arc::new(Mutex::new(in_use)) }
     }
 
     /// Gets a slot for a connection that `close` closes. If there are too many, another connection
@@ -75,16 +76,16 @@ impl<K: Copy + Eq + Hash> Slots<K> {
         let number = in_use.next;
         in_use.next += 1;
         in_use.count += 1;
-        let of_source = in_use.sources.entry(source).or_default();
-        of_source.insert(number, close);
-        let loser = if of_source.len() > self.most_of_one {
-            in_use.first_of(source)
-        } else if in_use.count > self.most {
-            in_use.source_with_most().and_then(|source| in_use.first_of(source))
+        let connections = in_use.sources.entry(source).or_default();
+        connections.insert(number, close);
+        let evicted = if connections.len() > self.max_per_source {
+            in_use.oldest_of(source)
+        } else if in_use.count > self.max {
+            in_use.largest_source().and_then(|source| in_use.oldest_of(source))
         } else {
             None
         };
-        let closed = loser.and_then(|(source, number)| in_use.remove(source, number));
+        let closed = evicted.and_then(|(source, number)| in_use.remove(source, number));
         drop(in_use);
         end(closed);
         Slot { slots: self.clone(), source, number }
@@ -92,14 +93,14 @@ impl<K: Copy + Eq + Hash> Slots<K> {
 
     /// Whether another connection loses its slot to the next one.
     pub(super) fn is_full(&self) -> bool {
-        self.in_use.lock().count >= self.most
+        self.in_use.lock().count >= self.max
     }
 
     /// Closes the oldest connection of the source with the most connections, if there is any.
     pub(super) fn close_one(&self) {
         let mut in_use = self.in_use.lock();
-        let loser = in_use.source_with_most().and_then(|source| in_use.first_of(source));
-        let closed = loser.and_then(|(source, number)| in_use.remove(source, number));
+        let evicted = in_use.largest_source().and_then(|source| in_use.oldest_of(source));
+        let closed = evicted.and_then(|(source, number)| in_use.remove(source, number));
         drop(in_use);
         end(closed);
     }
@@ -158,9 +159,11 @@ struct Inner {
 }
 
 enum State {
-    /// Unauthenticated.
-    Unknown { _place: Slot, input: Input },
-    Known {
+    Unauthenticated {
+        _slot: Slot,
+        input: Input,
+    },
+    Authenticated {
         workspace: i32,
         /// Between two requests.
         _idle: Option<Slot<i32>>,
@@ -174,7 +177,7 @@ enum Input {
     Some,
     /// A part of the head; the rest has not arrived.
     Part {
-        _place: Slot,
+        _slot: Slot,
     },
     /// The complete head.
     Head,
@@ -184,7 +187,7 @@ impl Connection {
     /// A connection from `source` that `close` closes.
     pub(super) fn new(source: IpAddr, close: Close, slots: ConnectionSlots) -> Self {
         let slot = slots.unauthenticated.enter(source, close.now.clone());
-        let state = Mutex::new(State::Unknown { _place: slot, input: Input::None });
+        let state = Mutex::new(State::Unauthenticated { _slot: slot, input: Input::None });
         Self(Arc::new(Inner { source, close, slots, state }))
     }
 
@@ -192,22 +195,22 @@ impl Connection {
     /// [`COMPANY`](super::COMPANY). From now on the connection can lose its slot only when it is
     /// idle.
     pub fn mark_authenticated(&self, workspace: i32) {
-        *self.0.state.lock() = State::Known { workspace, _idle: None };
+        *self.0.state.lock() = State::Authenticated { workspace, _idle: None };
     }
 
     /// Records that a head has arrived.
-    pub(super) fn head_came(&self) {
+    pub(super) fn head_received(&self) {
         match &mut *self.0.state.lock() {
-            State::Unknown { input, .. } => *input = Input::Head,
-            State::Known { _idle, .. } => *_idle = None,
+            State::Unauthenticated { input, .. } => *input = Input::Head,
+            State::Authenticated { _idle, .. } => *_idle = None,
         }
     }
 
-    /// Records that the connection waits for the next head.
-    pub(super) fn answered(&self) {
+    /// Records that the response is ready, so that the connection waits for the next head.
+    pub(super) fn response_ready(&self) {
         match &mut *self.0.state.lock() {
-            State::Unknown { input, .. } => *input = Input::None,
-            State::Known { workspace, _idle } => {
+            State::Unauthenticated { input, .. } => *input = Input::None,
+            State::Authenticated { workspace, _idle } => {
                 let when_idle = self.0.close.when_idle.clone();
                 *_idle = Some(self.0.slots.idle.enter(*workspace, when_idle));
             }
@@ -215,18 +218,19 @@ impl Connection {
     }
 
     /// Records that the server needs more input.
-    fn reads(&self) {
-        if let State::Unknown { input, .. } = &mut *self.0.state.lock()
+    fn before_read(&self) {
+        if let State::Unauthenticated { input, .. } = &mut *self.0.state.lock()
             && matches!(input, Input::Some)
         {
             // The input so far is not a complete head.
             let now = self.0.close.now.clone();
-            *input = Input::Part { _place: self.0.slots.heads.enter(self.0.source, now) };
+            *input = Input::Part { _slot: self.0.slots.heads.enter(self.0.source, now) };
         }
     }
 
-    fn has_read(&self) {
-        if let State::Unknown { input, .. } = &mut *self.0.state.lock()
+    /// Records that some input has arrived.
+    fn after_read(&self) {
+        if let State::Unauthenticated { input, .. } = &mut *self.0.state.lock()
             && matches!(input, Input::None)
         {
             *input = Input::Some;
@@ -246,11 +250,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.connection.reads();
+        self.connection.before_read();
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         if buffer.filled().len() > before {
-            self.connection.has_read();
+            self.connection.after_read();
         }
         Poll::Ready(Ok(()))
     }
@@ -301,23 +305,23 @@ mod tests {
             let close = CancellationToken::new();
             (slots.enter(source(last), close.clone()), close)
         };
-        let one: Vec<_> = (0..3).map(|_| enter(1)).collect();
+        let first: Vec<_> = (0..3).map(|_| enter(1)).collect();
         let other = enter(2);
-        assert!(one.iter().all(|(_, close)| !close.is_cancelled()));
+        assert!(first.iter().all(|(_, close)| !close.is_cancelled()));
         // Too many in all.
         let another = enter(3);
-        let closed = |one: &[(Slot, CancellationToken)]| {
-            one.iter().map(|(_, close)| close.is_cancelled()).collect::<Vec<_>>()
+        let closed = |connections: &[(Slot, CancellationToken)]| {
+            connections.iter().map(|(_, close)| close.is_cancelled()).collect::<Vec<_>>()
         };
-        assert_eq!(closed(&one), [true, false, false]);
+        assert_eq!(closed(&first), [true, false, false]);
         drop(another);
-        // Too many of one, whatever room there is.
+        // Too many of one source, even if there are free slots.
         drop(other);
         let more: Vec<_> = (0..2).map(|_| enter(1)).collect();
-        assert_eq!((closed(&one), closed(&more)), (vec![true, true, false], vec![false, false]));
-        drop((one, more));
-        let left = slots.in_use.lock();
-        assert_eq!((left.count, left.sources.len()), (0, 0));
+        assert_eq!((closed(&first), closed(&more)), (vec![true, true, false], vec![false, false]));
+        drop((first, more));
+        let in_use = slots.in_use.lock();
+        assert_eq!((in_use.count, in_use.sources.len()), (0, 0));
     }
 
     fn slots() -> ConnectionSlots {
@@ -329,34 +333,34 @@ mod tests {
     }
 
     #[test]
-    fn the_idle_connection_of_the_largest_key_is_closed() {
+    fn the_idle_connection_of_the_largest_workspace_is_closed() {
         let slots = slots();
-        let known = |workspace: i32| {
+        let connect = |workspace: i32| {
             let close = Close::default();
             let connection = Connection::new(source(1), close.clone(), slots.clone());
-            connection.head_came();
+            connection.head_received();
             connection.mark_authenticated(workspace);
             (connection, close)
         };
-        let (one, two) = ([(); 3].map(|()| known(1)), known(2));
+        let (first, (second, close_second)) = ([(); 3].map(|()| connect(1)), connect(2));
         slots.idle.close_one();
-        for (connection, _) in one.iter().chain([&two]) {
-            connection.answered();
-        }
+        first.iter().for_each(|(connection, _)| connection.response_ready());
+        second.response_ready();
         // The first connection of workspace 1 sends another request: it became idle last.
-        one[0].0.head_came();
-        one[0].0.answered();
-        let closed = || [0, 1, 2].map(|at: usize| one[at].1.when_idle.is_cancelled());
+        let [(oldest, close_oldest), _, (newest, _)] = &first;
+        oldest.head_received();
+        oldest.response_ready();
+        let closed = || first.each_ref().map(|(_, close)| close.when_idle.is_cancelled());
         assert_eq!(closed(), [false, false, false]);
         slots.idle.close_one();
         assert_eq!(closed(), [false, true, false]);
-        one[2].0.head_came();
+        newest.head_received();
         slots.idle.close_one();
-        assert_eq!((closed(), two.1.when_idle.is_cancelled()), ([false, true, false], true));
+        assert_eq!((closed(), close_second.when_idle.is_cancelled()), ([false, true, false], true));
         slots.idle.close_one();
         assert_eq!(closed(), [true, true, false]);
         assert_eq!(slots.idle.in_use.lock().count, 0);
-        assert!(!one[0].1.now.is_cancelled());
+        assert!(!close_oldest.now.is_cancelled());
     }
 
     #[test]
@@ -365,25 +369,25 @@ mod tests {
         let connection = Connection::new(source(1), Close::default(), slots.clone());
         let in_use =
             || (slots.unauthenticated.in_use.lock().count, slots.heads.in_use.lock().count);
-        connection.reads();
-        connection.has_read();
+        connection.before_read();
+        connection.after_read();
         assert_eq!(in_use(), (1, 0));
-        connection.reads();
-        connection.has_read();
+        connection.before_read();
+        connection.after_read();
         assert_eq!(in_use(), (1, 1));
-        connection.head_came();
-        connection.reads();
-        connection.has_read();
-        connection.reads();
+        connection.head_received();
+        connection.before_read();
+        connection.after_read();
+        connection.before_read();
         assert_eq!(in_use(), (1, 0), "what comes now is the body");
-        connection.answered();
-        connection.has_read();
-        connection.reads();
+        connection.response_ready();
+        connection.after_read();
+        connection.before_read();
         assert_eq!(in_use(), (1, 1));
         connection.mark_authenticated(1);
-        connection.answered();
-        connection.has_read();
-        connection.reads();
+        connection.response_ready();
+        connection.after_read();
+        connection.before_read();
         assert_eq!(in_use(), (0, 0));
     }
 }

@@ -144,15 +144,15 @@ impl FieldError {
     }
 
     /// Adds the field or element that contains it to the path.
-    fn within(mut self, place: impl Display) -> Self {
+    fn within(mut self, parent: impl Display) -> Self {
         let dot = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
-        self.path = format!("{place}{dot}{}", self.path);
+        self.path = format!("{parent}{dot}{}", self.path);
         self
     }
 
     fn wrong_kind(expected: &dyn Expected) -> Self {
         let expected = expected.to_string();
-        let meant = match expected.as_str() {
+        let allowed = match expected.as_str() {
             "a boolean" => "true or false",
             "a sequence" => "an array",
             "a map" => "an object",
@@ -160,7 +160,7 @@ impl FieldError {
             _ if expected.starts_with("struct ") => "an object",
             other => other,
         };
-        Self::new(Code::InvalidField, format!("must be {meant}"))
+        Self::new(Code::InvalidField, format!("must be {allowed}"))
     }
 }
 
@@ -251,9 +251,9 @@ impl Unknown {
 }
 
 impl<'a> FieldsDeserializer<'a> {
-    fn rest(self, skips_null: bool) -> Fields<'a> {
+    fn into_fields(self, skips_null: bool) -> Fields<'a> {
         let unknown = self.unknown.inside();
-        Fields { rest: self.fields.iter(), skips_null, unknown, value: None }
+        Fields { remaining: self.fields.iter(), skips_null, unknown, value: None }
     }
 }
 
@@ -261,7 +261,7 @@ impl<'de> Deserializer<'de> for FieldsDeserializer<'de> {
     type Error = FieldError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Read<V::Value> {
-        visitor.visit_map(self.rest(false))
+        visitor.visit_map(self.into_fields(false))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -271,7 +271,7 @@ impl<'de> Deserializer<'de> for FieldsDeserializer<'de> {
         visitor: V,
     ) -> Read<V::Value> {
         self.unknown.check(self.fields, names)?;
-        visitor.visit_map(self.rest(true))
+        visitor.visit_map(self.into_fields(true))
     }
 
     forward_to_deserialize_any! {
@@ -299,8 +299,10 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'de> {
                 _ => visitor.visit_f64(number.as_f64().unwrap_or(f64::NAN)),
             },
             Value::String(text) => visitor.visit_borrowed_str(text),
-            Value::Array(elements) => visitor
-                .visit_seq(Elements { rest: elements.iter().enumerate(), unknown: self.unknown }),
+            Value::Array(elements) => visitor.visit_seq(Elements {
+                remaining: elements.iter().enumerate(),
+                unknown: self.unknown,
+            }),
             Value::Object(fields) => self.object(fields).deserialize_any(visitor),
         }
     }
@@ -372,7 +374,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'de> {
 }
 
 struct Fields<'a> {
-    rest: map::Iter<'a>,
+    remaining: map::Iter<'a>,
     skips_null: bool,
     unknown: Unknown,
     value: Option<(&'a str, &'a Value)>,
@@ -382,9 +384,9 @@ impl<'de> MapAccess<'de> for Fields<'de> {
     type Error = FieldError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Read<Option<K::Value>> {
-        let mut rest =
-            self.rest.by_ref().filter(|(_, value)| !(self.skips_null && value.is_null()));
-        self.value = rest.next().map(|(name, value)| (name.as_str(), value));
+        let mut remaining =
+            self.remaining.by_ref().filter(|(_, value)| !(self.skips_null && value.is_null()));
+        self.value = remaining.next().map(|(name, value)| (name.as_str(), value));
         let name = self.value.map(|(name, _)| de::value::BorrowedStrDeserializer::new(name));
         name.map(|name| seed.deserialize(name)).transpose()
     }
@@ -397,7 +399,7 @@ impl<'de> MapAccess<'de> for Fields<'de> {
 }
 
 struct Elements<'a> {
-    rest: std::iter::Enumerate<std::slice::Iter<'a, Value>>,
+    remaining: std::iter::Enumerate<std::slice::Iter<'a, Value>>,
     unknown: Unknown,
 }
 
@@ -405,13 +407,13 @@ impl<'de> SeqAccess<'de> for Elements<'de> {
     type Error = FieldError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Read<Option<T::Value>> {
-        let Some((index, value)) = self.rest.next() else { return Ok(None) };
+        let Some((index, value)) = self.remaining.next() else { return Ok(None) };
         let read = seed.deserialize(ValueDeserializer { value, unknown: self.unknown });
         read.map(Some).map_err(|error| error.within(format_args!("[{index}]")))
     }
 
     fn size_hint(&self) -> Option<usize> {
-        Some(self.rest.len())
+        Some(self.remaining.len())
     }
 }
 

@@ -1,5 +1,17 @@
-//! The HTTP server: the parts that all routes share: keys, limits, errors, bodies, request ids,
-//! idempotency.
+//! The HTTP server, and what all routes share: keys, limits, bodies, errors, idempotency, and the
+//! description of the API. Also workspaces and their settings, and the delivery of callbacks.
+//!
+//! | module | is about |
+//! |---|---|
+//! | `serve`, `eviction`, `request`, `path` | connections and their limits; each request in its own task |
+//! | `auth`, [`address`], [`limits`], [`refused`] | keys, clients' addresses, rate limits |
+//! | [`memory`] | the slots and the memory that requests share |
+//! | `body`, `coding`, `value`, [`fields`], [`formats`], [`query`] | bodies, their fields, and parameters |
+//! | [`error`], `code`, `refusal`, [`scim`] | errors as responses, also in the format of SCIM |
+//! | [`idempotency`] | `Idempotency-Key`: stored responses |
+//! | [`openapi`] | routes with their descriptions, and the document generated from these |
+//! | [`workspaces`] | workspaces: keys, budgets, channels, storage, settings |
+//! | [`deliveries`] | callbacks and postbacks, stored and retried |
 //!
 //! The checks of a request run in this order: path 404, method 405 ([`router`]), key 401, address
 //! 403, permission 403, rate 429 ([`protected`]), Content-Encoding 415, size 413, Content-Type 415,
@@ -7,8 +19,11 @@
 //! before the body. Requests that append messages look up the stored response before they parse the
 //! body. Requests that change rows look it up later, because the lookup opens their transaction.
 //!
-//! Every route is declared with its description ([`Routes`]); [`openapi`] generates a document from
-//! these.
+//! It promises: one workspace or sender can use only a share of the memory and the slots, a rate
+//! limit is never exceeded while the database responds, and a repeat with the same
+//! `Idempotency-Key` takes effect once.
+//!
+//! Start with [`router`], [`protected`] and [`Json`].
 
 pub mod address;
 pub mod app;
@@ -46,7 +61,7 @@ pub use error::ADDRESS_REFUSED;
 pub use error::ApiError;
 pub use eviction::Connection;
 pub use idempotency::IdempotencyKey;
-pub use memory::place;
+pub use memory::reserve_slot;
 pub use openapi::{Access, Operation, Routes};
 pub use query::{parameter, time_parameter};
 pub use request::RequestId;

@@ -69,12 +69,12 @@ impl BudgetStatus {
 
 /// Counts a request of a workspace, or of the [`COMPANY`](super::COMPANY).
 pub async fn count(app: &App, workspace: i32, budget: Budget, limit: Limit) -> BudgetStatus {
-    let counter = BudgetCounter { app, key: (workspace, budget, limit) };
+    let counter = BudgetCounter { app, key: Key { workspace, budget, limit } };
     loop {
         match counter.next() {
-            Next::Counted { budget_status, alone } => {
-                if alone {
-                    metrics::counter!("longshore_rate_limit_alone_total", "budget" => budget.name())
+            Next::Counted { budget_status, is_local } => {
+                if is_local {
+                    metrics::counter!("longshore_rate_limit_local_fallback_total", "budget" => budget.name())
                         .increment(1);
                 }
                 if budget_status.retry_after.is_some() {
@@ -93,15 +93,20 @@ pub async fn count(app: &App, workspace: i32, budget: Budget, limit: Limit) -> B
 
 /// The state of a budget without counting a request.
 pub async fn status(app: &App, workspace: i32, budget: Budget, limit: Limit) -> BudgetStatus {
-    let counter = BudgetCounter { app, key: (workspace, budget, limit) };
+    let counter = BudgetCounter { app, key: Key { workspace, budget, limit } };
     if counter.is_unknown() {
-        counter.look().await;
+        counter.read_count().await;
     }
-    counter.in_window(|account| account.status(None))
+    counter.in_window(|window| window.status(None))
 }
 
-/// A changed limit gets a separate account, but uses the same row in the database.
-type Key = (i32, Budget, Limit);
+/// A changed limit gets a separate window, but uses the same row in the database.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    workspace: i32,
+    budget: Budget,
+    limit: Limit,
+}
 
 /// The state of every budget in this process.
 #[derive(Default)]
@@ -109,7 +114,7 @@ pub struct Limits(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    accounts: HashMap<Key, BudgetWindow>,
+    windows: HashMap<Key, BudgetWindow>,
 }
 
 /// One budget in one window. Times are milliseconds since the Unix epoch.
@@ -117,29 +122,29 @@ struct BudgetWindow {
     limit: Limit,
     /// The end of the window by the database's clock, and by this process's own.
     ends_at: i64,
-    ends_here: i64,
+    ends_at_local: i64,
     /// Requests that the fleet has reserved, as of the last query; none before it.
-    given: Option<i64>,
+    reserved: Option<i64>,
     /// Requests reserved by this gateway and not used yet.
-    left: i64,
-    /// Whether this gateway granted them without the database.
-    is_alone: bool,
+    unused: i64,
+    /// Whether this gateway reserved them without the database.
+    is_local: bool,
     /// Requests that were accepted without the database and are not reported yet.
-    owed: i64,
+    unreported: i64,
     /// Number of requests that wait for a reserve.
     waiting: i64,
     /// Notifies waiting requests when a query has a response.
     leased: watch::Sender<()>,
-    is_asking: bool,
+    is_querying: bool,
     /// When the last query timed out. Only for this budget: a slow response for one says nothing
     /// about the others.
-    failed: Option<Instant>,
+    failed_at: Option<Instant>,
 }
 
 enum Next {
     Counted {
         budget_status: BudgetStatus,
-        alone: bool,
+        is_local: bool,
     },
     /// Wait for the query that is in progress.
     Wait {
@@ -153,45 +158,45 @@ impl BudgetWindow {
         Self {
             limit,
             ends_at: 0,
-            ends_here: 0,
-            given: None,
-            left: 0,
-            is_alone: false,
-            owed: 0,
+            ends_at_local: 0,
+            reserved: None,
+            unused: 0,
+            is_local: false,
+            unreported: 0,
             waiting: 0,
             leased: watch::Sender::new(()),
-            is_asking: false,
-            failed: None,
+            is_querying: false,
+            failed_at: None,
         }
     }
 
     /// Starts with zero if the window is over.
-    fn enter(&mut self, now: i64) {
+    fn roll_over(&mut self, now: i64) {
         let length = i64::from(self.limit.seconds) * 1_000;
         // The database's window may be the next one; before that, a clock was set back.
-        if (self.ends_here - 2 * length..self.ends_here).contains(&now) {
+        if (self.ends_at_local - 2 * length..self.ends_at_local).contains(&now) {
             return;
         }
-        self.ends_here = now - now.rem_euclid(length) + length;
-        self.ends_at = self.ends_here;
-        (self.given, self.left, self.owed) = (None, 0, 0);
-        self.is_alone = false;
+        self.ends_at_local = now - now.rem_euclid(length) + length;
+        self.ends_at = self.ends_at_local;
+        (self.reserved, self.unused, self.unreported) = (None, 0, 0);
+        self.is_local = false;
     }
 
     /// Continues without the database, with the last known remainder of the window.
-    fn go_alone(&mut self) {
-        if !self.is_alone {
-            self.is_alone = true;
-            self.left += (self.requests() - self.given.unwrap_or(0)).max(0);
-            self.given = Some(self.requests());
+    fn count_locally(&mut self) {
+        if !self.is_local {
+            self.is_local = true;
+            self.unused += (self.requests() - self.reserved.unwrap_or(0)).max(0);
+            self.reserved = Some(self.requests());
         }
     }
 
     /// Whether requests do not wait for the database, because it did not respond recently; later it
     /// may have recovered unnoticed.
-    fn is_away(&self) -> bool {
-        let is_new = |failed: Instant| failed.elapsed() < LOST;
-        self.failed.is_some_and(|failed| self.is_asking || is_new(failed))
+    fn has_no_database(&self) -> bool {
+        let is_recent = |failed_at: Instant| failed_at.elapsed() < LOST;
+        self.failed_at.is_some_and(|failed_at| self.is_querying || is_recent(failed_at))
     }
 
     fn requests(&self) -> i64 {
@@ -199,90 +204,92 @@ impl BudgetWindow {
     }
 
     fn is_used_up(&self) -> bool {
-        self.given.is_some_and(|given| given >= self.requests())
+        self.reserved.is_some_and(|reserved| reserved >= self.requests())
     }
 
     /// Accepts or rejects a request; none if the database must be queried first.
     fn take(&mut self, now: i64) -> Option<BudgetStatus> {
-        let is_taken = self.left > 0;
-        if is_taken {
-            self.left -= 1;
-            self.owed += i64::from(self.is_alone);
+        let is_accepted = self.unused > 0;
+        if is_accepted {
+            self.unused -= 1;
+            self.unreported += i64::from(self.is_local);
         } else if !self.is_used_up() {
             return None;
         }
-        Some(self.status((!is_taken).then(|| (self.ends_here - now + 999) / 1_000)))
+        Some(self.status((!is_accepted).then(|| (self.ends_at_local - now + 999) / 1_000)))
     }
 
     fn status(&self, retry_after: Option<i64>) -> BudgetStatus {
-        let ungiven = (self.requests() - self.given.unwrap_or(0)).max(0);
+        let unreserved = (self.requests() - self.reserved.unwrap_or(0)).max(0);
         BudgetStatus {
             limit: self.limit.requests,
-            remaining: ungiven + self.left,
+            remaining: unreserved + self.unused,
             reset: self.ends_at / 1_000,
             retry_after,
         }
     }
 
     /// How many requests to reserve now; none if there is no need, or a query is in progress.
-    fn wanted(&self) -> Option<i64> {
+    fn to_reserve(&self) -> Option<i64> {
         let spare = spare(self.limit);
-        let is_wanted = match self.is_alone {
-            true => self.failed.is_none_or(|failed| failed.elapsed() >= TIMEOUT),
-            false if self.is_used_up() => false,
-            false => self.left < self.waiting || (self.left <= spare && spare > 0),
+        let must_query = if self.is_local {
+            self.failed_at.is_none_or(|failed_at| failed_at.elapsed() >= TIMEOUT)
+        } else if self.is_used_up() {
+            false
+        } else {
+            self.unused < self.waiting || (self.unused <= spare && spare > 0)
         };
-        let wanted = (self.waiting - self.left).max(0) + self.owed + spare;
-        (is_wanted && !self.is_asking).then_some(wanted)
+        let requests = (self.waiting - self.unused).max(0) + self.unreported + spare;
+        (must_query && !self.is_querying).then_some(requests)
     }
 
-    /// Applies the response to a query for `asked` requests, sent at `sent` by this process's
+    /// Applies the response to a query for `requested` requests, sent at `sent_at` by this process's
     /// clock. The time before the query is used, so that the window ends too early rather than too
     /// late: too early costs another query, too late would reject requests of the next window.
-    fn apply_response(&mut self, sent: i64, asked: i64, counted: &Counted) {
-        let ends_here = counted.ends_at - counted.now + sent;
-        if self.is_alone || counted.ends_at != self.ends_at {
-            self.left = 0;
+    fn apply_response(&mut self, sent_at: i64, requested: i64, counted: &Counted) {
+        if self.is_local || counted.ends_at != self.ends_at {
+            self.unused = 0;
         }
-        let before = counted.used - asked;
-        let got = (self.requests() - before).clamp(0, asked) - self.owed;
-        self.left += got.max(0);
-        self.owed = (-got).max(0);
-        self.given = Some(counted.used);
-        self.is_alone = false;
-        self.failed = None;
-        (self.ends_at, self.ends_here) = (counted.ends_at, ends_here);
+        let before = counted.used - requested;
+        let granted = (self.requests() - before).clamp(0, requested) - self.unreported;
+        self.unused += granted.max(0);
+        self.unreported = (-granted).max(0);
+        self.reserved = Some(counted.used);
+        self.is_local = false;
+        self.failed_at = None;
+        self.ends_at = counted.ends_at;
+        self.ends_at_local = counted.ends_at - counted.now + sent_at;
     }
 }
 
-/// The account of a request.
+/// Counts requests in the window of a budget.
 struct BudgetCounter<'a> {
     app: &'a App,
     key: Key,
 }
 
 impl<'a> BudgetCounter<'a> {
-    /// Reads or changes the account, in the current window.
+    /// Reads or changes the current window.
     fn in_window<T>(&self, work: impl FnOnce(&mut BudgetWindow) -> T) -> T {
         let mut state = self.app.limits.0.lock();
-        let account =
-            state.accounts.entry(self.key).or_insert_with(|| BudgetWindow::new(self.key.2));
-        account.enter(self.app.clock.now_ms());
-        work(account)
+        let window =
+            state.windows.entry(self.key).or_insert_with(|| BudgetWindow::new(self.key.limit));
+        window.roll_over(self.app.clock.now_ms());
+        work(window)
     }
 
     /// Whether this gateway has not yet read the count of the window from the database.
     fn is_unknown(&self) -> bool {
-        self.in_window(|account| account.given.is_none())
+        self.in_window(|window| window.reserved.is_none())
     }
 
     /// Reads the count of the window, without a request. If the database does not respond, it stays
     /// unknown.
-    async fn look(&self) {
+    async fn read_count(&self) {
         let (store, key, now) = (self.app.store.clone(), self.key, self.app.clock.now_ms());
         let read = tokio::spawn(async move { rows::lease(&store, key, 0, now).await });
         if let Ok(Ok(Ok(counted))) = timeout(TIMEOUT, read).await {
-            self.in_window(|account| account.apply_response(now, 0, &counted));
+            self.in_window(|window| window.apply_response(now, 0, &counted));
         }
     }
 
@@ -290,24 +297,24 @@ impl<'a> BudgetCounter<'a> {
     fn next(&self) -> Next {
         let now = self.app.clock.now_ms();
         let mut state = self.app.limits.0.lock();
-        let account =
-            state.accounts.entry(self.key).or_insert_with(|| BudgetWindow::new(self.key.2));
-        account.enter(now);
-        let budget_status = match account.take(now) {
-            None if account.is_away() => {
-                account.go_alone();
-                account.take(now)
+        let window =
+            state.windows.entry(self.key).or_insert_with(|| BudgetWindow::new(self.key.limit));
+        window.roll_over(now);
+        let budget_status = match window.take(now) {
+            None if window.has_no_database() => {
+                window.count_locally();
+                window.take(now)
             }
             budget_status => budget_status,
         };
-        account.waiting += i64::from(budget_status.is_none());
-        if let Some(wanted) = account.wanted() {
-            self.begin(account, wanted);
+        window.waiting += i64::from(budget_status.is_none());
+        if let Some(requests) = window.to_reserve() {
+            self.start_query(window, requests);
         }
         match budget_status {
-            Some(budget_status) => Next::Counted { budget_status, alone: account.is_alone },
+            Some(budget_status) => Next::Counted { budget_status, is_local: window.is_local },
             None => Next::Wait {
-                lease: account.leased.subscribe(),
+                lease: window.leased.subscribe(),
                 waiting: Waiting { limits: self.app.limits.clone(), key: self.key },
             },
         }
@@ -316,47 +323,47 @@ impl<'a> BudgetCounter<'a> {
     /// Queries the database in its own task. If it does not respond in time, requests continue
     /// without it; but the query may still take effect later, so no other query is sent before it
     /// has ended.
-    fn begin(&self, account: &mut BudgetWindow, wanted: i64) {
-        account.is_asking = true;
+    fn start_query(&self, window: &mut BudgetWindow, requests: i64) {
+        window.is_querying = true;
         let (app, key) = (self.app.clone(), self.key);
         tokio::spawn(async move {
-            let _asked = Asked { limits: app.limits.clone(), key };
+            let _query = Query { limits: app.limits.clone(), key };
             let (counter, now) = (BudgetCounter { app: &app, key }, app.clock.now_ms());
             let store = app.store.clone();
-            let lease = tokio::spawn(async move { rows::lease(&store, key, wanted, now).await });
+            let lease = tokio::spawn(async move { rows::lease(&store, key, requests, now).await });
             let mut lease =
                 std::pin::pin!(lease.map(|done| done.unwrap_or(Err(StoreError::Timeout))));
             let counted = match timeout(TIMEOUT, &mut lease).await {
                 Ok(counted) => counted,
                 Err(_) => {
-                    counter.settle(now, wanted, Err(StoreError::Timeout));
+                    counter.settle(now, requests, Err(StoreError::Timeout));
                     timeout(LOST, lease).await.unwrap_or(Err(StoreError::Timeout))
                 }
             };
-            counter.settle(now, wanted, counted);
+            counter.settle(now, requests, counted);
         });
     }
 
-    fn settle(&self, sent: i64, asked: i64, counted: Result<Counted, StoreError>) {
-        let (workspace, budget, _) = self.key;
+    fn settle(&self, sent_at: i64, requested: i64, counted: Result<Counted, StoreError>) {
+        let Key { workspace, budget, .. } = self.key;
         let mut state = self.app.limits.0.lock();
-        let Some(account) = state.accounts.get_mut(&self.key) else { return };
-        let was_alone = account.failed.is_some();
+        let Some(window) = state.windows.get_mut(&self.key) else { return };
+        let was_local = window.failed_at.is_some();
         match &counted {
-            Ok(counted) => account.apply_response(sent, asked, counted),
+            Ok(counted) => window.apply_response(sent_at, requested, counted),
             Err(_) => {
-                account.failed = Some(Instant::now());
-                account.go_alone();
+                window.failed_at = Some(Instant::now());
+                window.count_locally();
             }
         }
-        account.leased.send_replace(());
+        window.leased.send_replace(());
         drop(state);
         let budget = budget.name();
         match counted {
-            Ok(_) if was_alone => {
+            Ok(_) if was_local => {
                 tracing::info!(workspace, budget, "rate limits are shared by all gateways again");
             }
-            Err(error) if !was_alone => {
+            Err(error) if !was_local => {
                 tracing::warn!(workspace, budget, %error, "rate limits are counted by this gateway \
                                                            alone");
             }
@@ -366,16 +373,16 @@ impl<'a> BudgetCounter<'a> {
 }
 
 /// A query in progress: when dropped, the waiting requests are notified.
-struct Asked {
+struct Query {
     limits: Arc<Limits>,
     key: Key,
 }
 
-impl Drop for Asked {
+impl Drop for Query {
     fn drop(&mut self) {
-        if let Some(account) = self.limits.0.lock().accounts.get_mut(&self.key) {
-            account.is_asking = false;
-            account.leased.send_replace(());
+        if let Some(window) = self.limits.0.lock().windows.get_mut(&self.key) {
+            window.is_querying = false;
+            window.leased.send_replace(());
         }
     }
 }
@@ -388,8 +395,8 @@ struct Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let Some(account) = self.limits.0.lock().accounts.get_mut(&self.key) {
-            account.waiting -= 1;
+        if let Some(window) = self.limits.0.lock().windows.get_mut(&self.key) {
+            window.waiting -= 1;
         }
     }
 }

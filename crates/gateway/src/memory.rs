@@ -1,4 +1,4 @@
-//! The limits of requests: memory for bodies, and places for requests in progress.
+//! The capacity of a process for requests: memory for bodies, and slots for requests in progress.
 
 use std::sync::Arc;
 
@@ -9,39 +9,43 @@ use crate::app::App;
 use runtime::config::Config;
 use runtime::fairness::{Holder, Reservation, SLOT_BYTES, SharedMemory};
 
-/// The limits of requests in this process.
-pub struct Budgets {
-    /// For requests' bodies (`gateway.memory_bytes`).
-    pub bodies: SharedMemory,
-    /// For bodies of unauthenticated senders (`gateway.unauthenticated_bytes`).
-    pub unauthenticated: SharedMemory,
-    /// Places for requests in progress (`gateway.requests_in_flight`).
-    pub requests: Arc<Semaphore>,
-    /// The holders of these places: a workspace, or all unauthenticated senders together, may use
+/// The capacity of this process for requests.
+pub struct RequestCapacity {
+    /// Memory for bodies (`gateway.memory_bytes`).
+    pub body_memory: SharedMemory,
+    /// Memory for bodies of unauthenticated senders (`gateway.unauthenticated_bytes`).
+    pub unauthenticated_body_memory: SharedMemory,
+    /// Slots for requests in progress (`gateway.requests_in_flight`).
+    pub slots: Arc<Semaphore>,
+    /// The holders of these slots: a workspace, or all unauthenticated senders together, may use
     /// as many as it leaves free.
-    pub shares: SharedMemory,
-    /// Half of these places, for single unauthenticated senders.
-    pub unauthenticated_requests: SharedMemory,
+    pub slot_shares: SharedMemory,
+    /// Half of these slots, for single unauthenticated senders.
+    pub unauthenticated_slots: SharedMemory,
 }
 
-impl Budgets {
+impl RequestCapacity {
     pub fn new(config: &Config) -> Self {
-        let places = config.gateway.requests_in_flight;
+        let slots = config.gateway.requests_in_flight;
         Self {
-            bodies: SharedMemory::halves(config.gateway.memory_bytes),
-            unauthenticated: SharedMemory::eighths(config.gateway.unauthenticated_memory()),
-            requests: Arc::new(Semaphore::new(places)),
-            shares: SharedMemory::halves(places * SLOT_BYTES),
-            unauthenticated_requests: SharedMemory::eighths(places / 2 * SLOT_BYTES),
+            body_memory: SharedMemory::halves(config.gateway.memory_bytes),
+            unauthenticated_body_memory: SharedMemory::eighths(
+                config.gateway.unauthenticated_memory(),
+            ),
+            slots: Arc::new(Semaphore::new(slots)),
+            slot_shares: SharedMemory::halves(slots * SLOT_BYTES),
+            unauthenticated_slots: SharedMemory::eighths(slots / 2 * SLOT_BYTES),
         }
     }
 }
 
-/// A request's share of its workspace's places, held until it ends: one workspace may use as many
-/// as it leaves free.
-pub fn place(app: &App, workspace: i32) -> Result<Reservation, ApiError> {
-    app.budgets.shares.try_reserve(Holder::Workspace(workspace), SLOT_BYTES).ok_or_else(|| {
-        count_refused("busy");
-        ApiError::Overloaded
-    })
+/// Reserves one of its workspace's slots for a request, which holds it until it ends. A workspace
+/// may use as many slots as it leaves free.
+pub fn reserve_slot(app: &App, workspace: i32) -> Result<Reservation, ApiError> {
+    app.capacity.slot_shares.try_reserve(Holder::Workspace(workspace), SLOT_BYTES).ok_or_else(
+        || {
+            count_refused("busy");
+            ApiError::Overloaded
+        },
+    )
 }

@@ -1,5 +1,6 @@
-//! The API as OpenAPI, generated and served: `GET /openapi.json` (3.1) for validators and tests,
-//! `GET /openapi-3.0.json` for code generators, `GET /docs` for people.
+//! The API as OpenAPI: `GET /openapi.json` (3.1) for validators and tests, `GET /openapi-3.0.json`
+//! for code generators, `GET /docs` for people. The gateway generates the first one when it starts;
+//! `longshore reference` converts that to the second one, which is built into the program.
 //!
 //! Each route is declared together with the description of its methods ([`Routes::route`]), so the
 //! document is complete. Its content comes from the code that checks requests: limits are the same
@@ -11,7 +12,6 @@ mod conditions;
 mod document;
 mod operation;
 mod page;
-mod plain;
 mod samples;
 mod webhook;
 
@@ -24,7 +24,6 @@ use serde_json::Value;
 
 pub use access::Access;
 pub use operation::{Operation, Tag};
-pub use plain::plain;
 pub use webhook::{SENT_TO_OTHERS, Webhook};
 
 use crate::coding::Static;
@@ -61,7 +60,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self.router = self.router.route(path, route);
         // In OpenAPI, a parameter with slashes is like any other.
         let path = path.replace("{*", "{");
-        self.operations.extend(operations.into_iter().map(|one| (path.clone(), one)));
+        self.operations.extend(operations.into_iter().map(|operation| (path.clone(), operation)));
         self
     }
 
@@ -83,7 +82,9 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         let operations = self.operations.into_iter();
         Self {
             router: Router::new().nest(path, self.router),
-            operations: operations.map(|(rest, one)| (format!("{path}{rest}"), one)).collect(),
+            operations: operations
+                .map(|(rest, operation)| (format!("{path}{rest}"), operation))
+                .collect(),
             webhooks: self.webhooks,
         }
     }
@@ -102,39 +103,50 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
 
 impl Routes {
     /// Adds the routes that serve the description of all routes, including themselves.
-    pub fn documented(self, config: &Config) -> Self {
+    /// `openapi_30` is the stored description as OpenAPI 3.0, with default settings.
+    pub fn documented(self, config: &Config, openapi_30: &str) -> Self {
         let document = self.document(config);
-        self.merge(own_routes(&document))
+        let openapi_30 = with_settings(openapi_30, &document);
+        self.merge(own_routes(document.to_string(), openapi_30.to_string()))
     }
 
     /// The document of [`documented`](Self::documented).
     pub fn document(&self, config: &Config) -> Value {
-        let own = own_routes(&Value::Null).operations;
+        let own = own_routes(String::new(), String::new()).operations;
         document::document(self.operations.iter().chain(&own), &self.webhooks, config)
     }
 }
 
-/// The routes that serve the document, and the page that shows it.
-fn own_routes(document: &Value) -> Routes {
+/// The stored document with what the settings change in it: the address of the server, and the
+/// limits in the introduction.
+fn with_settings(openapi_30: &str, document: &Value) -> Value {
+    let mut openapi_30: Value = serde_json::from_str(openapi_30).expect("a generated file");
+    openapi_30["servers"] = document["servers"].clone();
+    openapi_30["info"]["description"] = document["info"]["description"].clone();
+    openapi_30
+}
+
+/// The routes that serve the document in both versions, and the page that shows it.
+fn own_routes(document: String, openapi_30: String) -> Routes {
     let serve = |text: Static, name: HeaderName, value: HeaderValue| {
         let header = [(name, value)];
-        get(async move |headers: HeaderMap| (header, text.answer(&headers)))
+        get(async move |headers: HeaderMap| (header, text.response(&headers)))
     };
-    let nothing = HeaderValue::from_static("default-src 'none'");
-    let json = Static::new("application/json", document.to_string());
-    let plain = Static::new("application/json", plain(document).to_string());
+    let deny_all = HeaderValue::from_static("default-src 'none'");
+    let json = Static::new("application/json", document);
+    let json_30 = Static::new("application/json", openapi_30);
     let html = Static::new("text/html; charset=utf-8", page::html());
     let script = Static::compressed("text/javascript; charset=utf-8", page::SCRIPT_GZIP);
     Routes::new()
         .route(
             "/openapi.json",
-            serve(json, CONTENT_SECURITY_POLICY, nothing.clone()),
+            serve(json, CONTENT_SECURITY_POLICY, deny_all.clone()),
             [document_operation()],
         )
         .route(
             "/openapi-3.0.json",
-            serve(plain, CONTENT_SECURITY_POLICY, nothing),
-            [plain_operation()],
+            serve(json_30, CONTENT_SECURITY_POLICY, deny_all),
+            [document_30_operation()],
         )
         .route("/docs", serve(html, CONTENT_SECURITY_POLICY, page::policy()), [page_operation()])
         .route(
@@ -176,7 +188,7 @@ fn document_operation() -> Operation {
         .returns::<OpenApi>(StatusCode::OK, "The document.")
 }
 
-fn plain_operation() -> Operation {
+fn document_30_operation() -> Operation {
     Operation::new(Method::GET, "openapi30", TAG, "This document for code generators")
         .about(
             "The API as OpenAPI 3.0. It has the same operations, fields and types, without the \

@@ -17,7 +17,7 @@ pub fn page(query: &str) -> Result<u32, String> {
 pub fn parameter<T>(
     query: &str,
     name: &str,
-    meant: &str,
+    expected: &str,
     read: impl FnOnce(&str) -> Option<T>,
 ) -> Result<Option<T>, String> {
     let mut values = form_urlencoded::parse(query.as_bytes())
@@ -29,7 +29,7 @@ pub fn parameter<T>(
     }
     let value = Some(value).filter(|value| !value.is_empty());
     let read = value.and_then(|value| read(&value));
-    read.map(Some).ok_or_else(|| format!("{name} must be {meant}"))
+    read.map(Some).ok_or_else(|| format!("{name} must be {expected}"))
 }
 
 /// A [parameter] that is a date and time. The error has the reason.

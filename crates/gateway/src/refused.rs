@@ -21,10 +21,10 @@ const MINUTE_MS: i64 = WINDOW_SECONDS * 1_000;
 /// The part of a budget that the refused requests of a credential can use, and how many requests
 /// that is at least.
 const BUDGET_PART: u32 = 10;
-const LEAST: u32 = 2;
+const MIN_PER_BUDGET: u32 = 2;
 
 /// Credentials after which those of earlier minutes are removed.
-const MANY: usize = 1_000;
+const MAX_UNCLEANED: usize = 1_000;
 
 /// The refused requests of every credential. Only existing credentials are counted.
 #[derive(Default)]
@@ -58,25 +58,25 @@ impl Window {
 
 impl RefusedRequests {
     fn count(&self, credential: Uuid, now: i64) -> Result<(), ApiError> {
-        let mut all = self.0.lock();
-        if all.len() >= MANY && !all.contains_key(&credential) {
+        let mut credentials = self.0.lock();
+        if credentials.len() >= MAX_UNCLEANED && !credentials.contains_key(&credential) {
             let this_minute = now / MINUTE_MS;
-            all.retain(|_, refused| refused.in_minute.number == this_minute);
+            credentials.retain(|_, refused| refused.in_minute.number == this_minute);
         }
-        let refused = all.entry(credential).or_default();
+        let refused = credentials.entry(credential).or_default();
         if refused.in_minute.count(now, MINUTE_MS, PER_MINUTE) {
             return Ok(());
         }
         metrics::counter!("longshore_rate_limit_refused_total", "budget" => "refused").increment(1);
-        let left_ms = MINUTE_MS - now.rem_euclid(MINUTE_MS);
-        Err(ApiError::RateLimited((left_ms + 999) / 1_000))
+        let remaining_ms = MINUTE_MS - now.rem_euclid(MINUTE_MS);
+        Err(ApiError::RateLimited((remaining_ms + 999) / 1_000))
     }
 
-    fn counts(&self, credential: Uuid, budget: Budget, limit: Limit, now: i64) -> bool {
+    fn uses_budget(&self, credential: Uuid, budget: Budget, limit: Limit, now: i64) -> bool {
         let length_ms = i64::from(limit.seconds) * 1_000;
-        let part = (limit.requests / BUDGET_PART).max(LEAST);
-        let mut all = self.0.lock();
-        let windows = &mut all.entry(credential).or_default().by_budget;
+        let part = (limit.requests / BUDGET_PART).max(MIN_PER_BUDGET);
+        let mut credentials = self.0.lock();
+        let windows = &mut credentials.entry(credential).or_default().by_budget;
         windows.entry(budget).or_default().count(now, length_ms, part)
     }
 }
@@ -88,8 +88,8 @@ pub fn count(app: &App, credential: Uuid) -> Result<(), ApiError> {
 
 /// Whether a refused request of a credential counts against a budget, too. In each window of the
 /// budget, only a tenth of it can be used in this way.
-pub fn counts(app: &App, credential: Uuid, budget: Budget, limit: Limit) -> bool {
-    app.refused_requests.counts(credential, budget, limit, app.clock.now_ms())
+pub fn uses_budget(app: &App, credential: Uuid, budget: Budget, limit: Limit) -> bool {
+    app.refused_requests.uses_budget(credential, budget, limit, app.clock.now_ms())
 }
 
 #[cfg(test)]
@@ -98,17 +98,17 @@ mod tests {
 
     #[test]
     fn a_credential_has_few_refused_requests_in_a_minute() {
-        let (refused, one, other) =
+        let (refused, key, other_key) =
             (RefusedRequests::default(), Uuid::from_u128(1), Uuid::from_u128(2));
         let now = 7 * MINUTE_MS + 500;
         for _ in 0..PER_MINUTE {
-            refused.count(one, now).unwrap();
+            refused.count(key, now).unwrap();
         }
-        assert!(matches!(refused.count(one, now), Err(ApiError::RateLimited(60))));
-        let later = refused.count(one, now + 58_800);
+        assert!(matches!(refused.count(key, now), Err(ApiError::RateLimited(60))));
+        let later = refused.count(key, now + 58_800);
         assert!(matches!(later, Err(ApiError::RateLimited(1))), "{later:?}");
-        refused.count(other, now).unwrap();
-        refused.count(one, now + MINUTE_MS).unwrap();
+        refused.count(other_key, now).unwrap();
+        refused.count(key, now + MINUTE_MS).unwrap();
     }
 
     #[test]
@@ -116,7 +116,7 @@ mod tests {
         let (refused, key) = (RefusedRequests::default(), Uuid::from_u128(1));
         let limit = |requests| Limit { requests, seconds: 3 };
         let used = |budget, requests, now| {
-            (0..1_000).filter(|_| refused.counts(key, budget, limit(requests), now)).count()
+            (0..1_000).filter(|_| refused.uses_budget(key, budget, limit(requests), now)).count()
         };
         assert_eq!(used(Budget::UsersTrack, 3_000, 0), 300);
         assert_eq!(used(Budget::UsersTrack, 3_000, 2_999), 0);
@@ -127,10 +127,10 @@ mod tests {
     #[test]
     fn credentials_of_earlier_minutes_are_removed() {
         let refused = RefusedRequests::default();
-        for number in 0..3 * MANY as u128 {
+        for number in 0..3 * MAX_UNCLEANED as u128 {
             let now = i64::try_from(number).unwrap() * MINUTE_MS / 100;
             refused.count(Uuid::from_u128(number + 1), now).unwrap();
         }
-        assert!(refused.0.lock().len() <= MANY + 100);
+        assert!(refused.0.lock().len() <= MAX_UNCLEANED + 100);
     }
 }

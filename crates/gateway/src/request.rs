@@ -40,7 +40,7 @@ pub struct ConcurrencyLimit {
 
 impl ConcurrencyLimit {
     pub fn new(app: App) -> Self {
-        Self { free: app.budgets.requests.clone(), app }
+        Self { free: app.capacity.slots.clone(), app }
     }
 }
 
@@ -76,7 +76,7 @@ fn ambiguity(request: &Request) -> Option<&'static str> {
 /// Handles a request in its own task, so that the handler is not dropped halfway if the client
 /// disconnects: that would return a database connection to its pool inside a transaction.
 ///
-/// A request beyond the limit gets 503 immediately. A request holds its place until the response is
+/// A request beyond the limit gets 503 immediately. A request holds its slot until the response is
 /// ready to be sent, which also limits how many responses are compressed at a time.
 async fn response(
     State(ConcurrencyLimit { app, free }): State<ConcurrencyLimit>,
@@ -86,57 +86,58 @@ async fn response(
 ) -> Response {
     let id = request_id(request.headers());
     let path = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let call = Call { id, method: method(request.method()), path: path.unwrap_or_default() };
+    let handled =
+        HandledRequest { id, method: method(request.method()), path: path.unwrap_or_default() };
     let span = tracing::info_span!(
         "request",
-        request_id = call.id,
-        method = call.method,
-        path = call.path,
+        request_id = handled.id,
+        method = handled.method,
+        path = handled.path,
     );
-    if let Some(what) = ambiguity(&request) {
+    if let Some(error) = ambiguity(&request) {
         body::discard_request(request);
-        let response = ApiError::Invalid(what.into()).into_response();
-        return span.in_scope(|| call.answered(Instant::now(), response));
+        let response = ApiError::Invalid(error.into()).into_response();
+        return span.in_scope(|| handled.finish(Instant::now(), response));
     }
-    let Ok(place) = free.try_acquire_owned() else {
+    let Ok(slot) = free.try_acquire_owned() else {
         count_refused("busy");
         body::discard_request(request);
         return span
-            .in_scope(|| call.answered(Instant::now(), ApiError::Overloaded.into_response()));
+            .in_scope(|| handled.finish(Instant::now(), ApiError::Overloaded.into_response()));
     };
     let tasks = request.extensions_mut().remove::<TaskTracker>().unwrap_or_default();
-    let carried = traces::begin(&span, request.headers(), &call.id);
+    let carried = traces::begin(&span, request.headers(), &handled.id);
     request.extensions_mut().insert(RequestId(carried));
     request.extensions_mut().insert(app.clone());
-    let takes_gzip = coding::takes_gzip(request.headers());
+    let accepts_gzip = coding::accepts_gzip(request.headers());
     let run = async move {
-        let _place = place;
-        let response = in_path_format(is_scim, call.run(request, next).await);
-        coding::compressed(&app, takes_gzip, response).await
+        let _slot = slot;
+        let response = in_path_format(is_scim, handled.run(request, next).await);
+        coding::compressed(&app, accepts_gzip, response).await
     };
     tasks.spawn(run.instrument(span)).await.unwrap_or_else(|_| {
         ApiError::Unavailable("the process stopped before the request ended".into()).into_response()
     })
 }
 
-struct Call {
+struct HandledRequest {
     id: String,
     method: &'static str,
     /// The matched route; empty if none matches.
     path: String,
 }
 
-impl Call {
+impl HandledRequest {
     async fn run(self, request: Request, next: Next) -> Response {
         let started = Instant::now();
         let response = AssertUnwindSafe(next.run(request))
             .catch_unwind()
             .await
             .unwrap_or_else(|panic| internal(&*panic).into_response());
-        self.answered(started, response)
+        self.finish(started, response)
     }
 
-    fn answered(self, started: Instant, mut response: Response) -> Response {
+    fn finish(self, started: Instant, mut response: Response) -> Response {
         if let Ok(id) = HeaderValue::from_str(&self.id) {
             response.headers_mut().insert(X_REQUEST_ID, id);
         }

@@ -71,12 +71,12 @@ impl ScimError {
     }
 
     /// An error with another status, without `scimType`.
-    pub fn of(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
+    pub fn new(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::Refused { status, scim_type: None, detail: detail.into() }
     }
 
     /// 409: another resource of this kind has the same value.
-    pub fn taken(attribute: &str, kind: &str) -> Self {
+    pub fn not_unique(attribute: &str, kind: &str) -> Self {
         Self::Refused {
             status: StatusCode::CONFLICT,
             scim_type: Some(ScimType::Uniqueness),
@@ -86,7 +86,7 @@ impl ScimError {
 
     /// 404.
     pub fn unknown(kind: &str) -> Self {
-        Self::of(StatusCode::NOT_FOUND, format!("Unknown {kind} id"))
+        Self::new(StatusCode::NOT_FOUND, format!("Unknown {kind} id"))
     }
 }
 

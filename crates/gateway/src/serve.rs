@@ -32,8 +32,8 @@ pub const HEAD_BYTES: usize = 16 << 10;
 /// Pause after a failed accept (such as for lack of file descriptors).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// How long a new connection waits for a place before an idle or other connection is closed.
-const ROOM_PAUSE: Duration = Duration::from_millis(100);
+/// How long a new connection waits for a slot before an idle or other connection is closed.
+const SLOT_WAIT: Duration = Duration::from_millis(100);
 
 /// Why the process cannot listen on an address, and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -73,9 +73,10 @@ pub async fn no_path(request: Request) -> ApiError {
 async fn other_method(request: Request) -> Response {
     let is_options = request.method() == Method::OPTIONS;
     body::discard_request(request);
-    match is_options {
-        true => StatusCode::NO_CONTENT.into_response(),
-        false => ApiError::MethodNotAllowed.into_response(),
+    if is_options {
+        StatusCode::NO_CONTENT.into_response()
+    } else {
+        ApiError::MethodNotAllowed.into_response()
     }
 }
 
@@ -99,10 +100,10 @@ pub async fn serve(app: App, router: Router, listener: TcpListener, shutdown: Ca
         shutdown,
         cut: CancellationToken::new(),
     };
-    while let Some((stream, peer, place)) = server.accept(&listener).await {
+    while let Some((stream, peer, slot)) = server.accept(&listener).await {
         let connection = server.clone().connection(stream, peer);
         server.connections.spawn(async move {
-            let _place = place;
+            let _slot = slot;
             connection.await;
         });
     }
@@ -136,7 +137,7 @@ impl Server {
         loop {
             let accepted = async {
                 let (stream, peer) = listener.accept().await?;
-                Ok::<_, std::io::Error>((stream, peer, self.place().await?))
+                Ok::<_, std::io::Error>((stream, peer, self.slot().await?))
             };
             let accepted = tokio::select! {
                 biased;
@@ -153,22 +154,22 @@ impl Server {
         }
     }
 
-    /// A place for an accepted connection.
-    async fn place(&self) -> std::io::Result<OwnedSemaphorePermit> {
-        if let Ok(place) = self.free.clone().try_acquire_owned() {
-            return Ok(place);
+    /// A slot for an accepted connection.
+    async fn slot(&self) -> std::io::Result<OwnedSemaphorePermit> {
+        if let Ok(slot) = self.free.clone().try_acquire_owned() {
+            return Ok(slot);
         }
         // If unauthenticated connections use their whole share, the last one that arrived closed
-        // another, which releases its place now.
-        let mut is_known_to_go = !self.slots.unauthenticated.is_full();
+        // another, which releases its slot now.
+        let mut must_close_idle = !self.slots.unauthenticated.is_full();
         loop {
-            if is_known_to_go {
+            if must_close_idle {
                 self.slots.idle.close_one();
             }
-            let place = tokio::time::timeout(ROOM_PAUSE, self.free.clone().acquire_owned());
-            match place.await {
-                Ok(place) => return place.map_err(std::io::Error::other),
-                Err(_) => is_known_to_go = true,
+            let slot = tokio::time::timeout(SLOT_WAIT, self.free.clone().acquire_owned());
+            match slot.await {
+                Ok(slot) => return slot.map_err(std::io::Error::other),
+                Err(_) => must_close_idle = true,
             }
         }
     }
@@ -179,26 +180,26 @@ impl Server {
         let _ = stream.set_nodelay(true);
         let close = Close::default();
         let source = body::network(peer.ip());
-        let known = Connection::new(source, close.clone(), self.slots);
-        let (router, handlers, on) = (self.router, self.handlers, known.clone());
+        let connection = Connection::new(source, close.clone(), self.slots);
+        let mut stream = TimeoutStream::new(Watched { stream, connection: connection.clone() });
+        stream.set_write_timeout(Some(self.request_timeout));
+        let (router, handlers) = (self.router, self.handlers);
         let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
-            on.head_came();
+            connection.head_received();
             let mut request = request.map(Body::new);
             if let Some(uri) = path::normalized(request.uri()) {
                 *request.uri_mut() = uri;
             }
             request.extensions_mut().insert(ConnectInfo(peer));
             request.extensions_mut().insert(handlers.clone());
-            request.extensions_mut().insert(on.clone());
-            let (answered, on) = (router.clone().oneshot(request), on.clone());
+            request.extensions_mut().insert(connection.clone());
+            let (response, connection) = (router.clone().oneshot(request), connection.clone());
             async move {
-                let answer = answered.await;
-                on.answered();
-                answer
+                let response = response.await;
+                connection.response_ready();
+                response
             }
         });
-        let mut stream = TimeoutStream::new(Watched { stream, connection: known });
-        stream.set_write_timeout(Some(self.request_timeout));
         // The time limit for a head also limits how long an idle connection is kept.
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -232,11 +233,11 @@ impl Server {
     async fn drain(self, time: Duration) {
         self.connections.close();
         self.handlers.close();
-        let rest = async {
+        let ended = async {
             self.connections.wait().await;
             self.handlers.wait().await;
         };
-        if tokio::time::timeout(time, rest).await.is_err() {
+        if tokio::time::timeout(time, ended).await.is_err() {
             let (connections, handlers) = (self.connections.len(), self.handlers.len());
             tracing::warn!(
                 connections,

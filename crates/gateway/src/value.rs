@@ -31,21 +31,22 @@ pub(super) const AS_TEXT: &str = "$longshore::text";
 
 /// Reads an object without duplicate fields. An error of the category `Data` concerns valid JSON.
 pub fn object(text: &str) -> serde_json::Result<Map<String, Value>> {
-    let left = Cell::new(MAX_VALUES);
+    let remaining = Cell::new(MAX_VALUES);
     let mut json = serde_json::Deserializer::from_str(text);
-    let object = json.deserialize_map(Members { left: &left, section: Section::Request })?;
+    let object =
+        json.deserialize_map(Object { remaining: &remaining, section: Section::Request })?;
     json.end()?;
     Ok(object)
 }
 
 /// The path of the value that [`object`] cannot read, such as `messages.email[0]`.
 pub fn error_path(text: &str) -> String {
-    let left = Cell::new(MAX_VALUES);
+    let remaining = Cell::new(MAX_VALUES);
     let mut json = serde_json::Deserializer::from_str(text);
     let mut track = serde_path_to_error::Track::new();
     let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
     // This fails again, which sets the path.
-    let _ = tracked.deserialize_map(Members { left: &left, section: Section::Request });
+    let _ = tracked.deserialize_map(Object { remaining: &remaining, section: Section::Request });
     track.path().to_string()
 }
 
@@ -62,32 +63,28 @@ enum Section {
 #[derive(Clone, Copy)]
 struct Any<'a> {
     /// How many more values are allowed.
-    left: &'a Cell<usize>,
+    remaining: &'a Cell<usize>,
     section: Section,
 }
 
 /// Accepts only an object.
-struct Members<'a> {
-    left: &'a Cell<usize>,
+struct Object<'a> {
+    remaining: &'a Cell<usize>,
     section: Section,
 }
 
-impl Members<'_> {
+impl Object<'_> {
     /// The value of a field.
-    fn value<'de, A: MapAccess<'de>>(
-        &self,
-        name: &str,
-        members: &mut A,
-    ) -> Result<Value, A::Error> {
+    fn value<'de, A: MapAccess<'de>>(&self, name: &str, fields: &mut A) -> Result<Value, A::Error> {
         let section = match self.section {
             Section::Request if RECIPIENTS.contains(&name) => Section::Recipient,
             _ => Section::Other,
         };
-        let any = Any { left: self.left, section };
+        let any = Any { remaining: self.remaining, section };
         if self.section == Section::Other || !WITH_TEXT.contains(&name) {
-            return members.next_value_seed(any);
+            return fields.next_value_seed(any);
         }
-        members.next_value_seed(AsText(any))
+        fields.next_value_seed(AsText(any))
     }
 }
 
@@ -102,7 +99,7 @@ impl<'de> DeserializeSeed<'de> for AsText<'_> {
         let value = self.0.deserialize(&mut serde_json::Deserializer::from_str(json));
         let value = value.map_err(|error| {
             let text = error.to_string();
-            D::Error::custom(text.rsplit_once(" at line ").map_or(&*text, |(what, _)| what))
+            D::Error::custom(text.rsplit_once(" at line ").map_or(&*text, |(message, _)| message))
         })?;
         if !value.is_object() {
             return Ok(value);
@@ -116,11 +113,11 @@ impl<'de> DeserializeSeed<'de> for Any<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        let left =
-            self.left.get().checked_sub(1).ok_or_else(|| {
+        let remaining =
+            self.remaining.get().checked_sub(1).ok_or_else(|| {
                 D::Error::custom(format_args!("has more than {MAX_VALUES} values"))
             })?;
-        self.left.set(left);
+        self.remaining.set(remaining);
         deserializer.deserialize_any(self)
     }
 }
@@ -168,25 +165,27 @@ impl<'de> Visitor<'de> for Any<'_> {
         Ok(array.into())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Value, A::Error> {
-        Members { left: self.left, section: self.section }.visit_map(members).map(Value::Object)
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Value, A::Error> {
+        Object { remaining: self.remaining, section: self.section }
+            .visit_map(fields)
+            .map(Value::Object)
     }
 }
 
-impl<'de> Visitor<'de> for Members<'_> {
+impl<'de> Visitor<'de> for Object<'_> {
     type Value = Map<String, Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
         let mut object = Map::new();
-        while let Some(name) = members.next_key::<String>()? {
+        while let Some(name) = fields.next_key::<String>()? {
             if [MARK, AS_TEXT].contains(&name.as_str()) {
                 return Err(A::Error::custom(format_args!("has a field named {name}")));
             }
-            let value = self.value(&name, &mut members)?;
+            let value = self.value(&name, &mut fields)?;
             match object.entry(name) {
                 Entry::Vacant(entry) => _ = entry.insert(value),
                 Entry::Occupied(entry) => return Err(A::Error::custom(duplicate(entry.key()))),
@@ -231,16 +230,16 @@ mod tests {
             "messages": { "trigger_properties": { "z": 1 } },
         });
         assert_eq!(Value::Object(object(text).unwrap()), expected);
-        let many =
+        let numbers =
             format!("{{\"trigger_properties\":{{\"a\":[{}]}}}}", vec!["1"; 20_000].join(","));
-        assert!(object(&many).unwrap_err().to_string().contains("has more than 20000 values"));
+        assert!(object(&numbers).unwrap_err().to_string().contains("has more than 20000 values"));
     }
 
     #[test]
-    fn no_more_is_held_than_may_be() {
-        let many = |count: usize| format!("{{\"a\":[{}]}}", vec!["[]"; count].join(","));
-        assert!(object(&many(MAX_VALUES - 1)).is_ok());
-        let error = object(&many(MAX_VALUES)).unwrap_err();
+    fn the_number_of_values_is_limited() {
+        let arrays = |count: usize| format!("{{\"a\":[{}]}}", vec!["[]"; count].join(","));
+        assert!(object(&arrays(MAX_VALUES - 1)).is_ok());
+        let error = object(&arrays(MAX_VALUES)).unwrap_err();
         assert_eq!(error.classify(), Category::Data);
         assert!(error.to_string().starts_with("has more than 20000 values"), "{error}");
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000));
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_hidden_in_embedded_text() {
+    fn names_of_embedded_text_are_rejected() {
         for text in [
             r#"{"$serde_json::private::RawValue":"{}"}"#,
             r#"{"a":[{"$serde_json::private::RawValue":"!"}]}"#,

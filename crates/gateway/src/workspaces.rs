@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::workspaces::rules::{FieldAlias, Id, Name, one, optional};
+use crate::workspaces::rules::{FieldAlias, Id, Name, checked, optional};
 use crate::workspaces::settings::CappingRule;
 use kit::retry::Retry;
 use store::{StoreError, Tx, text_enum};
@@ -73,8 +73,8 @@ impl Workspace {
     /// The limit before the body is read, for requests whose body decides the budget: the sum of
     /// all its budgets.
     pub fn limit_before_body(&self, permission: &str) -> Option<(Budget, Limit)> {
-        let (budget, either) = Budget::before_body(permission)?;
-        let [first, second] = either.map(|budget| self.rate_limit(budget));
+        let (budget, budgets) = Budget::before_body(permission)?;
+        let [first, second] = budgets.map(|budget| self.rate_limit(budget));
         Some((budget, Limit::combine(first, second)))
     }
 
@@ -106,10 +106,10 @@ pub fn is_field_alias(text: &str) -> bool {
 #[schemars(rename = "App")]
 pub struct DeclaredApp {
     /// The app's API identifier, a UUID.
-    #[serde(deserialize_with = "one::<Id, _>")]
+    #[serde(deserialize_with = "checked::<Id, _>")]
     #[schemars(with = "String")]
     pub id: Uuid,
-    #[serde(deserialize_with = "one::<Name, _>")]
+    #[serde(deserialize_with = "checked::<Name, _>")]
     pub name: String,
     /// The platform of the app.
     #[schemars(schema_with = "platform")]
@@ -141,10 +141,10 @@ fn platform(_: &mut SchemaGenerator) -> Schema {
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct Segment {
     /// The `segment_id` in requests, a UUID.
-    #[serde(deserialize_with = "one::<Id, _>")]
+    #[serde(deserialize_with = "checked::<Id, _>")]
     #[schemars(with = "String")]
     pub id: Uuid,
-    #[serde(deserialize_with = "one::<Name, _>")]
+    #[serde(deserialize_with = "checked::<Name, _>")]
     pub name: String,
     /// The users of the segment, as a connected audience.
     #[serde(deserialize_with = "rules::verbatim")]
@@ -158,14 +158,14 @@ pub fn to_json<T: Serialize + ?Sized>(value: &T) -> String {
 }
 
 /// The names of the fields that differ.
-pub fn differing<T: Serialize>(is: &T, new: &T) -> String {
-    let fields = |of: &T| match serde_json::to_value(of) {
+pub fn differing<T: Serialize>(current: &T, new: &T) -> String {
+    let fields = |value: &T| match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
     };
-    let (is, new) = (fields(is), fields(new));
-    let added = new.keys().filter(|name| !is.contains_key(*name));
-    let names = is.keys().chain(added).filter(|name| is.get(*name) != new.get(*name));
+    let (current, new) = (fields(current), fields(new));
+    let added = new.keys().filter(|name| !current.contains_key(*name));
+    let names = current.keys().chain(added).filter(|name| current.get(*name) != new.get(*name));
     names.map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
@@ -202,7 +202,7 @@ pub async fn only_or_named(tx: &mut Tx, name: Option<&str>) -> Result<Workspace,
         None if all.len() > 1 => Err(ChoiceError::Several(names(&all))),
         None => Ok(all.swap_remove(0)),
         Some(name) => match all.iter().position(|workspace| workspace.name == name) {
-            Some(at) => Ok(all.swap_remove(at)),
+            Some(index) => Ok(all.swap_remove(index)),
             None => Err(ChoiceError::Unknown { name: name.to_owned(), existing: names(&all) }),
         },
     }

@@ -14,11 +14,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 #[derive(Clone, Debug)]
 pub struct Cores {
     count: usize,
-    shared: Arc<(Mutex<Places>, Condvar)>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    threads: Mutex<Threads>,
+    /// Notified when a thread leaves.
+    left: Condvar,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Places {
+struct Threads {
+    /// How many more may compute now.
     free: usize,
     /// Number of threads that wait to enter.
     waiting: usize,
@@ -31,8 +39,8 @@ impl Cores {
             0 => std::thread::available_parallelism().map_or(1, NonZero::get),
             set => set,
         };
-        let places = Places { free: count, waiting: 0 };
-        Self { count, shared: Arc::new((Mutex::new(places), Condvar::new())) }
+        let threads = Mutex::new(Threads { free: count, waiting: 0 });
+        Self { count, shared: Arc::new(Shared { threads, left: Condvar::new() }) }
     }
 
     /// How many threads may compute at the same time.
@@ -42,19 +50,19 @@ impl Cores {
 
     /// How many tasks run, and how many wait.
     pub fn running_and_waiting(&self) -> (usize, usize) {
-        let places = self.shared.0.lock();
-        (self.count - places.free, places.waiting)
+        let threads = self.shared.threads.lock();
+        (self.count - threads.free, threads.waiting)
     }
 
     /// Runs `work` as soon as a processor is free. Blocks this thread, so never call it on an async
     /// one.
     pub fn compute<T>(&self, work: impl FnOnce() -> T) -> T {
-        let mut places = self.shared.0.lock();
-        places.waiting += 1;
-        self.shared.1.wait_while(&mut places, |places| places.free == 0);
-        places.waiting -= 1;
-        places.free -= 1;
-        drop(places);
+        let mut threads = self.shared.threads.lock();
+        threads.waiting += 1;
+        self.shared.left.wait_while(&mut threads, |threads| threads.free == 0);
+        threads.waiting -= 1;
+        threads.free -= 1;
+        drop(threads);
         let _entered = Entered(self);
         work()
     }
@@ -74,8 +82,8 @@ struct Entered<'a>(&'a Cores);
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        self.0.shared.0.lock().free += 1;
-        self.0.shared.1.notify_one();
+        self.0.shared.threads.lock().free += 1;
+        self.0.shared.left.notify_one();
     }
 }
 
@@ -97,8 +105,8 @@ impl Memory {
 
     /// How many bytes are held, and the limit.
     pub fn used_and_limit(&self) -> (usize, usize) {
-        let most = self.units as usize;
-        (most.saturating_sub(self.free.available_permits()) * UNIT, most * UNIT)
+        let limit = self.units as usize;
+        (limit.saturating_sub(self.free.available_permits()) * UNIT, limit * UNIT)
     }
 
     /// Waits until `bytes` can be held; more than the limit counts as the limit. First come, first
@@ -162,25 +170,26 @@ mod tests {
     #[test]
     fn concurrent_compute_is_limited_to_the_cores() {
         let cores = Cores::new(2);
-        let (now, most, done) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (running, max_running, done) =
+            (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..8 {
                 scope.spawn(|| {
                     for _ in 0..5 {
                         cores.compute(|| {
-                            most.fetch_max(
-                                now.fetch_add(1, Ordering::SeqCst) + 1,
+                            max_running.fetch_max(
+                                running.fetch_add(1, Ordering::SeqCst) + 1,
                                 Ordering::SeqCst,
                             );
                             std::thread::sleep(Duration::from_millis(1));
-                            now.fetch_sub(1, Ordering::SeqCst);
+                            running.fetch_sub(1, Ordering::SeqCst);
                             done.fetch_add(1, Ordering::SeqCst);
                         });
                     }
                 });
             }
         });
-        assert_eq!((most.into_inner(), done.into_inner()), (2, 40));
+        assert_eq!((max_running.into_inner(), done.into_inner()), (2, 40));
     }
 
     #[test]
@@ -214,14 +223,14 @@ mod tests {
     #[tokio::test]
     async fn reserving_all_memory_waits_for_the_rest() {
         let memory = Memory::new(4 * UNIT);
-        let some = memory.reserve(UNIT).await;
+        let part = memory.reserve(UNIT).await;
         let all = tokio::spawn({
             let memory = memory.clone();
             async move { memory.reserve(4 * UNIT).await.bytes() }
         });
         tokio::task::yield_now().await;
         assert!(!all.is_finished());
-        drop(some);
+        drop(part);
         assert_eq!(all.await.unwrap(), 4 * UNIT);
     }
 }

@@ -230,10 +230,10 @@ pub fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
     serde_json::from_str(json).map_err(|error| in_words(&error))
 }
 
-/// Parses an object of at most `most` fields; the error is like that of [`parse`].
-pub fn fields(json: &str, most: usize) -> Result<JsonFields<'_>, String> {
+/// Parses an object of at most `max_fields` fields; the error is like that of [`parse`].
+pub fn fields(json: &str, max_fields: usize) -> Result<JsonFields<'_>, String> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    let fields = AtMost(most).deserialize(&mut deserializer);
+    let fields = AtMost(max_fields).deserialize(&mut deserializer);
     fields.and_then(|fields| deserializer.end().map(|()| fields)).map_err(|error| in_words(&error))
 }
 
@@ -262,8 +262,8 @@ fn in_words(error: &serde_json::Error) -> String {
 }
 
 /// [`fields`] of an object without duplicate fields.
-pub fn unique_fields(json: &str, most: usize) -> Result<JsonFields<'_>, String> {
-    let fields = fields(json, most)?;
+pub fn unique_fields(json: &str, max_fields: usize) -> Result<JsonFields<'_>, String> {
+    let fields = fields(json, max_fields)?;
     match fields.repeated() {
         Some(name) => Err(duplicate(name)),
         None => Ok(fields),
@@ -386,16 +386,16 @@ fn break_line(out: &mut String, text: &str, depth: usize) {
 
 /// The nesting depth of valid JSON: 0 for a value that is neither an array nor an object.
 pub fn depth(json: &str) -> usize {
-    let (mut depth, mut most) = (0_usize, 0);
+    let (mut depth, mut deepest) = (0_usize, 0);
     walk(json, |_, byte| match byte {
         b'{' | b'[' => {
             depth += 1;
-            most = most.max(depth);
+            deepest = deepest.max(depth);
         }
         b'}' | b']' => depth = depth.saturating_sub(1),
         _ => {}
     });
-    most
+    deepest
 }
 
 /// The first name of a field, at any depth of valid JSON, that matches or that cannot be read.
@@ -417,7 +417,7 @@ pub fn find_name(json: &str, mut matches: impl FnMut(&str) -> bool) -> Option<St
 }
 
 /// Passes on each byte outside of strings, and the quotes around them, with its position.
-fn walk(json: &str, mut each: impl FnMut(usize, u8)) {
+fn walk(json: &str, mut visit: impl FnMut(usize, u8)) {
     let (mut in_string, mut escaped) = (false, false);
     for (at, byte) in json.bytes().enumerate() {
         match byte {
@@ -425,10 +425,10 @@ fn walk(json: &str, mut each: impl FnMut(usize, u8)) {
             b'\\' if in_string => escaped = true,
             b'"' => {
                 in_string = !in_string;
-                each(at, byte);
+                visit(at, byte);
             }
             _ if in_string => {}
-            _ => each(at, byte),
+            _ => visit(at, byte),
         }
     }
 }
@@ -447,10 +447,11 @@ mod tests {
         ];
         for (open, close, levels) in cases {
             let value = |levels: usize| format!("{}1{}", open.repeat(levels), close.repeat(levels));
-            let most = value(levels);
-            assert_eq!(check(&most), Ok(()), "{most}");
-            let kept = format!(r#"{{"target":{{"users":[{{"properties":{{"a":{most}}}}}]}}}}"#);
-            serde_json::from_str::<serde_json::Value>(&kept).unwrap();
+            let deepest = value(levels);
+            assert_eq!(check(&deepest), Ok(()), "{deepest}");
+            let container =
+                format!(r#"{{"target":{{"users":[{{"properties":{{"a":{deepest}}}}}]}}}}"#);
+            serde_json::from_str::<serde_json::Value>(&container).unwrap();
             assert_eq!(check(&value(levels + 1)), Err(TOO_DEEP.to_owned()));
         }
     }
@@ -527,9 +528,9 @@ mod tests {
             "{\n  \"a\": [\n    1.10,\n    {\n      \"b\": {}\n    }\n  ],\n  \"c\": [],\n  \
              \"d\": \"{,}:[ ]\"\n}"
         );
-        let mut again = String::new();
-        push_compact(&mut again, &pretty);
-        assert_eq!(again, json);
+        let mut compact = String::new();
+        push_compact(&mut compact, &pretty);
+        assert_eq!(compact, json);
     }
 
     #[test]

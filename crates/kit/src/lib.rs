@@ -15,6 +15,10 @@
 //! | [`secrets`] | encryption, derived keys and signatures under one secret key |
 //! | [`words`] | texts that people read: counts, cut texts, the nearest known name |
 //! | [`zones`] | time zones by their names |
+//!
+//! It depends on no other crate of the workspace.
+//!
+//! Start with [`retry`], because every layer classifies its errors with [`retry::Retry`].
 
 pub mod clock;
 pub mod compute;

@@ -24,9 +24,9 @@ pub fn parse(number: &str) -> Option<i64> {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
         None => (number, 0),
     };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{whole}{fraction}");
-    if whole.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{integer}{fraction}");
+    if integer.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let digits = digits.trim_start_matches('0');
@@ -50,11 +50,12 @@ pub fn parse(number: &str) -> Option<i64> {
 /// The first `length` digits, rounded by the others.
 fn round(digits: &str, length: i64) -> Option<i64> {
     let Ok(length) = usize::try_from(length) else { return Some(0) };
-    let (kept, cut) = digits.split_at(length);
-    let kept: i64 = if kept.is_empty() { 0 } else { kept.parse().ok()? };
-    let half = cut.starts_with('5') && cut[1..].bytes().all(|digit| digit == b'0');
-    let up = if half { kept % 2 == 1 } else { cut.as_bytes().first() >= Some(&b'5') };
-    kept.checked_add(i64::from(up))
+    let (rounded, dropped) = digits.split_at(length);
+    let rounded: i64 = if rounded.is_empty() { 0 } else { rounded.parse().ok()? };
+    let is_half = dropped.starts_with('5') && dropped[1..].bytes().all(|digit| digit == b'0');
+    let rounds_up =
+        if is_half { rounded % 2 == 1 } else { dropped.as_bytes().first() >= Some(&b'5') };
+    rounded.checked_add(i64::from(rounds_up))
 }
 
 /// Writes millionths as the shortest JSON number: `12.5`, `-0.000001`, `3`.

@@ -65,20 +65,20 @@ pub fn backoff(attempt: u32, base: Duration, cap: Duration) -> Duration {
 
 /// Attempts within a bounded time, for work that must not be given up early.
 pub struct TimedRetries {
-    until: Instant,
+    deadline: Instant,
     failures: u32,
 }
 
 impl TimedRetries {
     pub fn within(time: Duration) -> Self {
-        Self { until: Instant::now() + time, failures: 0 }
+        Self { deadline: Instant::now() + time, failures: 0 }
     }
 
     /// Waits before another attempt; false once the time is over.
     pub async fn again(&mut self) -> bool {
         self.failures = self.failures.saturating_add(1);
         let pause = backoff(self.failures, Duration::from_millis(50), Duration::from_secs(2));
-        if Instant::now() + pause > self.until {
+        if Instant::now() + pause > self.deadline {
             return false;
         }
         tokio::time::sleep(pause).await;
@@ -107,10 +107,10 @@ mod tests {
     #[test]
     fn pauses_grow_to_the_cap_and_no_further() {
         let (base, cap) = (Duration::from_secs(1), Duration::from_secs(60));
-        for (attempt, most) in [(1, 1), (2, 2), (4, 8), (7, 60), (u32::MAX, 60)] {
+        for (attempt, max_seconds) in [(1, 1), (2, 2), (4, 8), (7, 60), (u32::MAX, 60)] {
             let pause = backoff(attempt, base, cap);
-            assert!(pause <= Duration::from_secs(most), "attempt {attempt}: {pause:?}");
-            assert!(pause >= Duration::from_secs(most) / 2, "attempt {attempt}: {pause:?}");
+            assert!(pause <= Duration::from_secs(max_seconds), "attempt {attempt}: {pause:?}");
+            assert!(pause >= Duration::from_secs(max_seconds) / 2, "attempt {attempt}: {pause:?}");
         }
     }
 }

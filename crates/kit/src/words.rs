@@ -46,9 +46,9 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// The beginning of a text from outside, with at most `most` characters, for an error message.
-pub fn beginning(text: &str, most: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(most) {
+/// The beginning of a text from outside, with at most `max_chars` characters, for an error message.
+pub fn beginning(text: &str, max_chars: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),
     }
@@ -61,7 +61,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         return None;
     }
     let name = name.to_lowercase();
-    let most = name.chars().count().max(3) / 3;
+    let max_distance = name.chars().count().max(3) / 3;
     let distance = |known: &str| {
         let known = known.to_lowercase();
         // A matching beginning counts as one wrong letter.
@@ -72,8 +72,8 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         }
     };
     let distances = known.into_iter().map(|known| (distance(known), known));
-    let near = distances.filter(|(distance, _)| *distance <= most);
-    near.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
+    let candidates = distances.filter(|(distance, _)| *distance <= max_distance);
+    candidates.min_by_key(|(distance, _)| *distance).map(|(_, known)| known)
 }
 
 /// An error's text after the path of its field: `currency is required`, but `price: too large`.
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn finds_the_nearest_known_name() {
         let known = ["currency", "keys", "worker.lease_ms", "ip_allowlist"];
-        for (name, meant) in [
+        for (name, nearest) in [
             ("curency", Some("currency")),
             ("Currency", Some("currency")),
             ("kyes", Some("keys")),
@@ -103,7 +103,7 @@ mod tests {
             ("secret", None),
             ("", None),
         ] {
-            assert_eq!(super::nearest(name, known), meant, "{name}");
+            assert_eq!(super::nearest(name, known), nearest, "{name}");
         }
     }
 

@@ -103,7 +103,7 @@ pub struct ConsumerStatus(pub(super) Arc<Cursors>);
 
 impl ConsumerStatus {
     /// The state of the started partitions; `now` is in milliseconds since the epoch.
-    pub fn all(&self, now: i64) -> Vec<PartitionStatus> {
+    pub fn partitions(&self, now: i64) -> Vec<PartitionStatus> {
         self.0.statuses(now)
     }
 
@@ -119,7 +119,7 @@ pub(super) struct Cursors {
     pub topic: Topic,
     store: Store,
     partitions: Arc<Partitions>,
-    at: Mutex<BTreeMap<i32, Cursor>>,
+    cursors: Mutex<BTreeMap<i32, Cursor>>,
 }
 
 struct Cursor {
@@ -151,18 +151,18 @@ pub(super) struct ReadyPartition {
 
 impl Cursors {
     pub fn new(group: &str, topic: Topic, store: Store, partitions: Arc<Partitions>) -> Self {
-        Self { group: group.to_owned(), topic, store, partitions, at: Mutex::default() }
+        Self { group: group.to_owned(), topic, store, partitions, cursors: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<i32, Cursor>> {
-        self.at.lock()
+        self.cursors.lock()
     }
 
     /// The partitions that were assigned but not started, each with its epoch.
     pub fn assigned(&self) -> Vec<(i32, u64)> {
-        let at = self.lock();
+        let cursors = self.lock();
         let mut open = self.partitions.open();
-        open.retain(|(partition, epoch)| at.get(partition).is_none_or(|c| c.epoch != *epoch));
+        open.retain(|(partition, epoch)| cursors.get(partition).is_none_or(|c| c.epoch != *epoch));
         open
     }
 
@@ -198,8 +198,8 @@ impl Cursors {
 
     /// The start offset and epoch of a readable partition; none if it is stopped.
     pub fn start(&self, partition: i32) -> Option<(u64, i64)> {
-        let at = self.lock();
-        let cursor = at.get(&partition).filter(|cursor| cursor.stopped.is_none())?;
+        let cursors = self.lock();
+        let cursor = cursors.get(&partition).filter(|cursor| cursor.stopped.is_none())?;
         (self.partitions.epoch(partition) == Some(cursor.epoch))
             .then_some((cursor.epoch, cursor.next))
     }
@@ -207,12 +207,12 @@ impl Cursors {
     /// The partitions without a batch in progress. Those after `last` come first, so that they take
     /// turns.
     pub fn ready(&self, last: i32) -> Vec<ReadyPartition> {
-        let mut at = self.lock();
-        at.retain(|partition, cursor| self.partitions.holds(*partition, cursor.epoch));
-        let idle = at.iter().filter(|(partition, cursor)| {
+        let mut cursors = self.lock();
+        cursors.retain(|partition, cursor| self.partitions.holds(*partition, cursor.epoch));
+        let idle = cursors.iter().filter(|(partition, cursor)| {
             cursor.stopped.is_none()
                 && self.partitions.epoch(**partition) == Some(cursor.epoch)
-                && cursor.done(&self.partitions) == cursor.next
+                && cursor.done_offset(&self.partitions) == cursor.next
         });
         let mut ready: Vec<_> = idle
             .map(|(partition, c)| ReadyPartition {
@@ -233,14 +233,18 @@ impl Cursors {
     /// in Kafka transactions.
     pub fn build_batch(&self, from: ReadyPartition, mut messages: Vec<Message>) -> Option<Fetched> {
         let first = messages.first()?;
-        let mut at = self.lock();
-        let cursor = at.get_mut(&from.partition).filter(|cursor| cursor.epoch == from.epoch)?;
+        let mut cursors = self.lock();
+        let cursor =
+            cursors.get_mut(&from.partition).filter(|cursor| cursor.epoch == from.epoch)?;
         if first.offset != cursor.next {
             let reason = format!("the log returned offset {} instead", first.offset);
             cursor.stop(self.topic, &reason, Some(Instant::now()));
             return None;
         }
-        let unbroken = messages.iter().zip(cursor.next..).take_while(|(m, at)| m.offset == *at);
+        let unbroken = messages
+            .iter()
+            .zip(cursor.next..)
+            .take_while(|(message, offset)| message.offset == *offset);
         messages.truncate(unbroken.count());
         let (first, last) = (messages.first()?, messages.last()?);
         let offset = last.offset;
@@ -279,9 +283,9 @@ impl Cursors {
     /// the log shows no reason. The description was made after the partitions were at `before`, so
     /// a partition that has moved since is fine.
     pub fn compare(&self, before: &BTreeMap<i32, GroupOffset>, topic_offsets: &TopicOffsets) {
-        let mut at = self.lock();
+        let mut cursors = self.lock();
         for OffsetRange { partition, end, .. } in &topic_offsets.ranges {
-            let Some(cursor) = at.get_mut(partition) else { continue };
+            let Some(cursor) = cursors.get_mut(partition) else { continue };
             cursor.moved(*end);
             let former =
                 before.get(partition).and_then(|position| stop_reason(position, topic_offsets));
@@ -296,8 +300,9 @@ impl Cursors {
     }
 
     fn statuses(&self, now: i64) -> Vec<PartitionStatus> {
-        let at = self.lock();
-        let held = at.iter().filter(|(partition, c)| self.partitions.holds(**partition, c.epoch));
+        let cursors = self.lock();
+        let held =
+            cursors.iter().filter(|(partition, c)| self.partitions.holds(**partition, c.epoch));
         held.map(|(partition, cursor)| cursor.status(*partition, &self.partitions, now)).collect()
     }
 }
@@ -317,9 +322,10 @@ impl Cursor {
     /// Records that the log ends at `end` or later, or that more was read.
     fn moved(&mut self, end: i64) {
         self.end = self.end.max(end);
-        self.behind_since = match self.end > self.next {
-            true => self.behind_since.or_else(|| Some(Instant::now())),
-            false => None,
+        self.behind_since = if self.end > self.next {
+            self.behind_since.or_else(|| Some(Instant::now()))
+        } else {
+            None
         };
     }
 
@@ -341,18 +347,18 @@ impl Cursor {
     }
 
     /// The offset before which everything is done.
-    fn done(&self, partitions: &Partitions) -> i64 {
+    fn done_offset(&self, partitions: &Partitions) -> i64 {
         partitions.position(self.start.partition).unwrap_or(self.start.next)
     }
 
     fn status(&self, partition: i32, partitions: &Partitions, now: i64) -> PartitionStatus {
-        let done = self.done(partitions);
+        let done = self.done_offset(partitions);
         let behind = (self.end - done).max(0);
-        let seen = self.behind_since.map(|since| now.saturating_sub(millis(since.elapsed())));
+        let noticed_at = self.behind_since.map(|since| now.saturating_sub(millis(since.elapsed())));
         let oldest = match self.times {
             Some((first, _)) if done < self.next => Some(first),
-            Some((_, last)) => seen.map(|seen| seen.max(last)),
-            None => seen,
+            Some((_, last)) => noticed_at.map(|noticed_at| noticed_at.max(last)),
+            None => noticed_at,
         };
         let position = GroupOffset { next: done, ..self.start.clone() };
         PartitionStatus {
@@ -404,7 +410,7 @@ mod tests {
     }
 
     /// Sets the end of the log.
-    fn look(cursors: &Cursors, end: i64) {
+    fn compare_with_end(cursors: &Cursors, end: i64) {
         cursors.compare(&cursors.positions(), &topic_offsets(end));
     }
 
@@ -418,7 +424,7 @@ mod tests {
     #[tokio::test]
     async fn lag_is_known_without_fetching() {
         let cursors = cursors();
-        look(&cursors, 12);
+        compare_with_end(&cursors, 12);
         let behind: Vec<i64> = cursors.statuses(0).iter().map(|s| s.behind).collect();
         assert_eq!(behind, [7, 7]);
     }
@@ -433,13 +439,13 @@ mod tests {
             cursors.build_batch(cursors.ready(-1)[0], vec![message(5), message(6)]).unwrap();
         assert!(cursors.partitions.start(0, batch.epoch, batch.offset));
         assert_eq!(since(), Some(5), "the batch in progress was read");
-        look(&cursors, 7);
+        compare_with_end(&cursors, 7);
         cursors.partitions.finish(0, batch.epoch, batch.offset, true);
         assert_eq!(since(), None, "all is done");
         // The last one is hours old; the next one has just arrived.
-        look(&cursors, 8);
-        let seen = since().unwrap();
-        assert!((NOW - 60_000..=NOW).contains(&seen), "{seen}");
+        compare_with_end(&cursors, 8);
+        let noticed_at = since().unwrap();
+        assert!((NOW - 60_000..=NOW).contains(&noticed_at), "{noticed_at}");
         cursors.lock().get_mut(&0).unwrap().times = Some((NOW - 2, NOW - 1));
         cursors.lock().get_mut(&0).unwrap().behind_since = Some(Instant::now() - STOPPED_RETRY);
         assert_eq!(since(), Some(NOW - 1), "it came after the one before it");
@@ -488,24 +494,24 @@ mod tests {
     async fn only_a_resolved_stop_is_retried() {
         let cursors = cursors();
         cursors.stop(0, "an error");
-        look(&cursors, 7);
+        compare_with_end(&cursors, 7);
         assert_eq!((cursors.assigned(), cursors.start(0)), (vec![], None), "not at once");
         stop_long_ago(&cursors, 0);
         stop_long_ago(&cursors, 1);
-        look(&cursors, 3);
+        compare_with_end(&cursors, 3);
         let text = |status: PartitionStatus| status.stopped.unwrap().1;
         assert!(text(cursors.statuses(0).remove(0)).contains("the log ends at 3"));
-        look(&cursors, 7);
+        compare_with_end(&cursors, 7);
         assert_eq!(cursors.assigned(), [], "missing messages would be skipped");
 
         let cursors = self::cursors();
         stop_long_ago(&cursors, 1);
         let epoch = cursors.partitions.epoch(1).unwrap();
         assert!(cursors.partitions.start(1, epoch, 4));
-        look(&cursors, 7);
+        compare_with_end(&cursors, 7);
         assert_eq!(cursors.assigned(), [], "work on it is in progress");
         cursors.partitions.finish(1, epoch, 4, true);
-        look(&cursors, 7);
+        compare_with_end(&cursors, 7);
         assert!(matches!(cursors.assigned()[..], [(1, renewed)] if renewed != epoch));
         assert_eq!(cursors.start(0).map(|(_, next)| next), Some(5));
     }

@@ -207,12 +207,12 @@ async fn write(commands: &mpsc::Sender<Command>, write: Write) -> Result<(), Log
 
 /// Notices appends of other processes.
 async fn watch_file(read: SqlitePool, ends: Arc<Ends>, closing: CancellationToken) {
-    let mut seen = None;
+    let mut version = None;
     let mut connection = None;
     let mut ticks = interval(CHECK_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while !closing.is_cancelled() {
-        if let Err(error) = look(&read, &mut connection, &mut seen, &ends).await {
+        if let Err(error) = publish_if_changed(&read, &mut connection, &mut version, &ends).await {
             tracing::warn!(%error, "cannot read log.db");
             connection = None;
         }
@@ -224,21 +224,21 @@ async fn watch_file(read: SqlitePool, ends: Arc<Ends>, closing: CancellationToke
 }
 
 /// The version depends on the connection, so each check uses the same one.
-async fn look(
+async fn publish_if_changed(
     read: &SqlitePool,
     connection: &mut Option<sqlx::pool::PoolConnection<sqlx::Sqlite>>,
-    seen: &mut Option<i64>,
+    last_version: &mut Option<i64>,
     ends: &Ends,
 ) -> Result<(), sqlx::Error> {
     if connection.is_none() {
         *connection = Some(read.acquire().await?);
-        *seen = None;
+        *last_version = None;
     }
     let Some(connection) = connection else { return Ok(()) };
     let version = rows::data_version(connection).await?;
-    if *seen != Some(version) {
+    if *last_version != Some(version) {
         ends.publish(&rows::ends(connection, ends.topics()).await?);
-        *seen = Some(version);
+        *last_version = Some(version);
     }
     Ok(())
 }
@@ -352,17 +352,17 @@ mod tests {
         let log = open(&directory).await;
         let mut ends = log.shared.ends.subscribe();
         // A second instance on the same file acts as another process.
-        let beside = open(&directory).await;
-        beside.append(message(vec![1])).await.unwrap();
-        let seen = async {
+        let other_process = open(&directory).await;
+        other_process.append(message(vec![1])).await.unwrap();
+        let arrived = async {
             while log.shared.ends.end(TOPIC, partition_of(b"k", 4)) < 1 {
                 ends.changed().await.unwrap();
             }
         };
-        timeout(Duration::from_secs(20), seen).await.unwrap();
+        timeout(Duration::from_secs(20), arrived).await.unwrap();
         log.append(message(vec![2])).await.unwrap();
         assert_eq!(payloads(&log).await, [1, 2]);
         log.close().await;
-        beside.close().await;
+        other_process.close().await;
     }
 }

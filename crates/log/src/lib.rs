@@ -1,10 +1,26 @@
 //! The log: append and consume. Kafka for a fleet, a table in its own SQLite file for standalone;
 //! both with the same semantics.
 //!
+//! | module | is about |
+//! |---|---|
+//! | this file | [`Log`]: opens either log, appends, starts consumers |
+//! | `message` | messages, settings and errors |
+//! | `consumer`, `batch` | what a consumer returns: batches, each with its acknowledgement |
+//! | `cursors`, `partitions` | a consumer's position in each partition; the batches in progress |
+//! | [`offsets`] | the groups' positions in the store |
+//! | [`message_ids`] | ids of messages that may be appended more than once |
+//! | [`payload`] | reads payloads by their version |
+//! | `embedded`, `kafka` | the two logs |
+//!
 //! A message belongs to the partition of its key, and messages of a partition are returned in
 //! order, in [`Batch`]es. The consumers of a group share the partitions; each group gets every
-//! message. A group's [`offsets`] are in the store and move in the transaction that applies the
-//! messages: so each message is applied exactly once.
+//! message.
+//!
+//! It promises: an appended message is durable, and messages of one key stay in order. A group's
+//! [`offsets`] are in the store and move in the transaction that applies the messages: so each
+//! message is applied exactly once.
+//!
+//! Start with [`Log::append`] and [`Consumer::next`].
 
 mod batch;
 mod consumer;

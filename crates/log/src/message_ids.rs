@@ -23,9 +23,9 @@ pub fn id_of(message: &Message) -> Option<Uuid> {
     Uuid::from_slice(&message.key).ok()
 }
 
-/// Derives the id of one message from the id of all messages appended together.
-pub fn derive_id(all: Uuid, number: usize) -> Uuid {
-    Uuid::from_u128(all.as_u128().wrapping_add(number as u128))
+/// Derives the id of one message from the id of the append, which all its messages share.
+pub fn derive_id(append_id: Uuid, number: usize) -> Uuid {
+    Uuid::from_u128(append_id.as_u128().wrapping_add(number as u128))
 }
 
 /// Where ids are stored: a message is repeated only on its own partition.
@@ -37,7 +37,7 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    pub fn of(group: &'a str, message: &Message) -> Self {
+    pub fn new(group: &'a str, message: &Message) -> Self {
         Self { group, topic: message.topic, partition: message.partition }
     }
 }

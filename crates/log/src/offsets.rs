@@ -53,9 +53,9 @@ pub(super) async fn begin(
     topic_offsets: &TopicOffsets,
 ) -> Result<BTreeMap<i32, GroupOffset>, StoreError> {
     let mut tx = store.write().await?;
-    let mut known = of_group(&mut tx, group, topic).await?;
+    let mut positions = group_positions(&mut tx, group, topic).await?;
     for range in &topic_offsets.ranges {
-        if let Entry::Vacant(unknown) = known.entry(range.partition) {
+        if let Entry::Vacant(entry) = positions.entry(range.partition) {
             let position = GroupOffset {
                 consumer_group: group.to_owned(),
                 partition: range.partition,
@@ -64,14 +64,14 @@ pub(super) async fn begin(
                 resets: 0,
             };
             put_if_absent(&mut tx, topic, &position).await?;
-            unknown.insert(position);
+            entry.insert(position);
         }
     }
     tx.commit().await?;
-    Ok(known)
+    Ok(positions)
 }
 
-async fn of_group(
+async fn group_positions(
     tx: &mut Tx,
     group: &str,
     topic: Topic,

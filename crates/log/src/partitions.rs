@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 /// Each assignment starts a new epoch of a partition. Reports about a batch of another epoch are
 /// ignored, because another consumer may have the partition by now.
 pub(super) struct Partitions {
-    state: Mutex<Assignments>,
+    assignments: Mutex<Assignments>,
     finished: Condvar,
     /// Called whenever work has ended, and when a partition is to be read again.
     on_finish: Box<dyn Fn() + Send + Sync>,
@@ -20,13 +20,13 @@ pub(super) struct Partitions {
 
 impl fmt::Debug for Partitions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Partitions").field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("Partitions").field("state", &self.assignments).finish_non_exhaustive()
     }
 }
 
 #[derive(Debug, Default)]
 struct Assignments {
-    held: BTreeMap<i32, PartitionState>,
+    partitions: BTreeMap<i32, PartitionState>,
     epochs: u64,
 }
 
@@ -53,14 +53,14 @@ impl Assignments {
     fn assign(&mut self, partition: i32) -> u64 {
         self.epochs += 1;
         let epoch = self.epochs;
-        let held = PartitionState {
+        let state = PartitionState {
             epoch,
             stopped: false,
             in_progress: None,
             position: None,
             committed: None,
         };
-        self.held.insert(partition, held);
+        self.partitions.insert(partition, state);
         epoch
     }
 }
@@ -74,11 +74,15 @@ impl PartitionState {
 
 impl Partitions {
     pub fn new(on_finish: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { state: Mutex::default(), finished: Condvar::new(), on_finish: Box::new(on_finish) }
+        Self {
+            assignments: Mutex::default(),
+            finished: Condvar::new(),
+            on_finish: Box::new(on_finish),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Assignments> {
-        self.state.lock()
+        self.assignments.lock()
     }
 
     /// Starts an epoch of `partition`.
@@ -88,21 +92,24 @@ impl Partitions {
 
     /// Starts another epoch of `partition`, unless this one has ended.
     pub fn renew(&self, partition: i32, epoch: u64) {
-        self.renew_if(partition, |held| held.epoch == epoch);
+        self.renew_if(partition, |state| state.epoch == epoch);
     }
 
     /// The same for an idle partition; `false` if it has changed since.
     pub fn renew_idle(&self, partition: i32, idle: Idle) -> bool {
-        self.renew_if(partition, |held| held.idle() == Some(idle))
+        self.renew_if(partition, |state| state.idle() == Some(idle))
     }
 
     fn renew_if(&self, partition: i32, matches: impl FnOnce(&PartitionState) -> bool) -> bool {
-        let mut state = self.lock();
-        let is_same = state.held.get(&partition).is_some_and(|held| !held.stopped && matches(held));
+        let mut assignments = self.lock();
+        let is_same = assignments
+            .partitions
+            .get(&partition)
+            .is_some_and(|state| !state.stopped && matches(state));
         if is_same {
-            state.assign(partition);
+            assignments.assign(partition);
         }
-        drop(state);
+        drop(assignments);
         if is_same {
             (self.on_finish)();
         }
@@ -111,33 +118,37 @@ impl Partitions {
 
     /// The partitions whose messages may be read and that have no batch in progress.
     pub fn idle(&self) -> Vec<(i32, Idle)> {
-        let state = self.lock();
-        let open = state.held.iter().filter(|(_, held)| !held.stopped);
-        open.filter_map(|(partition, held)| Some((*partition, held.idle()?))).collect()
+        let assignments = self.lock();
+        let open = assignments.partitions.iter().filter(|(_, state)| !state.stopped);
+        open.filter_map(|(partition, state)| Some((*partition, state.idle()?))).collect()
     }
 
     /// The epoch of `partition`, while its messages may be read.
     pub fn epoch(&self, partition: i32) -> Option<u64> {
-        self.lock().held.get(&partition).filter(|held| !held.stopped).map(|held| held.epoch)
+        self.lock()
+            .partitions
+            .get(&partition)
+            .filter(|state| !state.stopped)
+            .map(|state| state.epoch)
     }
 
     /// The partitions whose messages may be read, each with its epoch.
     pub fn open(&self) -> Vec<(i32, u64)> {
-        let state = self.lock();
-        let open = state.held.iter().filter(|(_, held)| !held.stopped);
-        open.map(|(partition, held)| (*partition, held.epoch)).collect()
+        let assignments = self.lock();
+        let open = assignments.partitions.iter().filter(|(_, state)| !state.stopped);
+        open.map(|(partition, state)| (*partition, state.epoch)).collect()
     }
 
     /// Whether `partition` is still held in this epoch.
     pub fn holds(&self, partition: i32, epoch: u64) -> bool {
-        self.lock().held.get(&partition).is_some_and(|held| held.epoch == epoch)
+        self.lock().partitions.get(&partition).is_some_and(|state| state.epoch == epoch)
     }
 
     /// Records a started batch that ends with `offset`; `false` if it must not start.
     pub fn start(&self, partition: i32, epoch: u64, offset: i64) -> bool {
-        match self.lock().held.get_mut(&partition) {
-            Some(held) if held.epoch == epoch && !held.stopped => {
-                held.in_progress = Some(offset);
+        match self.lock().partitions.get_mut(&partition) {
+            Some(state) if state.epoch == epoch && !state.stopped => {
+                state.in_progress = Some(offset);
                 true
             }
             _ => false,
@@ -145,13 +156,13 @@ impl Partitions {
     }
 
     /// Records the end of a batch: done, or to be repeated.
-    pub fn finish(&self, partition: i32, epoch: u64, offset: i64, done: bool) {
-        if let Some(held) = self.lock().held.get_mut(&partition)
-            && held.epoch == epoch
+    pub fn finish(&self, partition: i32, epoch: u64, offset: i64, is_done: bool) {
+        if let Some(state) = self.lock().partitions.get_mut(&partition)
+            && state.epoch == epoch
         {
-            held.in_progress = None;
-            if done {
-                held.position = Some(offset + 1);
+            state.in_progress = None;
+            if is_done {
+                state.position = Some(offset + 1);
             }
         }
         self.finished.notify_all();
@@ -160,71 +171,74 @@ impl Partitions {
 
     /// Stops reading these partitions.
     pub fn stop(&self, partitions: &[i32]) {
-        let mut state = self.lock();
+        let mut assignments = self.lock();
         for partition in partitions {
-            if let Some(held) = state.held.get_mut(partition) {
-                held.stopped = true;
+            if let Some(state) = assignments.partitions.get_mut(partition) {
+                state.stopped = true;
             }
         }
     }
 
     /// Stops reading all partitions.
     pub fn stop_all(&self) {
-        self.lock().held.values_mut().for_each(|held| held.stopped = true);
+        self.lock().partitions.values_mut().for_each(|state| state.stopped = true);
     }
 
     pub fn is_busy(&self, partition: i32) -> bool {
-        self.lock().held.get(&partition).is_some_and(|held| held.in_progress.is_some())
+        self.lock().partitions.get(&partition).is_some_and(|state| state.in_progress.is_some())
     }
 
     pub fn any_busy(&self) -> bool {
-        self.lock().held.values().any(|held| held.in_progress.is_some())
+        self.lock().partitions.values().any(|state| state.in_progress.is_some())
     }
 
     /// Blocks this thread until no batch of `partitions` is in progress, or until `deadline`.
     pub fn wait_idle(&self, partitions: &[i32], deadline: Instant) {
-        let mut state = self.lock();
-        let busy = |state: &Assignments| {
-            partitions
-                .iter()
-                .any(|partition| state.held.get(partition).is_some_and(|h| h.in_progress.is_some()))
+        let mut assignments = self.lock();
+        let busy = |assignments: &Assignments| {
+            partitions.iter().any(|partition| {
+                assignments
+                    .partitions
+                    .get(partition)
+                    .is_some_and(|state| state.in_progress.is_some())
+            })
         };
-        while busy(&state) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+        while busy(&assignments) {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 return;
             }
-            self.finished.wait_for(&mut state, left);
+            self.finished.wait_for(&mut assignments, remaining);
         }
     }
 
     /// Releases `partition`; returns the position before which all is done, if this epoch did any
     /// work.
     pub fn revoke(&self, partition: i32) -> Option<i64> {
-        self.lock().held.remove(&partition)?.position
+        self.lock().partitions.remove(&partition)?.position
     }
 
     /// The position before which `partition` is done, if this epoch did any work.
     pub fn position(&self, partition: i32) -> Option<i64> {
-        self.lock().held.get(&partition)?.position
+        self.lock().partitions.get(&partition)?.position
     }
 
     /// The positions that have moved since [`committed`](Self::committed).
     pub fn to_commit(&self) -> Vec<(i32, i64)> {
-        let state = self.lock();
-        let moved = state.held.iter().filter_map(|(partition, held)| {
-            let position = held.position?;
-            (held.committed < Some(position)).then_some((*partition, position))
+        let assignments = self.lock();
+        let moved = assignments.partitions.iter().filter_map(|(partition, state)| {
+            let position = state.position?;
+            (state.committed < Some(position)).then_some((*partition, position))
         });
         moved.collect()
     }
 
     /// Records stored positions.
     pub fn committed(&self, positions: &[(i32, i64)]) {
-        let mut state = self.lock();
+        let mut assignments = self.lock();
         for (partition, position) in positions {
-            if let Some(held) = state.held.get_mut(partition) {
-                held.committed = held.committed.max(Some(*position));
+            if let Some(state) = assignments.partitions.get_mut(partition) {
+                state.committed = state.committed.max(Some(*position));
             }
         }
     }

@@ -11,13 +11,13 @@ use store::documents::is_unknown_word;
 pub enum PayloadError {
     /// A newer program appended it.
     #[error(
-        "a message of {} {what}, which this version does not support: it waits for a newer \
+        "a message of {} {reason}, which this version does not support: it waits for a newer \
          longshore",
         .topic.name()
     )]
-    Newer { topic: Topic, what: String },
-    #[error("not a message of {}: {why}", .topic.name())]
-    Damaged { topic: Topic, why: String },
+    Newer { topic: Topic, reason: String },
+    #[error("not a message of {}: {reason}", .topic.name())]
+    Damaged { topic: Topic, reason: String },
 }
 
 impl Retry for PayloadError {
@@ -39,27 +39,23 @@ pub fn read<'a, T: Deserialize<'a>>(
     payload: &'a [u8],
     version: impl FnOnce(&T) -> Option<u32>,
 ) -> Result<T, PayloadError> {
-    let damaged = |why: &dyn ToString| PayloadError::Damaged { topic, why: why.to_string() };
+    let damaged =
+        |reason: &dyn ToString| PayloadError::Damaged { topic, reason: reason.to_string() };
     // All bytes together: checking text by text is much slower.
     let payload = std::str::from_utf8(payload).map_err(|error| damaged(&error))?;
     let read = serde_json::from_str::<T>(payload);
     let own = read.as_ref().ok().and_then(version);
     match own.map_or_else(|| version_of(payload), Ok) {
-        Ok(version) if (1..=known).contains(&version) => {
-            read.map_err(|error| match is_unknown_word(&error) {
-                true => {
-                    PayloadError::Newer { topic, what: format!("has an unknown value ({error})") }
-                }
-                false => damaged(&error),
-            })
-        }
-        Ok(version) => Err(PayloadError::Newer { topic, what: of_version(version) }),
+        Ok(version) if (1..=known).contains(&version) => read.map_err(|error| {
+            if is_unknown_word(&error) {
+                PayloadError::Newer { topic, reason: format!("has an unknown value ({error})") }
+            } else {
+                damaged(&error)
+            }
+        }),
+        Ok(version) => Err(PayloadError::Newer { topic, reason: format!("has version {version}") }),
         Err(error) => Err(damaged(&read.err().unwrap_or(error))),
     }
-}
-
-fn of_version(version: u32) -> String {
-    format!("has version {version}")
 }
 
 fn version_of(payload: &str) -> serde_json::Result<u32> {

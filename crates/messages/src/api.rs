@@ -198,14 +198,14 @@ async fn send(
         read.as_ref().map_or(Budget::MessagesSend, |(members, _)| request::budget(members));
     let limit = caller.workspace.rate_limit(budget);
     let budget_status = limits::count(&app, caller.workspace.id, budget, limit).await;
-    let answer = match (budget_status.retry_after, key, read) {
+    let result = match (budget_status.retry_after, key, read) {
         (Some(seconds), ..) => Err(ApiError::RateLimited(seconds)),
         (None, Ok(key), Ok((members, body))) => {
             accept(app, caller, endpoint, key, members, body).await
         }
         (None, Err(error), _) | (None, _, Err(error)) => Err(error),
     };
-    let mut response = answer.into_response();
+    let mut response = result.into_response();
     budget_status.write(response.headers_mut());
     response
 }
@@ -222,7 +222,7 @@ async fn accept(
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
-    let settings = settings::of(&app, caller.workspace.id).await?;
+    let settings = settings::find(&app, caller.workspace.id).await?;
     let campaigns = campaigns::api_campaigns(&app, caller.workspace.id).await?;
     let campaign_messages = match endpoint {
         Endpoint::Send => {
@@ -244,8 +244,8 @@ async fn accept(
     let sent = Sent::new(order.dispatch_id, &checked);
     let message = order.to_log(app.config.log.partitions)?;
     let response =
-        turn.append(vec![message], StoredResponse::of(StatusCode::CREATED, &sent)?).await?;
-    count(Kind::Send);
+        turn.append(vec![message], StoredResponse::json(StatusCode::CREATED, &sent)?).await?;
+    count_accepted(Kind::Send);
     Ok(response)
 }
 
@@ -318,6 +318,7 @@ impl Sent {
     }
 }
 
-pub fn count(kind: Kind) {
-    metrics::counter!("longshore_orders_total", "kind" => kind.name()).increment(1);
+/// Counts an accepted request to send.
+pub fn count_accepted(kind: Kind) {
+    metrics::counter!("longshore_send_requests_total", "kind" => kind.name()).increment(1);
 }

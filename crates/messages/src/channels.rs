@@ -1,4 +1,14 @@
-//! Sends messages to their channels: the SMTP relay, a webhook, a provider, the user's cards.
+//! Sends messages to their channels. [`send`] selects the channel; each has a module:
+//!
+//! | module | sends |
+//! |---|---|
+//! | [`email`] | emails to the workspace's SMTP relay |
+//! | [`webhook`] | the customer's own requests |
+//! | [`providers`] | push, SMS, WhatsApp and live activities to a provider over HTTP |
+//! | [`cards`] | content cards: rows that an app reads |
+//!
+//! `http` derives the outcome of a message from a response, and `write_batcher` stores many cards
+//! in one transaction.
 
 pub mod cards;
 pub mod email;
@@ -36,7 +46,7 @@ pub fn check_header_value(channel: Channel, value: &str) -> Result<(), String> {
 
 /// Sends one message. Every result is an outcome: nothing is retried here. Each channel limits its
 /// own steps (`smtp`, `deliveries`); a limit for all steps together would end them early. If the
-/// future is /// dropped, it is unknown whether the message was accepted.
+/// future is dropped, it is unknown whether the message was accepted.
 pub async fn send(app: &App, message: Outgoing<'_>) -> Outcome {
     let (channel, began) = (message.id.channel, Instant::now());
     let outcome = match channel {
@@ -57,7 +67,7 @@ pub async fn send(app: &App, message: Outgoing<'_>) -> Outcome {
     metrics::counter!(
         "longshore_message_attempts_total",
         "channel" => channel,
-        "outcome" => name(&outcome)
+        "outcome" => outcome_name(&outcome)
     )
     .increment(1);
     log_outcome(&message, &outcome);
@@ -65,7 +75,7 @@ pub async fn send(app: &App, message: Outgoing<'_>) -> Outcome {
 }
 
 /// The outcome's name in metrics.
-fn name(outcome: &Outcome) -> &'static str {
+fn outcome_name(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Sent => "sent",
         Outcome::Unreachable(_) => "unreachable",

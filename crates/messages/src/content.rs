@@ -3,6 +3,11 @@
 //!
 //! All strings are [templates](template), at any depth and also in unknown fields; only identifiers
 //! are used unchanged. Output in headers and URLs is one line, so that no profile can add a header.
+//!
+//! `table` has the known fields of each channel; `read` parses and checks message objects by it,
+//! and `schema` describes them in the API document. `piece` is a parsed value, and renders it.
+//! Start with [`Content::read`], which accepts or rejects each message object, and
+//! [`Message::render`].
 
 mod piece;
 mod read;
@@ -96,10 +101,10 @@ impl Message {
     /// Renders the message for one user. Takes processor time: not for async threads. The limits of
     /// a rendering apply to all its texts together.
     pub fn render(&self, scope: &Scope<'_>) -> Result<Rendered, Stop> {
-        let (data, mut work) =
-            (scope.data(self.variation_id.as_deref()), RenderBudget::new(scope.now));
-        let object = guarded(|| piece::render(&self.pieces, &data, &mut work))?;
+        let data = scope.data(self.variation_id.as_deref());
+        let mut budget = RenderBudget::new(scope.now);
+        let object = guarded(|| piece::render(&self.pieces, &data, &mut budget))?;
         let (channel, variation_id) = (self.channel, self.variation_id.clone());
-        Ok(Rendered { channel, variation_id, object, extras: work.into_extras() })
+        Ok(Rendered { channel, variation_id, object, extras: budget.into_extras() })
     }
 }

@@ -19,6 +19,18 @@
 //! Frequency capping (`capping`) applies only to messages of campaigns and Canvases, and counts
 //! only those. A send without a `campaign_id` has no statistics and does not count for capping,
 //! because `override_frequency_capping` concerns only campaigns.
+//!
+//! | file | is about |
+//! |---|---|
+//! | `intake`, `plan`, `part` | the three kinds of work: orders of the log, plans, parts |
+//! | `job`, `batch`, `named`, `left_out`, `capping` | which users of a part get which messages |
+//! | `send`, `guard`, `settle`, `failure_log` | the attempts at messages, and their outcomes |
+//! | `ending`, `report`, [`sweep`] | the end of a dispatch, later reports about its messages, its deletion |
+//! | `rows`, `part_rows`, `message_rows` | the SQL of dispatches, parts and messages |
+//! | `report_rows`, `inspect_rows` | the SQL of statistics and of operators' queries |
+//! | [`state`], `error`, `telemetry` | states and counts, errors, metrics |
+//!
+//! Start with [`begin`], then `part`.
 
 mod batch;
 mod capping;
@@ -65,18 +77,18 @@ pub use left_out::LeftOut;
 pub use message_rows::erase_user;
 pub use part::{give_up as give_up_part, run as run_part};
 pub use plan::{give_up as give_up_plan, plan};
-pub use report::{Report, reported};
+pub use report::{Report, store_reports};
 pub use report_rows::shown_state;
 pub use report_rows::{
-    Console, DispatchSummary, Receipt, Statistics, UnsentMessages, console, list, one, receipts,
-    sent_at, statistics, unsent_messages,
+    ConsoleRecord, DispatchSummary, Receipt, Statistics, UnsentMessages, console_records, list,
+    receipts, sent_at, statistics, summary, unsent_messages,
 };
 pub use state::State;
 
 /// Limits that all dispatches of a process share.
 pub struct Engine {
     pub app: App,
-    /// Places to send messages: to users of parts, and to listed users. A workspace gets at most
+    /// Permits to send messages: to users of parts, and to listed users. A workspace gets at most
     /// as many as it leaves free, so that its slow receivers do not stop the others' messages.
     parts: SharedMemory,
     named: SharedMemory,
@@ -85,11 +97,11 @@ pub struct Engine {
 
 impl Engine {
     pub fn new(app: &App) -> Self {
-        let places = || SharedMemory::halves(2 * app.config.messages.sends_in_flight * SLOT_BYTES);
+        let permits = || SharedMemory::halves(2 * app.config.messages.sends_in_flight * SLOT_BYTES);
         Self {
             app: app.clone(),
-            parts: places(),
-            named: places(),
+            parts: permits(),
+            named: permits(),
             failure_log: FailureLog::default(),
         }
     }
@@ -120,7 +132,7 @@ pub async fn add_wave(
         add(tx, order, Some(&wave)).await?;
     }
     if wave.is_last {
-        rows::make_whole(tx, dispatch_id).await?;
+        rows::mark_waves_complete(tx, dispatch_id).await?;
         // If the wave existed already, the dispatch may be complete.
         ending::finish(tx, dispatch_id).await?;
     }
@@ -130,7 +142,7 @@ pub async fn add_wave(
 /// Marks the last wave: the dispatch ends when its present waves end.
 pub async fn end_waves(tx: &mut Tx, dispatch_id: Uuid) -> Result<(), StoreError> {
     if rows::lock_open(tx, dispatch_id).await? {
-        rows::make_whole(tx, dispatch_id).await?;
+        rows::mark_waves_complete(tx, dispatch_id).await?;
         ending::finish(tx, dispatch_id).await?;
     }
     Ok(())
@@ -144,7 +156,7 @@ async fn add(tx: &mut Tx, order: &Order, wave: Option<&Wave>) -> Result<(), Stor
             rows::insert_wave(tx, id, None).await?;
         }
         rows::add_plan(tx, id).await?;
-        let (job, item) = (Job::of_workspace(order.workspace_id, id), rows::number(wave));
+        let (job, item) = (Job::new(order.workspace_id, id), rows::wave_number(wave));
         return claims::offer(tx, kinds::DISPATCH_PLAN, job, item, Duration::ZERO).await;
     }
     let users = order.target.users.len() as i64;
@@ -152,6 +164,6 @@ async fn add(tx: &mut Tx, order: &Order, wave: Option<&Wave>) -> Result<(), Stor
     let job = kinds::job_of_workspace(order.workspace_id);
     let item = rand::rng().random_range(0..i64::MAX);
     part_rows::insert_named(tx, id, part, wave, &order.target.users, (job, item)).await?;
-    let job = Job::of_workspace(order.workspace_id, job);
+    let job = Job::new(order.workspace_id, job);
     claims::offer(tx, kinds::DISPATCH_NAMED, job, item, Duration::ZERO).await
 }

@@ -4,6 +4,9 @@
 //! fetched outside of any transaction and compute slot. Then the message is rendered again with
 //! it, from the beginning. The limits apply to each rendering, and a message has at most
 //! [`MAX_REQUESTS`].
+//!
+//! `catalog` reads items of the workspace's catalogs, `content` sends the HTTP requests of
+//! `connected_content`, and `cache` keeps the results of both. Start with [`External::render`].
 
 mod cache;
 pub(crate) mod catalog;
@@ -75,8 +78,8 @@ impl RenderTime {
         }
         let began = Instant::now();
         let rendered = render();
-        let mut left = self.0.lock();
-        *left = left.saturating_sub(began.elapsed());
+        let mut remaining = self.0.lock();
+        *remaining = remaining.saturating_sub(began.elapsed());
         rendered
     }
 }

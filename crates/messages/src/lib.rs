@@ -1,17 +1,28 @@
-//! Messages: from the request, schedule or purchase that starts them to the channel that delivers
-//! each one.
+//! Sends messages: from the request, schedule or purchase that starts them to the channel that
+//! delivers each one.
 //!
 //! ```text
-//! call, schedule, trigger ──order──> dispatch ──parts──> user by user: render ──> channel
+//! request, schedule, trigger ──order──> dispatch ──parts──> user by user: render ──> channel
 //! ```
 //!
-//! [`api`] has the requests that send messages now or later. [`order`] defines the messages and
-//! their users; [`dispatch`] processes the users in parts, stores a row for each message before its
-//! request, and sends it to its channel ([`channels`]) with an id that is the same in each attempt
-//! ([`MessageId`]). [`content`] has the message objects of the API, whose texts are
-//! [templates](template); [`external`] reads the data that templates use. [`live_activity`] is a
-//! separate request for one channel. Transactional emails have
-//! [a separate module](sending::transactional), and so have [reports](sending::inbound).
+//! | module | is about |
+//! |---|---|
+//! | [`api`], [`request`], [`recipient`], [`when`] | requests that send now or later; their listed users and their time |
+//! | [`order`] | an accepted request: the messages and their users, in the log and in a dispatch's row |
+//! | [`dispatch`] | sends an order to its users, in parts |
+//! | [`waves`] | the moments of a send at local times |
+//! | [`content`], [`personalization`] | the message objects of the API; the names in their [templates](template) |
+//! | [`external`] | data that templates request: catalog items, responses of servers |
+//! | [`outgoing`], [`channels`] | one message to one user; each channel that sends it |
+//! | [`unsubscribe_token`] | the token in unsubscribe URLs |
+//! | [`live_activity`] | the separate request for live activities |
+//! | [`preview`] | renders templates without sending |
+//!
+//! Each user gets at most one message of a dispatch by each channel. Its row is stored before it is
+//! sent, with an id that is the same in each attempt ([`MessageId`]), so that receivers can
+//! recognize repeats.
+//!
+//! Start with [`dispatch`].
 
 pub mod api;
 pub mod app;

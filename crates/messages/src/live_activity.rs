@@ -3,6 +3,9 @@
 //! A start is an order like that of `/messages/send`, with one message by a separate channel: it
 //! passes through the same log, is dispatched to users in the same way, and is sent to the push
 //! provider with the tokens that start activities of the app.
+//!
+//! [`api`] has the route, and [`request`] reads and checks a request. Start with
+//! [`request::StartRequest`].
 
 pub mod api;
 pub mod request;

@@ -1,4 +1,5 @@
 //! An order: the messages to send and their users, from a request, a schedule or a trigger.
+//! [`in_log`] is its form in the log. Start with [`Order`].
 
 pub mod in_log;
 

@@ -183,7 +183,7 @@ pub struct Unsubscribe<'a> {
 
 impl<'a> Scope<'a> {
     /// A scope with only the profile.
-    pub fn of(profile: &'a Members, now: i64) -> Self {
+    pub fn from_profile(profile: &'a Members, now: i64) -> Self {
         Self {
             profile,
             custom: None,
@@ -228,8 +228,11 @@ impl Data for MessageData<'_> {
                 last_used_app(profile).and_then(|app| app.get("version")).into()
             }
             "set_user_to_unsubscribed_url" | "unsubscribe_url" => {
-                let Some(who) = self.scope.unsubscribe else { return View::Nothing };
-                let url = || unsubscribe_token::url(who.app, who.workspace_id, who.service_id);
+                let Some(Unsubscribe { app, workspace_id, service_id }) = self.scope.unsubscribe
+                else {
+                    return View::Nothing;
+                };
+                let url = || unsubscribe_token::url(app, workspace_id, service_id);
                 View::Text(self.unsubscribe_url.get_or_init(url))
             }
             name => match ALIASES.iter().find(|(alias, _)| *alias == name) {
@@ -314,8 +317,9 @@ fn subscribed_state(profile: &Members) -> View<'_> {
 }
 
 fn last_used_app(profile: &Members) -> Option<&Members> {
-    let used = |app: &&Members| app.get("last_used").and_then(Value::as_str).map(str::to_owned);
-    objects(profile, "apps").filter(|app| app.contains_key("last_used")).max_by_key(used)
+    let last_used =
+        |app: &&Members| app.get("last_used").and_then(Value::as_str).map(str::to_owned);
+    objects(profile, "apps").filter(|app| app.contains_key("last_used")).max_by_key(last_used)
 }
 
 fn objects<'p>(profile: &'p Members, field: &str) -> impl Iterator<Item = &'p Members> {
@@ -335,15 +339,15 @@ mod tests {
         let Value::Object(profile) = profile else { panic!("no object") };
         let template = Template::parse(source, &NAMES).unwrap();
         assert_eq!(template.mistake(), None, "{source}");
-        let scope = Scope { origin, ..Scope::of(&profile, 0) };
+        let scope = Scope { origin, ..Scope::from_profile(&profile, 0) };
         template.render(&scope.data(Some("v1")), 0).unwrap()
     }
 
     #[test]
     fn every_field_of_a_profile_has_a_name() {
         // Former external ids must not be shown to anyone.
-        let named = |field: &Field| *field != Field::DeprecatedExternalIds;
-        for field in Field::ALL.into_iter().filter(named) {
+        let is_shown = |field: &Field| *field != Field::DeprecatedExternalIds;
+        for field in Field::ALL.into_iter().filter(is_shown) {
             assert!(NAMES.fields.contains(&field.name()), "{}", field.name());
         }
         for (alias, field) in ALIASES {
@@ -368,7 +372,7 @@ mod tests {
         let document = r#"{"custom_attributes":{"z":1.10,"a":{"y":12345678901234567890,"b":[]}}}"#;
         let custom = CustomAttributes::read(document).unwrap();
         let profile = Members::new();
-        let scope = Scope { custom: Some(&custom), ..Scope::of(&profile, 0) };
+        let scope = Scope { custom: Some(&custom), ..Scope::from_profile(&profile, 0) };
         let source = "{{custom_attribute.${z}}} {{custom_attribute.${a}}} \
                       {% for pair in custom_attribute %}{{pair[0]}}{% endfor %} \
                       {{${custom_attributes}.z | plus: 1}}";

@@ -96,7 +96,7 @@ pub async fn preview(
             unsubscribe: subject.service_id.map(unsubscribe),
             answers: Some(answers),
             custom: Some(&subject.custom),
-            ..Scope::of(&subject.profile, now)
+            ..Scope::from_profile(&subject.profile, now)
         };
         match draft {
             Draft::Message(message) => {
@@ -104,10 +104,10 @@ pub async fn preview(
                 Ok((Value::Object(rendered.object), rendered.extras))
             }
             Draft::Text(template) => {
-                let mut work = RenderBudget::new(now);
+                let mut budget = RenderBudget::new(now);
                 let data = scope.data(None);
-                let text = template::guarded(|| template.render_within(&data, &mut work))?;
-                Ok((Value::String(text), work.into_extras()))
+                let text = template::guarded(|| template.render_within(&data, &mut budget))?;
+                Ok((Value::String(text), budget.into_extras()))
             }
         }
     };
@@ -138,10 +138,10 @@ pub async fn preview(
 /// The routes of templates.
 pub fn routes() -> Routes<App> {
     let route = gateway::protected(PERMISSION, post(handle));
-    let wrong = "line 1, column 8: unknown name `${frist_name}`; did you mean `${first_name}`?";
-    let refused = ApiError::InvalidMany(
-        format!("template: {wrong}"),
-        vec![json!({ "type": wrong, "path": "template" })],
+    let mistake = "line 1, column 8: unknown name `${frist_name}`; did you mean `${first_name}`?";
+    let invalid_template = ApiError::InvalidMany(
+        format!("template: {mistake}"),
+        vec![json!({ "type": mistake, "path": "template" })],
     );
     let operation = Operation::new(
         Method::POST,
@@ -167,7 +167,7 @@ pub fn routes() -> Routes<App> {
         "message": "success", "previews": [{ "rendered": "Hi Ann, use SPRING" }],
     }))
     .refuses_in::<Errors<'_, MessageProblem>>(StatusCode::BAD_REQUEST)
-    .refuses(&refused, "A template is invalid")
+    .refuses(&invalid_template, "A template is invalid")
     .refuses(&ApiError::invalid_field(UNKNOWN_USER), "The user does not exist");
     Routes::new().route("/templates/preview", route, [operation])
 }
@@ -231,12 +231,12 @@ async fn handle(
         api_trigger_properties,
         canvas_entry_properties,
     } = fields::read(&members)?;
-    let settings = settings::of(&app, workspace_id).await?;
+    let settings = settings::find(&app, workspace_id).await?;
     let text = template.map(|source| {
         app.cores.compute_here(|| {
-            let template = Template::parse(&source, &names(&settings)).map_err(wrong)?;
+            let template = Template::parse(&source, &names(&settings)).map_err(invalid_template)?;
             match template.mistake() {
-                Some(mistake) => Err(wrong(mistake)),
+                Some(mistake) => Err(invalid_template(mistake)),
                 None => Ok(template),
             }
         })
@@ -255,15 +255,15 @@ async fn handle(
     let (service_id, mut profile, mut custom) = match (external_user_id, user_alias) {
         (Some(_), Some(_)) => return Err(ApiError::invalid_field(TWO_USERS)),
         (Some(id), None) => {
-            find(&app, workspace_id, User::ExternalUserId(id), UNKNOWN_USER).await?
+            find_profile(&app, workspace_id, User::ExternalUserId(id), UNKNOWN_USER).await?
         }
         (None, Some(alias)) => {
-            find(&app, workspace_id, User::UserAlias(alias), UNKNOWN_ALIAS).await?
+            find_profile(&app, workspace_id, User::UserAlias(alias), UNKNOWN_ALIAS).await?
         }
         (None, None) => (None, Map::new(), CustomAttributes::default()),
     };
     if let Some(attributes) = properties(attributes) {
-        custom = add(&mut profile, custom.get(), &attributes).into();
+        custom = add_attributes(&mut profile, custom.get(), &attributes).into();
     }
     let subject = Subject {
         profile,
@@ -289,17 +289,17 @@ async fn handle(
     Ok(Json(Previewed { message: SuccessText::Success, previews, errors, warnings }))
 }
 
-fn wrong(error: impl std::borrow::Borrow<template::TemplateError>) -> ApiError {
+fn invalid_template(error: impl std::borrow::Borrow<template::TemplateError>) -> ApiError {
     let error = error.borrow();
     let problem = Problem { path: "template".into(), text: error.to_string(), is_fatal: true };
-    request::refused(
+    request::rejected(
         problem.to_string(),
         &[MessageProblem { text: problem.text, path: problem.path }],
     )
 }
 
 /// The stored profile of a user.
-async fn find(
+async fn find_profile(
     app: &App,
     workspace: i32,
     user: User,
@@ -307,8 +307,8 @@ async fn find(
 ) -> Result<(Option<Uuid>, Members, CustomAttributes), ApiError> {
     let (kind, value) = user.key();
     let mut tx = app.request_queue.snapshot().await?;
-    let found = find_identifiers(&mut tx, workspace, kind, &[&value]).await?;
-    let ids: Vec<Uuid> = found.into_iter().map(|found| found.service_id).collect();
+    let identifiers = find_identifiers(&mut tx, workspace, kind, &[&value]).await?;
+    let ids: Vec<Uuid> = identifiers.into_iter().map(|found| found.service_id).collect();
     let users = find_users(&mut tx, workspace, &ids, For::Reading).await?;
     tx.commit().await?;
     let user = users.first().ok_or_else(|| ApiError::invalid_field(unknown))?;
@@ -320,23 +320,27 @@ async fn find(
 }
 
 /// Adds attributes to a profile; returns its custom attributes.
-fn add(profile: &mut Members, custom: &TreeObject, attributes: &TreeObject) -> TreeObject {
+fn add_attributes(
+    profile: &mut Members,
+    custom: &TreeObject,
+    attributes: &TreeObject,
+) -> TreeObject {
     const CUSTOM: &str = "custom_attributes";
     let is_field = |name: &str| Field::ALL.iter().any(|field| field.name() == name);
     let mut base = custom;
-    let mut more = Vec::new();
+    let mut added = Vec::new();
     for (name, value) in attributes.iter() {
         match value {
-            Tree::Object(all) if name == CUSTOM => base = all,
+            Tree::Object(object) if name == CUSTOM => base = object,
             value if is_field(name) => {
                 // The value was read from JSON, so it can be read again.
                 let value = serde_json::from_str(&value.to_json()).unwrap_or_default();
                 profile.insert(name.to_owned(), value);
             }
-            value => more.push((name.into(), value.clone())),
+            value => added.push((name.into(), value.clone())),
         }
     }
-    base.merged(&TreeObject::new(more))
+    base.merged(&TreeObject::new(added))
 }
 
 #[cfg(test)]
@@ -348,7 +352,7 @@ mod tests {
         let mut profile = Map::from_iter([("first_name".to_owned(), json!("Old"))]);
         let object = |json: &str| TreeObject::parse(json).unwrap();
         let attributes = object(r#"{"first_name":"Ann","visits":3.10,"z":1}"#);
-        let custom = add(&mut profile, &object(r#"{"z":0,"b":2}"#), &attributes);
+        let custom = add_attributes(&mut profile, &object(r#"{"z":0,"b":2}"#), &attributes);
         assert_eq!(Value::Object(profile), json!({ "first_name": "Ann" }));
         assert_eq!(custom.to_json(), r#"{"b":2,"visits":3.10,"z":1}"#);
     }

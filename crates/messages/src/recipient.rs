@@ -52,15 +52,15 @@ pub enum User {
 }
 
 /// The fields of which a recipient has exactly one.
-pub const NAMES: &[&str] = &["external_user_id", "user_alias"];
+pub const IDENTIFIER_FIELDS: &[&str] = &["external_user_id", "user_alias"];
 
 impl User {
     /// The user of a recipient, which must have exactly one of the two fields.
-    pub fn of(id: Option<Identifier>, alias: Option<UserAlias>) -> Result<Self, String> {
+    pub fn from_fields(id: Option<Identifier>, alias: Option<UserAlias>) -> Result<Self, String> {
         match (id, alias) {
             (Some(id), None) => Ok(Self::ExternalUserId(id)),
             (None, Some(alias)) => Ok(Self::UserAlias(alias)),
-            _ => Err(format!("must have exactly one of {}", NAMES.join(" and "))),
+            _ => Err(format!("must have exactly one of {}", IDENTIFIER_FIELDS.join(" and "))),
         }
     }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::content::{Content, MessageSource, Messages, Problem};
 use super::order::{Kind, Named, Order, SubscriptionState, Target};
-use super::recipient::{MAX_USERS, Members, NAMES, Properties, User};
+use super::recipient::{IDENTIFIER_FIELDS, MAX_USERS, Members, Properties, User};
 use crate::When;
 use crate::when::ScheduleObject;
 use content::campaigns::{ApiCampaign, ApiCampaigns};
@@ -34,7 +34,7 @@ const MAX_SHOWN_CHARACTERS: usize = 64;
 /// Maximum number of errors of message objects in a response.
 const MAX_PROBLEMS: usize = 100;
 
-/// The fields that name users.
+/// The fields that list users.
 const USERS: [&str; 3] = ["external_user_ids", "user_aliases", "recipients"];
 
 pub const NO_MESSAGE: &str = "No message to send";
@@ -53,7 +53,7 @@ pub struct SendRequest {
     #[serde(flatten)]
     _to: To,
     #[serde(flatten)]
-    _what: ToSend,
+    _to_send: ToSend,
 }
 
 /// The messages to send.
@@ -74,7 +74,7 @@ pub struct ScheduleMessagesRequest {
     #[serde(flatten)]
     _to: To,
     #[serde(flatten)]
-    _what: ToSchedule,
+    _to_schedule: ToSchedule,
 }
 
 /// The messages to schedule.
@@ -131,7 +131,7 @@ struct To {
 /// A user, identified by exactly one of `external_user_id` and `user_alias`. Templates can read
 /// `trigger_properties` as `api_trigger_properties`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(rename = "MessageRecipient", transform = exactly_one(NAMES))]
+#[schemars(rename = "MessageRecipient", transform = exactly_one(IDENTIFIER_FIELDS))]
 struct Recipient {
     external_user_id: Option<Identifier>,
     user_alias: Option<UserAlias>,
@@ -151,9 +151,10 @@ impl TryFrom<String> for SendId {
 
     fn try_from(id: String) -> Result<Self, String> {
         let is_plain = id.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-        match is_plain && (1..=MAX_SEND_ID_LENGTH).contains(&id.len()) {
-            true => Ok(Self(id)),
-            false => Err(format!("must be 1 to {MAX_SEND_ID_LENGTH} printable ASCII characters")),
+        if is_plain && (1..=MAX_SEND_ID_LENGTH).contains(&id.len()) {
+            Ok(Self(id))
+        } else {
+            Err(format!("must be 1 to {MAX_SEND_ID_LENGTH} printable ASCII characters"))
         }
     }
 }
@@ -216,9 +217,9 @@ impl SendRequest {
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<CheckedSend, ApiError> {
-        let (to, what) = fields::read_both::<To, ToSend>(body)?;
-        let messages = what.messages.map(|Messages(messages)| messages);
-        let ignores_capping = what.override_frequency_capping.unwrap_or_default();
+        let (to, to_send) = fields::read_both::<To, ToSend>(body)?;
+        let messages = to_send.messages.map(|Messages(messages)| messages);
+        let ignores_capping = to_send.override_frequency_capping.unwrap_or_default();
         to.checked(messages.as_ref(), MessageSource::Send, ignores_capping, settings, campaigns)
     }
 }
@@ -232,13 +233,13 @@ impl ScheduleMessagesRequest {
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<(When, CheckedSend), ApiError> {
-        let (to, what) = fields::read_both::<To, ToSchedule>(body)?;
-        let messages = what.messages.map(|Messages(messages)| messages);
+        let (to, to_schedule) = fields::read_both::<To, ToSchedule>(body)?;
+        let messages = to_schedule.messages.map(|Messages(messages)| messages);
         let messages = messages.as_ref().or(declared);
-        let ignores_capping = what.override_messaging_limits.unwrap_or_default();
+        let ignores_capping = to_schedule.override_messaging_limits.unwrap_or_default();
         let checked =
             to.checked(messages, MessageSource::Schedule, ignores_capping, settings, campaigns)?;
-        Ok((what.schedule, checked))
+        Ok((to_schedule.schedule, checked))
     }
 }
 
@@ -254,17 +255,17 @@ pub fn requested_campaign(body: &Members) -> Option<Uuid> {
 
 /// The budget of a request, determined before its fields are read.
 pub fn budget(body: &Members) -> Budget {
-    let is_named = |name: &&str| {
+    let lists_users = |name: &&str| {
         let users = given(body, name);
         users.is_some_and(|users| users.as_array().is_none_or(|users| !users.is_empty()))
     };
-    let is_there = |name: &&str| given(body, name).is_some();
+    let is_given = |name: &&str| given(body, name).is_some();
     let is_broadcast = given(body, "broadcast") == Some(&Value::Bool(true));
-    match USERS.iter().any(is_named) {
-        false if is_broadcast || ["segment_id", "audience"].iter().any(is_there) => {
-            Budget::MessagesSendAudience
-        }
-        _ => Budget::MessagesSend,
+    let has_audience = is_broadcast || ["segment_id", "audience"].iter().any(is_given);
+    if has_audience && !USERS.iter().any(lists_users) {
+        Budget::MessagesSendAudience
+    } else {
+        Budget::MessagesSend
     }
 }
 
@@ -272,32 +273,32 @@ impl To {
     fn checked(
         self,
         messages: Option<&Map<String, Value>>,
-        place: MessageSource,
+        source: MessageSource,
         ignores_capping: bool,
         settings: &Settings,
         campaigns: &ApiCampaigns,
     ) -> Result<CheckedSend, ApiError> {
         let ids = self.external_user_ids.unwrap_or_default().0;
         let aliases = self.user_aliases.unwrap_or_default().0;
-        let is_named = !ids.is_empty() || !aliases.is_empty();
+        let lists_users = !ids.is_empty() || !aliases.is_empty();
         let users = users(self.recipients.unwrap_or_default().0, ids, aliases)?;
         let segment_id = segment(self.segment_id.as_deref(), settings)?;
         let campaign = campaign(self.campaign_id.as_deref(), campaigns)?;
         let is_limited = segment_id.is_some() || self.audience.is_some();
-        let wrong = match (self.broadcast.unwrap_or_default(), users.is_empty()) {
+        let error = match (self.broadcast.unwrap_or_default(), users.is_empty()) {
             (true, false) => Some("broadcast must not be true if users are given"),
             // Recipients add data to listed users, and do not replace them.
-            _ if !is_named && !is_limited => Some(
+            _ if !lists_users && !is_limited => Some(
                 "at least one of external_user_ids, user_aliases, segment_id and audience is \
                  required",
             ),
             (false, true) => Some("Set broadcast to true to send to a whole segment or audience"),
             _ => None,
         };
-        if let Some(wrong) = wrong {
-            return Err(ApiError::invalid_field(wrong));
+        if let Some(error) = error {
+            return Err(ApiError::invalid_field(error));
         }
-        let (_, messages, problems) = contents(messages, place, settings)?;
+        let (_, messages, problems) = contents(messages, source, settings)?;
         if let Some((_, campaign)) = campaign {
             check_variations(&messages, campaign)?;
         }
@@ -334,7 +335,7 @@ pub struct TriggerRequest {
 
 /// A user, identified by exactly one of `external_user_id` and `user_alias`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(transform = exactly_one(NAMES))]
+#[schemars(transform = exactly_one(IDENTIFIER_FIELDS))]
 struct TriggerRecipient {
     external_user_id: Option<Identifier>,
     user_alias: Option<UserAlias>,
@@ -348,7 +349,7 @@ struct TriggerRecipient {
 #[derive(Debug, JsonSchema)]
 pub struct ScheduleCampaignRequest {
     #[serde(flatten)]
-    _what: TriggerRequest,
+    _send: TriggerRequest,
     #[serde(flatten)]
     _time: ScheduleTime,
 }
@@ -394,18 +395,19 @@ impl TriggerRequest {
     ) -> Result<CheckedSend, ApiError> {
         let invalid = |text: String| Err(ApiError::invalid_field(text));
         let campaign = campaign(Some(&self.campaign_id), campaigns)?.map(|(id, _)| id);
-        let all = self.trigger_properties.map(|Properties(all)| all);
+        let common = self.trigger_properties.map(|Properties(common)| common);
         let (mut users, mut seen) = (Vec::new(), HashSet::new());
-        for (i, one) in self.recipients.unwrap_or_default().0.into_iter().enumerate() {
-            if one.attributes.is_some_and(|attributes| !attributes.is_empty()) {
-                return invalid(format!("recipients[{i}].attributes is not supported here"));
+        let recipients = self.recipients.unwrap_or_default().0;
+        for (index, recipient) in recipients.into_iter().enumerate() {
+            if recipient.attributes.is_some_and(|attributes| !attributes.is_empty()) {
+                return invalid(format!("recipients[{index}].attributes is not supported here"));
             }
-            let user = User::of(one.external_user_id, one.user_alias)
-                .map_err(|why| ApiError::invalid_field(format!("recipients[{i}] {why}")))?;
-            let own = one.trigger_properties.map(|Properties(own)| own);
-            let trigger_properties = match (&all, own) {
-                (Some(all), Some(own)) => Some(all.merged(&own)),
-                (all, own) => own.or_else(|| all.clone()),
+            let user = User::from_fields(recipient.external_user_id, recipient.user_alias)
+                .map_err(|why| ApiError::invalid_field(format!("recipients[{index}] {why}")))?;
+            let own = recipient.trigger_properties.map(|Properties(own)| own);
+            let trigger_properties = match (&common, own) {
+                (Some(common), Some(own)) => Some(common.merged(&own)),
+                (common, own) => own.or_else(|| common.clone()),
             };
             let named = Named { trigger_properties, ..user.into() };
             if seen.insert(named.who.clone()) {
@@ -431,7 +433,7 @@ impl TriggerRequest {
             messages,
             subscription_state: SubscriptionState::default(),
             ignores_capping: false,
-            trigger_properties: all,
+            trigger_properties: common,
         })
     }
 }
@@ -443,7 +445,7 @@ pub fn scheduled_messages(
 ) -> Result<Map<String, Value>, ApiError> {
     match contents(Some(messages), MessageSource::Schedule, settings)? {
         (_, messages, problems) if problems.is_empty() => Ok(messages),
-        (_, _, problems) => Err(refused(problems[0].text.clone(), &problems)),
+        (_, _, problems) => Err(rejected(problems[0].text.clone(), &problems)),
     }
 }
 
@@ -453,39 +455,39 @@ type Contents = (Content, Map<String, Value>, Vec<MessageProblem>);
 /// Reads message objects; returns an error if none can be sent.
 pub(crate) fn contents(
     messages: Option<&Map<String, Value>>,
-    place: MessageSource,
+    source: MessageSource,
     settings: &Settings,
 ) -> Result<Contents, ApiError> {
     let no_message = |why: &str| {
         let problem = MessageProblem { text: why.to_owned(), path: "messages".to_owned() };
-        refused(format!("{NO_MESSAGE}: {why}"), &[problem])
+        rejected(format!("{NO_MESSAGE}: {why}"), &[problem])
     };
     let messages = messages.ok_or_else(|| {
-        no_message(match place {
+        no_message(match source {
             MessageSource::Schedule => {
                 "messages is required, unless the campaign declares messages"
             }
             _ => "messages is required",
         })
     })?;
-    let (content, taken, problems) = Content::read(messages, place, settings);
+    let (content, accepted, problems) = Content::read(messages, source, settings);
     let fatal = problems.iter().find(|problem| problem.is_fatal).map(Problem::to_string);
     let first = problems.first().map(|problem| format!("{NO_MESSAGE}: {problem}"));
     let problems = problems.into_iter().take(MAX_PROBLEMS);
     let problems = problems.map(|Problem { path, text, .. }| MessageProblem { text, path });
     let problems: Vec<MessageProblem> = problems.collect();
     match fatal {
-        Some(message) => Err(refused(message, &problems)),
-        None if taken.is_empty() => Err(match first {
-            Some(message) => refused(message, &problems),
+        Some(message) => Err(rejected(message, &problems)),
+        None if accepted.is_empty() => Err(match first {
+            Some(message) => rejected(message, &problems),
             None => no_message("messages is empty"),
         }),
-        None => Ok((content, taken, problems)),
+        None => Ok((content, accepted, problems)),
     }
 }
 
-/// The error for a request with invalid message objects.
-pub(crate) fn refused(message: String, problems: &[MessageProblem]) -> ApiError {
+/// The error of a request that is rejected for its message objects.
+pub(crate) fn rejected(message: String, problems: &[MessageProblem]) -> ApiError {
     ApiError::InvalidMany(message, problems.iter().map(|problem| json!(problem)).collect())
 }
 
@@ -497,24 +499,24 @@ fn users(
     aliases: Vec<UserAlias>,
 ) -> Result<Vec<Named>, ApiError> {
     if recipients.len() + ids.len() + aliases.len() > MAX_USERS {
-        let all = format!("{}, {} and {}", USERS[0], USERS[1], USERS[2]);
-        let text = format!("{all} must have at most {MAX_USERS} users in total");
+        let fields = format!("{}, {} and {}", USERS[0], USERS[1], USERS[2]);
+        let text = format!("{fields} must have at most {MAX_USERS} users in total");
         return Err(ApiError::invalid_field(text));
     }
-    let mut all = Vec::new();
-    for (i, Recipient { external_user_id, user_alias, trigger_properties }) in
+    let mut users: Vec<Named> = Vec::new();
+    for (index, Recipient { external_user_id, user_alias, trigger_properties }) in
         recipients.into_iter().enumerate()
     {
-        let user = User::of(external_user_id, user_alias)
-            .map_err(|why| ApiError::invalid_field(format!("{}[{i}] {why}", USERS[2])))?;
-        let trigger_properties = trigger_properties.map(|Properties(all)| all);
-        all.push(Named { trigger_properties, ..user.into() });
+        let user = User::from_fields(external_user_id, user_alias)
+            .map_err(|why| ApiError::invalid_field(format!("{}[{index}] {why}", USERS[2])))?;
+        let trigger_properties = trigger_properties.map(|Properties(properties)| properties);
+        users.push(Named { trigger_properties, ..user.into() });
     }
-    all.extend(ids.into_iter().map(|id| User::ExternalUserId(id).into()));
-    all.extend(aliases.into_iter().map(|alias| User::UserAlias(alias).into()));
+    users.extend(ids.into_iter().map(|id| User::ExternalUserId(id).into()));
+    users.extend(aliases.into_iter().map(|alias| User::UserAlias(alias).into()));
     let mut seen = HashSet::new();
-    all.retain(|user| seen.insert(user.who.clone()));
-    Ok(all)
+    users.retain(|user| seen.insert(user.who.clone()));
+    Ok(users)
 }
 
 /// The segment of a request. A value that is not a UUID counts as unknown.
@@ -529,14 +531,14 @@ fn campaign<'s>(
     campaigns: &'s ApiCampaigns,
 ) -> Result<Option<(Uuid, &'s ApiCampaign)>, ApiError> {
     let Some(id) = id else { return Ok(None) };
-    let found = Uuid::try_parse(id).ok().and_then(|id| Some((id, campaigns.get(&id)?)));
-    match found {
+    let campaign = Uuid::try_parse(id).ok().and_then(|id| Some((id, campaigns.get(&id)?)));
+    match campaign {
         None => Err(ApiError::Invalid(INVALID_CAMPAIGN.into())),
         Some((_, campaign)) if campaign.is_archived => {
             Err(ApiError::Invalid(ARCHIVED_CAMPAIGN.into()))
         }
         Some((_, campaign)) if campaign.is_paused => Err(ApiError::Invalid(PAUSED_CAMPAIGN.into())),
-        found => Ok(found),
+        campaign => Ok(campaign),
     }
 }
 
@@ -552,7 +554,7 @@ fn check_variations(messages: &Members, campaign: &ApiCampaign) -> Result<(), Ap
     let text =
         format!("{:?} is not a variation of the campaign", beginning(id, MAX_SHOWN_CHARACTERS));
     let message = about_field(&path, &text);
-    Err(refused(message, &[MessageProblem { text, path }]))
+    Err(rejected(message, &[MessageProblem { text, path }]))
 }
 
 impl CheckedSend {

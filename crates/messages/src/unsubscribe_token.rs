@@ -15,9 +15,9 @@ const PAYLOAD_BYTES: usize = 4 + 16;
 
 /// The token of a user.
 pub fn token(secrets: &SecretKey, workspace: i32, service_id: Uuid) -> String {
-    let named = [&workspace.to_be_bytes()[..], service_id.as_bytes()].concat();
-    let tag = secrets.derive(PURPOSE, &[&named]);
-    BASE64_URL_SAFE_NO_PAD.encode([&named[..], &tag].concat())
+    let payload = [&workspace.to_be_bytes()[..], service_id.as_bytes()].concat();
+    let tag = secrets.derive(PURPOSE, &[&payload]);
+    BASE64_URL_SAFE_NO_PAD.encode([&payload[..], &tag].concat())
 }
 
 /// The URL at which a user can unsubscribe.
@@ -29,11 +29,11 @@ pub fn url(app: &App, workspace: i32, service_id: Uuid) -> String {
 /// Checks a token; returns its workspace and user.
 pub fn read(secrets: &SecretKey, token: &str) -> Option<(i32, Uuid)> {
     let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
-    let (named, tag) = bytes.split_at_checked(PAYLOAD_BYTES)?;
-    if !secrets.verify(PURPOSE, &[named], tag) {
+    let (payload, tag) = bytes.split_at_checked(PAYLOAD_BYTES)?;
+    if !secrets.verify(PURPOSE, &[payload], tag) {
         return None;
     }
-    let (workspace, user) = named.split_first_chunk()?;
+    let (workspace, user) = payload.split_first_chunk()?;
     Some((i32::from_be_bytes(*workspace), Uuid::from_slice(user).ok()?))
 }
 
@@ -57,13 +57,14 @@ mod tests {
         assert_eq!(read(&rotated, &token), Some((7, user)));
         let other = SecretKey::parse(&new, None).unwrap();
         assert_eq!(read(&other, &token), None);
-        for at in 0..token.len() {
+        for index in 0..token.len() {
             let mut changed = token.clone().into_bytes();
-            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
-            assert_eq!(read(&secrets, &String::from_utf8(changed).unwrap()), None, "{at}");
+            changed[index] = if changed[index] == b'A' { b'B' } else { b'A' };
+            assert_eq!(read(&secrets, &String::from_utf8(changed).unwrap()), None, "{index}");
         }
-        for none in ["", "A", "é", &token[..26], &token[..token.len() - 1], &format!("{token}A")] {
-            assert_eq!(read(&secrets, none), None, "{none}");
+        for invalid in ["", "A", "é", &token[..26], &token[..token.len() - 1], &format!("{token}A")]
+        {
+            assert_eq!(read(&secrets, invalid), None, "{invalid}");
         }
     }
 }

@@ -57,8 +57,8 @@ pub fn due(
     if when.timing == Timing::Instant {
         return when.time;
     }
-    let own = user.time_zone().and_then(zones::zone);
-    let zone = own.as_ref().unwrap_or(workspace_zone);
+    let user_zone = user.time_zone().and_then(zones::zone);
+    let zone = user_zone.as_ref().unwrap_or(workspace_zone);
     if when.timing == Timing::Optimal
         && let Some(activity) = activity
         && let Some(best) = best_moment(when, made_at, activity, zone)
@@ -146,10 +146,11 @@ pub struct Step {
 /// The step at `now` of a schedule created at `made_at`. Moments less than `late_ms` ago are sent
 /// in one wave.
 pub fn step(when: When, made_at: i64, progress: Progress, now: i64, late_ms: i64) -> Step {
-    step_of(moments(when), when, made_at, progress, (now, late_ms))
+    step_through(moments(when), when, made_at, progress, (now, late_ms))
 }
 
-fn step_of(
+/// The step of a schedule with these moments.
+fn step_through(
     mut moments: Vec<i64>,
     when: When,
     made_at: i64,

@@ -75,11 +75,11 @@ impl TryFrom<ScheduleObject> for When {
 impl When {
     /// No user is due before this moment.
     pub fn earliest(self) -> i64 {
-        let of_day = self.time.rem_euclid(24 * HOUR_MS);
+        let time_of_day = self.time.rem_euclid(24 * HOUR_MS);
         match self.timing {
             Timing::Instant => self.time,
             Timing::Local => self.time.saturating_sub(FIRST_ZONE_MS),
-            Timing::Optimal => self.time.saturating_sub(of_day + FIRST_ZONE_MS),
+            Timing::Optimal => self.time.saturating_sub(time_of_day + FIRST_ZONE_MS),
         }
     }
 
@@ -114,7 +114,7 @@ mod tests {
     const NOON_UTC: i64 = 1_795_262_400_000;
 
     #[test]
-    fn a_time_is_one_for_everyone_or_on_everyones_wall() {
+    fn a_time_is_an_instant_or_local_to_each_user() {
         let read = |value: Value| read(value).unwrap();
         let instant =
             read(json!({ "time": TIME, "in_local_time": false, "at_optimal_time": null }));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_on_the_wall_is_past_once_it_is_past_everywhere() {
+    fn a_local_time_is_past_once_it_is_past_in_every_zone() {
         let at = |timing| When { timing, time: NOON_UTC };
         assert!(
             !at(Timing::Instant).is_past(NOON_UTC) && at(Timing::Instant).is_past(NOON_UTC + 1)

@@ -46,7 +46,7 @@ const RETRIES: u32 = 2;
 /// How long the service can read the source of a copy.
 const COPY_SOURCE_VALID: Duration = Duration::from_secs(60 * 60);
 /// Time limit of a large copy.
-const COPY_MOST: Duration = Duration::from_secs(30 * 60);
+const MAX_COPY_TIME: Duration = Duration::from_secs(30 * 60);
 
 /// A container, and the prefix below which objects lie.
 #[derive(Clone)]
@@ -92,17 +92,17 @@ impl Azure {
         }
         settings.check()?;
         let account = settings.account.clone();
-        let (credentials, given) = match (settings.access_key, settings.sas_token) {
+        let (credentials, sdk_credentials) = match (settings.access_key, settings.sas_token) {
             (Some(key), _) => {
                 let key = Secret::new(key);
-                let given = StorageCredentials::access_key(account.clone(), key.clone());
-                (Credentials::Key(key), given)
+                let sdk_credentials = StorageCredentials::access_key(account.clone(), key.clone());
+                (Credentials::Key(key), sdk_credentials)
             }
             (None, Some(token)) => {
                 let token = token.trim_start_matches('?').to_owned();
-                let given = StorageCredentials::sas_token(&token)
+                let sdk_credentials = StorageCredentials::sas_token(&token)
                     .map_err(|_| ObjectError::Settings("the sas_token is not valid".into()))?;
-                (Credentials::Sas(token), given)
+                (Credentials::Sas(token), sdk_credentials)
             }
             (None, None) => {
                 return Err(ObjectError::Settings(
@@ -121,7 +121,7 @@ impl Azure {
         };
         let clock = Arc::new(ServiceClock::default());
         let retry = ExponentialRetryOptions::default().max_retries(RETRIES);
-        let container = ClientBuilder::with_location(location, given)
+        let container = ClientBuilder::with_location(location, sdk_credentials)
             .transport(TransportOptions::new(Arc::new(Transport::new(clock.clone())?)))
             .retry(RetryOptions::exponential(retry))
             .container_client(settings.container);
@@ -208,10 +208,10 @@ impl Azure {
         &self,
         from: &str,
         to: &str,
-        wanted: HeadPredicate<'_>,
+        accepts: HeadPredicate<'_>,
     ) -> Result<(), ObjectError> {
-        let seen = self.fetch_head(from).await?.filter(|(head, _)| wanted(head));
-        let (head, tag) = seen.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
+        let found = self.fetch_head(from).await?.filter(|(head, _)| accepts(head));
+        let (head, tag) = found.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
         let source = self.signed(from, COPY_SOURCE_VALID, None)?;
         let same = IfSourceMatchCondition::Match(tag);
         if head.size <= self.sizes.copy {
@@ -227,20 +227,20 @@ impl Azure {
     /// Waits for a copy that the service makes asynchronously.
     async fn wait_for_copy(&self, to: &str, mut status: CopyStatus) -> Result<(), ObjectError> {
         let begun = tokio::time::Instant::now();
-        let mut looks = 0;
+        let mut checks = 0;
         loop {
             match status {
                 CopyStatus::Success => return Ok(()),
-                CopyStatus::Pending if begun.elapsed() < COPY_MOST => {}
+                CopyStatus::Pending if begun.elapsed() < MAX_COPY_TIME => {}
                 _ => {
                     return Err(ObjectError::Unavailable(format!(
                         "{self}: the copy to {to} did not complete ({status})"
                     )));
                 }
             }
-            looks += 1;
+            checks += 1;
             let (base, cap) = (Duration::from_millis(100), Duration::from_secs(5));
-            tokio::time::sleep(retry::backoff(looks, base, cap)).await;
+            tokio::time::sleep(retry::backoff(checks, base, cap)).await;
             let answer = self.call("copy", to, self.blob(to).get_properties()).await?;
             status = answer.blob.properties.copy_status.unwrap_or(CopyStatus::Success);
         }

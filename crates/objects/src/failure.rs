@@ -35,8 +35,8 @@ pub(super) const SKEW_ALLOWED: SignedDuration = SignedDuration::from_mins(14);
 /// How far this machine's clock is ahead (positive) or behind (negative) of the store's; `date` is
 /// from the store's response.
 pub(super) fn clock_skew(date: &str, now: Timestamp) -> Option<SignedDuration> {
-    let theirs = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
-    Some(now.duration_since(theirs))
+    let store_time = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
+    Some(now.duration_since(store_time))
 }
 
 /// The error for a request that was rejected because this machine's clock is wrong. Another machine

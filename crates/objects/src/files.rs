@@ -60,8 +60,8 @@ impl Files {
     /// processes.
     pub async fn open(root: PathBuf, secrets: SecretKey) -> Result<Self, ObjectError> {
         blocking(move || {
-            let made = fs::create_dir_all(root.join(META)).and_then(|()| Scratch::make(&root));
-            let scratch = Arc::new(made.map_err(|error| io_error(&root, "open", error))?);
+            let scratch = fs::create_dir_all(root.join(META)).and_then(|()| Scratch::create(&root));
+            let scratch = Arc::new(scratch.map_err(|error| io_error(&root, "open", error))?);
             Ok(Self { root, scratch, secrets })
         })
         .await
@@ -93,16 +93,16 @@ impl Files {
         let temporary = self.temporary();
         let failed = |error| self.error("write", error);
         let mut file = tokio::fs::File::create_new(&temporary.0).await.map_err(failed)?;
-        let mut seen = 0;
+        let mut received = 0;
         while let Some(bytes) = body.try_next().await? {
             file.write_all(&bytes).await.map_err(failed)?;
-            seen += bytes.len() as u64;
-            if seen > size {
-                return Err(wrong_size(seen, size));
+            received += bytes.len() as u64;
+            if received > size {
+                return Err(wrong_size(received, size));
             }
         }
-        if seen != size {
-            return Err(wrong_size(seen, size));
+        if received != size {
+            return Err(wrong_size(received, size));
         }
         file.flush().await.map_err(failed)?;
         file.sync_all().await.map_err(failed)?;
@@ -136,10 +136,10 @@ impl Files {
         &self,
         from: &str,
         to: &str,
-        wanted: HeadPredicate<'_>,
+        accepts: HeadPredicate<'_>,
     ) -> Result<(), ObjectError> {
         let (source, to) = (checked_path(from)?, checked_path(to)?);
-        let taken = self.with_files("copy", move |files| {
+        let copied = self.with_files("copy", move |files| {
             // Ensures that the metadata belong to the file.
             let _lock = lock(&files.root)?;
             let (file, temporary) = (files.root.join(&source), files.temporary());
@@ -150,10 +150,10 @@ impl Files {
             }
             Ok(Some((temporary, size, files.sidecar(&source)?)))
         });
-        let taken =
-            taken.await?.filter(|(_, size, sidecar)| wanted(&head(*size, sidecar.as_ref())));
+        let copied =
+            copied.await?.filter(|(_, size, sidecar)| accepts(&head(*size, sidecar.as_ref())));
         let (temporary, _, sidecar) =
-            taken.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
+            copied.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
         self.with_files("copy", move |files| files.name(temporary, &to, sidecar, false)).await?;
         Ok(())
     }
@@ -283,11 +283,11 @@ impl Files {
     }
 
     fn walk(&self, folder: &str, entries: &mut Vec<Entry>) -> io::Result<()> {
-        let found = match fs::read_dir(self.root.join(folder)) {
+        let children = match fs::read_dir(self.root.join(folder)) {
             Err(error) if is_absent(&error) => return Ok(()),
-            found => found?,
+            children => children?,
         };
-        for entry in found {
+        for entry in children {
             let entry = entry?;
             let name = entry.file_name();
             // Names that begin with a dot are no objects; names that are not UTF-8 were not written
@@ -367,7 +367,7 @@ fn is_absent(error: &io::Error) -> bool {
 fn size_of(file: &Path) -> io::Result<Option<u64>> {
     match fs::metadata(file) {
         Err(error) if is_absent(&error) => Ok(None),
-        found => Ok(Some(found?).filter(|found| found.is_file()).map(|found| found.len())),
+        metadata => Ok(Some(metadata?).filter(|file| file.is_file()).map(|file| file.len())),
     }
 }
 
@@ -481,11 +481,11 @@ mod tests {
         assert!(directory.path().join("a/2").exists());
         assert!(!directory.path().join("a/b").exists());
         assert_eq!(files.delete_prefix("a/").await.unwrap(), 1);
-        let left: Vec<_> = fs::read_dir(directory.path())
+        let names: Vec<_> = fs::read_dir(directory.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
-        assert!(left.iter().all(|name| name.starts_with('.')), "{left:?}");
+        assert!(names.iter().all(|name| name.starts_with('.')), "{names:?}");
         assert!(fs::read_dir(directory.path().join(META)).unwrap().next().is_none());
     }
 

@@ -3,12 +3,18 @@
 //!
 //! | module | is about |
 //! |---|---|
+//! | this file | [`Objects`]: the operations; their errors |
 //! | [`settings`] | the location of objects, and its credentials |
+//! | `s3`, `azure` | the remote stores; no type of an SDK is visible outside of them |
 //! | [`files`] | a directory, served by the gateway through signed URLs |
+//! | `stream`, `failure` | parts and digests of large objects; failures that the remote stores share |
 //! | [`probe`] | tests of a newly declared storage |
 //!
-//! Errors never contain credentials. The SDKs' own log lines about requests are suppressed, because
-//! at `debug` they print signatures, tokens and bodies.
+//! It promises: a written object is complete and durable, or it does not exist
+//! ([`Objects::put`]). Errors never contain credentials. The SDKs' own log lines about requests are
+//! suppressed, because at `debug` they print signatures, tokens and bodies.
+//!
+//! Start with [`Objects`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -214,16 +220,16 @@ impl Objects {
         on_each!(self, backend => backend.get(key))
     }
 
-    /// Copies the object at `from` if it is `wanted`, even if another object replaces it meanwhile.
-    /// Copies within the same storage, on the server, with the metadata. Replaces an object at
-    /// `to`. [`ObjectError::NotFound`] if no wanted object exists.
+    /// Copies the object at `from` if the caller `accepts` it, even if another object replaces it
+    /// meanwhile. Copies within the same storage, on the server, with the metadata. Replaces an
+    /// object at `to`. [`ObjectError::NotFound`] if no accepted object exists.
     pub async fn copy(
         &self,
         from: &str,
         to: &str,
-        wanted: HeadPredicate<'_>,
+        accepts: HeadPredicate<'_>,
     ) -> Result<(), ObjectError> {
-        on_each!(self, backend => backend.copy(from, to, wanted))
+        on_each!(self, backend => backend.copy(from, to, accepts))
     }
 
     /// Lists all objects whose path begins with `prefix`, in order of path.

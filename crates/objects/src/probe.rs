@@ -29,25 +29,25 @@ pub async fn own_storage(objects: &Objects) -> Result<Vec<String>, ObjectError> 
     let (first, second) = (path(id, "put"), path(id, "copy"));
     put(objects, &first, false).await?;
     // Every export file is written with this condition.
-    let again = match put(objects, &first, true).await {
+    let conditional_put = match put(objects, &first, true).await {
         Ok(Put::Exists) => Ok(()),
         Ok(Put::Written) => {
             Err(ObjectError::Refused(format!("{objects}: {NO_CONDITIONAL_WRITES}")))
         }
         Err(error) => Err(error),
     };
-    if again.is_err() {
+    if conditional_put.is_err() {
         // The storage is rejected in any case.
         let _ = objects.delete(&first).await;
     }
-    again?;
-    let tried = [
+    conditional_put?;
+    let results = [
         try_head(objects, &first).await,
         try_get(objects, &first).await,
         try_copy(objects, &first, &second).await,
         try_delete(objects, &first, &second).await,
     ];
-    Ok(tried.into_iter().filter_map(Result::err).collect())
+    Ok(results.into_iter().filter_map(Result::err).collect())
 }
 
 /// Tests the storage of the ZIPs behind `url`, with everything that exports need: puts and reads a
@@ -56,13 +56,13 @@ pub async fn build_storage(objects: &Objects) -> Result<(), ObjectError> {
     let id = Uuid::new_v4();
     let first = path(id, "put");
     put(objects, &first, false).await?;
-    let tried = async {
+    let result = async {
         read(objects, &first).await?;
         objects.signed_get(&first, Duration::from_secs(60), "probe.txt").await
     };
-    let tried = tried.await;
+    let result = result.await;
     let removed = objects.delete_prefix(&folder(id)).await;
-    tried.and(removed).map(drop)
+    result.and(removed).map(drop)
 }
 
 /// Tests whether the storage accepts objects: puts a small one, with the same name for the same
@@ -101,8 +101,8 @@ async fn try_head(objects: &Objects, key: &str) -> Result<(), String> {
 }
 
 async fn try_get(objects: &Objects, key: &str) -> Result<(), String> {
-    let told = |error| format!("cannot read objects ({error}): files cannot be verified");
-    read(objects, key).await.map_err(told)
+    let problem = |error| format!("cannot read objects ({error}): files cannot be verified");
+    read(objects, key).await.map_err(problem)
 }
 
 /// Reads an object of [`put`].

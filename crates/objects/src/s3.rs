@@ -73,7 +73,7 @@ impl fmt::Debug for S3 {
 }
 
 /// The properties of an object.
-struct Seen {
+struct FoundObject {
     head: Head,
     content_type: Option<String>,
     /// Changes whenever the object changes.
@@ -212,10 +212,10 @@ impl S3 {
     }
 
     pub(super) async fn head(&self, path: &str) -> Result<Option<Head>, ObjectError> {
-        Ok(self.fetch_head(path).await?.map(|seen| seen.head))
+        Ok(self.fetch_head(path).await?.map(|found| found.head))
     }
 
-    async fn fetch_head(&self, path: &str) -> Result<Option<Seen>, ObjectError> {
+    async fn fetch_head(&self, path: &str) -> Result<Option<FoundObject>, ObjectError> {
         let request = self.client.head_object().bucket(&self.bucket).key(self.full(path));
         let answer = match self.call("HeadObject", path, request.send()).await {
             Err(failure) if failure.is_not_found() => return Ok(None),
@@ -225,18 +225,18 @@ impl S3 {
         let metadata = answer.metadata().into_iter().flatten();
         let metadata = metadata.map(|(name, value)| (from_header(name), value.clone())).collect();
         let head = Head { size, metadata };
-        Ok(Some(Seen { head, content_type: answer.content_type, tag: answer.e_tag }))
+        Ok(Some(FoundObject { head, content_type: answer.content_type, tag: answer.e_tag }))
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<ByteStream, ObjectError> {
         let request = self.client.get_object().bucket(&self.bucket).key(self.full(path));
         let answer = self.call("GetObject", path, request.send()).await?;
-        let place = self.to_string();
-        Ok(stream::try_unfold((answer.body, place), |(mut body, place)| async {
+        let location = self.to_string();
+        Ok(stream::try_unfold((answer.body, location), |(mut body, location)| async {
             match body.try_next().await {
-                Ok(bytes) => Ok(bytes.map(|bytes| (bytes, (body, place)))),
+                Ok(bytes) => Ok(bytes.map(|bytes| (bytes, (body, location)))),
                 Err(_) => {
-                    Err(ObjectError::Unavailable(format!("{place}: the response was cut off")))
+                    Err(ObjectError::Unavailable(format!("{location}: the response was cut off")))
                 }
             }
         })
@@ -247,24 +247,29 @@ impl S3 {
         &self,
         from: &str,
         to: &str,
-        wanted: HeadPredicate<'_>,
+        accepts: HeadPredicate<'_>,
     ) -> Result<(), ObjectError> {
-        let seen = self.fetch_head(from).await?.filter(|seen| wanted(&seen.head));
-        let seen = seen.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
+        let found = self.fetch_head(from).await?.filter(|found| accepts(&found.head));
+        let found = found.ok_or_else(|| ObjectError::NotFound(from.to_owned()))?;
         let source = copy_source(&self.bucket, &self.full(from));
-        if seen.head.size > self.sizes.copy {
-            return self.copy_in_parts(seen, &source, to).await;
+        if found.head.size > self.sizes.copy {
+            return self.copy_in_parts(found, &source, to).await;
         }
         let request = self.client.copy_object().bucket(&self.bucket).key(self.full(to));
-        let request = request.copy_source(source).set_copy_source_if_match(seen.tag);
+        let request = request.copy_source(source).set_copy_source_if_match(found.tag);
         self.call("CopyObject", from, request.send()).await?;
         Ok(())
     }
 
     /// Copies an object that is too large for one request, in parts; metadata must be set
     /// explicitly.
-    async fn copy_in_parts(&self, seen: Seen, source: &str, to: &str) -> Result<(), ObjectError> {
-        let Seen { head, content_type, tag } = seen;
+    async fn copy_in_parts(
+        &self,
+        found: FoundObject,
+        source: &str,
+        to: &str,
+    ) -> Result<(), ObjectError> {
+        let FoundObject { head, content_type, tag } = found;
         let metadata = head.metadata.iter();
         let metadata = metadata.map(|(name, value)| (to_header(name), value.clone())).collect();
         let content_type = content_type.unwrap_or_default();

@@ -33,7 +33,7 @@ pub(super) fn in_parts(
     size: u64,
     part: u64,
 ) -> BoxStream<'static, Result<(i32, Bytes), ObjectError>> {
-    let cutter = Cutter { body, held: BytesMut::new(), seen: 0, size, part, number: 0 };
+    let cutter = Cutter { body, buffer: BytesMut::new(), received: 0, size, part, number: 0 };
     futures::stream::try_unfold(cutter, |mut cutter| async {
         let next = cutter.next().await?;
         Ok(next.map(|part| (part, cutter)))
@@ -43,8 +43,8 @@ pub(super) fn in_parts(
 
 struct Cutter {
     body: ByteStream,
-    held: BytesMut,
-    seen: u64,
+    buffer: BytesMut,
+    received: u64,
     size: u64,
     part: u64,
     number: i32,
@@ -52,25 +52,25 @@ struct Cutter {
 
 impl Cutter {
     async fn next(&mut self) -> Result<Option<(i32, Bytes)>, ObjectError> {
-        while (self.held.len() as u64) < self.part {
+        while (self.buffer.len() as u64) < self.part {
             let Some(bytes) = self.body.try_next().await? else {
-                if self.seen != self.size {
-                    return Err(wrong_size(self.seen, self.size));
+                if self.received != self.size {
+                    return Err(wrong_size(self.received, self.size));
                 }
                 break;
             };
-            self.seen += bytes.len() as u64;
-            if self.seen > self.size {
-                return Err(wrong_size(self.seen, self.size));
+            self.received += bytes.len() as u64;
+            if self.received > self.size {
+                return Err(wrong_size(self.received, self.size));
             }
-            self.held.extend_from_slice(&bytes);
+            self.buffer.extend_from_slice(&bytes);
         }
-        if self.held.is_empty() {
+        if self.buffer.is_empty() {
             return Ok(None);
         }
-        let length = (self.held.len() as u64).min(self.part) as usize;
+        let length = (self.buffer.len() as u64).min(self.part) as usize;
         self.number += 1;
-        Ok(Some((self.number, self.held.split_to(length).freeze())))
+        Ok(Some((self.number, self.buffer.split_to(length).freeze())))
     }
 }
 
@@ -117,9 +117,9 @@ where
 }
 
 /// The error of a stream with the wrong length.
-pub(super) fn wrong_size(seen: u64, size: u64) -> ObjectError {
+pub(super) fn wrong_size(received: u64, size: u64) -> ObjectError {
     ObjectError::Refused(format!(
-        "an object declared with {size} bytes had {seen} or more; it was not written"
+        "an object declared with {size} bytes had {received} or more; it was not written"
     ))
 }
 
@@ -165,9 +165,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_of_another_length_is_an_error() {
-        for said in [0, 2, 4] {
-            let cut = in_parts(stream(vec![vec![1], vec![2, 3]]), said, 2);
-            assert!(cut.try_collect::<Vec<_>>().await.is_err(), "{said}");
+        for size in [0, 2, 4] {
+            let cut = in_parts(stream(vec![vec![1], vec![2, 3]]), size, 2);
+            assert!(cut.try_collect::<Vec<_>>().await.is_err(), "{size}");
         }
     }
 
@@ -177,11 +177,11 @@ mod tests {
             chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..20),
             part in 1u64..64,
         ) {
-            let whole = chunks.concat();
+            let expected = chunks.concat();
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let cut = in_parts(stream(chunks), whole.len() as u64, part);
+            let cut = in_parts(stream(chunks), expected.len() as u64, part);
             let parts: Vec<(i32, Bytes)> = runtime.block_on(cut.try_collect()).unwrap();
-            prop_assert_eq!(parts.iter().flat_map(|(_, bytes)| bytes.to_vec()).collect::<Vec<_>>(), whole);
+            prop_assert_eq!(parts.iter().flat_map(|(_, bytes)| bytes.to_vec()).collect::<Vec<_>>(), expected);
             for (i, (number, bytes)) in parts.iter().enumerate() {
                 prop_assert_eq!(*number as usize, i + 1);
                 prop_assert!(bytes.len() as u64 == part || i + 1 == parts.len());

@@ -4,21 +4,21 @@
 //! the tree is unchanged. A [`Matcher`] decides for each user. Types are never coerced: a condition
 //! on text matches only text.
 
+mod condition;
 mod matcher;
 #[cfg(test)]
 mod matcher_tests;
 mod number;
 mod read;
 mod schema;
-mod test;
 #[cfg(test)]
 mod tests;
 mod write;
 
 use std::fmt;
 
+pub use condition::{Comparison, Condition, Operand};
 pub use matcher::{Matcher, has_properties};
-pub use test::{Comparison, Operand, Test};
 
 use kit::retry::Retry;
 
@@ -31,17 +31,17 @@ pub enum Audience {
     Or(Vec<Audience>),
     CustomAttribute {
         name: String,
-        test: Test,
+        condition: Condition,
     },
-    PushSubscriptionStatus(Test),
-    EmailSubscriptionStatus(Test),
-    LastUsedApp(Test),
+    PushSubscriptionStatus(Condition),
+    EmailSubscriptionStatus(Condition),
+    LastUsedApp(Condition),
     /// Only in segments of the workspace file: a property of the latest purchase of a product, or
     /// of any product.
     PurchaseProperty {
         product_id: Option<String>,
         name: String,
-        test: Test,
+        condition: Condition,
     },
 }
 

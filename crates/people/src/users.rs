@@ -21,6 +21,8 @@
 //! | [`recipient`] | a user as messages see them |
 //! | [`identifier`] | the identifiers of users in requests |
 //! | [`sweep`] | deletion of expired data of users without writes |
+//! | [`rows`] and the modules `…_rows` | the SQL |
+//! | [`keys`], [`name_locks`] | the keys of users in SQLite; locks on unused names in PostgreSQL |
 
 use uuid::Uuid;
 
@@ -53,7 +55,7 @@ pub use recipient::Recipient;
 
 pub use gateway::workspaces::groups::{BUCKETS, SLICES};
 
-/// A user's place in the order of an export.
+/// A user's position in the order of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub slice: i16,

@@ -1,4 +1,4 @@
-//! Limits that workspaces and other senders share: memory, and places for work in progress.
+//! Limits that workspaces and other senders share: memory, and slots for work in progress.
 //!
 //! A holder may use at most a part of what is free, so that none ever uses it all. A holder that
 //! holds nothing else may use all that is free, up to the limit of one holder.
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 /// Bytes are counted in units of this size.
 const UNIT: usize = 1 << 10;
 
-/// The size of a place, where places are shared instead of memory.
+/// The size of a slot, where slots are shared instead of memory.
 pub const SLOT_BYTES: usize = UNIT;
 
 /// Who holds a part of a limit.
@@ -42,9 +42,9 @@ struct Shared {
 #[derive(Clone, Copy, Debug)]
 struct Share {
     /// A holder may use the free units divided by this, unless it holds nothing else.
-    times: usize,
+    divisor: usize,
     /// The maximum number of units of one holder.
-    most: usize,
+    max_units: usize,
 }
 
 #[derive(Debug)]
@@ -58,27 +58,26 @@ struct State {
 struct Waiting {
     holder: Holder,
     units: usize,
-    given: oneshot::Sender<Reservation>,
+    grant: oneshot::Sender<Reservation>,
 }
 
 impl State {
     /// Reserves `more` units for a holder that has `own` units for the same body, if allowed.
-    fn take(&mut self, holder: Holder, own: usize, more: usize, share: Share) -> bool {
+    fn try_take(&mut self, holder: Holder, own: usize, more: usize, share: Share) -> bool {
         if more == 0 {
             return true;
         }
         let held = self.held.get(&holder).copied().unwrap_or(0);
         let would_hold = held + more;
-        let fits = would_hold <= share.most
-            && self
-                .free
-                .checked_sub(more)
-                .is_some_and(|left| held == own || would_hold.saturating_mul(share.times) <= left);
-        if fits {
+        let is_allowed = would_hold <= share.max_units
+            && self.free.checked_sub(more).is_some_and(|free| {
+                held == own || would_hold.saturating_mul(share.divisor) <= free
+            });
+        if is_allowed {
             self.free -= more;
             *self.held.entry(holder).or_default() += more;
         }
-        fits
+        is_allowed
     }
 
     fn give_back(&mut self, holder: Holder, units: usize) {
@@ -96,13 +95,13 @@ impl SharedMemory {
     /// A limit of this many bytes. One holder may use as many as it leaves free.
     pub fn halves(bytes: usize) -> Self {
         let units = units(bytes).max(1);
-        Self::new(units, Share { times: 1, most: units })
+        Self::new(units, Share { divisor: 1, max_units: units })
     }
 
     /// A limit of this many bytes. One holder may use at most an eighth.
     pub fn eighths(bytes: usize) -> Self {
         let units = units(bytes).max(1);
-        Self::new(units, Share { times: 7, most: units.div_ceil(8) })
+        Self::new(units, Share { divisor: 7, max_units: units.div_ceil(8) })
     }
 
     fn new(units: usize, share: Share) -> Self {
@@ -112,16 +111,16 @@ impl SharedMemory {
 
     /// How many bytes are held, and the limit.
     pub fn used_and_limit(&self) -> (usize, usize) {
-        let most = self.0.units;
-        ((most - self.0.state.lock().free) * UNIT, most * UNIT)
+        let limit = self.0.units;
+        ((limit - self.0.state.lock().free) * UNIT, limit * UNIT)
     }
 
     /// Reserves `bytes` if they are free now; more than the limit of one holder counts as that
     /// limit.
     pub fn try_reserve(&self, holder: Holder, bytes: usize) -> Option<Reservation> {
-        let units = units(bytes).min(self.0.share.most);
-        let taken = self.0.state.lock().take(holder, 0, units, self.0.share);
-        taken.then(|| Reservation { memory: self.clone(), holder, units })
+        let units = units(bytes).min(self.0.share.max_units);
+        let is_reserved = self.0.state.lock().try_take(holder, 0, units, self.0.share);
+        is_reserved.then(|| Reservation { memory: self.clone(), holder, units })
     }
 
     /// The same, but waits. First come, first served, except that no request waits behind a holder
@@ -130,38 +129,40 @@ impl SharedMemory {
         loop {
             let waiting = {
                 let mut state = self.0.state.lock();
-                let units = units(bytes).min(self.0.share.most);
-                if state.take(holder, 0, units, self.0.share) {
+                let units = units(bytes).min(self.0.share.max_units);
+                if state.try_take(holder, 0, units, self.0.share) {
                     return Reservation { memory: self.clone(), holder, units };
                 }
-                let (given, waiting) = oneshot::channel();
-                state.waiting.push_back(Waiting { holder, units, given });
+                let (grant, waiting) = oneshot::channel();
+                state.waiting.push_back(Waiting { holder, units, grant });
                 waiting
             };
-            if let Ok(room) = waiting.await {
-                return room;
+            if let Ok(reservation) = waiting.await {
+                return reservation;
             }
         }
     }
 
     /// Grants waiting requests the memory that is free for them.
-    fn give(&self) {
+    fn grant_waiting(&self) {
         loop {
-            let (waiting, room) = {
+            let (waiting, reservation) = {
                 let mut state = self.0.state.lock();
                 // A request that no longer waits blocks no other.
-                state.waiting.retain(|waiting| !waiting.given.is_closed());
+                state.waiting.retain(|waiting| !waiting.grant.is_closed());
                 let share = self.0.share;
-                let next = (0..state.waiting.len()).find(|&at| {
-                    let Waiting { holder, units, .. } = state.waiting[at];
-                    state.take(holder, 0, units, share)
+                let next = (0..state.waiting.len()).find(|&index| {
+                    let Waiting { holder, units, .. } = state.waiting[index];
+                    state.try_take(holder, 0, units, share)
                 });
-                let Some(waiting) = next.and_then(|at| state.waiting.remove(at)) else { return };
+                let Some(waiting) = next.and_then(|index| state.waiting.remove(index)) else {
+                    return;
+                };
                 let (holder, units) = (waiting.holder, waiting.units);
                 (waiting, Reservation { memory: self.clone(), holder, units })
             };
             // If the request no longer waits, the memory is released, outside of the lock.
-            drop(waiting.given.send(room));
+            drop(waiting.grant.send(reservation));
         }
     }
 }
@@ -180,7 +181,7 @@ impl Reservation {
     pub fn try_grow(&mut self, bytes: usize) -> bool {
         let more = units(bytes).saturating_sub(self.units);
         let grown =
-            self.memory.0.state.lock().take(self.holder, self.units, more, self.memory.0.share);
+            self.memory.0.state.lock().try_take(self.holder, self.units, more, self.memory.0.share);
         self.units += if grown { more } else { 0 };
         grown
     }
@@ -201,7 +202,7 @@ impl Reservation {
         let has_waiters = !state.waiting.is_empty();
         drop(state);
         if has_waiters {
-            self.memory.give();
+            self.memory.grant_waiting();
         }
     }
 }
@@ -237,12 +238,12 @@ mod tests {
         assert_eq!(memory.used_and_limit().0, 2 * UNIT);
         drop(others);
         // A holder that holds nothing else may use all.
-        let mut all = memory.try_reserve(ONE, UNIT).unwrap();
-        assert!(all.try_grow(8 * UNIT) && !all.try_grow(8 * UNIT + 1));
+        let mut reservation = memory.try_reserve(ONE, UNIT).unwrap();
+        assert!(reservation.try_grow(8 * UNIT) && !reservation.try_grow(8 * UNIT + 1));
         assert!(memory.try_reserve(OTHER, 1).is_none());
-        all.shrink(UNIT);
+        reservation.shrink(UNIT);
         assert_eq!(memory.used_and_limit().0, UNIT);
-        drop(all);
+        drop(reservation);
         assert!(memory.try_reserve(ONE, usize::MAX).is_some());
         assert_eq!(memory.used_and_limit().0, 0);
     }
@@ -256,17 +257,17 @@ mod tests {
         assert_eq!(held.len(), 8);
         drop(held);
         // One body gets no more than many bodies do, if nothing else is held.
-        let mut one = memory.try_reserve(source, UNIT).unwrap();
-        assert!(one.try_grow(8 * UNIT) && !one.try_grow(8 * UNIT + 1));
-        one.shrink(UNIT);
-        assert!(one.try_grow(8 * UNIT));
+        let mut reservation = memory.try_reserve(source, UNIT).unwrap();
+        assert!(reservation.try_grow(8 * UNIT) && !reservation.try_grow(8 * UNIT + 1));
+        reservation.shrink(UNIT);
+        assert!(reservation.try_grow(8 * UNIT));
         // So many networks leave room for others.
         let networks = (2..8).map(|last| Holder::Source([127, 0, 0, last].into()));
         let others: Vec<Reservation> = networks
             .map(|network| {
-                let mut room = memory.try_reserve(network, UNIT).expect("room for another");
-                assert!(room.try_grow(8 * UNIT) && !room.try_grow(9 * UNIT));
-                room
+                let mut reservation = memory.try_reserve(network, UNIT).expect("room for another");
+                assert!(reservation.try_grow(8 * UNIT) && !reservation.try_grow(9 * UNIT));
+                reservation
             })
             .collect();
         assert_eq!(memory.used_and_limit().0, 56 * UNIT);
@@ -277,14 +278,14 @@ mod tests {
     #[test]
     fn few_places_are_shared_too() {
         for count in 1..4 {
-            let places = SharedMemory::halves(count * SLOT_BYTES);
-            let of_one: Vec<Reservation> =
-                (0..4).map_while(|_| places.try_reserve(ONE, SLOT_BYTES)).collect();
-            assert_eq!(of_one.len(), 1, "{count}");
-            let of_other = places.try_reserve(OTHER, SLOT_BYTES);
-            assert_eq!(of_other.is_some(), count > 1, "{count}");
-            let of_stranger = SharedMemory::eighths(count * SLOT_BYTES / 2);
-            assert!(of_stranger.try_reserve(Holder::Unauthenticated, SLOT_BYTES).is_some());
+            let slots = SharedMemory::halves(count * SLOT_BYTES);
+            let first: Vec<Reservation> =
+                (0..4).map_while(|_| slots.try_reserve(ONE, SLOT_BYTES)).collect();
+            assert_eq!(first.len(), 1, "{count}");
+            let second = slots.try_reserve(OTHER, SLOT_BYTES);
+            assert_eq!(second.is_some(), count > 1, "{count}");
+            let unauthenticated = SharedMemory::eighths(count * SLOT_BYTES / 2);
+            assert!(unauthenticated.try_reserve(Holder::Unauthenticated, SLOT_BYTES).is_some());
         }
     }
 

@@ -10,6 +10,12 @@
 //! | [`credentials`] | cache of API keys and SCIM tokens, which outlasts outages of the database |
 //! | [`engine`] | runs batches of the log and claims: attempts, leases, dead letters, drain |
 //! | [`outbound`] | requests to URLs from outside: checked, signed, never redirected |
+//!
+//! It promises: the engine knows nothing of the work's content. A batch moves its offset in the
+//! transaction of its changes, and a claim that was lost takes no effect
+//! (docs/explanation/guarantees.md).
+//!
+//! Start with [`app`], then [`engine::batches::Handler`] and [`engine::shares::Handler`].
 
 pub mod app;
 pub mod config;

@@ -4,7 +4,7 @@
 pub use address::{
     MAX_URL_LENGTH, check_address, check_stored_address, check_within, read_address,
 };
-pub use send::{Failure, HttpResponse, Request, RequestError, ResponseBody, Sender, kept};
+pub use send::{Failure, HttpResponse, Request, RequestError, ResponseBody, Sender, stored_text};
 pub mod address;
 pub mod send;
 pub mod signature;

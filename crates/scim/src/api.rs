@@ -1,5 +1,4 @@
-//! The requests for resources (docs/reference/api/scim.md; RFC 7644, section
-//! 3).
+//! The requests for resources (docs/reference/api/scim.md; RFC 7644, section 3).
 
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, RawQuery, State};
@@ -13,6 +12,7 @@ use uuid::Uuid;
 use super::auth::{protected, protected_discovery};
 use super::discovery::ListResponse;
 use super::group::Group;
+use super::operations::Described;
 use super::patch::Patch;
 use super::projection::Projection;
 use super::query::Query;
@@ -39,16 +39,17 @@ pub fn routes() -> Routes<App> {
         .route("/.search", protected(post(search_all)), [operations::search_all()])
         .route("/Me", protected_discovery(get(me).post(me).put(me).patch(me).delete(me)), [])
         .merge(discovery::routes())
-        .route("/{*rest}", any(nothing), [])
-        .route("/", any(nothing), [])
+        .route("/{*rest}", any(no_path), [])
+        .route("/", any(no_path), [])
         .below(gateway::scim::PATH)
 }
 
 /// The routes of one kind of resource. Some clients write a slash at the end of paths.
-fn resources<R: Resource>() -> Routes<App> {
-    let all = || protected(get(list::<R>).post(create::<R>));
-    let one = || protected(get(read::<R>).put(replace::<R>).patch(modify::<R>).delete(remove::<R>));
-    let of_one = [
+fn resources<R: Described>() -> Routes<App> {
+    let collection = || protected(get(list::<R>).post(create::<R>));
+    let resource =
+        || protected(get(read::<R>).put(replace::<R>).patch(modify::<R>).delete(remove::<R>));
+    let resource_operations = [
         operations::read::<R>(),
         operations::replace::<R>(),
         operations::patch::<R>(),
@@ -56,23 +57,23 @@ fn resources<R: Resource>() -> Routes<App> {
     ];
     let path = R::SCHEMA.endpoint;
     Routes::new()
-        .route(path, all(), [operations::list::<R>(), operations::create::<R>()])
-        .route(&format!("{path}/"), all(), [])
+        .route(path, collection(), [operations::list::<R>(), operations::create::<R>()])
+        .route(&format!("{path}/"), collection(), [])
         .route(
             &format!("{path}/.search"),
             protected(post(search::<R>)),
             [operations::search::<R>()],
         )
-        .route(&format!("{path}/{{id}}"), one(), of_one)
-        .route(&format!("{path}/{{id}}/"), one(), [])
+        .route(&format!("{path}/{{id}}"), resource(), resource_operations)
+        .route(&format!("{path}/{{id}}/"), resource(), [])
 }
 
 /// `/Me`: not supported, because a token does not identify a user.
 async fn me() -> ScimError {
-    ScimError::of(StatusCode::NOT_IMPLEMENTED, "A SCIM token does not identify a user")
+    ScimError::new(StatusCode::NOT_IMPLEMENTED, "A SCIM token does not identify a user")
 }
 
-async fn nothing() -> ApiError {
+async fn no_path() -> ApiError {
     ApiError::NotFound("Unknown path".into())
 }
 
@@ -99,17 +100,17 @@ async fn search_all(
     body: JsonText,
 ) -> Result<Response> {
     let body = attributes(&body)?;
-    let of_users = Query::from_body(&body, User::SCHEMA);
-    let of_groups = Query::from_body(&body, Group::SCHEMA);
+    let users = Query::from_body(&body, User::SCHEMA);
+    let groups = Query::from_body(&body, Group::SCHEMA);
     let base = app.config.public_base();
     let mut tx = app.request_queue.snapshot().await?;
     let (mut total, mut shown, mut start) = (0, Vec::new(), 1);
-    let groups = match (of_users, of_groups) {
+    let groups = match (users, groups) {
         (Err(error), Err(_)) => return Err(error),
         (users, groups) => {
             if let Ok(users) = users {
                 start = users.start_index;
-                (total, shown) = found::<User>(&mut tx, &users, &base).await?;
+                (total, shown) = find::<User>(&mut tx, &users, &base).await?;
             }
             groups.ok()
         }
@@ -118,23 +119,23 @@ async fn search_all(
         start = groups.start_index;
         groups.start_index = start.saturating_sub(total).max(1);
         groups.count -= shown.len() as i64;
-        let (more, found) = found::<Group>(&mut tx, &groups, &base).await?;
-        total += more;
-        shown.extend(found);
+        let (group_count, page) = find::<Group>(&mut tx, &groups, &base).await?;
+        total += group_count;
+        shown.extend(page);
     }
     tx.commit().await?;
-    Ok(answer(StatusCode::OK, &ListResponse::page(total, start, shown)))
+    Ok(response(StatusCode::OK, &ListResponse::page(total, start, shown)))
 }
 
 async fn page<R: Resource>(app: &App, query: &Query) -> Result<Response> {
     let mut tx = app.request_queue.snapshot().await?;
-    let (total, shown) = found::<R>(&mut tx, query, &app.config.public_base()).await?;
+    let (total, shown) = find::<R>(&mut tx, query, &app.config.public_base()).await?;
     tx.commit().await?;
-    Ok(answer(StatusCode::OK, &ListResponse::page(total, query.start_index, shown)))
+    Ok(response(StatusCode::OK, &ListResponse::page(total, query.start_index, shown)))
 }
 
 /// The number of resources that match a query, and a page of them in the returned form.
-async fn found<R: Resource>(
+async fn find<R: Resource>(
     tx: &mut Tx,
     query: &Query,
     base: &str,
@@ -158,7 +159,7 @@ async fn create<R: Resource>(
     let projection = projection::<R>(query)?;
     let written = Written::from_body(attributes(&body)?, R::SCHEMA)?;
     let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
-        Begun::Replay(response) => return resource_answer(response, &projection),
+        Begun::Replay(response) => return resource_response(response, &projection),
         Begun::Turn(turn) => turn,
     };
     let (tx, now) = (&mut turn.tx, app.clock.now_ms());
@@ -170,13 +171,13 @@ async fn create<R: Resource>(
             update(tx, stored, new, now).await?
         }
         None => {
-            let stored = rows::insert(tx, &new, false, now).await.map_err(taken::<R>)?;
+            let stored = rows::insert(tx, &new, false, now).await.map_err(name_conflict::<R>)?;
             R::link(tx, &stored, None, now).await?;
             stored
         }
     };
-    let response = kept(StatusCode::CREATED, &stored, &app.config.public_base())?;
-    resource_answer(turn.commit(response).await?, &projection)
+    let response = stored_response(StatusCode::CREATED, &stored, &app.config.public_base())?;
+    resource_response(turn.commit(response).await?, &projection)
 }
 
 /// `GET /Users/{id}`.
@@ -190,11 +191,14 @@ async fn read<R: Resource>(
     let mut tx = app.request_queue.snapshot().await?;
     let stored = rows::by_id::<R>(&mut tx, id).await?.ok_or_else(|| R::SCHEMA.unknown())?;
     tx.commit().await?;
-    if names(&headers, header::IF_NONE_MATCH, stored.version) == Some(true) {
+    if lists_version(&headers, header::IF_NONE_MATCH, stored.version) == Some(true) {
         let etag = [(header::ETAG, resource::etag(stored.version))];
         return Ok((StatusCode::NOT_MODIFIED, etag).into_response());
     }
-    resource_answer(kept(StatusCode::OK, &stored, &app.config.public_base())?, &projection)
+    resource_response(
+        stored_response(StatusCode::OK, &stored, &app.config.public_base())?,
+        &projection,
+    )
 }
 
 /// `PUT /Users/{id}`: removes attributes that the body does not have.
@@ -209,7 +213,7 @@ async fn replace<R: Resource>(
     let written = Written::from_body(attributes(&body)?, R::SCHEMA)?;
     let change = Change { app: &app, id, headers };
     let response = change.apply::<R>(None, &body, move |_| Ok(written)).await?;
-    resource_answer(response, &projection)
+    resource_response(response, &projection)
 }
 
 /// `PATCH /Users/{id}`.
@@ -230,7 +234,7 @@ async fn modify<R: Resource>(
         let attributes = R::SCHEMA.read(attributes)?;
         Ok(Written { attributes, department: None, replaces: false })
     });
-    resource_answer(response.await?, &projection)
+    resource_response(response.await?, &projection)
 }
 
 /// `DELETE /Users/{id}`.
@@ -278,7 +282,7 @@ impl Change<'_> {
         let new = R::read(tx, written, Some(&stored)).await?;
         let stored =
             if new == stored.value { stored } else { update(tx, stored, new, now).await? };
-        let response = kept(StatusCode::OK, &stored, &app.config.public_base())?;
+        let response = stored_response(StatusCode::OK, &stored, &app.config.public_base())?;
         Ok(turn.commit(response).await?)
     }
 }
@@ -290,7 +294,7 @@ async fn update<R: Resource>(
     now: i64,
 ) -> Result<Stored<R>> {
     let former = stored.value.clone();
-    let stored = rows::update(tx, stored, new, now).await.map_err(taken::<R>)?;
+    let stored = rows::update(tx, stored, new, now).await.map_err(name_conflict::<R>)?;
     R::link(tx, &stored, Some(&former), now).await?;
     Ok(stored)
 }
@@ -319,13 +323,13 @@ fn projection<R: Resource>(query: Option<String>) -> Result<Projection> {
     Ok(Query::from_query_string(query.as_deref().unwrap_or_default(), R::SCHEMA)?.projection)
 }
 
-fn taken<R: Resource>(error: StoreError) -> ScimError {
-    if error.is_unique_violation() { R::SCHEMA.taken() } else { error.into() }
+fn name_conflict<R: Resource>(error: StoreError) -> ScimError {
+    if error.is_unique_violation() { R::SCHEMA.name_in_use() } else { error.into() }
 }
 
 pub(super) fn changed(schema: &ResourceSchema) -> ScimError {
     let kind = schema.name.to_ascii_lowercase();
-    ScimError::of(
+    ScimError::new(
         StatusCode::PRECONDITION_FAILED,
         format!("The {kind} was changed by another request: read it again"),
     )
@@ -333,52 +337,53 @@ pub(super) fn changed(schema: &ResourceSchema) -> ScimError {
 
 /// Rejects a change if the client's `If-Match` does not have the stored version.
 fn check_version<R: Resource>(headers: &HeaderMap, stored: &Stored<R>) -> Result<()> {
-    match names(headers, header::IF_MATCH, stored.version) {
+    match lists_version(headers, header::IF_MATCH, stored.version) {
         Some(false) => Err(changed(R::SCHEMA)),
         Some(true) | None => Ok(()),
     }
 }
 
 /// Whether a header has this version; none if it is absent.
-fn names(headers: &HeaderMap, name: header::HeaderName, version: i64) -> Option<bool> {
+fn lists_version(headers: &HeaderMap, name: header::HeaderName, version: i64) -> Option<bool> {
     let etag = resource::etag(version);
     let mut values = headers.get_all(name).iter().peekable();
     values.peek()?;
-    let is_named = |tag: &str| {
+    let is_version = |tag: &str| {
         let tag = tag.trim();
         tag == "*" || tag.trim_start_matches("W/") == etag.trim_start_matches("W/")
     };
-    Some(values.filter_map(|value| value.to_str().ok()).any(|tags| tags.split(',').any(is_named)))
+    Some(values.filter_map(|value| value.to_str().ok()).any(|tags| tags.split(',').any(is_version)))
 }
 
 /// The response with a resource, in the form that is stored with an `Idempotency-Key`.
-fn kept<R: Resource>(status: StatusCode, stored: &Stored<R>, base: &str) -> Result<StoredResponse> {
+fn stored_response<R: Resource>(
+    status: StatusCode,
+    stored: &Stored<R>,
+    base: &str,
+) -> Result<StoredResponse> {
     let body = Value::from(stored.shown(base)?).to_string();
     Ok(StoredResponse { status, body })
 }
 
 /// The response with a resource, complete or reduced to the requested attributes.
-fn resource_answer(kept: StoredResponse, projection: &Projection) -> Result<Response> {
-    let mut shown: Attributes = serde_json::from_str(&kept.body)
+fn resource_response(stored: StoredResponse, projection: &Projection) -> Result<Response> {
+    let mut shown: Attributes = serde_json::from_str(&stored.body)
         .map_err(|error| ApiError::Internal(format!("stored response: {error}")))?;
     let meta = |name: &str| shown["meta"][name].as_str().and_then(|text| text.parse().ok());
     let (location, version): (Option<HeaderValue>, Option<HeaderValue>) =
         (meta("location"), meta("version"));
     projection.apply(&mut shown);
-    let mut response = answer(kept.status, &shown);
+    let mut response = response(stored.status, &shown);
     let headers = response.headers_mut();
     headers.extend(version.map(|version| (header::ETAG, version)));
     headers.extend(location.map(|location| {
-        let name = match kept.status {
-            StatusCode::CREATED => header::LOCATION,
-            _ => header::CONTENT_LOCATION,
-        };
-        (name, location)
+        let is_created = stored.status == StatusCode::CREATED;
+        (if is_created { header::LOCATION } else { header::CONTENT_LOCATION }, location)
     }));
     Ok(response)
 }
 
-pub(super) fn answer(status: StatusCode, body: &impl Serialize) -> Response {
+pub(super) fn response(status: StatusCode, body: &impl Serialize) -> Response {
     let scim = HeaderValue::from_static(CONTENT_TYPE);
     (status, [(header::CONTENT_TYPE, scim)], json!(body).to_string()).into_response()
 }

@@ -21,7 +21,7 @@ use runtime::fairness::{Holder, Reservation};
 /// The error without `X-Request-Origin`.
 pub(super) const NO_ORIGIN: &str = "The header X-Request-Origin is missing";
 
-/// Who holds the places of SCIM requests.
+/// Who holds the slots of SCIM requests.
 const COMPANY_HOLDER: Holder = Holder::Workspace(COMPANY);
 
 const X_REQUEST_ORIGIN: HeaderName = HeaderName::from_static("x-request-origin");
@@ -40,7 +40,7 @@ pub fn protected_discovery(route: MethodRouter<App>) -> MethodRouter<App> {
     route.route_layer(middleware::from_fn(async |request: Request, next: Next| {
         let (head, body) = request.into_parts();
         match admit_uncounted(&head).await {
-            Ok(_place) => held_by(COMPANY_HOLDER, next.run(Request::from_parts(head, body))).await,
+            Ok(_slot) => held_by(COMPANY_HOLDER, next.run(Request::from_parts(head, body))).await,
             Err(error) => {
                 gateway::discard(&head, body);
                 error.into_response()
@@ -53,7 +53,7 @@ async fn check(request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
     let mut budget_status = None;
     let mut response = match admit(&head, &mut budget_status).await {
-        Ok(_place) => {
+        Ok(_slot) => {
             head.extensions.insert(CompanyCaller);
             held_by(COMPANY_HOLDER, next.run(Request::from_parts(head, body))).await
         }
@@ -68,13 +68,13 @@ async fn check(request: Request, next: Next) -> Response {
     response
 }
 
-/// Authenticates a request for resources, and gets a place for it. Sets `budget_status` once the
+/// Authenticates a request for resources, and reserves a slot for it. Sets `budget_status` once the
 /// token may be used.
 async fn admit(
     head: &Parts,
     budget_status: &mut Option<BudgetStatus>,
 ) -> Result<Reservation, ApiError> {
-    let (app, token, place) = token(head).await?;
+    let (app, token, slot) = token(head).await?;
     let (budget, limit) = (Budget::Scim, Budget::Scim.default_limit());
     if let Err(error) = check_address(app, head, &token) {
         *budget_status = Some(limits::status(app, COMPANY, budget, limit).await);
@@ -88,13 +88,13 @@ async fn admit(
     if token.requires_origin {
         check_origin(head)?;
     }
-    Ok(place)
+    Ok(slot)
 }
 
 async fn admit_uncounted(head: &Parts) -> Result<Reservation, ApiError> {
-    let (app, token, place) = token(head).await?;
+    let (app, token, slot) = token(head).await?;
     check_address(app, head, &token)?;
-    Ok(place)
+    Ok(slot)
 }
 
 /// Rejects a token from a network that is not allowed; otherwise the sender is authenticated.
@@ -107,14 +107,14 @@ fn check_address(app: &App, head: &Parts, token: &TokenMatch) -> Result<(), ApiE
     Ok(())
 }
 
-/// The request's token, the app, and the request's place in the company's share.
+/// The request's token, the app, and one of the company's slots for the request.
 async fn token(head: &Parts) -> Result<(&App, Arc<TokenMatch>, Reservation), ApiError> {
     let app = head.extensions.get::<App>().ok_or_else(|| {
         ApiError::Internal("a protected route outside of the gateway's router".into())
     })?;
     let presented = gateway::bearer(&head.headers).ok_or(ApiError::Unauthenticated)?;
     let token = tokens::find(app, presented).await?.ok_or(ApiError::Unauthenticated)?;
-    Ok((app, token, gateway::place(app, COMPANY)?))
+    Ok((app, token, gateway::reserve_slot(app, COMPANY)?))
 }
 
 fn check_origin(head: &Parts) -> Result<(), ApiError> {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-use super::api::{Result, answer};
+use super::api::{Result, response};
 use super::auth::protected_discovery;
 use super::operations::{BASE, TAG};
 use super::query::PAGE;
@@ -192,12 +192,13 @@ struct SchemaExtension {
 
 impl ResourceType {
     fn all(base: &str) -> Vec<Self> {
-        ALL.map(|schema| Self::of(schema, base)).into()
+        ALL.map(|schema| Self::new(schema, base)).into()
     }
 
-    fn of(schema: &ResourceSchema, base: &str) -> Self {
-        let extension =
-            schema.extension.map(|one| SchemaExtension { schema: one.name, required: false });
+    fn new(schema: &ResourceSchema, base: &str) -> Self {
+        let extension = schema
+            .extension
+            .map(|extension| SchemaExtension { schema: extension.name, required: false });
         Self {
             schemas: [RESOURCE_TYPE],
             id: schema.name,
@@ -253,24 +254,29 @@ struct SchemaAttribute {
 impl SchemaResource {
     /// The existing app groups are listed as the allowed values of permissions.
     fn all(base: &str, app_groups: &[AppGroup]) -> Vec<Self> {
-        let of = |id, name, description, attributes: &'static [Attribute]| Self {
+        let resource = |id, name, description, attributes: &'static [Attribute]| Self {
             schemas: [SCHEMA],
             id,
             name,
             description,
-            attributes: attributes.iter().map(|one| SchemaAttribute::of(one, app_groups)).collect(),
+            attributes: attributes
+                .iter()
+                .map(|attribute| SchemaAttribute::new(attribute, app_groups))
+                .collect(),
             meta: meta(base, "Schema", &format!("Schemas/{id}")),
         };
-        let own = ALL.map(|one| of(one.urn, one.name, one.description, one.attributes));
-        let extensions = ALL.iter().filter_map(|one| one.extension);
-        let extensions =
-            extensions.map(|one| of(one.name, "EnterpriseUser", one.description, one.members()));
-        own.into_iter().chain(extensions).collect()
+        let schemas = ALL
+            .map(|schema| resource(schema.urn, schema.name, schema.description, schema.attributes));
+        let extensions = ALL.iter().filter_map(|schema| schema.extension).map(|extension| {
+            let (name, about) = (extension.name, extension.description);
+            resource(name, "EnterpriseUser", about, extension.members())
+        });
+        schemas.into_iter().chain(extensions).collect()
     }
 }
 
 impl SchemaAttribute {
-    fn of(attribute: &Attribute, app_groups: &[AppGroup]) -> Self {
+    fn new(attribute: &Attribute, app_groups: &[AppGroup]) -> Self {
         let (kind, is_text, fields) = match attribute.kind {
             Kind::Text => ("string", true, None),
             Kind::Reference(_) => ("reference", true, None),
@@ -280,7 +286,7 @@ impl SchemaAttribute {
         };
         let sub_attributes = fields.map(|fields| {
             let published = fields.iter().filter(|field| field.is_published);
-            published.map(|field| Self::of(field, app_groups)).collect()
+            published.map(|field| Self::new(field, app_groups)).collect()
         });
         let values = |value: fn(&AppGroup) -> &String| {
             Some(app_groups.iter().map(|group| value(group).clone()).collect())
@@ -325,7 +331,7 @@ fn with_id(operation: Operation, example: &str) -> Operation {
             "The `id` from the list.",
             json!({ "type": "string", "minLength": 1, "examples": [example] }),
         )
-        .refuses(&no_such(), "Unknown id")
+        .refuses(&unknown_id(), "Unknown id")
 }
 
 /// RFC 7644 section 4: these lists cannot be filtered.
@@ -348,7 +354,7 @@ fn describe_resource_types() -> Operation {
 fn describe_resource_type() -> Operation {
     with_id(about_service("resourceType", "Get a resource type"), "User")
         .returns::<ResourceType>(StatusCode::OK, "It.")
-        .with_example(ResourceType::of(&USERS, BASE))
+        .with_example(ResourceType::new(&USERS, BASE))
 }
 
 fn describe_schemas() -> Operation {
@@ -371,27 +377,27 @@ type Name = std::result::Result<Path<String>, PathRejection>;
 
 /// `GET /ServiceProviderConfig`.
 async fn service_provider_config(State(app): State<App>) -> Response {
-    answer(StatusCode::OK, &ServiceProviderConfig::new(&app.config.public_base()))
+    response(StatusCode::OK, &ServiceProviderConfig::new(&app.config.public_base()))
 }
 
 /// `GET /ResourceTypes`.
 async fn resource_types(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response> {
-    all(query, ResourceType::all(&app.config.public_base()))
+    list(query, ResourceType::all(&app.config.public_base()))
 }
 
 /// `GET /ResourceTypes/{id}`.
 async fn resource_type(State(app): State<App>, name: Name) -> Result<Response> {
-    one(ResourceType::all(&app.config.public_base()), |one| one.id, name)
+    single(ResourceType::all(&app.config.public_base()), |resource| resource.id, name)
 }
 
 /// `GET /Schemas`.
 async fn schemas(State(app): State<App>, RawQuery(query): RawQuery) -> Result<Response> {
-    all(query, published_schemas(&app).await?)
+    list(query, published_schemas(&app).await?)
 }
 
 /// `GET /Schemas/{id}`.
 async fn schema(State(app): State<App>, name: Name) -> Result<Response> {
-    one(published_schemas(&app).await?, |one| one.id, name)
+    single(published_schemas(&app).await?, |resource| resource.id, name)
 }
 
 async fn published_schemas(app: &App) -> Result<Vec<SchemaResource>> {
@@ -401,29 +407,31 @@ async fn published_schemas(app: &App) -> Result<Vec<SchemaResource>> {
     Ok(SchemaResource::all(&app.config.public_base(), &groups))
 }
 
-fn all(query: Option<String>, resources: Vec<impl Serialize>) -> Result<Response> {
+/// The response with all resources of a list.
+fn list(query: Option<String>, resources: Vec<impl Serialize>) -> Result<Response> {
     let query = query.unwrap_or_default();
     if url::form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "filter") {
         // RFC 7644 section 4 requires this status.
         return Err(no_filter());
     }
-    Ok(answer(StatusCode::OK, &ListResponse::all(resources)))
+    Ok(response(StatusCode::OK, &ListResponse::all(resources)))
 }
 
 fn no_filter() -> ScimError {
-    ScimError::of(StatusCode::FORBIDDEN, "This list cannot be filtered")
+    ScimError::new(StatusCode::FORBIDDEN, "This list cannot be filtered")
 }
 
-fn no_such() -> ScimError {
-    ScimError::of(StatusCode::NOT_FOUND, "Unknown id")
+fn unknown_id() -> ScimError {
+    ScimError::new(StatusCode::NOT_FOUND, "Unknown id")
 }
 
-fn one<T: Serialize>(
+/// The response with the resource of that id.
+fn single<T: Serialize>(
     resources: Vec<T>,
     id: impl Fn(&T) -> &'static str,
     name: Name,
 ) -> Result<Response> {
-    let Path(name) = name.map_err(|_| no_such())?;
+    let Path(name) = name.map_err(|_| unknown_id())?;
     let found = resources.into_iter().find(|resource| id(resource).eq_ignore_ascii_case(&name));
-    Ok(answer(StatusCode::OK, &found.ok_or_else(no_such)?))
+    Ok(response(StatusCode::OK, &found.ok_or_else(unknown_id)?))
 }

@@ -163,11 +163,13 @@ impl Filter {
     /// Whether the filter holds for a resource or for one value.
     pub fn holds(&self, value: &Value) -> bool {
         match self {
-            Self::And(all) => all.iter().all(|one| one.holds(value)),
-            Self::Or(any) => any.iter().any(|one| one.holds(value)),
-            Self::Not(one) => !one.holds(value),
+            Self::And(filters) => filters.iter().all(|filter| filter.holds(value)),
+            Self::Or(filters) => filters.iter().any(|filter| filter.holds(value)),
+            Self::Not(filter) => !filter.holds(value),
             Self::Present(path) => !values(value, path).is_empty(),
-            Self::Any(path, filter) => values(value, path).into_iter().any(|one| filter.holds(one)),
+            Self::Any(path, filter) => {
+                values(value, path).into_iter().any(|value| filter.holds(value))
+            }
             Self::Compare(comparison) => comparison.holds(value),
         }
     }
@@ -176,12 +178,14 @@ impl Filter {
     /// filter has another form.
     pub fn equalities(&self) -> Option<Vec<&Comparison>> {
         match self {
-            Self::Compare(one) if one.operator == Operator::Equals && one.path.len() == 1 => {
-                Some(vec![one])
+            Self::Compare(comparison)
+                if comparison.operator == Operator::Equals && comparison.path.len() == 1 =>
+            {
+                Some(vec![comparison])
             }
-            Self::And(all) => {
-                let each: Option<Vec<_>> = all.iter().map(Self::equalities).collect();
-                each.map(|each| each.into_iter().flatten().collect())
+            Self::And(filters) => {
+                let comparisons: Option<Vec<_>> = filters.iter().map(Self::equalities).collect();
+                comparisons.map(|comparisons| comparisons.into_iter().flatten().collect())
             }
             _ => None,
         }
@@ -191,10 +195,12 @@ impl Filter {
     pub fn reads(&self, name: &str) -> bool {
         let is_named = |path: &Path| path.first().is_some_and(|first| first.name == name);
         match self {
-            Self::And(many) | Self::Or(many) => many.iter().any(|one| one.reads(name)),
-            Self::Not(one) => one.reads(name),
+            Self::And(filters) | Self::Or(filters) => {
+                filters.iter().any(|filter| filter.reads(name))
+            }
+            Self::Not(filter) => filter.reads(name),
             Self::Present(path) | Self::Any(path, _) => is_named(path),
-            Self::Compare(one) => is_named(&one.path),
+            Self::Compare(comparison) => is_named(&comparison.path),
         }
     }
 }
@@ -202,33 +208,33 @@ impl Filter {
 impl Comparison {
     fn holds(&self, value: &Value) -> bool {
         let values = values(value, &self.path);
-        let is_equal = |operator| values.iter().any(|is| self.compare(operator, is));
+        let any_holds = |operator| values.iter().any(|value| self.compare(operator, value));
         match (self.operator, &self.value) {
             (Operator::Equals, Literal::Null) => values.is_empty(),
             (Operator::NotEquals, Literal::Null) => !values.is_empty(),
-            (Operator::NotEquals, _) => !is_equal(Operator::Equals),
-            (operator, _) => is_equal(operator),
+            (Operator::NotEquals, _) => !any_holds(Operator::Equals),
+            (operator, _) => any_holds(operator),
         }
     }
 
-    fn compare(&self, operator: Operator, is: &Value) -> bool {
-        let target = self.path.last();
-        match (is, &self.value) {
-            (Value::Bool(is), Literal::Boolean(value)) => is == value,
-            (Value::String(is), Literal::Text(value)) => {
-                if target.is_some_and(|one| one.kind == Kind::DateTime)
-                    && let (Ok(is), Ok(value)) = (parse_time(is), parse_time(value))
+    fn compare(&self, operator: Operator, value: &Value) -> bool {
+        let attribute = self.path.last();
+        match (value, &self.value) {
+            (Value::Bool(value), Literal::Boolean(literal)) => value == literal,
+            (Value::String(text), Literal::Text(literal)) => {
+                if attribute.is_some_and(|attribute| attribute.kind == Kind::DateTime)
+                    && let (Ok(time), Ok(literal)) = (parse_time(text), parse_time(literal))
                 {
-                    return operator.holds_in_order(is.cmp(&value));
+                    return operator.holds_in_order(time.cmp(&literal));
                 }
-                let is_exact = target.is_none_or(|one| one.is_case_exact);
+                let is_exact = attribute.is_none_or(|attribute| attribute.is_case_exact);
                 let fold = |text: &str| if is_exact { text.to_owned() } else { folded(text) };
-                let (is, value) = (fold(is), fold(value));
+                let (text, literal) = (fold(text), fold(literal));
                 match operator {
-                    Operator::Contains => is.contains(&value),
-                    Operator::StartsWith => is.starts_with(&value),
-                    Operator::EndsWith => is.ends_with(&value),
-                    operator => operator.holds_in_order(is.cmp(&value)),
+                    Operator::Contains => text.contains(&literal),
+                    Operator::StartsWith => text.starts_with(&literal),
+                    Operator::EndsWith => text.ends_with(&literal),
+                    operator => operator.holds_in_order(text.cmp(&literal)),
                 }
             }
             _ => false,
@@ -255,20 +261,20 @@ fn values<'a>(value: &'a Value, path: &[&'static Attribute]) -> Vec<&'a Value> {
 /// Writes the filter in the notation of the standard.
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let joined = |f: &mut fmt::Formatter<'_>, many: &[Self], word: &str| {
-            for (at, one) in many.iter().enumerate() {
-                let before = if at == 0 { "" } else { word };
-                match one {
-                    Self::And(_) | Self::Or(_) => write!(f, "{before}({one})")?,
-                    one => write!(f, "{before}{one}")?,
+        let joined = |f: &mut fmt::Formatter<'_>, filters: &[Self], word: &str| {
+            for (index, filter) in filters.iter().enumerate() {
+                let before = if index == 0 { "" } else { word };
+                match filter {
+                    Self::And(_) | Self::Or(_) => write!(f, "{before}({filter})")?,
+                    filter => write!(f, "{before}{filter}")?,
                 }
             }
             Ok(())
         };
         match self {
-            Self::And(all) => joined(f, all, " and "),
-            Self::Or(any) => joined(f, any, " or "),
-            Self::Not(one) => write!(f, "not ({one})"),
+            Self::And(filters) => joined(f, filters, " and "),
+            Self::Or(filters) => joined(f, filters, " or "),
+            Self::Not(filter) => write!(f, "not ({filter})"),
             Self::Present(path) => write!(f, "{} pr", written(path)),
             Self::Any(path, filter) => write!(f, "{}[{filter}]", written(path)),
             Self::Compare(Comparison { path, operator, value }) => {
@@ -294,8 +300,8 @@ fn written(path: &Path) -> String {
     if text.is_empty() { "value".into() } else { text }
 }
 
-pub(super) fn refused(what: impl Into<Cow<'static, str>>) -> ScimError {
-    ScimError::bad(ScimType::InvalidFilter, format!("filter: {}", what.into()))
+pub(super) fn invalid_filter(detail: impl Into<Cow<'static, str>>) -> ScimError {
+    ScimError::bad(ScimType::InvalidFilter, format!("filter: {}", detail.into()))
 }
 
 #[cfg(test)]

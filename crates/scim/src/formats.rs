@@ -29,7 +29,7 @@ fn schemas(urn: &str) -> Value {
 
 /// The schema of an attribute in requests.
 fn read(attribute: &Attribute) -> Value {
-    let one = match attribute.kind {
+    let single = match attribute.kind {
         Kind::Text | Kind::Reference(_) | Kind::DateTime => json!({
             "type": "string", "maxLength": attribute.max_length,
             "pattern": attribute.format.pattern(),
@@ -41,26 +41,26 @@ fn read(attribute: &Attribute) -> Value {
         Kind::Complex(members) => json!({ "type": "object", "properties": readable(members) }),
     };
     // The id of a member or of a manager, as a plain string.
-    let one = match attribute.value() {
-        Some(value) => json!({ "anyOf": [one, read(value)] }),
-        None => one,
+    let single = match attribute.value() {
+        Some(value) => json!({ "anyOf": [single, read(value)] }),
+        None => single,
     };
     // A manager may be in an array, too.
     let takes_array = attribute.is_multi_valued || attribute.value().is_some();
-    let max_items = if attribute.is_multi_valued { attribute.most } else { 1 };
-    let all = match (takes_array, attribute.is_required) {
+    let max_items = if attribute.is_multi_valued { attribute.max_values } else { 1 };
+    let schema = match (takes_array, attribute.is_required) {
         (true, _) => json!({ "anyOf": [
-            { "type": "array", "maxItems": max_items, "items": or_null(one.clone()) },
-            or_null(one),
+            { "type": "array", "maxItems": max_items, "items": or_null(single.clone()) },
+            or_null(single),
         ] }),
-        (false, false) => or_null(one),
+        (false, false) => or_null(single),
         (false, true) => {
-            let mut one = one;
-            one["minLength"] = 1.into();
-            one
+            let mut single = single;
+            single["minLength"] = 1.into();
+            single
         }
     };
-    with_description(attribute.description, all)
+    with_description(attribute.description, schema)
 }
 
 /// The schemas of the writable attributes in requests, by name.
@@ -81,16 +81,19 @@ fn writable(schema: &ResourceSchema) -> Map<String, Value> {
 
 /// The schema of an attribute in responses.
 fn response_schema(attribute: &Attribute) -> Value {
-    let one = match attribute.kind {
+    let single = match attribute.kind {
         Kind::Text | Kind::Reference(_) | Kind::DateTime => json!({ "type": "string" }),
         Kind::Boolean => json!({ "type": "boolean" }),
         Kind::Complex(members) => {
             json!({ "type": "object", "properties": response_schemas(members) })
         }
     };
-    let all =
-        if attribute.is_multi_valued { json!({ "type": "array", "items": one }) } else { one };
-    with_description(attribute.description, all)
+    let schema = if attribute.is_multi_valued {
+        json!({ "type": "array", "items": single })
+    } else {
+        single
+    };
+    with_description(attribute.description, schema)
 }
 
 fn response_schemas(attributes: &[Attribute]) -> Map<String, Value> {
@@ -164,7 +167,8 @@ fn request(schema: &ResourceSchema) -> Schema {
     properties.extend(writable(schema));
     properties.insert("schemas".into(), schemas(schema.urn));
     let required = schema.attributes.iter().filter(|attribute| attribute.is_required);
-    let required: Vec<&str> = ["schemas"].into_iter().chain(required.map(|one| one.name)).collect();
+    let required: Vec<&str> =
+        ["schemas"].into_iter().chain(required.map(|attribute| attribute.name)).collect();
     json_schema!({ "type": "object", "properties": properties, "required": required })
 }
 
@@ -205,7 +209,7 @@ fn search_request(_: &mut SchemaGenerator) -> Schema {
     let names = json!({
         "type": ["array", "null"], "items": { "type": "string" }, "maxItems": projection::MAX,
     });
-    let some = json!({ "type": "array", "minItems": 1 });
+    let not_empty = json!({ "type": "array", "minItems": 1 });
     let number = json!({ "type": ["integer", "null"] });
     json_schema!({
         "type": "object",
@@ -219,7 +223,7 @@ fn search_request(_: &mut SchemaGenerator) -> Schema {
         },
         "required": ["schemas"],
         "not": {
-            "properties": { "attributes": some, "excludedAttributes": some },
+            "properties": { "attributes": not_empty, "excludedAttributes": not_empty },
             "required": ["attributes", "excludedAttributes"],
         },
     })
@@ -241,29 +245,29 @@ fn patch_request(schema: &ResourceSchema) -> Schema {
 
 fn patch_operation(schema: &ResourceSchema) -> Value {
     let path = json!({ "type": "string", "minLength": 1 });
-    let gives = format!("^(?:{}|{})$", any_case("add"), any_case("replace"));
-    let gives = json!({ "type": "string", "pattern": gives });
-    let takes = format!("^{}$", any_case("remove"));
+    let add_or_replace = format!("^(?:{}|{})$", any_case("add"), any_case("replace"));
+    let add_or_replace = json!({ "type": "string", "pattern": add_or_replace });
+    let remove = format!("^{}$", any_case("remove"));
     json!({
         "type": "object",
         "anyOf": [
             {
                 "description": "Adds or replaces the attributes in `value`.",
                 "properties": {
-                    "op": gives, "path": { "type": "null" },
+                    "op": add_or_replace, "path": { "type": "null" },
                     "value": { "type": "object", "properties": writable(schema) },
                 },
                 "required": ["op", "value"],
             },
             {
                 "description": "Adds `value` to the attribute at the path, or replaces it.",
-                "properties": { "op": gives, "path": path, "value": true },
+                "properties": { "op": add_or_replace, "path": path, "value": true },
                 "required": ["op", "path", "value"],
             },
             {
                 "description": "Removes the attribute at the path, or the values that the path \
                                 selects.",
-                "properties": { "op": { "type": "string", "pattern": takes }, "path": path },
+                "properties": { "op": { "type": "string", "pattern": remove }, "path": path },
                 "required": ["op", "path"],
             },
         ],
@@ -272,9 +276,6 @@ fn patch_operation(schema: &ResourceSchema) -> Value {
 
 /// A pattern that matches the word in any case.
 fn any_case(word: &str) -> String {
-    let letters = word.chars().map(|c| match c.is_ascii_alphabetic() {
-        true => format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase()),
-        false => c.to_string(),
-    });
-    letters.collect()
+    let letters = word.chars();
+    letters.map(|c| format!("[{}{}]", c.to_ascii_lowercase(), c.to_ascii_uppercase())).collect()
 }

@@ -17,7 +17,7 @@ use gateway::scim::{ScimError, ScimType};
 use store::{StoreError, Tx};
 
 /// Maximum number of permission sets that an error lists.
-const LISTED: usize = 10;
+const MAX_LISTED: usize = 10;
 
 /// A group, or a permission set that no identity provider has linked yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,7 +85,7 @@ impl Resource for Group {
 
     async fn complete(tx: &mut Tx, found: &mut [Stored<Self>]) -> Result<(), StoreError> {
         let ids: Vec<Uuid> = found.iter().map(|group| group.id).collect();
-        let mut members = members::of_groups(tx, &ids).await?;
+        let mut members = members::users_in(tx, &ids).await?;
         for group in found {
             group.value.members = members.remove(&group.id).unwrap_or_default();
         }
@@ -108,7 +108,8 @@ impl Resource for Group {
         let members = members.into_iter().flatten().collect();
         let mut new =
             Self { display_name, external_id, members, permissions: None, is_linked: true };
-        let found = members::lock_users(tx, &new.shown_by(former.map(|is| &is.value))).await?;
+        let found =
+            members::lock_users(tx, &new.shown_by(former.map(|former| &former.value))).await?;
         let is_former = |id: &Uuid| former.is_some_and(|former| former.value.members.contains(id));
         // Identity providers also send members of other types, and users that were deleted here.
         new.members.retain(|id| is_former(id) || found.contains(id));
@@ -128,7 +129,7 @@ impl Resource for Group {
         let stored: Option<Stored<Self>> = rows::by_key_locked(tx, &self.key()).await?;
         match stored {
             Some(set) if set.declared_key.is_some() && !set.value.is_linked => Ok(Some(set)),
-            Some(_) => Err(GROUPS.taken()),
+            Some(_) => Err(GROUPS.name_in_use()),
             None => check_name(tx, self).await.map(|()| None),
         }
     }
@@ -139,11 +140,11 @@ impl Resource for Group {
         former: Option<&Self>,
         now: i64,
     ) -> Result<(), ScimError> {
-        let (nobody, is) = (BTreeSet::new(), &stored.value);
-        let was = former.map_or(&nobody, |former| &former.members);
-        let removed: Vec<Uuid> = was.difference(&is.members).copied().collect();
-        let added: Vec<Uuid> = is.members.difference(was).copied().collect();
-        members::touch_users(tx, &is.shown_by(former), now).await?;
+        let (nobody, group) = (BTreeSet::new(), &stored.value);
+        let former_members = former.map_or(&nobody, |former| &former.members);
+        let removed: Vec<Uuid> = former_members.difference(&group.members).copied().collect();
+        let added: Vec<Uuid> = group.members.difference(former_members).copied().collect();
+        members::touch_users(tx, &group.shown_by(former), now).await?;
         members::remove(tx, stored.id, &removed).await?;
         Ok(members::add(tx, stored.id, &added).await?)
     }
@@ -174,9 +175,10 @@ impl Group {
     /// increase.
     fn shown_by(&self, former: Option<&Self>) -> Vec<Uuid> {
         let Some(former) = former else { return self.members.iter().copied().collect() };
-        match former.display_name == self.display_name {
-            true => former.members.symmetric_difference(&self.members).copied().collect(),
-            false => former.members.union(&self.members).copied().collect(),
+        if former.display_name == self.display_name {
+            former.members.symmetric_difference(&self.members).copied().collect()
+        } else {
+            former.members.union(&self.members).copied().collect()
         }
     }
 }
@@ -206,8 +208,8 @@ async fn check_name(tx: &mut Tx, group: &Group) -> Result<(), ScimError> {
     if sets.is_empty() || sets.iter().any(|set| set.value.key() == key) {
         return Ok(());
     }
-    let names: Vec<_> = sets.iter().take(LISTED).map(|set| &*set.value.display_name).collect();
-    let more = if sets.len() > LISTED { ", …" } else { "" };
+    let names: Vec<_> = sets.iter().take(MAX_LISTED).map(|set| &*set.value.display_name).collect();
+    let more = if sets.len() > MAX_LISTED { ", …" } else { "" };
     Err(invalid(
         "displayName",
         &format!("no permission set has this name; expected one of {}{more}", names.join(", ")),

@@ -8,11 +8,22 @@
 //!         (names, types, who may write)      (merged)      (app groups, members)
 //! ```
 //!
-//! [`operations`] and [`formats`] describe the requests.
+//! | module | is about |
+//! |---|---|
+//! | [`api`], `auth`, [`tokens`] | the requests for resources; SCIM tokens |
+//! | `operations`, `formats` | the descriptions of the requests, and their schemas |
+//! | `discovery` | describes the service and its schemas to clients |
+//! | [`schema`] | the only tables of attributes: bodies are read by them, PATCH and filters find their targets in them, and `discovery` publishes them |
+//! | [`query`], [`filter`], `projection` | parameters of lists: filters, pages, selected attributes |
+//! | [`patch`] | the changes of a PATCH |
+//! | [`resource`], [`group`], `permissions` | users and groups, stored and returned |
+//! | `rows`, `members` | the SQL |
 //!
-//! [`schema`] has the only tables of attributes. They define how bodies are read, PATCH and filters
-//! find their targets in them, and [`discovery`] publishes them. Every error under
+//! It promises: names are unique without regard to case, a change takes effect as a whole or not at
+//! all, and a change with `If-Match` is rejected if another one came first. Every error under
 //! [`PATH`](gateway::scim::PATH) has the body that SCIM defines ([`gateway::scim`]).
+//!
+//! Start with [`api`].
 
 pub mod api;
 pub mod app;

@@ -14,7 +14,8 @@ const CHUNK: usize = 500;
 
 /// Placeholders such as `$2, $3`.
 fn placeholders(first: usize, count: usize) -> String {
-    let placeholders: Vec<String> = (first..first + count).map(|at| format!("${at}")).collect();
+    let placeholders: Vec<String> =
+        (first..first + count).map(|index| format!("${index}")).collect();
     placeholders.join(", ")
 }
 
@@ -45,7 +46,7 @@ pub(super) async fn groups_of(
 }
 
 /// The users in each group.
-pub(super) async fn of_groups(
+pub(super) async fn users_in(
     tx: &mut Tx,
     groups: &[Uuid],
 ) -> Result<HashMap<Uuid, BTreeSet<Uuid>>, StoreError> {
@@ -68,7 +69,8 @@ pub(super) async fn of_groups(
 
 pub(super) async fn add(tx: &mut Tx, group: Uuid, users: &[Uuid]) -> Result<(), StoreError> {
     for chunk in users.chunks(CHUNK) {
-        let rows: Vec<String> = (2..2 + chunk.len()).map(|at| format!("($1, ${at})")).collect();
+        let rows: Vec<String> =
+            (2..2 + chunk.len()).map(|index| format!("($1, ${index})")).collect();
         let sql = format!(
             "INSERT INTO scim_members (group_id, user_id) VALUES {} ON CONFLICT DO NOTHING",
             rows.join(", ")

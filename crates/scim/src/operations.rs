@@ -1,7 +1,9 @@
 //! The descriptions of the requests about users and groups (RFC 7644, section 3).
 
 use axum::http::{Method, StatusCode};
+use schemars::JsonSchema;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::api::changed;
 use super::auth::NO_ORIGIN;
@@ -12,7 +14,7 @@ use super::formats::{
 };
 use super::group::Group;
 use super::query::PAGE;
-use super::resource::{Resource, User};
+use super::resource::{self, Resource, User};
 use super::schema::{ENTERPRISE, GROUP, ResourceSchema, USER, USERS};
 use super::{Query, schema};
 use gateway::openapi::Tag;
@@ -28,52 +30,186 @@ pub(super) const TAG: Tag = Tag {
 const ID: &str = "2819c223-7f76-453a-919d-413861904646";
 pub(super) const BASE: &str = "http://127.0.0.1:8080";
 
-fn is_user<R: Resource>() -> bool {
-    R::SCHEMA == &USERS
+/// The id and the summary of an operation.
+pub(super) struct Label {
+    id: &'static str,
+    summary: &'static str,
 }
 
-/// The text for users, or the one for groups.
-fn of<R: Resource>([users, groups]: [&'static str; 2]) -> &'static str {
-    if is_user::<R>() { users } else { groups }
+const fn label(id: &'static str, summary: &'static str) -> Label {
+    Label { id, summary }
 }
 
-fn operation<R: Resource>(
-    method: Method,
-    ids: [&'static str; 2],
-    summaries: [&'static str; 2],
-) -> Operation {
+/// A kind of resource, with the texts and types in which the descriptions of its requests differ
+/// from those of other kinds.
+pub(super) trait Described: Resource {
+    /// The body of requests that create or replace a resource.
+    type Request: JsonSchema;
+    type PatchRequest: JsonSchema;
+    /// A resource in responses.
+    type Response: JsonSchema;
+
+    const LIST: Label;
+    const SEARCH: Label;
+    const CREATE: Label;
+    const READ: Label;
+    const REPLACE: Label;
+    const PATCH: Label;
+    const DELETE: Label;
+
+    const ABOUT_ID: &'static str;
+    const ABOUT_CREATE: &'static str;
+    const ABOUT_REPLACE: &'static str;
+    const ABOUT_PATCH: &'static str;
+
+    /// The titles of the examples of request bodies.
+    const REQUEST_TITLE: &'static str;
+    const PATCH_TITLE: &'static str;
+
+    /// Examples of parameters.
+    const FILTER: &'static str;
+    const ATTRIBUTES: &'static str;
+    const EXCLUDED_ATTRIBUTES: &'static str;
+
+    fn example_request() -> Value;
+
+    fn example_patch() -> Value;
+
+    /// Adds the attributes that a response has in addition to a request.
+    fn add_read_only(example: &mut Value);
+}
+
+impl Described for User {
+    type Request = UserRequest;
+    type PatchRequest = UserPatchRequest;
+    type Response = UserResource;
+
+    const LIST: Label = label("listUsers", "List users");
+    const SEARCH: Label = label("searchUsers", "Search users with a request body");
+    const CREATE: Label = label("createUser", "Create a user");
+    const READ: Label = label("readUser", "Read a user");
+    const REPLACE: Label = label("replaceUser", "Replace a user");
+    const PATCH: Label = label("patchUser", "Change a user");
+    const DELETE: Label = label("deleteUser", "Remove a user");
+
+    const ABOUT_ID: &'static str = "The user's `id`.";
+    const ABOUT_CREATE: &'static str = "The `userName` must be unique, ignoring case.";
+    const ABOUT_REPLACE: &'static str =
+        "Attributes that are missing in the body are removed, and `active` becomes true.";
+    const ABOUT_PATCH: &'static str = "The operations are applied in order, all or none. A path identifies an attribute, such as \
+         `department`, `name.givenName`, `emails[type eq \"work\"].value` and \
+         `permissions.companyPermissions[value eq \"admin\"]`; filters in a path have the syntax of \
+         list filters, and compare sub-attributes of the value.";
+
+    const REQUEST_TITLE: &'static str = "A user";
+    const PATCH_TITLE: &'static str = "Add a department, remove a permission";
+
+    const FILTER: &'static str = "userName eq \"ann@acme.example\"";
+    const ATTRIBUTES: &'static str = "userName,name.givenName";
+    const EXCLUDED_ATTRIBUTES: &'static str = "permissions";
+
+    fn example_request() -> Value {
+        json!({
+            "schemas": [USER], "userName": "ann@acme.example",
+            "name": { "givenName": "Ann", "familyName": "Lee" }, "department": "Marketing",
+            "emails": [{ "value": "ann@acme.example", "type": "work", "primary": true }],
+            "permissions": { "companyPermissions": ["admin"], "appGroup": [] },
+        })
+    }
+
+    fn example_patch() -> Value {
+        json!({
+            "schemas": [schema::PATCH],
+            "Operations": [
+                { "op": "replace", "path": "department", "value": "Sales" },
+                { "op": "remove", "path": "permissions.companyPermissions[value eq \"admin\"]" },
+            ],
+        })
+    }
+
+    fn add_read_only(example: &mut Value) {
+        example["schemas"] = json!([USER, ENTERPRISE]);
+        example["active"] = true.into();
+        example["lastSignInAt"] = resource::NEVER.into();
+        example[ENTERPRISE]["department"] = example["department"].clone();
+    }
+}
+
+impl Described for Group {
+    type Request = GroupRequest;
+    type PatchRequest = GroupPatchRequest;
+    type Response = GroupResource;
+
+    const LIST: Label = label("listGroups", "List groups");
+    const SEARCH: Label = label("searchGroups", "Search groups with a request body");
+    const CREATE: Label = label("createGroup", "Create a group");
+    const READ: Label = label("readGroup", "Read a group");
+    const REPLACE: Label = label("replaceGroup", "Replace a group");
+    const PATCH: Label = label("patchGroup", "Change a group");
+    const DELETE: Label = label("deleteGroup", "Remove a group");
+
+    const ABOUT_ID: &'static str = "The group's `id`.";
+    const ABOUT_CREATE: &'static str = "If the workspace file declares permission sets, the `displayName` must be the name of \
+         one, and the members of the group have its permissions.";
+    const ABOUT_REPLACE: &'static str =
+        "Attributes that are missing in the body are removed, and the members are replaced.";
+    const ABOUT_PATCH: &'static str = "The operations are applied in order, all or none.";
+
+    const REQUEST_TITLE: &'static str = "A group";
+    const PATCH_TITLE: &'static str = "Add a member";
+
+    const FILTER: &'static str = "displayName eq \"Marketing\"";
+    const ATTRIBUTES: &'static str = "displayName";
+    const EXCLUDED_ATTRIBUTES: &'static str = "members";
+
+    fn example_request() -> Value {
+        json!({
+            "schemas": [GROUP], "displayName": "Marketing", "externalId": "8aa1a0c0",
+            "members": [{ "value": Uuid::nil() }],
+        })
+    }
+
+    fn example_patch() -> Value {
+        json!({
+            "schemas": [schema::PATCH],
+            "Operations": [{ "op": "add", "path": "members", "value": [{ "value": ID }] }],
+        })
+    }
+
+    fn add_read_only(example: &mut Value) {
+        example["members"][0]["$ref"] = resource::location(BASE, &USERS, Uuid::nil()).into();
+        example["members"][0]["type"] = USERS.name.into();
+    }
+}
+
+fn operation(method: Method, Label { id, summary }: Label) -> Operation {
     let no_origin = ScimError::from(ApiError::Invalid(NO_ORIGIN.into()));
-    Operation::new(method, of::<R>(ids), TAG, of::<R>(summaries))
+    Operation::new(method, id, TAG, summary)
         .by(Access::Scim)
         .refuses(&no_origin, "`X-Request-Origin` is missing, and the token does not waive it")
 }
 
 /// Adds the `id` in the path.
-fn of_one<R: Resource>(operation: Operation) -> Operation {
+fn with_id<R: Described>(operation: Operation) -> Operation {
     let id = json!({ "type": "string", "format": "uuid", "examples": [ID] });
-    let what = of::<R>(["The user's `id`.", "The group's `id`."]);
-    operation.in_path("id", what, id).refuses(&R::SCHEMA.unknown(), "Unknown id")
+    operation.in_path("id", R::ABOUT_ID, id).refuses(&R::SCHEMA.unknown(), "Unknown id")
 }
 
 /// Adds the parameters that select a part of a resource.
-fn projected<R: Resource>(operation: Operation) -> Operation {
+fn projected<R: Described>(operation: Operation) -> Operation {
     let names = |example: &str| json!({ "type": "string", "examples": [example] });
-    let (only, without) = match is_user::<R>() {
-        true => ("userName,name.givenName", "permissions"),
-        false => ("displayName", "members"),
-    };
     operation
         .in_query(
             "attributes",
             "Names of attributes: the response contains only these and the attributes that are \
              always returned.",
-            names(only),
+            names(R::ATTRIBUTES),
         )
         .in_query(
             "excludedAttributes",
             "Names of attributes to omit from the response. Not allowed together with \
              `attributes`.",
-            names(without),
+            names(R::EXCLUDED_ATTRIBUTES),
         )
         .refuses_some(
             [Query::from_query_string("attributes=id&excludedAttributes=id", R::SCHEMA)],
@@ -82,7 +218,7 @@ fn projected<R: Resource>(operation: Operation) -> Operation {
 }
 
 /// Adds the conditions on the resource's version.
-fn conditional<R: Resource>(operation: Operation) -> Operation {
+fn conditional<R: Described>(operation: Operation) -> Operation {
     operation
         .parameter(json!({
             "in": "header", "name": "If-Match", "schema": { "type": "string" },
@@ -93,20 +229,14 @@ fn conditional<R: Resource>(operation: Operation) -> Operation {
         .refuses(&changed(R::SCHEMA), "The resource's version is not in `If-Match`")
 }
 
-fn answers_one<R: Resource>(
+fn returns_resource<R: Described>(
     operation: Operation,
     status: StatusCode,
     about: &'static str,
 ) -> Operation {
-    let location = match status {
-        StatusCode::CREATED => "Location",
-        _ => "Content-Location",
-    };
-    let operation = match is_user::<R>() {
-        true => operation.returns::<UserResource>(status, about),
-        false => operation.returns::<GroupResource>(status, about),
-    };
+    let location = if status == StatusCode::CREATED { "Location" } else { "Content-Location" };
     operation
+        .returns::<R::Response>(status, about)
         .with_example(example::<R>())
         .with_header(
             "ETag",
@@ -116,116 +246,76 @@ fn answers_one<R: Resource>(
         .with_header(location, "URL of the resource.", json!({ "type": "string", "format": "uri" }))
 }
 
-fn answers_page<R: Resource>(operation: Operation) -> Operation {
-    let page = ListResponse::all(vec![example::<R>()]);
-    match is_user::<R>() {
-        true => operation
-            .returns::<ListResponse<UserResource>>(StatusCode::OK, "A page of the results.")
-            .with_example(page),
-        false => operation
-            .returns::<ListResponse<GroupResource>>(StatusCode::OK, "A page of the results.")
-            .with_example(page),
-    }
+fn returns_page<R: Described>(operation: Operation) -> Operation {
+    operation
+        .returns::<ListResponse<R::Response>>(StatusCode::OK, "A page of the results.")
+        .with_example(ListResponse::all(vec![example::<R>()]))
 }
 
-fn example<R: Resource>() -> Value {
-    let mut resource = example_request::<R>();
-    resource["id"] = ID.into();
-    if is_user::<R>() {
-        resource["schemas"] = json!([USER, ENTERPRISE]);
-        resource["active"] = true.into();
-        resource["lastSignInAt"] = super::resource::NEVER.into();
-        resource[ENTERPRISE]["department"] = resource["department"].clone();
-    } else {
-        let path = super::resource::location(BASE, &USERS, uuid::Uuid::nil());
-        resource["members"][0]["$ref"] = path.into();
-        resource["members"][0]["type"] = USERS.name.into();
-    }
+/// A resource in a response.
+fn example<R: Described>() -> Value {
+    let mut example = R::example_request();
+    example["id"] = ID.into();
+    R::add_read_only(&mut example);
     let ResourceSchema { name, endpoint, .. } = R::SCHEMA;
-    resource["meta"] = json!({
+    example["meta"] = json!({
         "resourceType": name, "created": "2026-11-21T08:00:00.000Z",
         "lastModified": "2026-11-21T08:00:00.000Z", "version": "W/\"1\"",
         "location": format!("{BASE}{}{endpoint}/{ID}", gateway::scim::PATH),
     });
-    resource
+    example
 }
 
-fn example_request<R: Resource>() -> Value {
-    match is_user::<R>() {
-        true => json!({
-            "schemas": [USER], "userName": "ann@acme.example",
-            "name": { "givenName": "Ann", "familyName": "Lee" }, "department": "Marketing",
-            "emails": [{ "value": "ann@acme.example", "type": "work", "primary": true }],
-            "permissions": { "companyPermissions": ["admin"], "appGroup": [] },
-        }),
-        false => json!({
-            "schemas": [GROUP], "displayName": "Marketing", "externalId": "8aa1a0c0",
-            "members": [{ "value": uuid::Uuid::nil() }],
-        }),
-    }
-}
-
-/// Adds the body with a whole resource.
-fn takes_one<R: Resource>(operation: Operation) -> Operation {
-    match is_user::<R>() {
-        true => operation.takes::<UserRequest>("A user", example_request::<R>()),
-        false => operation.takes::<GroupRequest>("A group", example_request::<R>()),
-    }
+/// Adds the body with a complete resource.
+fn takes_resource<R: Described>(operation: Operation) -> Operation {
+    operation.takes::<R::Request>(R::REQUEST_TITLE, R::example_request())
 }
 
 /// Links from a response with a resource to the operations on it.
-fn linked<R: Resource>(operation: Operation) -> Operation {
-    let to = match is_user::<R>() {
-        true => ["readUser", "replaceUser", "patchUser", "deleteUser"],
-        false => ["readGroup", "replaceGroup", "patchGroup", "deleteGroup"],
-    };
-    to.into_iter().fold(operation, |operation, to| {
-        operation.with_link(to, json!({ "parameters": { "id": "$response.body#/id" } }))
-    })
+fn linked<R: Described>(operation: Operation) -> Operation {
+    let link = json!({ "parameters": { "id": "$response.body#/id" } });
+    [R::READ, R::REPLACE, R::PATCH, R::DELETE]
+        .into_iter()
+        .fold(operation, |operation, target| operation.with_link(target.id, link.clone()))
 }
 
-pub(super) fn list<R: Resource>() -> Operation {
+pub(super) fn list<R: Described>() -> Operation {
     let number = |default: i64| {
         json!({
             "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX, "default": default,
         })
     };
-    let example = match is_user::<R>() {
-        true => "userName eq \"ann@acme.example\"",
-        false => "displayName eq \"Marketing\"",
-    };
-    let operation =
-        operation::<R>(Method::GET, ["listUsers", "listGroups"], ["List users", "List groups"])
-            .about(
-                "Ordered by time of creation; sorting is not supported. A filter compares \
-                 attributes with `eq`, `ne`, `co`, `sw`, `ew`, `gt`, `ge`, `lt`, `le` and `pr`, \
-                 joined by `and`, `or` and `not`, with parentheses and with brackets, as in \
-                 `emails[type eq \"work\"].value eq \"ann@acme.example\"`. In the URL, a `+` \
-                 inside of a string is a plus sign, and elsewhere a space.",
-            )
-            .in_query(
-                "filter",
-                "Filter that selects resources.",
-                json!({ "type": "string", "examples": [example] }),
-            )
-            .in_query(
-                "startIndex",
-                "Position of the first result of the page, from 1; lower values count as 1.",
-                number(1),
-            )
-            .in_query(
-                "count",
-                &format!("Maximum number of results; more than {PAGE} counts as {PAGE}."),
-                number(PAGE),
-            );
-    let operation = answers_page::<R>(operation).refuses_some(
+    let operation = operation(Method::GET, R::LIST)
+        .about(
+            "Ordered by time of creation; sorting is not supported. A filter compares \
+             attributes with `eq`, `ne`, `co`, `sw`, `ew`, `gt`, `ge`, `lt`, `le` and `pr`, \
+             joined by `and`, `or` and `not`, with parentheses and with brackets, as in \
+             `emails[type eq \"work\"].value eq \"ann@acme.example\"`. In the URL, a `+` \
+             inside of a string is a plus sign, and elsewhere a space.",
+        )
+        .in_query(
+            "filter",
+            "Filter that selects resources.",
+            json!({ "type": "string", "examples": [R::FILTER] }),
+        )
+        .in_query(
+            "startIndex",
+            "Position of the first result of the page, from 1; lower values count as 1.",
+            number(1),
+        )
+        .in_query(
+            "count",
+            &format!("Maximum number of results; more than {PAGE} counts as {PAGE}."),
+            number(PAGE),
+        );
+    let operation = returns_page::<R>(operation).refuses_some(
         ["filter=userName", "count=x"].map(|query| Query::from_query_string(query, R::SCHEMA)),
         "A parameter is invalid",
     );
     projected::<R>(operation)
 }
 
-fn searched(operation: Operation) -> Operation {
+fn takes_search(operation: Operation) -> Operation {
     let filter = "meta.created gt \"2026-11-21T08:00:00Z\"";
     operation.takes::<SearchRequest>(
         "New resources",
@@ -233,13 +323,9 @@ fn searched(operation: Operation) -> Operation {
     )
 }
 
-pub(super) fn search<R: Resource>() -> Operation {
-    let operation = searched(operation::<R>(
-        Method::POST,
-        ["searchUsers", "searchGroups"],
-        ["Search users with a request body", "Search groups with a request body"],
-    ));
-    answers_page::<R>(operation).refuses_some(
+pub(super) fn search<R: Described>() -> Operation {
+    let operation = takes_search(operation(Method::POST, R::SEARCH));
+    returns_page::<R>(operation).refuses_some(
         [Query::from_body(&schema::Attributes::new(), R::SCHEMA)],
         "A field is invalid",
     )
@@ -247,117 +333,60 @@ pub(super) fn search<R: Resource>() -> Operation {
 
 /// The search of all kinds of resources.
 pub(super) fn search_all() -> Operation {
-    let operation = operation::<User>(Method::POST, ["search"; 2], ["Search users and groups"; 2])
-        .about(
-            "Users come before groups. If users or groups lack an attribute of the filter, none of \
-             them match.",
-        );
-    searched(operation)
+    let operation = operation(Method::POST, label("search", "Search users and groups")).about(
+        "Users come before groups. If users or groups lack an attribute of the filter, none of \
+         them match.",
+    );
+    takes_search(operation)
         .returns::<ListResponse<AnyResource>>(StatusCode::OK, "A page of the results.")
         .with_example(ListResponse::all(vec![example::<User>(), example::<Group>()]))
         .refuses_some([Query::from_body(&schema::Attributes::new(), &USERS)], "A field is invalid")
 }
 
-pub(super) fn create<R: Resource>() -> Operation {
-    let about = of::<R>([
-        "The `userName` must be unique, ignoring case.",
-        "If the workspace file declares permission sets, the `displayName` must be the name of \
-         one, and the members of the group have its permissions.",
-    ]);
-    let operation = operation::<R>(
-        Method::POST,
-        ["createUser", "createGroup"],
-        ["Create a user", "Create a group"],
-    )
-    .about(about);
-    let operation = takes_one::<R>(operation.repeatable());
-    let operation = answers_one::<R>(operation, StatusCode::CREATED, "The resource is created.");
-    let operation = linked::<R>(operation).refuses(&R::SCHEMA.taken(), "The name is in use");
-    projected::<R>(wrong_body::<R>(operation))
+pub(super) fn create<R: Described>() -> Operation {
+    let operation = operation(Method::POST, R::CREATE).about(R::ABOUT_CREATE).repeatable();
+    let operation = takes_resource::<R>(operation);
+    let operation =
+        returns_resource::<R>(operation, StatusCode::CREATED, "The resource is created.");
+    let operation = linked::<R>(operation).refuses(&R::SCHEMA.name_in_use(), "The name is in use");
+    projected::<R>(refuses_invalid::<R>(operation))
 }
 
-fn wrong_body<R: Resource>(operation: Operation) -> Operation {
+/// Adds the error of an invalid body.
+fn refuses_invalid<R: Described>(operation: Operation) -> Operation {
     let missing = schema::check_schemas(&schema::Attributes::new(), R::SCHEMA.urn);
     operation.refuses_some([missing], "An attribute is invalid, or the body is not a resource")
 }
 
-pub(super) fn read<R: Resource>() -> Operation {
-    let operation =
-        operation::<R>(Method::GET, ["readUser", "readGroup"], ["Read a user", "Read a group"])
-            .parameter(json!({
-                "in": "header", "name": "If-None-Match", "schema": { "type": "string" },
-                "description": "Entity tags of versions. If the resource has one of these \
-                                versions, the response is 304.",
-                "example": "W/\"1\"",
-            }));
-    let operation = answers_one::<R>(operation, StatusCode::OK, "The resource.")
+pub(super) fn read<R: Described>() -> Operation {
+    let operation = operation(Method::GET, R::READ).parameter(json!({
+        "in": "header", "name": "If-None-Match", "schema": { "type": "string" },
+        "description": "Entity tags of versions. If the resource has one of these versions, the \
+                        response is 304.",
+        "example": "W/\"1\"",
+    }));
+    let operation = returns_resource::<R>(operation, StatusCode::OK, "The resource.")
         .returns_empty(StatusCode::NOT_MODIFIED, "The resource's version is in `If-None-Match`.")
         .with_header("ETag", "The version.", json!({ "type": "string" }));
-    of_one::<R>(projected::<R>(operation))
+    with_id::<R>(projected::<R>(operation))
 }
 
-pub(super) fn replace<R: Resource>() -> Operation {
-    let about = of::<R>([
-        "Attributes that are missing in the body are removed, and `active` becomes true.",
-        "Attributes that are missing in the body are removed, and the members are replaced.",
-    ]);
-    let operation = takes_one::<R>(
-        operation::<R>(
-            Method::PUT,
-            ["replaceUser", "replaceGroup"],
-            ["Replace a user", "Replace a group"],
-        )
-        .about(about),
-    );
-    let operation = answers_one::<R>(operation, StatusCode::OK, "The changed resource.")
-        .refuses(&R::SCHEMA.taken(), "The name is in use");
-    of_one::<R>(conditional::<R>(projected::<R>(wrong_body::<R>(operation))))
+pub(super) fn replace<R: Described>() -> Operation {
+    let operation = operation(Method::PUT, R::REPLACE).about(R::ABOUT_REPLACE);
+    let operation = takes_resource::<R>(operation);
+    let operation = returns_resource::<R>(operation, StatusCode::OK, "The changed resource.")
+        .refuses(&R::SCHEMA.name_in_use(), "The name is in use");
+    with_id::<R>(conditional::<R>(projected::<R>(refuses_invalid::<R>(operation))))
 }
 
-pub(super) fn patch<R: Resource>() -> Operation {
-    let operation = operation::<R>(
-        Method::PATCH,
-        ["patchUser", "patchGroup"],
-        ["Change a user", "Change a group"],
-    );
-    let operation = match is_user::<R>() {
-        true => operation
-            .about(
-                "The operations are applied in order, all or none. A path identifies an attribute, \
-                 such as `department`, `name.givenName`, `emails[type eq \"work\"].value` and \
-                 `permissions.companyPermissions[value eq \"admin\"]`; filters in a path have the \
-                 syntax of list filters, and compare sub-attributes of the value.",
-            )
-            .repeatable()
-            .takes::<UserPatchRequest>(
-                "Add a department, remove a permission",
-                json!({
-                    "schemas": [schema::PATCH],
-                    "Operations": [
-                        { "op": "replace", "path": "department", "value": "Sales" },
-                        {
-                            "op": "remove",
-                            "path": "permissions.companyPermissions[value eq \"admin\"]",
-                        },
-                    ],
-                }),
-            ),
-        false => operation
-            .about("The operations are applied in order, all or none.")
-            .repeatable()
-            .takes::<GroupPatchRequest>(
-            "Add a member",
-            json!({
-                "schemas": [schema::PATCH],
-                "Operations": [
-                    { "op": "add", "path": "members", "value": [{ "value": ID }] },
-                ],
-            }),
-        ),
-    };
-    let bad = |kind, what: &'static str| ScimError::bad(kind, what);
-    let operation = answers_one::<R>(operation, StatusCode::OK, "The changed resource.")
-        .refuses(&R::SCHEMA.taken(), "The name is in use")
+pub(super) fn patch<R: Described>() -> Operation {
+    let operation = operation(Method::PATCH, R::PATCH)
+        .about(R::ABOUT_PATCH)
+        .repeatable()
+        .takes::<R::PatchRequest>(R::PATCH_TITLE, R::example_patch());
+    let bad = |kind, detail: &'static str| ScimError::bad(kind, detail);
+    let operation = returns_resource::<R>(operation, StatusCode::OK, "The changed resource.")
+        .refuses(&R::SCHEMA.name_in_use(), "The name is in use")
         .refuses(
             &bad(ScimType::InvalidPath, "path: unknown attribute \"x\""),
             "A path does not match an attribute",
@@ -370,15 +399,11 @@ pub(super) fn patch<R: Resource>() -> Operation {
             &bad(ScimType::Mutability, "id: read-only attribute"),
             "The attribute is read-only, or required and cannot be removed",
         );
-    of_one::<R>(conditional::<R>(projected::<R>(wrong_body::<R>(operation))))
+    with_id::<R>(conditional::<R>(projected::<R>(refuses_invalid::<R>(operation))))
 }
 
-pub(super) fn delete<R: Resource>() -> Operation {
-    let operation = operation::<R>(
-        Method::DELETE,
-        ["deleteUser", "deleteGroup"],
-        ["Remove a user", "Remove a group"],
-    )
-    .returns_empty(StatusCode::NO_CONTENT, "The resource is deleted.");
-    of_one::<R>(conditional::<R>(operation))
+pub(super) fn delete<R: Described>() -> Operation {
+    let operation = operation(Method::DELETE, R::DELETE)
+        .returns_empty(StatusCode::NO_CONTENT, "The resource is deleted.");
+    with_id::<R>(conditional::<R>(operation))
 }

@@ -60,7 +60,7 @@ impl Patch {
         if operations.is_empty() || operations.len() > MAX {
             return Err(syntax(format!("Operations: expected 1 to {MAX} operations")));
         }
-        let operations = operations.into_iter().map(|one| Operation::read(one, schema));
+        let operations = operations.into_iter().map(|operation| Operation::read(operation, schema));
         let operations = operations.collect::<Result<_, _>>()?;
         Ok(Self { schema, operations })
     }
@@ -70,7 +70,9 @@ impl Patch {
     pub fn apply(self, resource: &mut Attributes) -> Result<(), ScimError> {
         let mut bytes_left = MAX_WRITTEN_BYTES;
         let Self { schema, operations } = self;
-        operations.into_iter().try_for_each(|one| one.apply(schema, resource, &mut bytes_left))
+        operations
+            .into_iter()
+            .try_for_each(|operation| operation.apply(schema, resource, &mut bytes_left))
     }
 }
 
@@ -85,7 +87,7 @@ struct Write<'a> {
 }
 
 impl Write<'_> {
-    /// The value for one more place, within the size limit.
+    /// The value for one more attribute, within the size limit.
     fn value(&mut self) -> Result<Value, ScimError> {
         self.reserve_bytes()?;
         Ok(self.value.clone())
@@ -95,11 +97,11 @@ impl Write<'_> {
         if self.kind == OperationKind::Remove {
             return Ok(());
         }
-        let left = self.bytes_left.checked_sub(self.bytes);
-        *self.bytes_left = left.ok_or_else(|| {
-            let what =
+        let bytes_left = self.bytes_left.checked_sub(self.bytes);
+        *self.bytes_left = bytes_left.ok_or_else(|| {
+            let reason =
                 format!("the operations may write at most {MAX_WRITTEN_BYTES} bytes in total");
-            invalid("value", &what)
+            invalid("value", &reason)
         })?;
         Ok(())
     }
@@ -112,8 +114,8 @@ impl Operation {
         let Value::Object(operation) = value else {
             return Err(syntax("Operations: expected an array of objects"));
         };
-        let member = |name: &str| schema::member(&operation, name).filter(|value| !value.is_null());
-        let kind = member("op").and_then(Value::as_str).map(str::to_ascii_lowercase);
+        let field = |name: &str| schema::member(&operation, name).filter(|value| !value.is_null());
+        let kind = field("op").and_then(Value::as_str).map(str::to_ascii_lowercase);
         let kind = match kind.as_deref() {
             Some("add") => OperationKind::Add,
             Some("replace") => OperationKind::Replace,
@@ -121,10 +123,10 @@ impl Operation {
             _ => return Err(syntax("op: expected add, replace or remove")),
         };
         // A path that is only a schema's URN stands for the attributes of that schema.
-        let urn = member("path").and_then(Value::as_str).filter(|path| schema.is_schema(path));
+        let urn = field("path").and_then(Value::as_str).filter(|path| schema.is_schema(path));
         let urn =
             urn.filter(|urn| kind != OperationKind::Remove || urn.eq_ignore_ascii_case(schema.urn));
-        let path = match member("path") {
+        let path = match field("path") {
             _ if urn.is_some() => Vec::new(),
             None => Vec::new(),
             Some(Value::String(path)) => read_path(path, schema)?,
@@ -218,45 +220,48 @@ fn walk(write: &mut Write<'_>, path: &[Step], object: &mut Attributes) -> Result
         };
     }
     let is_selected = |value: &Value| filter.as_ref().is_none_or(|filter| filter.holds(value));
-    let is_there = |object: &Attributes| {
+    let has_selected = |object: &Attributes| {
         object.get(name).and_then(Value::as_array).is_some_and(|all| all.iter().any(is_selected))
     };
     if kind != OperationKind::Remove
-        && !is_there(object)
+        && !has_selected(object)
         && let Some(new) = filter.as_ref().and_then(|filter| value_of(filter, attribute))
     {
         write.reserve_bytes()?;
         let values = object.entry(name).or_insert_with(|| Value::Array(Vec::new()));
         if let Some(values) = values.as_array_mut() {
             values.push(new);
-            schema::check_count(values.len(), attribute.most, name)?;
+            schema::check_count(values.len(), attribute.max_values, name)?;
         }
     }
     let values = match object.get_mut(name) {
         Some(Value::Array(values)) => values.as_mut_slice(),
         _ => &mut [],
     };
-    let matching: Vec<usize> = (0..values.len()).filter(|at| is_selected(&values[*at])).collect();
+    let matching: Vec<usize> =
+        (0..values.len()).filter(|index| is_selected(&values[*index])).collect();
     if matching.is_empty() && kind != OperationKind::Remove {
-        let what = format!("path: no value of {name} matches the filter");
-        return Err(ScimError::bad(ScimType::NoTarget, what));
+        let detail = format!("path: no value of {name} matches the filter");
+        return Err(ScimError::bad(ScimType::NoTarget, detail));
     }
     match (rest, kind) {
         ([], OperationKind::Remove) => remove_values(object, name, is_selected),
         ([], OperationKind::Add | OperationKind::Replace) => {
             let new = schema::read(&single(attribute), write.value.clone(), name)?;
             let new = new.ok_or_else(|| invalid(name, "is missing"))?;
-            for at in matching {
+            for index in matching {
                 write.reserve_bytes()?;
                 match kind {
-                    OperationKind::Add => merge(kind, &mut values[at], new.clone(), attribute)?,
-                    OperationKind::Replace | OperationKind::Remove => values[at].clone_from(&new),
+                    OperationKind::Add => merge(kind, &mut values[index], new.clone(), attribute)?,
+                    OperationKind::Replace | OperationKind::Remove => {
+                        values[index].clone_from(&new);
+                    }
                 }
             }
         }
         (rest, _) => {
-            for at in matching {
-                if let Some(object) = values[at].as_object_mut() {
+            for index in matching {
+                if let Some(object) = values[index].as_object_mut() {
                     walk(write, rest, object)?;
                 }
             }
@@ -324,7 +329,7 @@ fn set(
         return Ok(());
     };
     match object.get_mut(name) {
-        Some(is) => merge(kind, is, new, attribute),
+        Some(current) => merge(kind, current, new, attribute),
         None => {
             object.insert(name.to_owned(), new);
             Ok(())
@@ -343,11 +348,11 @@ fn add_values(
     new: Vec<Value>,
     attribute: &Attribute,
 ) -> Result<(), ScimError> {
-    let mut there: HashSet<String> = values.iter().map(Value::to_string).collect();
+    let mut known: HashSet<String> = values.iter().map(Value::to_string).collect();
     for value in new {
-        if there.insert(value.to_string()) {
+        if known.insert(value.to_string()) {
             values.push(value);
-            schema::check_count(values.len(), attribute.most, attribute.name)?;
+            schema::check_count(values.len(), attribute.max_values, attribute.name)?;
         }
     }
     Ok(())
@@ -357,25 +362,25 @@ fn add_values(
 /// new elements.
 fn merge(
     kind: OperationKind,
-    is: &mut Value,
+    current: &mut Value,
     new: Value,
     attribute: &Attribute,
 ) -> Result<(), ScimError> {
-    match (is, new) {
-        (Value::Object(is), Value::Object(new)) => {
+    match (current, new) {
+        (Value::Object(current), Value::Object(new)) => {
             for (name, value) in new {
-                match (is.get_mut(&name), schema::find(attribute.members(), &name)) {
-                    (Some(is), Some(member)) => merge(kind, is, value, member)?,
+                match (current.get_mut(&name), schema::find(attribute.members(), &name)) {
+                    (Some(current), Some(member)) => merge(kind, current, value, member)?,
                     _ => {
-                        is.insert(name, value);
+                        current.insert(name, value);
                     }
                 }
             }
         }
-        (Value::Array(is), Value::Array(new)) if kind == OperationKind::Add => {
-            add_values(is, new, attribute)?;
+        (Value::Array(current), Value::Array(new)) if kind == OperationKind::Add => {
+            add_values(current, new, attribute)?;
         }
-        (is, new) => *is = new,
+        (current, new) => *current = new,
     }
     Ok(())
 }
@@ -414,9 +419,10 @@ impl From<PathError> for ScimError {
 fn read_path(text: &str, schema: &'static ResourceSchema) -> Result<Vec<Step>, PathError> {
     let text = text.trim();
     let Some(Located { extension, attribute, mut rest }) = schema.locate(text) else {
-        return Err(match schema.is_foreign(text) {
-            true => PathError::Foreign,
-            false => PathError::Unknown(text.to_owned()),
+        return Err(if schema.is_foreign(text) {
+            PathError::Foreign
+        } else {
+            PathError::Unknown(text.to_owned())
         });
     };
     let mut path: Vec<Step> =
@@ -470,8 +476,8 @@ fn end_of_filter(inside: &str) -> Option<usize> {
     })
 }
 
-fn syntax(what: impl Into<std::borrow::Cow<'static, str>>) -> ScimError {
-    ScimError::bad(ScimType::InvalidSyntax, what)
+fn syntax(detail: impl Into<std::borrow::Cow<'static, str>>) -> ScimError {
+    ScimError::bad(ScimType::InvalidSyntax, detail)
 }
 
 fn no_attribute(name: &str) -> ScimError {
@@ -479,8 +485,8 @@ fn no_attribute(name: &str) -> ScimError {
     bad_path(format!("unknown attribute {:?}", beginning(name, SHOWN)))
 }
 
-fn bad_path(what: impl std::fmt::Display) -> ScimError {
-    ScimError::bad(ScimType::InvalidPath, format!("path: {what}"))
+fn bad_path(detail: impl std::fmt::Display) -> ScimError {
+    ScimError::bad(ScimType::InvalidPath, format!("path: {detail}"))
 }
 
 #[cfg(test)]

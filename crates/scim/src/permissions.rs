@@ -40,13 +40,13 @@ impl Permissions {
     pub fn add(&mut self, others: &Self) {
         add(&mut self.company_permissions, &others.company_permissions);
         for other in &others.app_group {
-            let Some(own) = self.app_group.iter_mut().find(|own| own.is(other)) else {
+            let Some(own) = self.app_group.iter_mut().find(|own| own.is_same(other)) else {
                 self.app_group.push(other.clone());
                 continue;
             };
             add(&mut own.app_group_permissions, &other.app_group_permissions);
             for team in &other.team {
-                match own.team.iter_mut().find(|own| own.is(team)) {
+                match own.team.iter_mut().find(|own| own.is_same(team)) {
                     Some(own) => add(&mut own.team_permissions, &team.team_permissions),
                     None => own.team.push(team.clone()),
                 }
@@ -63,18 +63,21 @@ impl Permissions {
             &own.company_permissions,
         );
         self.app_group.retain_mut(|group| {
-            let of = |all: &Self| all.app_group.iter().find(|other| other.is(group)).cloned();
-            let Some(granted) = of(granted) else { return true };
-            let (is_own, own) = (of(own).is_some(), of(own).unwrap_or_default());
+            let find = |permissions: &Self| {
+                permissions.app_group.iter().find(|other| other.is_same(group)).cloned()
+            };
+            let Some(granted) = find(granted) else { return true };
+            let (is_own, own) = (find(own).is_some(), find(own).unwrap_or_default());
             subtract(
                 &mut group.app_group_permissions,
                 &granted.app_group_permissions,
                 &own.app_group_permissions,
             );
             group.team.retain_mut(|team| {
-                let of = |all: &[Team]| all.iter().find(|other| other.is(team)).cloned();
-                let Some(granted) = of(&granted.team) else { return true };
-                let (is_own, own) = (of(&own.team).is_some(), of(&own.team).unwrap_or_default());
+                let find = |teams: &[Team]| teams.iter().find(|other| other.is_same(team)).cloned();
+                let Some(granted) = find(&granted.team) else { return true };
+                let own = find(&own.team);
+                let (is_own, own) = (own.is_some(), own.unwrap_or_default());
                 subtract(
                     &mut team.team_permissions,
                     &granted.team_permissions,
@@ -87,19 +90,19 @@ impl Permissions {
     }
 
     /// Sets the id and the name of each app group from its workspace.
-    pub(super) fn settle(&mut self, app_groups: &[AppGroup]) -> Result<(), ScimError> {
-        settle(&mut self.app_group, app_groups)
+    pub(super) fn resolve_app_groups(&mut self, app_groups: &[AppGroup]) -> Result<(), ScimError> {
+        resolve_app_groups(&mut self.app_group, app_groups)
     }
 }
 
 impl UserAppGroup {
-    fn is(&self, other: &Self) -> bool {
+    fn is_same(&self, other: &Self) -> bool {
         self.app_group_id == other.app_group_id
     }
 }
 
 impl Team {
-    fn is(&self, other: &Self) -> bool {
+    fn is_same(&self, other: &Self) -> bool {
         (&self.team_id, &self.team_name) == (&other.team_id, &other.team_name)
     }
 }
@@ -112,25 +115,28 @@ fn add(own: &mut Vec<String>, others: &[String]) {
     }
 }
 
-fn subtract(all: &mut Vec<String>, granted: &[String], own: &[String]) {
-    all.retain(|one| own.contains(one) || !granted.contains(one));
+fn subtract(permissions: &mut Vec<String>, granted: &[String], own: &[String]) {
+    permissions.retain(|permission| own.contains(permission) || !granted.contains(permission));
 }
 
 /// Sets the id and the name of each app group from its workspace.
-fn settle(groups: &mut [UserAppGroup], app_groups: &[AppGroup]) -> Result<(), ScimError> {
-    for at in 0..groups.len() {
-        let (before, rest) = groups.split_at_mut(at);
+fn resolve_app_groups(
+    groups: &mut [UserAppGroup],
+    app_groups: &[AppGroup],
+) -> Result<(), ScimError> {
+    for index in 0..groups.len() {
+        let (before, rest) = groups.split_at_mut(index);
         let group = &mut rest[0];
-        let matched = app_groups.iter().find(|is| {
-            let is_id = group.app_group_id.eq_ignore_ascii_case(&is.id);
-            let is_name = group.app_group_name == is.name;
+        let matched = app_groups.iter().find(|app_group| {
+            let is_id = group.app_group_id.eq_ignore_ascii_case(&app_group.id);
+            let is_name = group.app_group_name == app_group.name;
             (is_id || group.app_group_id.is_empty())
                 && (is_name || group.app_group_name.is_empty())
                 && (is_id || is_name)
         });
         let Some(matched) = matched else {
-            let what = format!("no app group matches this {APP_GROUP_ID} and {APP_GROUP_NAME}");
-            return Err(invalid("permissions.appGroup", &what));
+            let reason = format!("no app group matches this {APP_GROUP_ID} and {APP_GROUP_NAME}");
+            return Err(invalid("permissions.appGroup", &reason));
         };
         if before.iter().any(|other| other.app_group_id == matched.id) {
             return Err(invalid("permissions.appGroup", "duplicate app group"));
@@ -138,8 +144,8 @@ fn settle(groups: &mut [UserAppGroup], app_groups: &[AppGroup]) -> Result<(), Sc
         group.app_group_id.clone_from(&matched.id);
         group.app_group_name.clone_from(&matched.name);
         if group.team.iter().any(|team| team.team_id.is_none() && team.team_name.is_none()) {
-            let what = "a team must have a teamId or a teamName";
-            return Err(invalid("permissions.appGroup.team", what));
+            let reason = "a team must have a teamId or a teamName";
+            return Err(invalid("permissions.appGroup.team", reason));
         }
     }
     Ok(())
@@ -150,7 +156,8 @@ mod tests {
     use super::*;
 
     fn permissions(company: &[&str], workspaces: &[(&str, &[&str])]) -> Permissions {
-        let texts = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
+        let texts =
+            |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let app_group = workspaces.iter().map(|(id, permissions)| UserAppGroup {
             app_group_id: (*id).to_owned(),
             app_group_name: (*id).to_owned(),

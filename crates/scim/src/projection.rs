@@ -45,12 +45,12 @@ impl Projection {
 
     /// Whether a resource is shown with the attribute, or with a part of it.
     pub fn shows(&self, name: &str) -> bool {
-        let is_it = |first: &String| first.eq_ignore_ascii_case(name);
+        let is_named = |first: &String| first.eq_ignore_ascii_case(name);
         match self {
             Self::All => true,
-            Self::Only(paths) => paths.iter().any(|path| path.first().is_some_and(is_it)),
+            Self::Only(paths) => paths.iter().any(|path| path.first().is_some_and(is_named)),
             Self::Without(paths) => {
-                !paths.iter().any(|path| matches!(&path[..], [only] if is_it(only)))
+                !paths.iter().any(|path| matches!(&path[..], [only] if is_named(only)))
             }
         }
     }
@@ -62,14 +62,14 @@ impl Projection {
                 let mut paths: Vec<&[String]> = paths.iter().map(Vec::as_slice).collect();
                 let always = ALWAYS.map(|name| [name.to_owned()]);
                 paths.extend(always.iter().map(<[String; 1]>::as_slice));
-                keep(resource, &paths);
+                retain_paths(resource, &paths);
             }
             Self::Without(paths) => {
                 let is_always = |path: &&Path| ALWAYS.contains(&path[0].as_str());
                 paths
                     .iter()
                     .filter(|path| !is_always(path))
-                    .for_each(|path| drop_at(resource, path));
+                    .for_each(|path| remove_path(resource, path));
             }
         }
     }
@@ -97,7 +97,7 @@ fn paths(
         }
         paths.insert(match located {
             Some(Located { extension, attribute, rest }) => {
-                let names = extension.into_iter().chain(attribute).map(|one| one.name);
+                let names = extension.into_iter().chain(attribute).map(|attribute| attribute.name);
                 names.chain(rest.split('.').skip(1)).map(str::to_ascii_lowercase).collect()
             }
             None => name.split('.').map(str::to_ascii_lowercase).collect(),
@@ -106,7 +106,7 @@ fn paths(
     Ok(paths)
 }
 
-fn keep(object: &mut Attributes, paths: &[&[String]]) {
+fn retain_paths(object: &mut Attributes, paths: &[&[String]]) {
     object.retain(|name, value| {
         let within: Vec<&[String]> = paths
             .iter()
@@ -115,20 +115,20 @@ fn keep(object: &mut Attributes, paths: &[&[String]]) {
             .map(|(_, rest)| rest)
             .collect();
         if within.iter().all(|rest| !rest.is_empty()) {
-            objects(value).for_each(|object| keep(object, &within));
+            objects(value).for_each(|object| retain_paths(object, &within));
         }
         !within.is_empty()
     });
 }
 
-fn drop_at(object: &mut Attributes, path: &[String]) {
+fn remove_path(object: &mut Attributes, path: &[String]) {
     let Some((first, rest)) = path.split_first() else { return };
     if rest.is_empty() {
         object.retain(|name, _| !name.eq_ignore_ascii_case(first));
         return;
     }
-    let below = object.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case(first));
-    below.flat_map(|(_, value)| objects(value)).for_each(|object| drop_at(object, rest));
+    let parents = object.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case(first));
+    parents.flat_map(|(_, value)| objects(value)).for_each(|object| remove_path(object, rest));
 }
 
 /// The object itself, or the objects in an array.
@@ -205,11 +205,11 @@ mod tests {
 
     #[test]
     fn a_list_has_a_bound_and_each_name_counts_once() {
-        let many = |number: usize| vec!["name".to_owned(); number];
-        for (only, without) in [(many(MAX + 1), many(0)), (many(0), many(MAX + 1))] {
+        let names = |count: usize| vec!["name".to_owned(); count];
+        for (only, without) in [(names(MAX + 1), names(0)), (names(0), names(MAX + 1))] {
             assert!(Projection::new(&only, &without, &USERS).is_err());
         }
-        let projection = Projection::new(&many(MAX), &[], &USERS).unwrap();
+        let projection = Projection::new(&names(MAX), &[], &USERS).unwrap();
         assert!(matches!(projection, Projection::Only(paths) if paths.len() == 1));
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use url::form_urlencoded;
 
-use super::filter::{Filter, Scope, refused};
+use super::filter::{Filter, Scope, invalid_filter};
 use super::projection::Projection;
 use super::schema::{self, Attributes, ResourceSchema, SEARCH, invalid};
 use gateway::scim::ScimError;
@@ -44,7 +44,7 @@ impl Query {
         let mut raw = Raw::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let names = || value.split(',').filter(|name| !name.is_empty()).map(str::to_owned);
-            let once = |member: &mut Option<String>| match member.replace(value.to_string()) {
+            let once = |parameter: &mut Option<String>| match parameter.replace(value.to_string()) {
                 Some(_) => Err(invalid(&name, "duplicate parameter")),
                 None => Ok(()),
             };
@@ -71,8 +71,8 @@ impl Query {
             // In any notation, such as 1.0 for 1. Values beyond the number of resources are
             // allowed.
             Some(Value::Number(number)) => match number.as_f64() {
-                Some(far) if !number.is_i64() && far.fract() == 0.0 => {
-                    Ok(Some((far as i64).to_string()))
+                Some(whole) if !number.is_i64() && whole.fract() == 0.0 => {
+                    Ok(Some((whole as i64).to_string()))
                 }
                 _ => Ok(Some(number.to_string())),
             },
@@ -81,7 +81,7 @@ impl Query {
         let filter = match schema::member(body, "filter") {
             None | Some(Value::Null) => None,
             Some(Value::String(filter)) => Some(filter.clone()),
-            Some(_) => return Err(refused("expected a string")),
+            Some(_) => return Err(invalid_filter("expected a string")),
         };
         let names = |name: &str| match schema::member(body, name) {
             None | Some(Value::Null) => Ok(Vec::new()),

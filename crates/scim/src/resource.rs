@@ -192,7 +192,7 @@ pub struct AppGroup {
 impl AppGroup {
     /// The app group of a workspace. Its id is derived from the name, so it is the same in another
     /// installation with the same file.
-    pub fn of(workspace: &str) -> Self {
+    pub fn from_workspace(workspace: &str) -> Self {
         let hash: [u8; 32] =
             Sha256::new().chain_update("app group\0").chain_update(workspace).finalize().into();
         let mut bytes = [0; 16];
@@ -204,20 +204,23 @@ impl AppGroup {
     /// All app groups.
     pub(super) async fn all(tx: &mut Tx) -> Result<Vec<Self>, StoreError> {
         let workspaces = workspaces::list(tx).await?;
-        Ok(workspaces.iter().map(|workspace| Self::of(&workspace.name)).collect())
+        Ok(workspaces.iter().map(|workspace| Self::from_workspace(&workspace.name)).collect())
     }
 }
 
 impl User {
     /// Parses the output of [`ResourceSchema::read`]; `app_groups` are the existing app groups.
-    pub fn of(attributes: Attributes, app_groups: &[AppGroup]) -> Result<Self, ScimError> {
+    pub fn from_attributes(
+        attributes: Attributes,
+        app_groups: &[AppGroup],
+    ) -> Result<Self, ScimError> {
         if attributes.get("userName").and_then(Value::as_str).is_none_or(str::is_empty) {
             return Err(invalid("userName", "required attribute is missing"));
         }
         let mut user: Self = serde_json::from_value(attributes.into())
             .map_err(|error| ApiError::Internal(format!("stored attributes: {error}")))?;
         if let Some(permissions) = &mut user.permissions {
-            permissions.settle(app_groups)?;
+            permissions.resolve_app_groups(app_groups)?;
         }
         if user.to_json().len() > MAX_BYTES {
             return Err(invalid("permissions", "a user can have at most 64 KiB in total"));
@@ -228,7 +231,9 @@ impl User {
     /// The permissions that the user's groups grant.
     fn granted(&self) -> Permissions {
         let mut granted = Permissions::default();
-        self.groups.iter().flat_map(|group| &group.permissions).for_each(|one| granted.add(one));
+        for permissions in self.groups.iter().flat_map(|group| &group.permissions) {
+            granted.add(permissions);
+        }
         granted
     }
 }
@@ -287,7 +292,7 @@ impl Resource for User {
         written: Written,
         former: Option<&Stored<Self>>,
     ) -> Result<Self, ScimError> {
-        let mut user = Self::of(written.attributes, &AppGroup::all(tx).await?)?;
+        let mut user = Self::from_attributes(written.attributes, &AppGroup::all(tx).await?)?;
         let Some(Stored { value: former, .. }) = former else { return Ok(user) };
         user.groups.clone_from(&former.groups);
         // If a body has two departments, the one that differs from the stored one is the change.

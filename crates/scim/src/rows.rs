@@ -176,12 +176,12 @@ pub async fn update<R: Resource>(
 /// two users can swap names.
 pub async fn free_name(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     // Unique, because names have no control characters.
-    let nobodys = format!("\n{id}");
+    let unused_key = format!("\n{id}");
     execute!(
         tx,
         sqlx::query("UPDATE dashboard_users SET name_key = $2 WHERE id = $1")
             .bind(id)
-            .bind(nobodys)
+            .bind(unused_key)
     );
     Ok(())
 }

@@ -76,8 +76,7 @@ pub struct Attribute {
     pub is_published: bool,
     /// Maximum characters of a text.
     pub max_length: usize,
-    /// Maximum number of values.
-    pub most: usize,
+    pub max_values: usize,
     pub format: Format,
     /// The possible values.
     pub canonical: &'static [&'static str],
@@ -114,7 +113,7 @@ impl Attribute {
             is_case_exact: true,
             is_published: true,
             max_length: MAX_TEXT_LENGTH,
-            most: MAX_VALUES,
+            max_values: MAX_VALUES,
             format: Format::Any,
             canonical: &[],
         }
@@ -200,8 +199,8 @@ impl Attribute {
 
 impl ResourceSchema {
     /// The error if another resource has the same [key](Self::key).
-    pub fn taken(&self) -> ScimError {
-        ScimError::taken(self.key, &self.name.to_ascii_lowercase())
+    pub fn name_in_use(&self) -> ScimError {
+        ScimError::not_unique(self.key, &self.name.to_ascii_lowercase())
     }
 
     /// The error if no resource has the id.
@@ -213,7 +212,9 @@ impl ResourceSchema {
     /// one, and the rest of the path. Without an attribute, the path is the extension itself.
     pub fn locate<'a>(&'static self, path: &'a str) -> Option<Located<'a>> {
         let own = after_urn(path, self.urn);
-        let extended = self.extension.and_then(|one| Some((one, after_urn(path, one.name)?)));
+        let extended = self
+            .extension
+            .and_then(|extension| Some((extension, after_urn(path, extension.name)?)));
         if let Some((extension, inside)) = extended {
             if inside.is_empty() {
                 return Some(Located { extension: Some(extension), attribute: None, rest: "" });
@@ -249,7 +250,7 @@ impl ResourceSchema {
     /// Whether a path is only the URN of a schema.
     pub fn is_schema(&self, path: &str) -> bool {
         path.eq_ignore_ascii_case(self.urn)
-            || self.extension.is_some_and(|one| path.eq_ignore_ascii_case(one.name))
+            || self.extension.is_some_and(|extension| path.eq_ignore_ascii_case(extension.name))
     }
 
     /// Flattens an object: attributes under a schema, such as `{"urn:…:User": {"department":
@@ -296,20 +297,20 @@ impl ResourceSchema {
                 continue;
             }
             let Some(value) = read(attribute, value, attribute.name)? else { continue };
-            let within = match extension {
+            let object = match extension {
                 None => Some(&mut attributes),
                 Some(extension) => attributes
                     .entry(extension.name)
                     .or_insert_with(|| Attributes::new().into())
                     .as_object_mut(),
             };
-            let Some(within) = within else { continue };
-            let differs = within.get(attribute.name).is_some_and(|former| *former != value);
+            let Some(object) = object else { continue };
+            let differs = object.get(attribute.name).is_some_and(|former| *former != value);
             // Of two departments, the one that was changed counts.
             if differs && attribute.name != DEPARTMENT {
                 return Err(duplicate(&name));
             }
-            within.insert(attribute.name.to_owned(), value);
+            object.insert(attribute.name.to_owned(), value);
         }
         Ok(attributes)
     }
@@ -342,13 +343,13 @@ pub fn find(attributes: &'static [Attribute], name: &str) -> Option<&'static Att
 }
 
 /// Rejects a body without the required schema URN.
-pub fn check_schemas(body: &Attributes, wanted: &str) -> Result<(), ScimError> {
+pub fn check_schemas(body: &Attributes, urn: &str) -> Result<(), ScimError> {
     let schemas = member(body, "schemas").and_then(Value::as_array);
-    let says = |value: &Value| value.as_str().is_some_and(|urn| urn.eq_ignore_ascii_case(wanted));
-    if schemas.is_some_and(|schemas| schemas.iter().any(says)) {
+    let is_urn = |value: &Value| value.as_str().is_some_and(|text| text.eq_ignore_ascii_case(urn));
+    if schemas.is_some_and(|schemas| schemas.iter().any(is_urn)) {
         return Ok(());
     }
-    Err(ScimError::bad(ScimType::InvalidSyntax, format!("schemas: {wanted} is missing")))
+    Err(ScimError::bad(ScimType::InvalidSyntax, format!("schemas: {urn} is missing")))
 }
 
 /// Rejects two fields of an object, at any depth, whose names differ only in case (RFC 7643 section
@@ -385,7 +386,8 @@ fn read_object(
 ) -> Result<Attributes, ScimError> {
     let mut attributes = Attributes::new();
     for (name, value) in object {
-        let Some(attribute) = find(members, &name).filter(|one| !one.is_read_only()) else {
+        let Some(attribute) = find(members, &name).filter(|attribute| !attribute.is_read_only())
+        else {
             continue;
         };
         let path = format!("{path}.{}", attribute.name);
@@ -403,9 +405,9 @@ pub fn read(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
         return match value {
             // Some clients send a manager as an array with one value.
             Value::Array(mut values) if attribute.value().is_some() && values.len() <= 1 => {
-                read_one(attribute, values.pop().unwrap_or_default(), path)
+                read_single(attribute, values.pop().unwrap_or_default(), path)
             }
-            value => read_one(attribute, value, path),
+            value => read_single(attribute, value, path),
         };
     }
     let values = match value {
@@ -414,20 +416,24 @@ pub fn read(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
         // Some clients send a single value instead of an array.
         value => vec![value],
     };
-    check_count(values.len(), attribute.most, path)?;
-    let values = values.into_iter().map(|value| read_one(attribute, value, path));
+    check_count(values.len(), attribute.max_values, path)?;
+    let values = values.into_iter().map(|value| read_single(attribute, value, path));
     let values: Vec<Value> = values.filter_map(Result::transpose).collect::<Result<_, _>>()?;
     Ok((!values.is_empty()).then_some(Value::Array(values)))
 }
 
-pub fn check_count(values: usize, most: usize, path: &str) -> Result<(), ScimError> {
-    if values <= most {
+pub fn check_count(values: usize, max: usize, path: &str) -> Result<(), ScimError> {
+    if values <= max {
         return Ok(());
     }
-    Err(invalid(path, &format!("at most {most} values are allowed")))
+    Err(invalid(path, &format!("at most {max} values are allowed")))
 }
 
-fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Value>, ScimError> {
+fn read_single(
+    attribute: &Attribute,
+    value: Value,
+    path: &str,
+) -> Result<Option<Value>, ScimError> {
     match (attribute.kind, value) {
         (_, Value::Null) => Ok(None),
         (Kind::Text | Kind::Reference(_) | Kind::DateTime, Value::String(text)) => {
@@ -459,7 +465,7 @@ fn read_one(attribute: &Attribute, value: Value, path: &str) -> Result<Option<Va
         // Some clients send only the `value`, such as the id of a manager.
         (Kind::Complex(_), Value::String(text)) if attribute.value().is_some() => {
             let object = Attributes::from_iter([("value".to_owned(), Value::String(text))]);
-            read_one(attribute, object.into(), path)
+            read_single(attribute, object.into(), path)
         }
         (Kind::Complex(_), _) => Err(invalid(path, "expected an object")),
     }
@@ -497,8 +503,8 @@ fn check_text(text: &str, max_length: usize, path: &str) -> Result<(), ScimError
     Ok(())
 }
 
-pub fn invalid(path: &str, what: &str) -> ScimError {
-    ScimError::bad(ScimType::InvalidValue, about_field(path, what))
+pub fn invalid(path: &str, reason: &str) -> ScimError {
+    ScimError::bad(ScimType::InvalidValue, about_field(path, reason))
 }
 
 #[cfg(test)]

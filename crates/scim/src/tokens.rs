@@ -136,9 +136,10 @@ pub async fn create_with_secret(
 ) -> Result<(), TokenError> {
     keys::check_name(token.name)?;
     keys::check_secret(secret)?;
-    match rows::insert_token(tx, &hash(secret), token, clock.now_ms()).await? {
-        true => Ok(()),
-        false => Err(TokenError::Taken(token.name.to_owned())),
+    if rows::insert_token(tx, &hash(secret), token, clock.now_ms()).await? {
+        Ok(())
+    } else {
+        Err(TokenError::Taken(token.name.to_owned()))
     }
 }
 

@@ -31,13 +31,13 @@ const MAX_REPORTS: usize = 500;
 const MAX_REASON_LENGTH: usize = 500;
 
 /// The time in a report, in milliseconds since the epoch; never in the future.
-fn at(reported: Option<Time>, now: i64) -> i64 {
+fn time_of_event(reported: Option<Time>, now: i64) -> i64 {
     reported.map_or(now, |Time(at)| at.min(now))
 }
 
 /// A reason, cut to its stored length.
-fn reason(text: Option<String>) -> Option<String> {
+fn stored_reason(text: Option<String>) -> Option<String> {
     let text = text.as_deref().map(str::trim).filter(|text| !text.is_empty())?;
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    Some(text.chars().map(plain).take(MAX_REASON_LENGTH).collect())
+    let without_control = |c: char| if c.is_control() { ' ' } else { c };
+    Some(text.chars().map(without_control).take(MAX_REASON_LENGTH).collect())
 }

@@ -5,6 +5,13 @@
 //! | [`schedules`] | scheduled sends: created, changed and cancelled by requests, fired when due |
 //! | [`transactional`] | transactional emails, with separate resources, so that nothing else delays them |
 //! | [`inbound`] | reports about messages; unsubscribing |
+//!
+//! It promises: a schedule or a transactional email is a row before its request gets a response,
+//! and the claim that makes a worker send it is written in the same transaction. A schedule is sent
+//! once, or is shown as missed. A report can be repeated or late: it is applied only if it still
+//! applies.
+//!
+//! Start with [`schedules::api`].
 
 pub mod app;
 pub mod inbound;

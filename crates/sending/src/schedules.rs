@@ -118,7 +118,7 @@ pub struct Filter {
 pub async fn insert(tx: &mut Tx, new: &New) -> Result<(), StoreError> {
     let (job, item) = (job(new.workspace_id), kinds::item_of(new.id));
     rows::insert(tx, new, item).await?;
-    let offered = claims::Job::of_workspace(new.workspace_id, job);
+    let offered = claims::Job::new(new.workspace_id, job);
     claims::offer_at(tx, kinds::SCHEDULE, offered, item, new.when.earliest()).await
 }
 
@@ -154,7 +154,7 @@ pub(crate) async fn move_to(
     rows::reschedule(tx, schedule, when, timed_at).await?;
     let (job, item) = (job(schedule.workspace_id), kinds::item_of(schedule.id));
     claims::withdraw_one(tx, kinds::SCHEDULE, job, item).await?;
-    let offered = claims::Job::of_workspace(schedule.workspace_id, job);
+    let offered = claims::Job::new(schedule.workspace_id, job);
     claims::offer_at(tx, kinds::SCHEDULE, offered, item, when.earliest()).await
 }
 

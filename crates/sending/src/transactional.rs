@@ -30,8 +30,8 @@ pub mod sla;
 use kit::clock::from_ms;
 use store::text_enum;
 
-pub use reports::reported;
-pub use shown::{EmailDetails, shown};
+pub use reports::apply_report;
+pub use shown::{EmailDetails, email_details};
 
 text_enum! {
     /// The status of an email. It never goes back.

@@ -40,11 +40,11 @@ pub struct CacheSettings {
 
 /// Values by their keys. Look up only keys that exist in the store, because each lookup is a read.
 pub struct Cache<K, V> {
-    rules: CacheSettings,
+    settings: CacheSettings,
     entries: Mutex<HashMap<K, Entry<V>>>,
     /// Permits for reads, of cached keys and of other keys.
-    known: Semaphore,
-    first: Semaphore,
+    refreshes: Semaphore,
+    first_reads: Semaphore,
 }
 
 struct Entry<V> {
@@ -54,32 +54,32 @@ struct Entry<V> {
     failed: Option<Instant>,
 }
 
-type Found<V> = Result<Arc<V>, Arc<StoreError>>;
+type ReadResult<V> = Result<Arc<V>, Arc<StoreError>>;
 
 /// A read in progress, shared by all callers that wait for it.
 struct Reading<V> {
     since: Instant,
-    found: watch::Receiver<Option<Found<V>>>,
+    result: watch::Receiver<Option<ReadResult<V>>>,
 }
 
 // A derived implementation would require `V: Clone`.
 impl<V> Clone for Reading<V> {
     fn clone(&self) -> Self {
-        Self { since: self.since, found: self.found.clone() }
+        Self { since: self.since, result: self.result.clone() }
     }
 }
 
 impl<V> Reading<V> {
     fn is_under_way(&self) -> bool {
-        self.found.has_changed().is_ok()
+        self.result.has_changed().is_ok()
     }
 
-    async fn found(mut self, read_timeout: Duration) -> Found<V> {
-        let silent = || Err(Arc::new(StoreError::Timeout));
-        let rest = read_timeout.saturating_sub(self.since.elapsed());
-        match timeout(rest, self.found.wait_for(Option::is_some)).await {
-            Ok(Ok(found)) => found.clone().unwrap_or_else(silent),
-            Ok(Err(_)) | Err(_) => silent(),
+    async fn wait(mut self, read_timeout: Duration) -> ReadResult<V> {
+        let timed_out = || Err(Arc::new(StoreError::Timeout));
+        let remaining = read_timeout.saturating_sub(self.since.elapsed());
+        match timeout(remaining, self.result.wait_for(Option::is_some)).await {
+            Ok(Ok(result)) => result.clone().unwrap_or_else(timed_out),
+            Ok(Err(_)) | Err(_) => timed_out(),
         }
     }
 }
@@ -89,9 +89,9 @@ where
     K: Copy + Debug + Eq + Hash + Send + 'static,
     V: Send + Sync + 'static,
 {
-    pub fn new(rules: CacheSettings) -> Arc<Self> {
-        let [known, first] = [(); 2].map(|()| Semaphore::new(rules.reads));
-        Arc::new(Self { rules, entries: Mutex::default(), known, first })
+    pub fn new(settings: CacheSettings) -> Arc<Self> {
+        let [refreshes, first_reads] = [(); 2].map(|()| Semaphore::new(settings.reads));
+        Arc::new(Self { settings, entries: Mutex::default(), refreshes, first_reads })
     }
 
     /// Evicts a value: the next call reads it again.
@@ -110,33 +110,33 @@ where
         key: K,
         read: impl Future<Output = Result<V, StoreError>> + Send + 'static,
     ) -> Result<Arc<V>, Arc<StoreError>> {
-        let rules = &self.rules;
+        let settings = &self.settings;
         let (value, reading) = {
             let mut entries = self.entries.lock();
             let empty = || Entry { value: None, reading: None, failed: None };
             let entry = entries.entry(key).or_insert_with(empty);
-            let age = entry.value.as_ref().map_or(Duration::MAX, |(_, asked)| asked.elapsed());
+            let age = entry.value.as_ref().map_or(Duration::MAX, |(_, began)| began.elapsed());
             let value = entry.value.as_ref().map(|(value, _)| value.clone());
-            let value = value.filter(|_| age < rules.max_age);
+            let value = value.filter(|_| age < settings.max_age);
             let is_paused = entry.failed.is_some_and(|at| at.elapsed() < PAUSE);
-            if age >= rules.refresh_after && !is_paused {
+            if age >= settings.refresh_after && !is_paused {
                 let under_way = entry.reading.take().filter(Reading::is_under_way);
                 let begin = || self.begin(key, read, entry.value.is_some());
                 entry.reading = Some(under_way.unwrap_or_else(begin));
             }
             match (value, &entry.reading) {
                 // After a failed read, callers do not wait for the next.
-                (Some(value), _) if age < rules.wait_after || entry.failed.is_some() => {
+                (Some(value), _) if age < settings.wait_after || entry.failed.is_some() => {
                     return Ok(value);
                 }
                 (value, Some(reading)) => (value, reading.clone()),
                 (value, None) => return value.ok_or_else(|| Arc::new(StoreError::Timeout)),
             }
         };
-        let read_timeout = if value.is_some() { rules.read_timeout } else { rules.give_up };
-        match (reading.found(read_timeout).await, value) {
-            (Err(error), Some(value)) if (rules.keep_on_error)(&error) => Ok(value),
-            (found, _) => found,
+        let read_timeout = if value.is_some() { settings.read_timeout } else { settings.give_up };
+        match (reading.wait(read_timeout).await, value) {
+            (Err(error), Some(value)) if (settings.keep_on_error)(&error) => Ok(value),
+            (result, _) => result,
         }
     }
 
@@ -147,37 +147,38 @@ where
         read: impl Future<Output = Result<V, StoreError>> + Send + 'static,
         is_known: bool,
     ) -> Reading<V> {
-        let (done, found) = watch::channel(None);
+        let (sender, result) = watch::channel(None);
         let cache = self.clone();
         tokio::spawn(async move {
-            let _place = if is_known { &cache.known } else { &cache.first }.acquire().await;
-            let asked = Instant::now();
-            let read = within_timeout(read, sleep(cache.rules.give_up)).await;
-            let found = read.map(Arc::new).map_err(Arc::new);
-            cache.learn(key, asked, &found);
-            done.send_replace(Some(found));
+            let reads = if is_known { &cache.refreshes } else { &cache.first_reads };
+            let _permit = reads.acquire().await;
+            let began = Instant::now();
+            let read = within_timeout(read, sleep(cache.settings.give_up)).await;
+            let result = read.map(Arc::new).map_err(Arc::new);
+            cache.store_result(key, began, &result);
+            sender.send_replace(Some(result));
         });
-        Reading { since: Instant::now(), found }
+        Reading { since: Instant::now(), result }
     }
 
-    fn learn(&self, key: K, asked: Instant, found: &Found<V>) {
+    fn store_result(&self, key: K, began: Instant, result: &ReadResult<V>) {
         let mut entries = self.entries.lock();
-        match (found, entries.get_mut(&key)) {
+        match (result, entries.get_mut(&key)) {
             (Ok(value), _) => {
-                let value = Some((value.clone(), asked));
+                let value = Some((value.clone(), began));
                 entries.insert(key, Entry { value, reading: None, failed: None });
-                if entries.len() > self.rules.most {
+                if entries.len() > self.settings.most {
                     let read = entries.iter().filter_map(|(key, entry)| {
-                        entry.value.as_ref().map(|(_, asked)| (*asked, *key))
+                        entry.value.as_ref().map(|(_, began)| (*began, *key))
                     });
-                    let oldest = read.min_by_key(|(asked, _)| *asked);
+                    let oldest = read.min_by_key(|(began, _)| *began);
                     oldest.and_then(|(_, key)| entries.remove(&key));
                 }
             }
             (Err(error), Some(entry))
-                if entry.value.is_some() && (self.rules.keep_on_error)(error) =>
+                if entry.value.is_some() && (self.settings.keep_on_error)(error) =>
             {
-                let name = self.rules.name;
+                let name = self.settings.name;
                 tracing::warn!(%error, "cannot refresh the cached {name}; still using it");
                 (entry.reading, entry.failed) = (None, Some(Instant::now()));
             }
@@ -271,8 +272,8 @@ mod tests {
             };
             tokio::spawn(async move { cache.get(1, read).await.unwrap() })
         };
-        for asked in (0..100).map(ask).collect::<Vec<_>>() {
-            assert_eq!(*asked.await.unwrap(), 0);
+        for call in (0..100).map(ask).collect::<Vec<_>>() {
+            assert_eq!(*call.await.unwrap(), 0);
         }
     }
 

@@ -60,7 +60,7 @@ pub struct Job {
 
 impl Job {
     /// A job of a workspace.
-    pub fn of_workspace(workspace: i32, id: Uuid) -> Self {
+    pub fn new(workspace: i32, id: Uuid) -> Self {
         Self { id, workspace, receiver: None }
     }
 
@@ -73,7 +73,7 @@ impl Job {
 /// A job of no workspace.
 impl From<Uuid> for Job {
     fn from(id: Uuid) -> Self {
-        Self::of_workspace(NO_WORKSPACE, id)
+        Self::new(NO_WORKSPACE, id)
     }
 }
 
@@ -161,7 +161,7 @@ pub async fn offer(
 
 /// Number of offered rows of a job after which PostgreSQL analyzes the table, which takes about 30
 /// ms.
-const MANY: i64 = 500;
+const ANALYZE_AFTER: i64 = 500;
 
 /// Lets PostgreSQL analyze the table after `rows` were offered, if they are many. Otherwise its
 /// statistics may say that the table has no rows of this kind, and each claim sorts all of them.
@@ -169,7 +169,7 @@ const MANY: i64 = 500;
 /// autovacuum does it later.
 pub async fn analyze_if_many(store: &Store, rows: i64) {
     let Store::Postgres { pool, .. } = store else { return };
-    if rows >= MANY
+    if rows >= ANALYZE_AFTER
         && let Err(error) = sqlx::query("ANALYZE claims").execute(pool).await
     {
         tracing::debug!(%error, "cannot analyze the claims table");
@@ -302,7 +302,7 @@ pub async fn release_uncounted(
 ///
 /// Compares the owner for the reason given at [`set_due`].
 pub async fn finish(tx: &mut Tx, claim: &Claim) -> Result<(), ClaimError> {
-    let gone = execute!(
+    let deleted = execute!(
         tx,
         sqlx::query(
             "DELETE FROM claims WHERE kind = $1 AND job = $2 AND item = $3
@@ -313,7 +313,7 @@ pub async fn finish(tx: &mut Tx, claim: &Claim) -> Result<(), ClaimError> {
         .bind(claim.item)
         .bind(claim.owner)
     );
-    if gone == 1 { Ok(()) } else { Err(ClaimError::Lost) }
+    if deleted == 1 { Ok(()) } else { Err(ClaimError::Lost) }
 }
 
 /// Returns the row for now: any worker may claim it after `delay`, as another attempt.
@@ -386,7 +386,7 @@ async fn set_due(
     } else {
         set_due_sql!(now_sql!(sqlite))
     };
-    let held = execute!(
+    let updated = execute!(
         tx,
         sqlx::query(sql)
             .bind(claim.kind.name())
@@ -397,7 +397,7 @@ async fn set_due(
             .bind(owner)
             .bind(attempt)
     );
-    if held != 1 {
+    if updated != 1 {
         return Err(ClaimError::Lost);
     }
     if owner.is_none() {

@@ -24,7 +24,7 @@ macro_rules! insert_rows {
         }, $rest:expr $(=> $returned:ty)?
     ) => {{
         let rows = &$rows[..];
-        let mut done = $crate::insert_rows!(@begin $($returned)?);
+        let mut inserted = $crate::insert_rows!(@begin $($returned)?);
         match $tx {
             _ if rows.is_empty() => {}
             $crate::Tx::Postgres(tx) => {
@@ -36,7 +36,7 @@ macro_rules! insert_rows {
                 $crate::insert_rows!(@array arrays, rows, $row, $value);
                 $($crate::insert_rows!(@array arrays, rows, $row, $next);)*
                 sql.push(") ").push($rest);
-                $crate::insert_rows!(@run done, sql, tx $(, $returned)?);
+                $crate::insert_rows!(@run inserted, sql, tx $(, $returned)?);
             }
             $crate::Tx::Sqlite(tx) => {
                 for rows in rows.chunks($crate::insert::SQLITE_ROWS) {
@@ -50,11 +50,11 @@ macro_rules! insert_rows {
                         $(values.push_bind($next);)*
                     });
                     sql.push(" ").push($rest);
-                    $crate::insert_rows!(@run done, sql, tx $(, $returned)?);
+                    $crate::insert_rows!(@run inserted, sql, tx $(, $returned)?);
                 }
             }
         }
-        done
+        inserted
     }};
     (@begin) => { 0_u64 };
     (@begin $returned:ty) => { Vec::<$returned>::new() };
@@ -63,10 +63,10 @@ macro_rules! insert_rows {
         let array: Vec<_> = $rows.iter().map(|$row| $value).collect();
         $arrays.push_bind(array);
     };
-    (@run $done:ident, $sql:ident, $tx:ident) => {
-        $done += $sql.build().execute(&mut **$tx).await?.rows_affected();
+    (@run $inserted:ident, $sql:ident, $tx:ident) => {
+        $inserted += $sql.build().execute(&mut **$tx).await?.rows_affected();
     };
-    (@run $done:ident, $sql:ident, $tx:ident, $returned:ty) => {
-        $done.extend($sql.build_query_as::<$returned>().fetch_all(&mut **$tx).await?);
+    (@run $inserted:ident, $sql:ident, $tx:ident, $returned:ty) => {
+        $inserted.extend($sql.build_query_as::<$returned>().fetch_all(&mut **$tx).await?);
     };
 }

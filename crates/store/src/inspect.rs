@@ -112,8 +112,8 @@ impl Server {
 /// password.
 pub fn url_problem(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://").unwrap_or_default();
-    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, _) = place.split_once('/').unwrap_or((place, ""));
+    let (location, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, _) = location.split_once('/').unwrap_or((location, ""));
     let (_, hosts) = authority.rsplit_once('@').unwrap_or(("", authority));
     let mut parameters = query.split('&').filter_map(|parameter| parameter.split_once('='));
     let is_list = |(name, value): (&str, &str)| {
@@ -157,8 +157,8 @@ pub async fn inspect_server(url: &str) -> Result<Option<Server>, StoreError> {
 /// The problems that SQLite's own check of its file finds; none for PostgreSQL.
 pub async fn sqlite_problems(tx: &mut Tx) -> Result<Vec<String>, StoreError> {
     let Tx::Sqlite(tx) = tx else { return Ok(Vec::new()) };
-    let found: Vec<String> = sqlx::query_scalar("PRAGMA quick_check").fetch_all(&mut **tx).await?;
-    Ok(found.into_iter().filter(|line| line != "ok").collect())
+    let lines: Vec<String> = sqlx::query_scalar("PRAGMA quick_check").fetch_all(&mut **tx).await?;
+    Ok(lines.into_iter().filter(|line| line != "ok").collect())
 }
 
 #[cfg(test)]
@@ -199,7 +199,7 @@ mod tests {
             now: 0,
         };
         assert!(good.problems(1_000).is_empty());
-        for (server, word) in [
+        for (server, text) in [
             (Server { version: 130_009, ..good.clone() }, "PostgreSQL 13"),
             (Server { max_locks_per_transaction: 64, ..good.clone() }, "max_locks"),
             (Server { has_lz4: false, ..good.clone() }, "lz4"),
@@ -209,7 +209,7 @@ mod tests {
             (Server { now: 60_000, ..good.clone() }, "differ by 60 s"),
         ] {
             let problems = server.problems(0);
-            assert!(problems.len() == 1 && problems[0].contains(word), "{problems:?}");
+            assert!(problems.len() == 1 && problems[0].contains(text), "{problems:?}");
         }
     }
 }

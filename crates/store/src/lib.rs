@@ -1,9 +1,23 @@
 //! The two databases behind one interface: PostgreSQL for a fleet, SQLite for standalone.
 //!
-//! SQL is written once wherever both can run it: numbered parameters, `ON CONFLICT … RETURNING`,
-//! common table expressions. [`on!`](crate::on) runs one statement on the database of a
-//! transaction; [`Tx::is_postgres`] is for the few places that differ. Times are milliseconds since
-//! the epoch, ids are UUIDs, JSON is text.
+//! | module | is about |
+//! |---|---|
+//! | this file | [`Store`], transactions ([`Tx`]), errors; [`on!`](crate::on) and [`execute!`](crate::execute) |
+//! | [`claims`], [`wake`] | rows shared among workers, with leases; waking the workers that wait for them |
+//! | [`columns`], [`insert`], [`documents`] | rows to structs; many rows at once; JSON in columns, by version |
+//! | [`cache`] | values of the store in a process, refreshed in the background |
+//! | [`retention`] | deletes old rows, some in each transaction |
+//! | [`migrate`], [`inspect`] | the schema's version; checks of a database before its use |
+//! | [`settings`], [`pools`] | what an installation stores about itself; metrics of the connections |
+//!
+//! SQL is written once wherever both databases can run it: numbered parameters, `ON CONFLICT …
+//! RETURNING`, common table expressions. [`Tx::is_postgres`] is for the few places that differ.
+//! Times are milliseconds since the epoch, ids are UUIDs, JSON is text.
+//!
+//! It promises: a transaction takes effect as a whole or not at all, a lost claim takes no effect,
+//! and data of a newer version is never misread or dropped ([`documents`]).
+//!
+//! Start with [`Store::write`], then read [`claims`].
 
 pub mod cache;
 pub mod claims;
@@ -169,7 +183,7 @@ impl ByteBudget {
         Self(usize::MAX)
     }
 
-    pub fn left(&self) -> usize {
+    pub fn remaining(&self) -> usize {
         self.0
     }
 
@@ -343,9 +357,9 @@ impl Store {
             .max_connections(connections)
             .acquire_timeout(Duration::from_secs(10))
             .test_before_acquire(false)
-            .before_acquire(|connection, found| {
+            .before_acquire(|connection, metadata| {
                 Box::pin(async move {
-                    if found.idle_for > TRUSTED {
+                    if metadata.idle_for > TRUSTED {
                         connection.ping().await?;
                     }
                     Ok(true)
@@ -497,18 +511,18 @@ where
     }
 }
 
-/// Runs `work` like [`within_timeout`], but only if a permit of `turns` is free. The work keeps the
+/// Runs `work` like [`within_timeout`], but only if one of `permits` is free. The work keeps the
 /// permit until it has ended: work without a response can hold its connection for long, and a retry
 /// must not take another connection.
 pub async fn within_timeout_and_permit<T: Send + 'static>(
     work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
-    turns: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
     timeout: Duration,
 ) -> Result<T, StoreError> {
-    let turn = turns.clone().try_acquire_owned().map_err(|_| StoreError::Timeout)?;
+    let permit = permits.clone().try_acquire_owned().map_err(|_| StoreError::Timeout)?;
     let work = async move {
         let result = work.await;
-        drop(turn);
+        drop(permit);
         result
     };
     within_timeout(work, tokio::time::sleep(timeout)).await

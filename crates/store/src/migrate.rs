@@ -76,13 +76,14 @@ impl Schema {
 /// The operator's message about a database that this program may run on.
 impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.is_newer() {
-            false => write!(f, "at this version (schema {})", self.at),
-            true => write!(
+        if self.is_newer() {
+            write!(
                 f,
                 "at schema {}, newer than this version's {}, which still works with it",
                 self.at, self.own
-            ),
+            )
+        } else {
+            write!(f, "at this version (schema {})", self.at)
         }
     }
 }
@@ -170,13 +171,16 @@ mod tests {
             assert_eq!(good.check_supported().unwrap(), good);
             assert_eq!(good.to_string().contains("newer"), good.at > 3, "{good}");
         }
-        for (bad, told) in [
+        for (bad, message) in [
             (schema(2, 1, 3), "run `longshore migrate`"),
             (schema(0, 0, 3), "run `longshore migrate`"),
             (schema(5, 4, 3), "schema 4 or newer"),
         ] {
             let error = bad.check_supported().unwrap_err();
-            assert!(matches!(&error, StoreError::Version(text) if text.contains(told)), "{error}");
+            assert!(
+                matches!(&error, StoreError::Version(text) if text.contains(message)),
+                "{error}"
+            );
         }
         assert!(schema(2, 1, 3).check_not_too_old().is_ok(), "migrate fixes it");
     }

@@ -21,7 +21,7 @@ pub struct PoolStatus {
     pub pool: &'static str,
     pub idle: u32,
     pub used: u32,
-    pub most: u32,
+    pub max: u32,
 }
 
 impl Store {
@@ -44,7 +44,7 @@ pub(super) fn name(pool: &PgPool) -> &'static str {
 fn status<D: Database>(name: &'static str, pool: &Pool<D>) -> PoolStatus {
     let idle = u32::try_from(pool.num_idle()).unwrap_or(u32::MAX);
     let used = pool.size().saturating_sub(idle);
-    PoolStatus { pool: name, idle, used, most: pool.options().get_max_connections() }
+    PoolStatus { pool: name, idle, used, max: pool.options().get_max_connections() }
 }
 
 /// Begins a transaction, and records how long that took.

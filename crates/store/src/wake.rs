@@ -7,7 +7,7 @@
 //!
 //! Behind a pooler in transaction mode, `LISTEN` would stay on a connection of the server that the
 //! pooler gives to others, whose work then fails. So it is only sent after a
-//! [test](Others::is_pooled).
+//! [test](Peers::is_pooled).
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
@@ -59,12 +59,12 @@ pub struct WakeSignal(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     loops: Mutex<HashMap<&'static str, watch::Sender<()>>>,
-    others: Option<Others>,
+    peers: Option<Peers>,
 }
 
 /// The connection to other processes.
 #[derive(Debug)]
-struct Others {
+struct Peers {
     options: PgConnectOptions,
     /// Distinguishes its own notifications from those of other processes.
     sender: String,
@@ -72,7 +72,7 @@ struct Others {
     /// Used by the only task that sends.
     connection: tokio::sync::Mutex<Option<PgConnection>>,
     /// Set when a notification of this process has come back.
-    heard: watch::Sender<()>,
+    echo: watch::Sender<()>,
     is_listening: watch::Sender<bool>,
 }
 
@@ -85,26 +85,26 @@ struct Outbox {
 impl WakeSignal {
     /// Wakes loops of this process only.
     pub fn local() -> Self {
-        Self(Arc::new(Shared { loops: Mutex::default(), others: None }))
+        Self(Arc::new(Shared { loops: Mutex::default(), peers: None }))
     }
 
     /// Also wakes the loops of other processes on the same database.
     pub(crate) fn postgres(options: PgConnectOptions) -> Self {
-        let others = Others {
+        let peers = Peers {
             options: options.application_name(pools::WAKE),
             sender: Uuid::new_v4().simple().to_string(),
             outbox: Mutex::default(),
             connection: tokio::sync::Mutex::default(),
-            heard: watch::Sender::new(()),
+            echo: watch::Sender::new(()),
             is_listening: watch::Sender::new(false),
         };
-        Self(Arc::new(Shared { loops: Mutex::default(), others: Some(others) }))
+        Self(Arc::new(Shared { loops: Mutex::default(), peers: Some(peers) }))
     }
 
     /// Wakes the loops of a kind, because there may be rows for them.
     pub fn wake(&self, kind: Kind) {
         self.wake_here(kind.name());
-        self.wake_others(kind.name());
+        self.wake_peers(kind.name());
     }
 
     /// Changes whenever the loops of a kind are woken.
@@ -114,13 +114,13 @@ impl WakeSignal {
 
     /// Whether an offer of any process wakes the loops here.
     pub fn is_listening(&self) -> bool {
-        self.0.others.as_ref().is_none_or(|others| *others.is_listening.borrow())
+        self.0.peers.as_ref().is_none_or(|peers| *peers.is_listening.borrow())
     }
 
     /// Changes when the connection that listens to other processes is lost, and when it works; none
     /// if there are no other processes.
     pub fn connection(&self) -> Option<watch::Receiver<bool>> {
-        self.0.others.as_ref().map(|others| others.is_listening.subscribe())
+        self.0.peers.as_ref().map(|peers| peers.is_listening.subscribe())
     }
 
     fn wake_here(&self, kind: &str) {
@@ -129,9 +129,9 @@ impl WakeSignal {
         }
     }
 
-    fn wake_others(&self, kind: &'static str) {
-        let Some(others) = &self.0.others else { return };
-        let mut outbox = others.outbox.lock();
+    fn wake_peers(&self, kind: &'static str) {
+        let Some(peers) = &self.0.peers else { return };
+        let mut outbox = peers.outbox.lock();
         outbox.kinds.insert(kind);
         if !std::mem::replace(&mut outbox.is_sending, true) {
             let signal = self.clone();
@@ -141,9 +141,9 @@ impl WakeSignal {
 
     /// Sends the queued notifications, a few milliseconds apart, until the queue is empty.
     async fn send(self) {
-        let Some(others) = &self.0.others else { return };
-        while let Some(kinds) = others.take_outbox() {
-            let sent = timeout(TIMEOUT, others.notify(&kinds)).await;
+        let Some(peers) = &self.0.peers else { return };
+        while let Some(kinds) = peers.take_outbox() {
+            let sent = timeout(TIMEOUT, peers.notify(&kinds)).await;
             let pause = match sent.map_err(|_| StoreError::Timeout) {
                 Ok(Ok(())) => GATHER,
                 Ok(Err(error)) | Err(error) => {
@@ -157,30 +157,30 @@ impl WakeSignal {
 
     /// Waits a short time for the queue to be sent; for a process that ends.
     pub async fn flush(&self) {
-        let Some(others) = &self.0.others else { return };
+        let Some(peers) = &self.0.peers else { return };
         let sent = async {
-            while others.outbox.lock().is_sending {
+            while peers.outbox.lock().is_sending {
                 sleep(GATHER).await;
             }
         };
         let _in_time = timeout(AFTER_FAILURE, sent).await;
-        *others.connection.lock().await = None;
+        *peers.connection.lock().await = None;
     }
 
     /// Listens to other processes until `stop`. If notifications do not arrive, retries after
     /// growing pauses.
     pub async fn listen(&self, stop: CancellationToken) {
-        let Some(others) = &self.0.others else { return };
+        let Some(peers) = &self.0.peers else { return };
         let mut failures = 0;
         while !stop.is_cancelled() {
             let error = tokio::select! {
-                error = self.listen_once(others) => error,
+                error = self.listen_once(peers) => error,
                 () = stop.cancelled() => break,
             };
-            if *others.is_listening.borrow() {
+            if *peers.is_listening.borrow() {
                 failures = 0;
             }
-            self.set_works(others, false);
+            self.set_listening(peers, false);
             if failures == 0 {
                 tracing::warn!(%error, "notifications do not arrive; polling for work more often");
             }
@@ -191,26 +191,26 @@ impl WakeSignal {
 
     /// Whether notifications arrive, or why they do not: a pooler in transaction mode, for example.
     pub async fn check_notifications(&self) -> Result<(), StoreError> {
-        let Some(others) = &self.0.others else { return Ok(()) };
-        let mut is_listening = others.is_listening.subscribe();
+        let Some(peers) = &self.0.peers else { return Ok(()) };
+        let mut is_listening = peers.is_listening.subscribe();
         tokio::select! {
-            error = self.listen_once(others) => Err(error),
+            error = self.listen_once(peers) => Err(error),
             _works = is_listening.wait_for(|is_listening| *is_listening) => Ok(()),
             () = sleep(TIMEOUT) => Err(StoreError::Timeout),
         }
     }
 
     /// Returns the error that ended it.
-    async fn listen_once(&self, others: &Others) -> StoreError {
-        let mut listener = match timeout(TIMEOUT, others.listener()).await {
+    async fn listen_once(&self, peers: &Peers) -> StoreError {
+        let mut listener = match timeout(TIMEOUT, peers.listener()).await {
             Ok(Ok(listener)) => listener,
             Ok(Err(error)) => return error,
             Err(_) => return StoreError::Timeout,
         };
-        let hearing = async {
+        let receiving = async {
             loop {
                 match listener.try_recv().await {
-                    Ok(Some(notification)) => self.hear(others, notification.payload()),
+                    Ok(Some(notification)) => self.receive(peers, notification.payload()),
                     Ok(None) => return Error::Io(ErrorKind::UnexpectedEof.into()).into(),
                     Err(error) => return error.into(),
                 }
@@ -219,25 +219,25 @@ impl WakeSignal {
         // It also detects a connection that was cut silently.
         let probing = async {
             loop {
-                let mut heard = others.heard.subscribe();
-                self.wake_others(PROBE);
+                let mut echo = peers.echo.subscribe();
+                self.wake_peers(PROBE);
                 // Another notification may arrive before it.
-                if timeout(2 * TIMEOUT, heard.changed()).await.is_err() {
+                if timeout(2 * TIMEOUT, echo.changed()).await.is_err() {
                     return StoreError::Timeout;
                 }
-                self.set_works(others, true);
+                self.set_listening(peers, true);
                 sleep(PROBE_INTERVAL).await;
             }
         };
         tokio::select! {
-            error = hearing => error,
+            error = receiving => error,
             error = probing => error,
         }
     }
 
-    fn hear(&self, others: &Others, payload: &str) {
+    fn receive(&self, peers: &Peers, payload: &str) {
         match payload.split_once('@') {
-            Some((_, sender)) if sender == others.sender => others.heard.send_replace(()),
+            Some((_, sender)) if sender == peers.sender => peers.echo.send_replace(()),
             Some((kind, _)) => self.wake_here(kind),
             None => {}
         }
@@ -245,14 +245,14 @@ impl WakeSignal {
 
     /// When the state changes, wakes all loops: they may have missed something, or must poll more
     /// often.
-    fn set_works(&self, others: &Others, is_listening: bool) {
-        if others.is_listening.send_replace(is_listening) != is_listening {
+    fn set_listening(&self, peers: &Peers, is_listening: bool) {
+        if peers.is_listening.send_replace(is_listening) != is_listening {
             self.0.loops.lock().values().for_each(|signal| signal.send_replace(()));
         }
     }
 }
 
-impl Others {
+impl Peers {
     /// None if the queue is empty: the next sender must start the task.
     fn take_outbox(&self) -> Option<Vec<&'static str>> {
         let mut outbox = self.outbox.lock();
@@ -261,16 +261,16 @@ impl Others {
     }
 
     async fn notify(&self, kinds: &[&'static str]) -> Result<(), StoreError> {
-        let mut kept = self.connection.lock().await;
-        if let Some(mut connection) = kept.take()
+        let mut idle = self.connection.lock().await;
+        if let Some(mut connection) = idle.take()
             && self.notify_on(&mut connection, kinds).await.is_ok()
         {
-            *kept = Some(connection);
+            *idle = Some(connection);
             return Ok(());
         }
         let mut connection = PgConnection::connect_with(&self.options).await?;
         self.notify_on(&mut connection, kinds).await?;
-        *kept = Some(connection);
+        *idle = Some(connection);
         Ok(())
     }
 
@@ -303,19 +303,19 @@ impl Others {
     /// Whether a pooler gives the listener's connection of the server to other clients between two
     /// statements, or another one to the listener.
     async fn is_pooled(&self, listener: &mut PgListener) -> Result<bool, Error> {
-        let mut kept = self.connection.lock().await;
-        *kept = None;
-        let mut other = PgConnection::connect_with(&self.options).await?;
+        let mut idle = self.connection.lock().await;
+        *idle = None;
+        let mut blocker = PgConnection::connect_with(&self.options).await?;
         for _ in 0..POOLER_TESTS {
             let before = backend(&mut *listener).await?;
             // It keeps a connection until its transaction ends.
-            sqlx::raw_sql("BEGIN").execute(&mut other).await?;
-            if backend(&mut other).await? == before || backend(&mut *listener).await? != before {
+            sqlx::raw_sql("BEGIN").execute(&mut blocker).await?;
+            if backend(&mut blocker).await? == before || backend(&mut *listener).await? != before {
                 return Ok(true);
             }
-            sqlx::raw_sql("ROLLBACK").execute(&mut other).await?;
+            sqlx::raw_sql("ROLLBACK").execute(&mut blocker).await?;
         }
-        *kept = Some(other);
+        *idle = Some(blocker);
         Ok(false)
     }
 }
@@ -329,48 +329,48 @@ async fn backend(connection: impl PgExecutor<'_>) -> Result<i32, Error> {
 mod tests {
     use super::*;
 
-    const ONE: Kind = Kind::new("one");
-    const OTHER: Kind = Kind::new("other");
+    const EXPORTS: Kind = Kind::new("exports");
+    const SENDS: Kind = Kind::new("sends");
 
     #[test]
     fn wakes_the_loops_of_one_kind() {
         let signal = WakeSignal::local();
-        let (mut one, other) = (signal.subscribe(ONE), signal.subscribe(OTHER));
-        let same = signal.subscribe(ONE);
-        signal.wake(ONE);
-        let are_woken = [&one, &same, &other].map(|signal| signal.has_changed().unwrap());
+        let (mut exports, sends) = (signal.subscribe(EXPORTS), signal.subscribe(SENDS));
+        let same = signal.subscribe(EXPORTS);
+        signal.wake(EXPORTS);
+        let are_woken = [&exports, &same, &sends].map(|signal| signal.has_changed().unwrap());
         assert_eq!(are_woken, [true, true, false]);
-        one.mark_unchanged();
-        assert!(!one.has_changed().unwrap());
+        exports.mark_unchanged();
+        assert!(!exports.has_changed().unwrap());
         assert!(signal.is_listening());
     }
 
     #[tokio::test]
     async fn a_notification_wakes_only_its_kind_and_only_in_other_processes() {
         let signal = WakeSignal::postgres(PgConnectOptions::new_without_pgpass());
-        let others = signal.0.others.as_ref().unwrap();
-        let (one, other) = (signal.subscribe(ONE), signal.subscribe(OTHER));
-        for payload in [format!("one@{}", others.sender), "unknown@x".into(), "one".into()] {
-            signal.hear(others, &payload);
+        let peers = signal.0.peers.as_ref().unwrap();
+        let (exports, sends) = (signal.subscribe(EXPORTS), signal.subscribe(SENDS));
+        for payload in [format!("exports@{}", peers.sender), "unknown@x".into(), "exports".into()] {
+            signal.receive(peers, &payload);
         }
-        assert!(!one.has_changed().unwrap() && !other.has_changed().unwrap());
-        signal.hear(others, "one@another process");
-        assert!(one.has_changed().unwrap() && !other.has_changed().unwrap());
+        assert!(!exports.has_changed().unwrap() && !sends.has_changed().unwrap());
+        signal.receive(peers, "exports@another process");
+        assert!(exports.has_changed().unwrap() && !sends.has_changed().unwrap());
         assert!(!signal.is_listening());
-        signal.set_works(others, true);
-        assert!(signal.is_listening() && other.has_changed().unwrap());
+        signal.set_listening(peers, true);
+        assert!(signal.is_listening() && sends.has_changed().unwrap());
     }
 
     #[test]
     fn work_offered_meanwhile_joins_the_next_notification() {
         let signal = WakeSignal::postgres(PgConnectOptions::new_without_pgpass());
-        let others = signal.0.others.as_ref().unwrap();
-        others.outbox.lock().is_sending = true;
-        for kind in [OTHER, ONE, OTHER] {
+        let peers = signal.0.peers.as_ref().unwrap();
+        peers.outbox.lock().is_sending = true;
+        for kind in [SENDS, EXPORTS, SENDS] {
             signal.wake(kind);
         }
-        assert_eq!(others.take_outbox().unwrap(), ["one", "other"]);
-        assert_eq!(others.take_outbox(), None);
-        assert!(!others.outbox.lock().is_sending);
+        assert_eq!(peers.take_outbox().unwrap(), ["exports", "sends"]);
+        assert_eq!(peers.take_outbox(), None);
+        assert!(!peers.outbox.lock().is_sending);
     }
 }

@@ -22,8 +22,8 @@ impl<'a> List<'a> {
 
     pub fn get(self, index: usize) -> Option<Value<'a>> {
         match self {
-            Self::Json(list) => list.get(index).map(Value::of),
-            Self::Tree(list) => list.get(index).map(Value::of_tree),
+            Self::Json(list) => list.get(index).map(Value::from_json),
+            Self::Tree(list) => list.get(index).map(Value::from_tree),
         }
     }
 
@@ -51,18 +51,18 @@ impl<'a> Fields<'a> {
 
     pub fn get(self, name: &str) -> Option<Value<'a>> {
         match self {
-            Self::Json(object) => object.get(name).map(Value::of),
-            Self::Tree(object) => object.get(name).map(Value::of_tree),
+            Self::Json(object) => object.get(name).map(Value::from_json),
+            Self::Tree(object) => object.get(name).map(Value::from_tree),
         }
     }
 
     pub fn iter(self) -> Box<dyn Iterator<Item = (&'a str, Value<'a>)> + 'a> {
         match self {
-            Self::Json(object) => {
-                Box::new(object.iter().map(|(name, value)| (name.as_str(), Value::of(value))))
-            }
+            Self::Json(object) => Box::new(
+                object.iter().map(|(name, value)| (name.as_str(), Value::from_json(value))),
+            ),
             Self::Tree(object) => {
-                Box::new(object.iter().map(|(name, value)| (name, Value::of_tree(value))))
+                Box::new(object.iter().map(|(name, value)| (name, Value::from_tree(value))))
             }
         }
     }

@@ -28,7 +28,7 @@ impl<'s> Parser<'s> {
             if chain.filters.len() == MAX_FILTERS {
                 return wrong(at, format!("a value can have at most {MAX_FILTERS} filters"));
             }
-            let Some(filter) = filters::named(name) else {
+            let Some(filter) = filters::by_name(name) else {
                 return wrong(at, format!("unknown filter {token}"));
             };
             let arguments = if self.eat(Token::Mark(":"))? {
@@ -37,9 +37,8 @@ impl<'s> Parser<'s> {
                 Vec::new()
             };
             if !filter.arguments.contains(&arguments.len()) {
-                let (least, most) = (filter.arguments.start(), filter.arguments.end());
-                let count =
-                    if least == most { least.to_string() } else { format!("{least} to {most}") };
+                let (min, max) = (filter.arguments.start(), filter.arguments.end());
+                let count = if min == max { min.to_string() } else { format!("{min} to {max}") };
                 return wrong(
                     at,
                     format!("`{name}` takes {count} arguments, not {}", arguments.len()),
@@ -51,7 +50,7 @@ impl<'s> Parser<'s> {
     }
 
     fn arguments(&mut self, filter: &Filter, depth: usize) -> ParseResult<Vec<Expression>> {
-        let most = *filter.arguments.end();
+        let max_arguments = *filter.arguments.end();
         let (mut arguments, mut option) = (Vec::new(), None);
         while !matches!(self.lexer.peek()?.0, Token::Close | Token::Mark("|" | "}}")) {
             let at = self.lexer.peek()?.1;
@@ -63,13 +62,13 @@ impl<'s> Parser<'s> {
                 }
                 self.forget(at);
                 option = Some(self.expression_in(depth)?);
-            } else if arguments.len() < most {
+            } else if arguments.len() < max_arguments {
                 self.check_argument(filter.name, arguments.len(), at, &argument);
                 arguments.push(argument);
             } else {
                 return wrong(
                     at,
-                    format!("too many arguments for `{}`: at most {most}", filter.name),
+                    format!("too many arguments for `{}`: at most {max_arguments}", filter.name),
                 );
             }
             if !self.eat(Token::Mark(","))? {
@@ -78,7 +77,7 @@ impl<'s> Parser<'s> {
         }
         if let Some(option) = option {
             // The option is always the last argument, wherever the template has it.
-            arguments.resize_with(most - 1, || Expression::Nil);
+            arguments.resize_with(max_arguments - 1, || Expression::Nil);
             arguments.push(option);
         }
         Ok(arguments)

@@ -13,8 +13,8 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use super::Stop;
+use super::budget::RenderBudget;
 use super::value::Value;
-use super::work::RenderBudget;
 
 type Apply = for<'a> fn(&mut RenderBudget, Value<'a>, &[Value<'a>]) -> Result<Value<'a>, Stop>;
 
@@ -119,35 +119,35 @@ pub(super) const FILTERS: &[Filter] = &[
     filter("where", 1..=2, list::select),
 ];
 
-pub(super) fn named(name: &str) -> Option<&'static Filter> {
+pub(super) fn by_name(name: &str) -> Option<&'static Filter> {
     FILTERS.binary_search_by_key(&name, |filter| filter.name).ok().map(|at| &FILTERS[at])
 }
 
 /// Applies a function to the text; the output has at most `growth` times its bytes.
 fn changed<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: &Value<'a>,
     growth: usize,
     change: impl FnOnce(&str) -> String,
 ) -> Result<Value<'a>, Stop> {
-    let text = input.to_text(work)?;
-    work.make(text.len().saturating_mul(growth))?;
-    Ok(Value::made(change(&text)))
+    let text = input.to_text(budget)?;
+    budget.make(text.len().saturating_mul(growth))?;
+    Ok(Value::from_text(change(&text)))
 }
 
 /// A part of the text. If the text is in the profile, the part is a view of it.
 fn part<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: &Value<'a>,
     cut: impl Fn(&str) -> &str,
 ) -> Result<Value<'a>, Stop> {
     if let Value::Text(text) = input {
-        work.read(text.len())?;
+        budget.read(text.len())?;
         return Ok(Value::Text(cut(text)));
     }
-    let text = input.to_text(work)?;
-    work.make(text.len())?;
-    Ok(Value::made(cut(&text)))
+    let text = input.to_text(budget)?;
+    budget.make(text.len())?;
+    Ok(Value::from_text(cut(&text)))
 }
 
 #[cfg(test)]
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn filters_are_found_by_name() {
         assert!(FILTERS.is_sorted_by_key(|filter| filter.name));
-        assert!(FILTERS.iter().all(|filter| named(filter.name).is_some()));
-        assert!(named("pluralize").is_none());
+        assert!(FILTERS.iter().all(|filter| by_name(filter.name).is_some()));
+        assert!(by_name("pluralize").is_none());
     }
 }

@@ -76,7 +76,9 @@ pub(super) struct Lexer<'s> {
     /// Whether each line is a tag.
     is_lines: bool,
     /// The markup that was opened, and its position.
-    opener: (Opener, usize),
+    opener: Opener,
+    /// The position of the opener.
+    opened_at: usize,
     /// Number of `{{` within the markup that are not closed yet.
     inner: usize,
     /// Whether `-}}` came before, so that white space is dropped.
@@ -85,8 +87,8 @@ pub(super) struct Lexer<'s> {
 
 impl<'s> Lexer<'s> {
     pub fn new(source: &'s str) -> Self {
-        let (end, opener) = (source.len(), (Opener::End, 0));
-        Self { source, at: 0, end, is_lines: false, opener, inner: 0, trims: false }
+        let (end, opener) = (source.len(), Opener::End);
+        Self { source, at: 0, end, is_lines: false, opener, opened_at: 0, inner: 0, trims: false }
     }
 
     /// The position of the next token or text.
@@ -96,7 +98,7 @@ impl<'s> Lexer<'s> {
 
     /// The position where the current markup was opened.
     pub fn opened_at(&self) -> usize {
-        self.opener.1
+        self.opened_at
     }
 
     /// Reads the text up to the next markup, and opens that markup.
@@ -114,11 +116,11 @@ impl<'s> Lexer<'s> {
         self.trims = false;
         let Some(end) = end else {
             self.at = self.end;
-            self.opener = (Opener::End, self.at);
+            (self.opener, self.opened_at) = (Opener::End, self.at);
             return (text, Opener::End);
         };
         let opener = if rest[end + 1..].starts_with('{') { Opener::Print } else { Opener::Tag };
-        self.opener = (opener, self.at + end);
+        (self.opener, self.opened_at) = (opener, self.at + end);
         self.at += end + 2;
         if self.eat("-") {
             text = text.trim_end();
@@ -130,21 +132,21 @@ impl<'s> Lexer<'s> {
     fn line(&mut self) -> Opener {
         self.at += self.rest().len() - self.rest().trim_start().len();
         let opener = if self.at == self.end { Opener::End } else { Opener::Line };
-        self.opener = (opener, self.at);
+        (self.opener, self.opened_at) = (opener, self.at);
         opener
     }
 
     /// The lines of a `liquid` tag; consumes the tag.
     pub fn lines(&mut self) -> ParseResult<Self> {
         let (from, rest) = (self.at, self.rest());
-        let (length, trims) = if self.opener.0 == Opener::Line {
+        let (length, trims) = if self.opener == Opener::Line {
             (rest.find('\n').unwrap_or(rest.len()), false)
         } else {
             self.skip_to_close()?;
             (self.at - from - "%}".len() - usize::from(self.trims), self.trims)
         };
         let end = from + length;
-        if self.opener.0 == Opener::Line {
+        if self.opener == Opener::Line {
             self.at = end;
         }
         Ok(Self { at: from, end, is_lines: true, trims, ..*self })
@@ -154,7 +156,7 @@ impl<'s> Lexer<'s> {
     pub fn next(&mut self) -> ParseResult<(Token<'s>, usize)> {
         self.eat_space_and("");
         let (rest, at) = (self.rest(), self.at);
-        if self.opener.0 == Opener::Line && (rest.is_empty() || rest.starts_with('\n')) {
+        if self.opener == Opener::Line && (rest.is_empty() || rest.starts_with('\n')) {
             return Ok((Token::Close, at));
         }
         if self.inner > 0 && rest.starts_with("}}") {
@@ -162,8 +164,8 @@ impl<'s> Lexer<'s> {
             return Ok((self.mark("}}"), at));
         }
         let Some(first) = rest.chars().next() else {
-            let opener = if self.opener.0 == Opener::Print { "{{" } else { "{%" };
-            return wrong(self.opener.1, format!("`{opener}` is not closed"));
+            let opener = if self.opener == Opener::Print { "{{" } else { "{%" };
+            return wrong(self.opened_at, format!("`{opener}` is not closed"));
         };
         if let Some(length) = self.close() {
             self.trims = rest.starts_with('-');
@@ -195,7 +197,7 @@ impl<'s> Lexer<'s> {
 
     /// The length of the closing mark in bytes, if it is next.
     fn close(&self) -> Option<usize> {
-        let close = match self.opener.0 {
+        let close = match self.opener {
             Opener::Print => "}}",
             Opener::Tag => "%}",
             Opener::Line | Opener::End => return None,
@@ -235,13 +237,13 @@ impl<'s> Lexer<'s> {
     fn number(&mut self) -> ParseResult<Token<'s>> {
         let rest = self.rest();
         let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-        let whole = usize::from(rest.starts_with('-'));
-        let whole = whole + digits(&rest[whole..]);
-        let fraction = rest[whole..].strip_prefix('.').map_or(0, digits);
+        let integer_end = usize::from(rest.starts_with('-'));
+        let integer_end = integer_end + digits(&rest[integer_end..]);
+        let fraction = rest[integer_end..].strip_prefix('.').map_or(0, digits);
         let (token, end) = if fraction == 0 {
-            (rest[..whole].parse().ok().map(Token::Int), whole)
+            (rest[..integer_end].parse().ok().map(Token::Int), integer_end)
         } else {
-            let end = whole + 1 + fraction;
+            let end = integer_end + 1 + fraction;
             let float = rest[..end].parse().ok().filter(|float: &f64| float.is_finite());
             (float.map(Token::Float), end)
         };
@@ -274,7 +276,7 @@ impl<'s> Lexer<'s> {
     /// Skips to the tag that ends an ignored block, and consumes it. A raw block inside of a
     /// comment does not end the comment.
     pub fn skip_to(&mut self, name: &str, nests: bool) -> ParseResult<&'s str> {
-        let opened = self.opener.1;
+        let opened_at = self.opened_at;
         let from = self.at;
         let end_name = format!("end{name}");
         let mut depth = 1;
@@ -290,9 +292,9 @@ impl<'s> Lexer<'s> {
         if self.is_lines && depth == 0 {
             return Ok("");
         }
-        while let Some(found) = self.rest().find("{%") {
-            let end = self.at + found;
-            self.opener = (Opener::Tag, end);
+        while let Some(offset) = self.rest().find("{%") {
+            let end = self.at + offset;
+            (self.opener, self.opened_at) = (Opener::Tag, end);
             self.at = end + 2;
             self.eat("-");
             self.eat_space_and("");
@@ -313,21 +315,21 @@ impl<'s> Lexer<'s> {
             }
             return Ok(&self.source[from..end]);
         }
-        wrong(opened, format!("`{name}` is not closed by `{end_name}`"))
+        wrong(opened_at, format!("`{name}` is not closed by `{end_name}`"))
     }
 
     /// Skips to the end of the tag or the line.
     pub fn skip_to_close(&mut self) -> ParseResult<()> {
-        if self.opener.0 == Opener::Line {
+        if self.opener == Opener::Line {
             let rest = self.rest();
             self.at += rest.find('\n').unwrap_or(rest.len());
             return Ok(());
         }
-        let Some(found) = self.rest().find("%}") else {
-            return wrong(self.opener.1, "`{%` is not closed");
+        let Some(offset) = self.rest().find("%}") else {
+            return wrong(self.opened_at, "`{%` is not closed");
         };
-        self.trims = self.rest()[..found].ends_with('-');
-        self.at += found + 2;
+        self.trims = self.rest()[..offset].ends_with('-');
+        self.at += offset + 2;
         Ok(())
     }
 
@@ -341,7 +343,7 @@ impl<'s> Lexer<'s> {
     /// Consumes the text if it comes next after white space.
     pub fn eat_space_and(&mut self, text: &str) -> bool {
         let rest = self.rest();
-        let is_line = self.opener.0 == Opener::Line;
+        let is_line = self.opener == Opener::Line;
         let is_space = |c: char| c.is_whitespace() && !(is_line && c == '\n');
         self.at += rest.len() - rest.trim_start_matches(is_space).len();
         self.eat(text)
@@ -350,7 +352,7 @@ impl<'s> Lexer<'s> {
     /// The source text up to the end of the markup, `{{`, or the first position where `is_end` is
     /// true.
     pub fn raw_until(&mut self, is_end: impl Fn(&str) -> bool) -> &'s str {
-        let (from, is_line) = (self.at, self.opener.0 == Opener::Line);
+        let (from, is_line) = (self.at, self.opener == Opener::Line);
         while let Some(next) = self.rest().chars().next() {
             let ends = self.close().is_some() || is_line && next == '\n';
             if ends || self.rest().starts_with("{{") || is_end(self.rest()) {
@@ -365,7 +367,7 @@ impl<'s> Lexer<'s> {
     pub fn is_at_close(&self) -> bool {
         let rest = self.rest();
         let ends_line = rest.is_empty() || rest.starts_with('\n');
-        self.close().is_some() || self.opener.0 == Opener::Line && ends_line
+        self.close().is_some() || self.opener == Opener::Line && ends_line
     }
 
     /// The source from that position to the current one.

@@ -4,15 +4,31 @@
 //! source ──lex──> tokens ──parse──> nodes ──render, with a user's profile──> text
 //! ```
 //!
+//! | module | is about |
+//! |---|---|
+//! | this file | [`Template`]: parses and renders; the [`Data`] of a rendering |
+//! | `lex`, `parse`, `expression`, `sources` | from the source to nodes: tokens; tags; values; tags that read other data |
+//! | `node` | the nodes |
+//! | `names`, `request` | the names and sources that a template can use; the data that it requests |
+//! | `render` | from nodes to text |
+//! | `value`, `borrowed`, `moment` | values while rendering; views of the data; times |
+//! | `filters` | the filters |
+//! | `budget` | the remaining limits of a rendering |
+//!
 //! The language is Liquid, with `${…}` for the names of fields, as in other services of this family
 //! (`{{${first_name}}}`, `{{custom_attribute.${n}}}`). docs/reference/templates.md lists the
 //! features and every limit. This crate has its own parser and renderer, because no existing crate
 //! is safe for untrusted templates: their parsing time grows with the square of a run of spaces,
-//! long conditions and indexes overflow the stack, and some numbers panic. Here parsing is linear,
-//! nesting is limited, and each step of a rendering is charged to a [`RenderBudget`] before it runs.
-//! Rendering uses views of the profile, and copies only what it prints.
+//! long conditions and indexes overflow the stack, and some numbers panic.
+//!
+//! It promises: parsing is linear, nesting is limited, and each step of a rendering is charged to a
+//! [`RenderBudget`] before it runs. Rendering uses views of the profile, and copies only what it
+//! prints. A panic fails one rendering, not the process ([`guarded`]).
+//!
+//! Start with [`Template::parse`] and [`Template::render`].
 
 mod borrowed;
+mod budget;
 mod expression;
 mod filters;
 mod lex;
@@ -26,11 +42,11 @@ mod sources;
 #[cfg(test)]
 mod tests;
 mod value;
-mod work;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+pub use budget::{MAX_CREATED, MAX_EXTRAS, MAX_OUTPUT, MAX_STEPS, MAX_TIME, RenderBudget};
 use kit::json::{Tree, TreeObject};
 use lex::SyntaxError;
 pub use names::{Names, Object, Source, Sources};
@@ -38,7 +54,6 @@ use node::{Node, Program};
 pub use parse::{MAX_BLOCK_BYTES, MAX_BLOCKS, MAX_NESTING, MAX_SOURCE};
 pub use request::{Answer, ContentRequest, MAX_ITEMS, Request};
 use serde_json::{Map, Value};
-pub use work::{MAX_EXTRAS, MAX_MADE, MAX_OUTPUT, MAX_STEPS, MAX_TIME, RenderBudget};
 
 /// A parsed template. Cheap to clone; parsed once, and rendered for any number of users.
 #[derive(Clone, Debug)]
@@ -160,10 +175,14 @@ impl Template {
     }
 
     /// Like [`render`](Self::render), within the remaining limits of a message.
-    pub fn render_within(&self, data: &dyn Data, work: &mut RenderBudget) -> Result<String, Stop> {
+    pub fn render_within(
+        &self,
+        data: &dyn Data,
+        budget: &mut RenderBudget,
+    ) -> Result<String, Stop> {
         const USUALLY_MORE: usize = 64;
         let mut out = String::with_capacity(self.program.text + USUALLY_MORE);
-        render::render(&self.program, data, work, &mut out)?;
+        render::render(&self.program, data, budget, &mut out)?;
         Ok(out)
     }
 }

@@ -26,7 +26,7 @@ impl Moment {
     }
 
     /// A local time with that offset, in a zone that can have another one.
-    pub fn of_local(local: DateTime, offset: Offset, zone: TimeZone) -> Option<Self> {
+    pub fn from_local(local: DateTime, offset: Offset, zone: TimeZone) -> Option<Self> {
         Self::new(local.duration_since(EPOCH).checked_sub(duration(offset))?, zone)
     }
 

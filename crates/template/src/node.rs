@@ -9,7 +9,7 @@ pub(super) struct Program {
     /// Names that can have a value: those that the template assigns, and those of its data.
     pub names: Vec<Box<str>>,
     /// The numbers of names whose value comes with the data.
-    pub given: Vec<usize>,
+    pub from_data: Vec<usize>,
     /// Number of cycles without a name.
     pub cycles: usize,
     /// Number of loops that another loop can continue.

@@ -52,10 +52,10 @@ pub(super) fn parse(
     for (name, number) in parser.names {
         names[number] = name;
     }
-    let given = (0..names.len()).filter(|number| known.object(names[*number]).is_some());
+    let from_data = (0..names.len()).filter(|number| known.object(names[*number]).is_some());
     let program = Program {
         nodes,
-        given: given.collect(),
+        from_data: from_data.collect(),
         names: names.into_iter().map(Into::into).collect(),
         cycles: parser.cycles.len(),
         resumes: parser.resumes.len(),
@@ -282,10 +282,10 @@ impl<'s> Parser<'s> {
             _ => {
                 let token = Token::Word(name);
                 let is_part = matches!(name, "else" | "elsif" | "when");
-                return match name.starts_with("end") || is_part {
-                    true => wrong(at, format!("{token} does not match an open tag")),
-                    false => wrong(at, format!("unknown tag {token}")),
-                };
+                if name.starts_with("end") || is_part {
+                    return wrong(at, format!("{token} does not match an open tag"));
+                }
+                return wrong(at, format!("unknown tag {token}"));
             }
         }))
     }
@@ -495,9 +495,10 @@ impl<'s> Parser<'s> {
     fn cycle(&mut self) -> ParseResult<Node> {
         let begin = self.lexer.position();
         let first = self.expression()?;
-        let (group, mut values) = match self.eat(Token::Mark(":"))? {
-            true => (Some(first), vec![self.expression()?]),
-            false => (None, vec![first]),
+        let (group, mut values) = if self.eat(Token::Mark(":"))? {
+            (Some(first), vec![self.expression()?])
+        } else {
+            (None, vec![first])
         };
         while self.eat(Token::Mark(","))? && self.lexer.peek()?.0 != Token::Close {
             values.push(self.expression()?);

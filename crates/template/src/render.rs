@@ -4,13 +4,13 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::borrowed::List;
+use super::budget::RenderBudget;
 use super::node::{
     Case, Chain, Condition, Content, Cycle, Expression, For, Group, If, Items, Join, LoopKind,
     Node, Offset, Operator, Part, Path, Program, Root, Step, Test, Wanted,
 };
 use super::request::{Answer, ContentRequest, MAX_ITEMS, Request};
 use super::value::{Value, range_size};
-use super::work::RenderBudget;
 use super::{Data, Stop};
 
 /// Maximum bytes of the reason of an abort.
@@ -23,11 +23,11 @@ const NO_REASON: &str = "the template aborted the message";
 pub(super) fn render(
     program: &Program,
     data: &dyn Data,
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     out: &mut String,
 ) -> Result<(), Stop> {
     let mut names = vec![Value::Nil; program.names.len()];
-    for number in &program.given {
+    for number in &program.from_data {
         names[*number] = Value::view(data.object(&program.names[*number]));
     }
     let mut render = Render {
@@ -40,7 +40,7 @@ pub(super) fn render(
         resumes: vec![0; program.resumes],
         changed: None,
         loops: Vec::new(),
-        work,
+        budget,
     };
     render.nodes(&program.nodes, out).map(|_| ())
 }
@@ -58,12 +58,12 @@ struct Render<'a, 'w> {
     /// The last output of `ifchanged`.
     changed: Option<String>,
     /// The open loops, the innermost last.
-    loops: Vec<Turn<'a>>,
-    work: &'w mut RenderBudget,
+    loops: Vec<LoopState<'a>>,
+    budget: &'w mut RenderBudget,
 }
 
 /// The current iteration of a loop.
-struct Turn<'a> {
+struct LoopState<'a> {
     label: &'a str,
     index: usize,
     length: usize,
@@ -104,14 +104,14 @@ impl<'a> Render<'a, '_> {
             Node::Capture(name, nodes) => {
                 let mut captured = String::new();
                 let flow = self.nodes(nodes, &mut captured)?;
-                self.work.make(captured.len())?;
-                self.names[*name] = Value::made(captured);
+                self.budget.make(captured.len())?;
+                self.names[*name] = Value::from_text(captured);
                 return Ok(flow);
             }
             Node::IfChanged(nodes) => {
                 let mut printed = String::new();
                 let flow = self.nodes(nodes, &mut printed)?;
-                self.work.make(printed.len())?;
+                self.budget.make(printed.len())?;
                 if self.changed.as_ref() != Some(&printed) {
                     self.print(&printed, out)?;
                     self.changed = Some(printed);
@@ -130,7 +130,10 @@ impl<'a> Render<'a, '_> {
             }
             Node::Break => return Ok(Flow::Break),
             Node::Continue => return Ok(Flow::Continue),
-            Node::Extra(pair) => self.extra(&pair.0, &pair.1)?,
+            Node::Extra(extra) => {
+                let (key, value) = &**extra;
+                self.extra(key, value)?;
+            }
             Node::Items(items) => self.items(items)?,
             Node::Content(content) => self.content(content, out)?,
             Node::Abort(reason) => {
@@ -138,7 +141,7 @@ impl<'a> Render<'a, '_> {
                     Some(reason) => self.chain(reason)?,
                     None => Value::Nil,
                 };
-                let reason = reason.to_text(self.work)?;
+                let reason = reason.to_text(self.budget)?;
                 let reason = reason.trim();
                 let reason = if reason.is_empty() { NO_REASON } else { reason };
                 return Err(Stop::Aborted(kit::words::beginning(reason, MAX_REASON).into()));
@@ -148,20 +151,20 @@ impl<'a> Render<'a, '_> {
     }
 
     fn print(&mut self, text: &str, out: &mut String) -> Result<(), Stop> {
-        self.work.print(text.len())?;
+        self.budget.print(text.len())?;
         out.push_str(text);
         Ok(())
     }
 
     fn print_value(&mut self, value: &Value<'a>, out: &mut String) -> Result<(), Stop> {
-        let text = value.to_text(self.work)?;
+        let text = value.to_text(self.budget)?;
         self.print(&text, out)
     }
 
     fn extra(&mut self, key: &'a Chain, value: &'a Chain) -> Result<(), Stop> {
         let (key, value) = (self.chain(key)?, self.chain(value)?);
-        let (key, value) = (key.to_text(self.work)?, value.to_text(self.work)?);
-        self.work.extra(key.trim(), value.trim())
+        let (key, value) = (key.to_text(self.budget)?, value.to_text(self.budget)?);
+        self.budget.extra(key.trim(), value.trim())
     }
 
     fn items(&mut self, node: &'a Items) -> Result<(), Stop> {
@@ -175,11 +178,11 @@ impl<'a> Render<'a, '_> {
                         // An array stands for all of its elements.
                         [Part::Value(chain)] => match self.chain(chain)? {
                             list @ (Value::List(_) | Value::Array(_)) => {
-                                for one in list.turns(self.work)?.iter() {
-                                    ids.push(one.to_text(self.work)?.into_owned());
+                                for element in list.loop_values(self.budget)?.iter() {
+                                    ids.push(element.to_text(self.budget)?.into_owned());
                                 }
                             }
-                            one => ids.push(one.to_text(self.work)?.into_owned()),
+                            value => ids.push(value.to_text(self.budget)?.into_owned()),
                         },
                         _ => ids.push(self.pattern(pattern)?),
                     }
@@ -194,7 +197,7 @@ impl<'a> Render<'a, '_> {
         };
         self.names[node.name] = match self.answer(request)? {
             Answer::Nothing => Value::List(List::Json(&[])),
-            Answer::Json(value) => Value::of_tree(value),
+            Answer::Json(value) => Value::from_tree(value),
             Answer::Text(text) => Value::Text(text),
         };
         Ok(())
@@ -224,7 +227,7 @@ impl<'a> Render<'a, '_> {
                 Value::Nil
             }
             Answer::Nothing => Value::Nil,
-            Answer::Json(value) => Value::of_tree(value),
+            Answer::Json(value) => Value::from_tree(value),
             Answer::Text(text) => Value::Text(text),
         };
         self.names[node.save.unwrap_or(node.connected)] = value;
@@ -236,13 +239,13 @@ impl<'a> Render<'a, '_> {
         for part in parts {
             match part {
                 Part::Text(part) => {
-                    self.work.make(part.len())?;
+                    self.budget.make(part.len())?;
                     text.push_str(part);
                 }
                 Part::Value(chain) => {
                     let value = self.chain(chain)?;
-                    let part = value.to_text(self.work)?;
-                    self.work.make(part.len())?;
+                    let part = value.to_text(self.budget)?;
+                    self.budget.make(part.len())?;
                     text.push_str(&part);
                 }
             }
@@ -251,29 +254,29 @@ impl<'a> Render<'a, '_> {
     }
 
     fn answer(&mut self, request: Request) -> Result<&'a Answer, Stop> {
-        self.work.step(1)?;
+        self.budget.step(1)?;
         let data: &'a dyn Data = self.data;
         data.answer(&request).ok_or_else(|| Stop::Needs(Box::new(request)))
     }
 
     fn cycle(&mut self, cycle: &'a Cycle, out: &mut String) -> Result<(), Stop> {
-        let turn = match &cycle.group {
+        let next = match &cycle.group {
             Group::Values(number) => &mut self.cycles[*number],
             Group::Named(name) => {
-                let name = self.expression(name)?.to_json(self.work)?;
+                let name = self.expression(name)?.to_json(self.budget)?;
                 self.named_cycles.entry(name).or_insert(0)
             }
         };
-        let at = *turn;
-        *turn = if at + 1 < cycle.values.len() { at + 1 } else { 0 };
+        let index = *next;
+        *next = if index + 1 < cycle.values.len() { index + 1 } else { 0 };
         // Another cycle of this name may have more values.
-        let Some(value) = cycle.values.get(at) else { return Ok(()) };
+        let Some(value) = cycle.values.get(index) else { return Ok(()) };
         let value = self.expression(value)?;
         self.print_value(&value, out)
     }
 
     fn condition_block(&mut self, node: &'a If, out: &mut String) -> Result<Flow, Stop> {
-        self.work.step(1)?;
+        self.budget.step(1)?;
         for (condition, nodes) in &node.branches {
             if self.condition(condition)? {
                 return self.nodes(nodes, out);
@@ -300,17 +303,17 @@ impl<'a> Render<'a, '_> {
         let left = self.expression(&test.left)?;
         let Some((operator, right)) = &test.right else { return Ok(left.is_true()) };
         let right = self.expression(right)?;
-        let ordered = |is: fn(Ordering) -> bool, work: &mut RenderBudget| {
-            Ok(left.compare(&right, work)?.is_some_and(is))
+        let ordered = |holds: fn(Ordering) -> bool, budget: &mut RenderBudget| {
+            Ok(left.compare(&right, budget)?.is_some_and(holds))
         };
         match operator {
-            Operator::Equal => left.equals(&right, self.work),
-            Operator::NotEqual => Ok(!left.equals(&right, self.work)?),
-            Operator::Less => ordered(Ordering::is_lt, self.work),
-            Operator::LessOrEqual => ordered(Ordering::is_le, self.work),
-            Operator::Greater => ordered(Ordering::is_gt, self.work),
-            Operator::GreaterOrEqual => ordered(Ordering::is_ge, self.work),
-            Operator::Contains => left.contains(&right, self.work),
+            Operator::Equal => left.equals(&right, self.budget),
+            Operator::NotEqual => Ok(!left.equals(&right, self.budget)?),
+            Operator::Less => ordered(Ordering::is_lt, self.budget),
+            Operator::LessOrEqual => ordered(Ordering::is_le, self.budget),
+            Operator::Greater => ordered(Ordering::is_gt, self.budget),
+            Operator::GreaterOrEqual => ordered(Ordering::is_ge, self.budget),
+            Operator::Contains => left.contains(&right, self.budget),
         }
     }
 
@@ -318,11 +321,11 @@ impl<'a> Render<'a, '_> {
         let value = self.expression(&node.value)?;
         let mut has_matched = false;
         for (expressions, nodes) in &node.branches {
-            self.work.step(1)?;
+            self.budget.step(1)?;
             let mut times = usize::from(expressions.is_none() && !has_matched);
             for expression in expressions.iter().flatten() {
                 let other = self.expression(expression)?;
-                times += usize::from(value.equals(&other, self.work)?);
+                times += usize::from(value.equals(&other, self.budget)?);
             }
             has_matched |= expressions.is_some() && times > 0;
             for _ in 0..times {
@@ -341,7 +344,7 @@ impl<'a> Render<'a, '_> {
         let (values, size) = match &collection {
             Value::Range(from, to) => (None, range_size(*from, *to)),
             other => {
-                let values = other.turns(self.work)?;
+                let values = other.loop_values(self.budget)?;
                 let size = values.len();
                 (Some(values), size)
             }
@@ -372,19 +375,19 @@ impl<'a> Render<'a, '_> {
             LoopKind::For => None,
         };
         let outer = std::mem::replace(&mut self.names[node.item], Value::Nil);
-        self.loops.push(Turn { label: &node.label, index: 0, length, columns });
+        self.loops.push(LoopState { label: &node.label, index: 0, length, columns });
         if columns.is_some() {
             self.print("<tr class=\"row1\">\n", out)?;
         }
         for index in 0..length {
-            self.work.step(1)?;
+            self.budget.step(1)?;
             let at = offset + if node.is_reversed { length - 1 - index } else { index };
             self.names[node.item] = match &values {
                 Some(values) => values[at].clone(),
                 None => collection.at(i64::try_from(at).unwrap_or(i64::MAX)),
             };
-            if let Some(turn) = self.loops.last_mut() {
-                turn.index = index;
+            if let Some(state) = self.loops.last_mut() {
+                state.index = index;
             }
             let flow = match columns {
                 Some(columns) => self.cell(node, columns, index, length, out)?,
@@ -429,19 +432,19 @@ impl<'a> Render<'a, '_> {
     fn chain(&mut self, chain: &'a Chain) -> Result<Value<'a>, Stop> {
         let mut value = self.expression(&chain.value)?;
         for call in &chain.filters {
-            self.work.step(1)?;
+            self.budget.step(1)?;
             let mut arguments = [const { Value::Nil }; 2];
             for (argument, expression) in arguments.iter_mut().zip(&call.arguments) {
                 *argument = self.expression(expression)?;
             }
             let arguments = &arguments[..call.arguments.len().min(2)];
-            value = (call.filter.apply)(self.work, value, arguments)?;
+            value = (call.filter.apply)(self.budget, value, arguments)?;
         }
         Ok(value)
     }
 
     fn expression(&mut self, expression: &'a Expression) -> Result<Value<'a>, Stop> {
-        self.work.step(1)?;
+        self.budget.step(1)?;
         Ok(match expression {
             Expression::Path(path) => self.path(path)?,
             Expression::Text(text) => Value::Text(text),
@@ -453,7 +456,8 @@ impl<'a> Render<'a, '_> {
             Expression::Empty => Value::Empty,
             Expression::Blank => Value::Blank,
             Expression::Range(ends) => {
-                let (from, to) = (self.expression(&ends.0)?, self.expression(&ends.1)?);
+                let (from, to) = &**ends;
+                let (from, to) = (self.expression(from)?, self.expression(to)?);
                 Value::Range(from.as_int().unwrap_or(0), to.as_int().unwrap_or(0))
             }
         })
@@ -462,33 +466,33 @@ impl<'a> Render<'a, '_> {
     fn path(&mut self, path: &'a Path) -> Result<Value<'a>, Stop> {
         let mut value = match &path.root {
             Root::Field(name) => Value::view(self.data.field(name)),
-            Root::Name(name) => self.named(*name),
+            Root::Name(name) => self.variable(*name),
             Root::Computed(name) => {
                 let name = self.expression(name)?;
                 let Some(name) = name.as_text() else { return Ok(Value::Nil) };
-                self.work.step(self.program.names.len() as u64)?;
+                self.budget.step(self.program.names.len() as u64)?;
                 match self.program.names.iter().position(|known| **known == *name) {
-                    Some(name) => self.named(name),
+                    Some(name) => self.variable(name),
                     None => {
                         let value = Value::view(self.data.object(name));
                         // Computed on each lookup.
-                        let size = value.size(self.work)?;
-                        self.work.hold(size.unwrap_or_default())?;
+                        let size = value.size(self.budget)?;
+                        self.budget.hold(size.unwrap_or_default())?;
                         value
                     }
                 }
             }
-            Root::Loop { is_table } => return Ok(self.of_loop(*is_table, &path.steps)),
+            Root::Loop { is_table } => return Ok(self.loop_field(*is_table, &path.steps)),
         };
         for step in &path.steps {
-            self.work.step(1)?;
+            self.budget.step(1)?;
             value = match step {
-                Step::Member(name) => value.member(name, self.work)?,
+                Step::Member(name) => value.member(name, self.budget)?,
                 Step::Index(index) => match self.expression(index)? {
                     Value::Int(index) => value.at(index),
                     Value::Float(index) => value.at(index as i64),
                     name => match name.as_text() {
-                        Some(name) => value.member(name, self.work)?,
+                        Some(name) => value.member(name, self.budget)?,
                         None => Value::Nil,
                     },
                 },
@@ -497,7 +501,7 @@ impl<'a> Render<'a, '_> {
         Ok(value)
     }
 
-    fn named(&self, name: usize) -> Value<'a> {
+    fn variable(&self, name: usize) -> Value<'a> {
         match (&self.names[name], self.counters.get(name)) {
             (Value::Nil, Some(Some(count))) => Value::Int(*count),
             (value, _) => value.clone(),
@@ -505,25 +509,25 @@ impl<'a> Render<'a, '_> {
     }
 
     /// A field of `forloop` or `tablerowloop`, of the innermost loop or an enclosing one.
-    fn of_loop(&self, is_table: bool, steps: &[Step]) -> Value<'a> {
+    fn loop_field(&self, is_table: bool, steps: &[Step]) -> Value<'a> {
         let outward = |step: &&Step| matches!(step, Step::Member(name) if &**name == "parentloop");
         let up = steps.iter().take_while(outward).count();
-        let mut loops = self.loops.iter().rev().filter(|turn| turn.columns.is_some() == is_table);
-        let (Some(turn), [Step::Member(name)]) = (loops.nth(up), &steps[up..]) else {
+        let mut loops = self.loops.iter().rev().filter(|state| state.columns.is_some() == is_table);
+        let (Some(state), [Step::Member(name)]) = (loops.nth(up), &steps[up..]) else {
             return Value::Nil;
         };
-        let columns = turn.columns.unwrap_or(usize::MAX).max(1);
-        let (row, column) = (turn.index / columns, turn.index % columns);
+        let columns = state.columns.unwrap_or(usize::MAX).max(1);
+        let (row, column) = (state.index / columns, state.index % columns);
         match &**name {
-            "index" => Value::count(turn.index + 1),
-            "index0" => Value::count(turn.index),
-            "rindex" => Value::count(turn.length - turn.index),
-            "rindex0" => Value::count(turn.length - turn.index - 1),
-            "first" => Value::Bool(turn.index == 0),
-            "last" => Value::Bool(turn.index + 1 == turn.length),
-            "length" => Value::count(turn.length),
-            "name" => Value::Text(turn.label),
-            _ if turn.columns.is_none() => Value::Nil,
+            "index" => Value::count(state.index + 1),
+            "index0" => Value::count(state.index),
+            "rindex" => Value::count(state.length - state.index),
+            "rindex0" => Value::count(state.length - state.index - 1),
+            "first" => Value::Bool(state.index == 0),
+            "last" => Value::Bool(state.index + 1 == state.length),
+            "length" => Value::count(state.length),
+            "name" => Value::Text(state.label),
+            _ if state.columns.is_none() => Value::Nil,
             "row" => Value::count(row + 1),
             "col" => Value::count(column + 1),
             "col0" => Value::count(column),

@@ -103,10 +103,10 @@ impl<'s> Parser<'s> {
                         max_age = u32::try_from(seconds).ok();
                     }
                     (_, at) => {
-                        let (least, most) = (MAX_AGES.start(), MAX_AGES.end());
+                        let (min, max) = (MAX_AGES.start(), MAX_AGES.end());
                         return wrong(
                             at,
-                            format!("`cache_max_age` must be {least} to {most} seconds"),
+                            format!("`cache_max_age` must be {min} to {max} seconds"),
                         );
                     }
                 },
@@ -163,12 +163,12 @@ impl<'s> Parser<'s> {
     }
 
     /// A word, unchanged and without quotes around it.
-    fn literal(&mut self, what: &str) -> ParseResult<(&'s str, usize)> {
+    fn literal(&mut self, expected: &str) -> ParseResult<(&'s str, usize)> {
         self.lexer.eat_space_and("");
         let at = self.lexer.position();
         let word = self.lexer.raw_until(|rest| rest.starts_with(char::is_whitespace));
         match word.trim_matches(['\'', '"']) {
-            "" => wrong(at, format!("expected {what}")),
+            "" => wrong(at, format!("expected {expected}")),
             word => Ok((word, at)),
         }
     }
@@ -176,9 +176,10 @@ impl<'s> Parser<'s> {
     /// A word, or a string in quotes; both can contain `{{ … }}`.
     fn word_pattern(&mut self) -> ParseResult<Pattern> {
         self.lexer.eat_space_and("");
-        match self.lexer.rest().starts_with(['"', '\'']) {
-            true => self.quoted_pattern(),
-            false => self.pattern(|rest| rest.starts_with(char::is_whitespace)),
+        if self.lexer.rest().starts_with(['"', '\'']) {
+            self.quoted_pattern()
+        } else {
+            self.pattern(|rest| rest.starts_with(char::is_whitespace))
         }
     }
 
@@ -193,10 +194,7 @@ impl<'s> Parser<'s> {
         let mark = quote.encode_utf8(&mut buffer);
         self.lexer.eat(mark);
         let pattern = self.pattern(|rest| rest.starts_with(quote))?;
-        match self.lexer.eat(mark) {
-            true => Ok(pattern),
-            false => wrong(at, "the string is not closed"),
-        }
+        if self.lexer.eat(mark) { Ok(pattern) } else { wrong(at, "the string is not closed") }
     }
 
     /// Unchanged text with values in it.
@@ -218,20 +216,23 @@ impl<'s> Parser<'s> {
     }
 
     fn eat_raw(&mut self, mark: &str) -> ParseResult<()> {
-        match self.lexer.eat_space_and(mark) {
-            true => Ok(()),
-            false => wrong(self.lexer.position(), format!("expected `{mark}`")),
+        if self.lexer.eat_space_and(mark) {
+            Ok(())
+        } else {
+            wrong(self.lexer.position(), format!("expected `{mark}`"))
         }
     }
 
     /// Whether nothing but the end of the tag follows.
     fn is_at_close(&mut self) -> ParseResult<bool> {
         self.lexer.eat_space_and("");
-        match self.lexer.is_at_close() {
-            true => Ok(true),
+        if self.lexer.is_at_close() {
+            Ok(true)
+        } else if self.lexer.rest().is_empty() {
             // `peek` returns the error that names the unclosed markup.
-            false if self.lexer.rest().is_empty() => self.lexer.peek().map(|_| true),
-            false => Ok(false),
+            self.lexer.peek().map(|_| true)
+        } else {
+            Ok(false)
         }
     }
 

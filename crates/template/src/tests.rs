@@ -156,7 +156,7 @@ fn the_documentation_names_every_filter_and_every_limit() {
         (expression::MAX_FILTERS as u64, "filters on one value | {} |"),
         (MAX_STEPS, "bytes read or written | {} |"),
         (MAX_OUTPUT as u64, "output, including captures | {} bytes"),
-        (MAX_MADE as u64, "intermediate results of filters, captures and arrays | {} bytes"),
+        (MAX_CREATED as u64, "intermediate results of filters, captures and arrays | {} bytes"),
         (MAX_TIME.as_secs(), "processor time | {} second"),
         (MAX_EXTRAS as u64, "`message_extras` | {} bytes"),
         (MAX_BLOCKS as u64, "nested content blocks | {} levels"),

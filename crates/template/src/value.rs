@@ -9,8 +9,8 @@ use kit::json::Tree;
 use serde_json::Value as Json;
 
 use super::borrowed::{Fields, List};
+use super::budget::RenderBudget;
 use super::moment::Moment;
-use super::work::RenderBudget;
 use super::{Stop, View};
 
 /// A value. Cheap to clone.
@@ -27,7 +27,7 @@ pub(super) enum Value<'a> {
     Text(&'a str),
     OwnedText(Rc<str>),
     /// A time in its zone, and its text form.
-    Time(Rc<(String, Moment)>),
+    Time(Rc<ZonedTime>),
     List(List<'a>),
     Array(Rc<[Value<'a>]>),
     Object(Fields<'a>),
@@ -40,6 +40,13 @@ pub(super) enum Value<'a> {
     Blank,
 }
 
+/// A time in a zone, and its printed form.
+#[derive(Clone, Debug)]
+pub(super) struct ZonedTime {
+    pub text: String,
+    pub moment: Moment,
+}
+
 /// The sort order of a value within its kind.
 enum Scalar<'v> {
     Number(f64),
@@ -47,7 +54,7 @@ enum Scalar<'v> {
 }
 
 impl<'a> Value<'a> {
-    pub fn of(json: &'a Json) -> Self {
+    pub fn from_json(json: &'a Json) -> Self {
         match json {
             Json::Null => Self::Nil,
             Json::Bool(bool) => Self::Bool(*bool),
@@ -58,7 +65,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    pub fn of_tree(tree: &'a Tree) -> Self {
+    pub fn from_tree(tree: &'a Tree) -> Self {
         match tree {
             Tree::Null => Self::Nil,
             Tree::Bool(bool) => Self::Bool(*bool),
@@ -73,9 +80,9 @@ impl<'a> Value<'a> {
     pub fn view(view: View<'a>) -> Self {
         match view {
             View::Nothing => Self::Nil,
-            View::Json(json) => Self::of(json),
+            View::Json(json) => Self::from_json(json),
             View::Object(object) => Self::Object(Fields::Json(object)),
-            View::Tree(tree) => Self::of_tree(tree),
+            View::Tree(tree) => Self::from_tree(tree),
             View::TreeObject(object) => Self::Object(Fields::Tree(object)),
             View::Text(text) => Self::Text(text),
             View::List(list) => Self::Array(list.into_iter().map(Self::view).collect()),
@@ -89,7 +96,7 @@ impl<'a> Value<'a> {
     /// The value of JSON that was parsed while rendering.
     pub fn owned(json: &Tree) -> Self {
         match json {
-            Tree::Text(text) => Self::made(&**text),
+            Tree::Text(text) => Self::from_text(&**text),
             Tree::Array(list) => Self::Array(list.iter().map(Self::owned).collect()),
             Tree::Object(object) => {
                 let members = object.iter();
@@ -121,17 +128,19 @@ impl<'a> Value<'a> {
             return Self::Int(int);
         }
         match digits.parse::<f64>() {
-            Ok(float) if float.is_finite() => match digits.contains(['e', 'E']) {
-                false if digits.len() <= MAX_DIGITS && printed(float) != digits => {
+            Ok(float) if float.is_finite() => {
+                let has_exponent = digits.contains(['e', 'E']);
+                if !has_exponent && digits.len() <= MAX_DIGITS && printed(float) != digits {
                     Self::Exact(digits.into())
+                } else {
+                    Self::Float(float)
                 }
-                _ => Self::Float(float),
-            },
+            }
             _ => Self::Nil,
         }
     }
 
-    pub fn made(text: impl Into<Rc<str>>) -> Self {
+    pub fn from_text(text: impl Into<Rc<str>>) -> Self {
         Self::OwnedText(text.into())
     }
 
@@ -158,17 +167,17 @@ impl<'a> Value<'a> {
         match self {
             Self::Text(text) => Some(text),
             Self::OwnedText(text) => Some(text),
-            Self::Time(time) => Some(&time.0),
+            Self::Time(time) => Some(&time.text),
             _ => None,
         }
     }
 
     /// The printed form: an array is its elements without separators, an object is JSON.
-    pub fn to_text(&self, work: &mut RenderBudget) -> Result<Cow<'_, str>, Stop> {
+    pub fn to_text(&self, budget: &mut RenderBudget) -> Result<Cow<'_, str>, Stop> {
         Ok(match self {
             Self::Text(text) => Cow::Borrowed(text),
             Self::OwnedText(text) => Cow::Borrowed(text),
-            Self::Time(time) => Cow::Borrowed(&time.0),
+            Self::Time(time) => Cow::Borrowed(&time.text),
             Self::Nil | Self::Empty | Self::Blank => Cow::Borrowed(""),
             Self::Bool(true) => Cow::Borrowed("true"),
             Self::Bool(false) => Cow::Borrowed("false"),
@@ -176,12 +185,12 @@ impl<'a> Value<'a> {
             Self::Float(float) => Cow::Owned(printed(*float)),
             Self::Exact(digits) => Cow::Borrowed(digits),
             Self::Range(from, to) => Cow::Owned(format!("{from}..{to}")),
-            Self::Object(_) | Self::Members(_) => Cow::Owned(self.to_json(work)?),
+            Self::Object(_) | Self::Members(_) => Cow::Owned(self.to_json(budget)?),
             Self::List(_) | Self::Array(_) => {
                 let mut text = String::new();
-                for element in self.elements(work)?.iter() {
-                    let element = element.to_text(work)?;
-                    work.make(element.len())?;
+                for element in self.elements(budget)?.iter() {
+                    let element = element.to_text(budget)?;
+                    budget.make(element.len())?;
                     text.push_str(&element);
                 }
                 Cow::Owned(text)
@@ -190,13 +199,13 @@ impl<'a> Value<'a> {
     }
 
     /// As JSON.
-    pub fn to_json(&self, work: &mut RenderBudget) -> Result<String, Stop> {
+    pub fn to_json(&self, budget: &mut RenderBudget) -> Result<String, Stop> {
         let json = match self {
             Self::List(_) | Self::Array(_) | Self::Range(..) => {
                 let mut json = String::from("[");
-                for (i, element) in self.elements(work)?.iter().enumerate() {
+                for (i, element) in self.elements(budget)?.iter().enumerate() {
                     json.push_str(if i == 0 { "" } else { "," });
-                    json.push_str(&element.to_json(work)?);
+                    json.push_str(&element.to_json(budget)?);
                 }
                 json.push(']');
                 return Ok(json);
@@ -207,8 +216,8 @@ impl<'a> Value<'a> {
                     json.push_str(if i == 0 { "" } else { "," });
                     json.push_str(&quoted(name));
                     json.push(':');
-                    work.make(name.len())?;
-                    json.push_str(&value.to_json(work)?);
+                    budget.make(name.len())?;
+                    json.push_str(&value.to_json(budget)?);
                 }
                 json.push('}');
                 return Ok(json);
@@ -216,11 +225,11 @@ impl<'a> Value<'a> {
             Self::Object(object) => object.to_json(),
             Self::Nil | Self::Empty | Self::Blank => "null".to_owned(),
             Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Exact(_) => {
-                return Ok(self.to_text(work)?.into_owned());
+                return Ok(self.to_text(budget)?.into_owned());
             }
             text => quoted(text.as_text().unwrap_or_default()),
         };
-        work.make(json.len())?;
+        budget.make(json.len())?;
         Ok(json)
     }
 
@@ -237,15 +246,17 @@ impl<'a> Value<'a> {
                 let text = self.as_text()?.trim();
                 let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
                 let sign = usize::from(text.starts_with(['-', '+']));
-                let whole = sign + digits(&text[sign..]);
-                let fraction = text[whole..].strip_prefix('.').map_or(0, digits);
-                let is_decimal = whole > sign && fraction > 0 && whole + 1 + fraction == text.len();
-                if is_decimal || text[..whole].parse::<i128>().is_err() && whole > sign {
-                    let end = if is_decimal { text.len() } else { whole };
+                let integer_end = sign + digits(&text[sign..]);
+                let fraction = text[integer_end..].strip_prefix('.').map_or(0, digits);
+                let is_decimal =
+                    integer_end > sign && fraction > 0 && integer_end + 1 + fraction == text.len();
+                if is_decimal || text[..integer_end].parse::<i128>().is_err() && integer_end > sign
+                {
+                    let end = if is_decimal { text.len() } else { integer_end };
                     let float = text[..end].parse().ok().filter(|f: &f64| f.is_finite());
                     return float.map(Number::Float);
                 }
-                text[..whole].parse().ok().map(Number::Int)
+                text[..integer_end].parse().ok().map(Number::Int)
             }
         }
     }
@@ -260,12 +271,12 @@ impl<'a> Value<'a> {
     }
 
     /// The field of that name; strings, arrays and objects have `size`, `first` and `last`.
-    pub fn member(&self, name: &str, work: &mut RenderBudget) -> Result<Value<'a>, Stop> {
-        if let Some(value) = self.own_member(name, work)? {
+    pub fn member(&self, name: &str, budget: &mut RenderBudget) -> Result<Value<'a>, Stop> {
+        if let Some(value) = self.own_member(name, budget)? {
             return Ok(value);
         }
         Ok(match name {
-            "size" => self.size(work)?.map_or(Self::Nil, Self::count),
+            "size" => self.size(budget)?.map_or(Self::Nil, Self::count),
             "first" => self.end(true),
             "last" => self.end(false),
             _ => Self::Nil,
@@ -276,12 +287,12 @@ impl<'a> Value<'a> {
     pub fn own_member(
         &self,
         name: &str,
-        work: &mut RenderBudget,
+        budget: &mut RenderBudget,
     ) -> Result<Option<Value<'a>>, Stop> {
         Ok(match self {
             Self::Object(object) => object.get(name),
             Self::Members(members) => {
-                work.step(members.len() as u64)?;
+                budget.step(members.len() as u64)?;
                 let member = members.iter().find(|(member, _)| **member == *name);
                 member.map(|(_, value)| value.clone())
             }
@@ -307,7 +318,7 @@ impl<'a> Value<'a> {
             }
             Self::Text(text) => Self::Text(last_or_first(text, is_first)),
             _ => match self.as_text() {
-                Some(text) => Self::made(last_or_first(text, is_first)),
+                Some(text) => Self::from_text(last_or_first(text, is_first)),
                 None => Self::Nil,
             },
         }
@@ -315,14 +326,14 @@ impl<'a> Value<'a> {
 
     /// The element at a position, from the end if it is negative.
     pub fn at(&self, index: i64) -> Value<'a> {
-        let place = |length: usize| {
+        let position = |length: usize| {
             let length = i64::try_from(length).unwrap_or(i64::MAX);
             let index = if index < 0 { index.checked_add(length)? } else { index };
             usize::try_from(index).ok()
         };
-        let found = match self {
-            Self::List(list) => place(list.len()).and_then(|at| list.get(at)),
-            Self::Array(array) => place(array.len()).and_then(|at| array.get(at)).cloned(),
+        let element = match self {
+            Self::List(list) => position(list.len()).and_then(|at| list.get(at)),
+            Self::Array(array) => position(array.len()).and_then(|at| array.get(at)).cloned(),
             Self::Range(from, to) if index < 0 => to
                 .checked_add(index)
                 .and_then(|at| at.checked_add(1))
@@ -331,11 +342,11 @@ impl<'a> Value<'a> {
             Self::Range(from, to) => from.checked_add(index).filter(|at| at <= to).map(Self::Int),
             _ => None,
         };
-        found.unwrap_or(Self::Nil)
+        element.unwrap_or(Self::Nil)
     }
 
     /// The number of characters, elements or fields.
-    pub fn size(&self, work: &mut RenderBudget) -> Result<Option<usize>, Stop> {
+    pub fn size(&self, budget: &mut RenderBudget) -> Result<Option<usize>, Stop> {
         Ok(Some(match self {
             Self::List(list) => list.len(),
             Self::Array(array) => array.len(),
@@ -344,7 +355,7 @@ impl<'a> Value<'a> {
             Self::Range(from, to) => range_size(*from, *to),
             other => match other.as_text() {
                 Some(text) => {
-                    work.read(text.len())?;
+                    budget.read(text.len())?;
                     text.chars().count()
                 }
                 None => return Ok(None),
@@ -354,15 +365,15 @@ impl<'a> Value<'a> {
 
     /// The elements of an array or a range, an object's fields as pairs of name and value, or the
     /// value alone; none for nil.
-    pub fn elements(&self, work: &mut RenderBudget) -> Result<Rc<[Value<'a>]>, Stop> {
+    pub fn elements(&self, budget: &mut RenderBudget) -> Result<Rc<[Value<'a>]>, Stop> {
         let pair = |name, value| Self::Array([name, value].into());
         let size = match self {
-            Self::List(_) | Self::Array(_) | Self::Range(..) => self.size(work)?,
+            Self::List(_) | Self::Array(_) | Self::Range(..) => self.size(budget)?,
             // A pair is an array of its own.
-            Self::Object(_) | Self::Members(_) => self.size(work)?.map(|size| size * 3),
+            Self::Object(_) | Self::Members(_) => self.size(budget)?.map(|size| size * 3),
             _ => Some(1),
         };
-        work.hold(size.unwrap_or_default())?;
+        budget.hold(size.unwrap_or_default())?;
         Ok(match self {
             Self::Array(array) => array.clone(),
             Self::List(list) => list.iter().collect(),
@@ -376,15 +387,15 @@ impl<'a> Value<'a> {
                 .collect(),
             Self::Nil | Self::Empty | Self::Blank => [].into(),
             text if text.as_text() == Some("") => [].into(),
-            one => [one.clone()].into(),
+            single => [single.clone()].into(),
         })
     }
 
     /// The values of a loop: a number or a Boolean has none.
-    pub fn turns(&self, work: &mut RenderBudget) -> Result<Rc<[Value<'a>]>, Stop> {
+    pub fn loop_values(&self, budget: &mut RenderBudget) -> Result<Rc<[Value<'a>]>, Stop> {
         match self {
             Self::Int(_) | Self::Float(_) | Self::Exact(_) | Self::Bool(_) => Ok([].into()),
-            other => other.elements(work),
+            other => other.elements(budget),
         }
     }
 
@@ -410,68 +421,72 @@ impl<'a> Value<'a> {
     }
 
     /// `==`: both have the same type and value. Nothing is coerced.
-    pub fn equals(&self, other: &Self, work: &mut RenderBudget) -> Result<bool, Stop> {
-        work.step(1)?;
+    pub fn equals(&self, other: &Self, budget: &mut RenderBudget) -> Result<bool, Stop> {
+        budget.step(1)?;
         Ok(match (self, other) {
             (Self::Empty, Self::Empty) | (Self::Blank, Self::Blank) => true,
             (Self::Empty, value) | (value, Self::Empty) => value.is_empty(),
             (Self::Blank, value) | (value, Self::Blank) => value.is_blank(),
             (Self::Nil, Self::Nil) => true,
-            (Self::Bool(one), Self::Bool(two)) => one == two,
-            (Self::Int(one), Self::Int(two)) => one == two,
+            (Self::Bool(left), Self::Bool(right)) => left == right,
+            (Self::Int(left), Self::Int(right)) => left == right,
             (Self::Range(a, b), Self::Range(c, d)) => (a, b) == (c, d),
-            (Self::Object(one), Self::Object(two)) => {
-                if one.len() != two.len() {
+            (Self::Object(left), Self::Object(right)) => {
+                if left.len() != right.len() {
                     return Ok(false);
                 }
-                for (name, value) in one.iter() {
-                    work.read(name.len())?;
-                    let Some(other) = two.get(name) else { return Ok(false) };
-                    if !value.equals(&other, work)? {
+                for (name, value) in left.iter() {
+                    budget.read(name.len())?;
+                    let Some(other) = right.get(name) else { return Ok(false) };
+                    if !value.equals(&other, budget)? {
                         return Ok(false);
                     }
                 }
                 true
             }
             (Self::Object(_) | Self::Members(_), Self::Object(_) | Self::Members(_)) => {
-                if self.size(work)? != other.size(work)? {
+                if self.size(budget)? != other.size(budget)? {
                     return Ok(false);
                 }
-                for pair in self.elements(work)?.iter() {
+                for pair in self.elements(budget)?.iter() {
                     let Some(name) = pair.at(0).as_text().map(str::to_owned) else { continue };
-                    let Some(value) = other.own_member(&name, work)? else { return Ok(false) };
-                    if !pair.at(1).equals(&value, work)? {
+                    let Some(value) = other.own_member(&name, budget)? else { return Ok(false) };
+                    if !pair.at(1).equals(&value, budget)? {
                         return Ok(false);
                     }
                 }
                 true
             }
             (Self::List(_) | Self::Array(_), Self::List(_) | Self::Array(_)) => {
-                if self.size(work)? != other.size(work)? {
+                if self.size(budget)? != other.size(budget)? {
                     return Ok(false);
                 }
-                let (one, two) = (self.elements(work)?, other.elements(work)?);
-                for (one, two) in one.iter().zip(two.iter()) {
-                    if !one.equals(two, work)? {
+                let (left, right) = (self.elements(budget)?, other.elements(budget)?);
+                for (left, right) in left.iter().zip(right.iter()) {
+                    if !left.equals(right, budget)? {
                         return Ok(false);
                     }
                 }
                 true
             }
-            _ => self.compare(other, work)? == Some(Ordering::Equal),
+            _ => self.compare(other, budget)? == Some(Ordering::Equal),
         })
     }
 
     /// The order of two numbers or two strings; other values have no order.
-    pub fn compare(&self, other: &Self, work: &mut RenderBudget) -> Result<Option<Ordering>, Stop> {
-        if let (Some(one), Some(two)) = (self.as_large_int(), other.as_large_int()) {
-            return Ok(Some(one.cmp(&two)));
+    pub fn compare(
+        &self,
+        other: &Self,
+        budget: &mut RenderBudget,
+    ) -> Result<Option<Ordering>, Stop> {
+        if let (Some(left), Some(right)) = (self.as_large_int(), other.as_large_int()) {
+            return Ok(Some(left.cmp(&right)));
         }
         Ok(match (self.scalar(), other.scalar()) {
-            (Some(Scalar::Number(one)), Some(Scalar::Number(two))) => one.partial_cmp(&two),
-            (Some(Scalar::Text(one)), Some(Scalar::Text(two))) => {
-                work.read(one.len().min(two.len()))?;
-                Some(one.cmp(two))
+            (Some(Scalar::Number(left)), Some(Scalar::Number(right))) => left.partial_cmp(&right),
+            (Some(Scalar::Text(left)), Some(Scalar::Text(right))) => {
+                budget.read(left.len().min(right.len()))?;
+                Some(left.cmp(right))
             }
             _ => None,
         })
@@ -486,8 +501,8 @@ impl<'a> Value<'a> {
             (_, None) => 2,
         };
         match (self.scalar(), other.scalar()) {
-            (Some(Scalar::Number(one)), Some(Scalar::Number(two))) => one.total_cmp(&two),
-            (Some(Scalar::Text(one)), Some(Scalar::Text(two))) => one.cmp(two),
+            (Some(Scalar::Number(left)), Some(Scalar::Number(right))) => left.total_cmp(&right),
+            (Some(Scalar::Text(left)), Some(Scalar::Text(right))) => left.cmp(right),
             _ => rank(self).cmp(&rank(other)),
         }
     }
@@ -511,7 +526,7 @@ impl<'a> Value<'a> {
     }
 
     /// `contains`: a string has a substring, an array an element, an object a field.
-    pub fn contains(&self, part: &Self, work: &mut RenderBudget) -> Result<bool, Stop> {
+    pub fn contains(&self, part: &Self, budget: &mut RenderBudget) -> Result<bool, Stop> {
         if !part.is_true() {
             return Ok(false);
         }
@@ -520,7 +535,7 @@ impl<'a> Value<'a> {
                 Ok(part.as_text().is_some_and(|name| object.get(name).is_some()))
             }
             Self::Members(members) => {
-                work.step(members.len() as u64)?;
+                budget.step(members.len() as u64)?;
                 Ok(part
                     .as_text()
                     .is_some_and(|part| members.iter().any(|(name, _)| **name == *part)))
@@ -530,7 +545,7 @@ impl<'a> Value<'a> {
             }
             Self::List(list) => {
                 for element in list.iter() {
-                    if element.equals(part, work)? {
+                    if element.equals(part, budget)? {
                         return Ok(true);
                     }
                 }
@@ -538,7 +553,7 @@ impl<'a> Value<'a> {
             }
             Self::Array(array) => {
                 for element in array.iter() {
-                    if element.equals(part, work)? {
+                    if element.equals(part, budget)? {
                         return Ok(true);
                     }
                 }
@@ -547,8 +562,8 @@ impl<'a> Value<'a> {
             text => match (text.as_text(), part) {
                 (None, _) => Ok(false),
                 (Some(text), part) => {
-                    work.read(text.len())?;
-                    Ok(text.contains(&*part.to_text(work)?))
+                    budget.read(text.len())?;
+                    Ok(text.contains(&*part.to_text(budget)?))
                 }
             },
         }
@@ -574,9 +589,10 @@ fn printed(float: f64) -> String {
 
 fn last_or_first(text: &str, is_first: bool) -> &str {
     let mut chars = text.char_indices();
-    match is_first {
-        true => text.chars().next().map_or("", |first| &text[..first.len_utf8()]),
-        false => chars.next_back().map_or("", |(at, _)| &text[at..]),
+    if is_first {
+        text.chars().next().map_or("", |first| &text[..first.len_utf8()])
+    } else {
+        chars.next_back().map_or("", |(at, _)| &text[at..])
     }
 }
 

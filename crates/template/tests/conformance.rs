@@ -282,8 +282,8 @@ fn source() -> impl Strategy<Value = String> {
     let block = leaf.prop_recursive(3, 24, 4, move |inside| {
         let body = prop::collection::vec(inside, 1..4).prop_map(|parts| parts.concat());
         prop_oneof![
-            (condition.clone(), body.clone(), body.clone()).prop_map(|(condition, one, two)| format!(
-                "{{% if {condition} %}}{one}{{% else %}}{two}{{% endif %}}"
+            (condition.clone(), body.clone(), body.clone()).prop_map(|(condition, then, otherwise)| format!(
+                "{{% if {condition} %}}{then}{{% else %}}{otherwise}{{% endif %}}"
             )),
             (condition.clone(), body.clone()).prop_map(|(condition, body)| format!(
                 "{{% unless {condition} %}}{body}{{% endunless %}}"

@@ -6,7 +6,9 @@ use axum::http::{Method, StatusCode};
 use axum::routing::{MethodRouter, post};
 use serde_json::json;
 
-use super::intake::{self, Answer, Body, Intake, LeftOut, NOTHING_VALID, Request, TOO_MANY};
+use super::intake::{
+    self, Answer, Body, Intake, NOTHING_VALID, ReportedRejection, Request, TOO_MANY,
+};
 use super::{Kind, identities, products, subscriptions, telemetry};
 use gateway::formats::Errors;
 use gateway::idempotency::{Begun, StoredResponse};
@@ -33,7 +35,7 @@ pub fn routes() -> Routes<App> {
 }
 
 fn describe() -> Operation {
-    let problem =
+    let rejection =
         json!({ "type": "price must not be negative", "input_array": "purchases", "index": 1 });
     Operation::new(Method::POST, "track", TAG, "Track attributes, events and purchases")
         .by(Access::Key(PERMISSION))
@@ -65,11 +67,11 @@ fn describe() -> Operation {
         )
         .returns::<Answer>(StatusCode::CREATED, "Every valid object was accepted.")
         .refuses(
-            &ApiError::InvalidMany(NOTHING_VALID.into(), vec![problem]),
+            &ApiError::InvalidMany(NOTHING_VALID.into(), vec![rejection]),
             "The request has no valid object",
         )
         .refuses(&ApiError::Invalid(TOO_MANY.into()), "An array has too many objects")
-        .refuses_in::<Errors<'_, LeftOut>>(StatusCode::BAD_REQUEST)
+        .refuses_in::<Errors<'_, ReportedRejection>>(StatusCode::BAD_REQUEST)
 }
 
 /// The route without authentication: the user of this function must add the [`Caller`].
@@ -95,10 +97,11 @@ async fn track(
         alias: caller.workspace.aliases.service_id.clone(),
     };
     let Intake { answer, messages } = turn.in_place(|body| intake::read(body, &request))?;
-    let response = turn.append(messages, StoredResponse::of(StatusCode::CREATED, &answer)?).await?;
+    let response =
+        turn.append(messages, StoredResponse::json(StatusCode::CREATED, &answer)?).await?;
     for kind in Kind::ALL {
-        telemetry::taken(kind, answer.processed(kind));
+        telemetry::accepted(kind, answer.processed(kind));
     }
-    telemetry::refused(&answer.refused);
+    telemetry::rejected(&answer.rejected);
     Ok(response)
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::value::RawValue;
 
-use super::limits::REFUSED;
+use super::limits::READ_ONLY;
 use super::message::{Attributes, Entries, Json};
 use super::object::{Reader, ShortName};
 use super::operators;
@@ -15,7 +15,7 @@ use people::users::profile::{Field, FieldError, check};
 
 const CUSTOM: &str = "custom_attributes";
 
-/// Parses an attribute object; none if there is an error, which is recorded.
+/// Parses an attribute object; none if it is rejected.
 pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Option<Attributes<'a>> {
     let (user, email_identifies) = (reader.user(), reader.is_by_email());
     let JsonFields(members) = std::mem::take(&mut reader.members);
@@ -58,7 +58,7 @@ impl<'a> Changes<'_, 'a> {
             CUSTOM => self.all_custom(value),
             "_merge_objects" => self.switch("_merge_objects", value),
             "push_token_import" => self.switch("push_token_import", value),
-            refused if REFUSED.contains(&refused) => self.refuse(refused, value),
+            read_only if READ_ONLY.contains(&read_only) => self.reject_read_only(read_only, value),
             other => match Field::from_name(other) {
                 Some(field) => self.field(field, value),
                 None => self.custom(name, value),
@@ -66,17 +66,17 @@ impl<'a> Changes<'_, 'a> {
         }
     }
 
-    fn refuse(&mut self, name: &str, value: &RawValue) {
-        let name = REFUSED.iter().find(|refused| **refused == name);
+    fn reject_read_only(&mut self, name: &str, value: &RawValue) {
+        let name = READ_ONLY.iter().find(|read_only| **read_only == name);
         if let Some(name) = name.filter(|_| value.get() != "null") {
-            self.reader.add_problem(name, "cannot be set");
+            self.reader.reject(name, "cannot be set");
         }
     }
 
     /// A switch that other services of this family have. Here it can only be false.
     fn switch(&mut self, name: &'static str, value: &RawValue) {
         if !matches!(value.get(), "false" | "null") {
-            self.reader.add_problem(name, "is not supported: leave it out, or set it to false");
+            self.reader.reject(name, "is not supported: leave it out, or set it to false");
         }
     }
 
@@ -88,7 +88,7 @@ impl<'a> Changes<'_, 'a> {
         });
         match value {
             Ok(value) => self.fields.0.push((field.name().into(), value)),
-            Err(error) => self.reader.add_problem_at(field.name(), error.field, error.reason),
+            Err(error) => self.reader.reject_at(field.name(), error.field, error.reason),
         }
     }
 
@@ -101,24 +101,20 @@ impl<'a> Changes<'_, 'a> {
             Ok(JsonFields(members)) => {
                 members.into_iter().for_each(|(name, value)| self.custom(name, value));
             }
-            Err(why) => self.reader.add_problem(CUSTOM, why),
+            Err(why) => self.reader.reject(CUSTOM, why),
         }
     }
 
     fn custom(&mut self, name: Cow<'a, str>, value: &'a RawValue) {
         let read = check::attribute_name(&name).and_then(|()| custom_value(value.get()));
-        let read = read.and_then(|read| match self.names.insert(name.clone()) {
-            true => Ok(read),
-            false => Err("duplicate field".to_owned()),
+        let read = read.and_then(|read| {
+            let is_new = self.names.insert(name.clone());
+            if is_new { Ok(read) } else { Err("duplicate field".to_owned()) }
         });
         match read {
             Ok((change, value)) => self.entries(change).0.push((name, value)),
             Err(why) => {
-                self.reader.add_problem_at(
-                    CUSTOM,
-                    format_args!("{CUSTOM}.{}", ShortName(&name)),
-                    why,
-                );
+                self.reader.reject_at(CUSTOM, format_args!("{CUSTOM}.{}", ShortName(&name)), why);
             }
         }
     }
@@ -168,13 +164,13 @@ fn change(json: &str) -> Checked<(Change, &str)> {
     let [(name, value)] = members.as_slice() else {
         return Err("expected one of inc, add, $add and remove".to_owned());
     };
-    let (change, firsts, meant) = match name.as_ref() {
+    let (change, first_characters, expected) = match name.as_ref() {
         "inc" => (Change::Inc, "-0123456789", "a number"),
         "add" | "$add" => (Change::Add, "[", "an array"),
         _ => (Change::Remove, "[", "an array"),
     };
-    if !value.get().starts_with(|first| firsts.contains(first)) {
-        return Err(format!("{name}: expected {meant}"));
+    if !value.get().starts_with(|first| first_characters.contains(first)) {
+        return Err(format!("{name}: expected {expected}"));
     }
     Ok((change, value.get()))
 }

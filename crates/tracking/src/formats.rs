@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::limits::{IDENTIFIERS, MAX_NESTED_BYTES, MAX_OBJECTS, REFUSED, RESERVED_ON_PURCHASES};
+use super::limits::{IDENTIFIERS, MAX_NESTED_BYTES, MAX_OBJECTS, READ_ONLY, RESERVED_ON_PURCHASES};
 use super::values::MAX_QUANTITY;
 use gateway::formats::{CONTROLS, Identifier, NO_NUL, Time, UserAlias, first_of};
 use kit::money;
@@ -21,10 +21,10 @@ pub(super) struct Objects<T>(#[schemars(schema_with = "objects::<T>")] std::mark
 
 fn objects<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let object = generator.subschema_for::<T>();
-    let left_out = "Any other value is rejected and reported in `errors`.";
+    let rejected = "Any other value is rejected and reported in `errors`.";
     schemars::json_schema!({
         "type": "array", "maxItems": MAX_OBJECTS,
-        "items": { "anyOf": [object, { "description": left_out }] },
+        "items": { "anyOf": [object, { "description": rejected }] },
     })
 }
 
@@ -44,6 +44,8 @@ pub(super) fn one_is_valid(schema: &mut Schema) {
 
 /// The first of `external_id`, `service_id`, `user_alias` and `email` that is set identifies the
 /// user. The others are ignored.
+// Only described: `object.rs` reads field by field, because it does not check identifiers after the
+// first one, and reports every wrong field of an object.
 #[derive(JsonSchema)]
 #[schemars(transform = first_of(&IDENTIFIERS))]
 #[expect(dead_code, reason = "described only")]
@@ -70,14 +72,14 @@ fn email_pattern() -> String {
     // ASCII characters can only be letters, digits and hyphens; hyphens not at the ends.
     let inside = format!(r"[^\s{CONTROLS}!-,./:-@\[-`{{-~]");
     let end = format!(r"[^\s{CONTROLS}!-/:-@\[-`{{-~]");
-    let most = MAX_LABEL - 2;
-    let label = format!("{end}(?:{inside}{{0,{most}}}{end})?");
+    let max_inside = MAX_LABEL - 2;
+    let label = format!("{end}(?:{inside}{{0,{max_inside}}}{end})?");
     format!(r"^{local}@{label}(?:\.{label})*$")
 }
 
 /// A string with limits on its characters, without NUL.
-fn text(least: usize, most: usize) -> Value {
-    json!({ "type": "string", "minLength": least, "maxLength": most, "pattern": NO_NUL })
+fn text(min_length: usize, max_length: usize) -> Value {
+    json!({ "type": "string", "minLength": min_length, "maxLength": max_length, "pattern": NO_NUL })
 }
 
 /// The schema, or null.
@@ -115,18 +117,19 @@ fn attribute_object(generator: &mut SchemaGenerator) -> Schema {
 /// Attributes of the recipient: like an object in `attributes` of `POST /users/track`, without
 /// identifiers.
 #[derive(JsonSchema)]
-pub struct AttributesBeside(#[schemars(schema_with = "attributes_beside")] ());
+#[schemars(rename = "AttributesBeside")]
+pub struct RecipientAttributes(#[schemars(schema_with = "recipient_attributes")] ());
 
-fn attributes_beside(generator: &mut SchemaGenerator) -> Schema {
-    attributes(&refused(), generator)
+fn recipient_attributes(generator: &mut SchemaGenerator) -> Schema {
+    attributes(&cannot_be_set(), generator)
 }
 
-fn refused() -> Value {
+fn cannot_be_set() -> Value {
     json!({ "type": "null", "description": "Cannot be set." })
 }
 
-/// The schema of an attribute object; `who` is the schema of the identifiers.
-fn attributes(who: &Value, generator: &mut SchemaGenerator) -> Schema {
+/// The schema of an attribute object; `identifier` is the schema of the identifiers.
+fn attributes(identifier: &Value, generator: &mut SchemaGenerator) -> Schema {
     let custom = generator.subschema_for::<CustomAttribute>();
     let mut properties = Map::new();
     for field in Field::ALL.iter().filter(|field| !is_identifier(**field)) {
@@ -135,8 +138,8 @@ fn attributes(who: &Value, generator: &mut SchemaGenerator) -> Schema {
             properties.insert(field.name().into(), json!({ "anyOf": [schema, removed] }));
         }
     }
-    for name in REFUSED {
-        properties.insert((*name).into(), refused());
+    for name in READ_ONLY {
+        properties.insert((*name).into(), cannot_be_set());
     }
     let custom_attributes = json!({
         "type": ["object", "null"], "propertyNames": text(1, MAX_TEXT),
@@ -145,9 +148,9 @@ fn attributes(who: &Value, generator: &mut SchemaGenerator) -> Schema {
     });
     properties.insert("custom_attributes".into(), custom_attributes);
     for name in IDENTIFIERS.iter().filter(|name| **name != "email") {
-        properties.insert((*name).into(), who.clone());
+        properties.insert((*name).into(), identifier.clone());
     }
-    properties.insert("_update_existing_only".into(), who.clone());
+    properties.insert("_update_existing_only".into(), identifier.clone());
     for name in ["_merge_objects", "push_token_import"] {
         properties.insert(name.into(), or_null(json!({ "const": false })));
     }
@@ -175,7 +178,7 @@ fn field_schema(field: Field, generator: &mut SchemaGenerator) -> Option<Value> 
         } })
     };
     let degrees =
-        |most: u32| json!({ "type": "number", "minimum": -i64::from(most), "maximum": most });
+        |max: u32| json!({ "type": "number", "minimum": -i64::from(max), "maximum": max });
     Some(match field {
         Field::ServiceId
         | Field::ExternalId
@@ -274,7 +277,7 @@ pub(super) struct Member {
     schema: fn(&mut SchemaGenerator) -> Value,
 }
 
-const fn must(
+const fn required(
     name: &'static str,
     about: &'static str,
     schema: fn(&mut SchemaGenerator) -> Value,
@@ -282,7 +285,7 @@ const fn must(
     Member { name, is_required: true, about, schema }
 }
 
-const fn may(
+const fn optional(
     name: &'static str,
     about: &'static str,
     schema: fn(&mut SchemaGenerator) -> Value,
@@ -294,30 +297,33 @@ fn name_schema(_: &mut SchemaGenerator) -> Value {
     text(1, MAX_TEXT)
 }
 
-pub(super) const NAME: Member = must("name", "", name_schema);
+pub(super) const NAME: Member = required("name", "", name_schema);
 pub(super) const TIME: Member =
-    must("time", "", |generator| json!(generator.subschema_for::<Time>()));
-pub(super) const APP_ID: Member = may("app_id", "", |_| or_null(text(0, MAX_TEXT)));
-pub(super) const PRODUCT_ID: Member =
-    must("product_id", "The name or category of a product, or the name of an order.", name_schema);
+    required("time", "", |generator| json!(generator.subschema_for::<Time>()));
+pub(super) const APP_ID: Member = optional("app_id", "", |_| or_null(text(0, MAX_TEXT)));
+pub(super) const PRODUCT_ID: Member = required(
+    "product_id",
+    "The name or category of a product, or the name of an order.",
+    name_schema,
+);
 pub(super) const CURRENCY: Member =
-    must("currency", "An active ISO 4217 code.", |_| json!({ "enum": *CURRENCIES }));
-pub(super) const PRICE: Member = must(
+    required("currency", "An active ISO 4217 code.", |_| json!({ "enum": *CURRENCIES }));
+pub(super) const PRICE: Member = required(
     "price",
     "Price of one unit, in the currency's base unit. A decimal, rounded half to even to six \
      decimal places. Price times quantity must also be below the maximum.",
     |_| json!({ "type": "number", "minimum": 0, "exclusiveMaximum": LIMIT / MILLION }),
 );
-pub(super) const QUANTITY: Member = may(
+pub(super) const QUANTITY: Member = optional(
     "quantity",
     "",
     |_| json!({ "type": ["integer", "null"], "minimum": 1, "maximum": MAX_QUANTITY, "default": 1 }),
 );
 /// The field that both have, each with its own reserved names.
 pub(super) const PROPERTIES: &str = "properties";
-const OF_EVENT: Member = may(PROPERTIES, "", |generator| properties(&[], generator));
-const OF_PURCHASE: Member =
-    may(PROPERTIES, "", |generator| properties(RESERVED_ON_PURCHASES, generator));
+const EVENT_PROPERTIES: Member = optional(PROPERTIES, "", |generator| properties(&[], generator));
+const PURCHASE_PROPERTIES: Member =
+    optional(PROPERTIES, "", |generator| properties(RESERVED_ON_PURCHASES, generator));
 
 /// An object of one user with these fields.
 fn object(members: &[Member], generator: &mut SchemaGenerator) -> Schema {
@@ -342,7 +348,7 @@ fn object(members: &[Member], generator: &mut SchemaGenerator) -> Schema {
 pub(super) struct EventObject(#[schemars(schema_with = "event")] ());
 
 fn event(generator: &mut SchemaGenerator) -> Schema {
-    object(&[NAME, TIME, APP_ID, OF_EVENT], generator)
+    object(&[NAME, TIME, APP_ID, EVENT_PROPERTIES], generator)
 }
 
 /// One purchase by one user. A quantity of n counts as n purchases.
@@ -350,7 +356,7 @@ fn event(generator: &mut SchemaGenerator) -> Schema {
 pub(super) struct PurchaseObject(#[schemars(schema_with = "purchase")] ());
 
 fn purchase(generator: &mut SchemaGenerator) -> Schema {
-    let members = [PRODUCT_ID, CURRENCY, PRICE, QUANTITY, TIME, APP_ID, OF_PURCHASE];
+    let members = [PRODUCT_ID, CURRENCY, PRICE, QUANTITY, TIME, APP_ID, PURCHASE_PROPERTIES];
     let mut schema = object(&members, generator);
     // A limit that keeps the product below the maximum.
     let several = json!({

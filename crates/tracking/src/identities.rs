@@ -108,20 +108,20 @@ async fn change<B: Body>(
         &request,
     )
     .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))?;
-    turn.append(messages, StoredResponse::of(B::STATUS, &answer)?).await
+    turn.append(messages, StoredResponse::json(B::STATUS, &answer)?).await
 }
 
 fn by_id(id: Identifier) -> identifier::Identifier<'static> {
     identifier::Identifier::ExternalId(id.0.into())
 }
 
-fn alias_of(alias: formats::UserAlias) -> identifier::UserAlias<'static> {
+fn to_alias(alias: formats::UserAlias) -> identifier::UserAlias<'static> {
     let formats::UserAlias { alias_name, alias_label } = alias;
     identifier::UserAlias { alias_name: alias_name.0.into(), alias_label: alias_label.0.into() }
 }
 
 fn by_alias(alias: formats::UserAlias) -> identifier::Identifier<'static> {
-    identifier::Identifier::UserAlias(alias_of(alias))
+    identifier::Identifier::UserAlias(to_alias(alias))
 }
 
 // Deleting -------------------------------------------------------------------------------
@@ -162,10 +162,10 @@ impl Body for DeleteUsers {
     fn changes(self) -> Result<(Deleted, Vec<Identity<'static>>), String> {
         let ids = self.external_ids.unwrap_or_default().0.into_iter().map(by_id);
         let aliases = self.user_aliases.unwrap_or_default().0.into_iter().map(by_alias);
-        let own = self.service_ids.unwrap_or_default().0.into_iter();
-        let own = own.map(identifier::Identifier::ServiceId);
+        let service_ids = self.service_ids.unwrap_or_default().0.into_iter();
+        let service_ids = service_ids.map(identifier::Identifier::ServiceId);
         let erase = |user| Identity::new(user, IdentityChange::Erase);
-        let all: Vec<_> = ids.chain(aliases).chain(own).map(erase).collect();
+        let all: Vec<_> = ids.chain(aliases).chain(service_ids).map(erase).collect();
         if !(1..=MAX).contains(&all.len()) {
             return Err(format!(
                 "external_ids, user_aliases and {SERVICE_IDS} must have 1 to {MAX} users in total"
@@ -257,10 +257,10 @@ impl Body for IdentifyUsers {
 
     fn changes(self) -> Result<(Processed, Vec<Identity<'static>>), String> {
         let aliases = self.aliases_to_identify.unwrap_or_default().0.into_iter();
-        let aliases = aliases.map(|one| (by_alias(one.user_alias), one.external_id));
+        let aliases = aliases.map(|entry| (by_alias(entry.user_alias), entry.external_id));
         let emails = self.emails_to_identify.unwrap_or_default().0.into_iter();
-        let emails =
-            emails.map(|one| (identifier::Identifier::Email(one.email.0.into()), one.external_id));
+        let emails = emails
+            .map(|entry| (identifier::Identifier::Email(entry.email.0.into()), entry.external_id));
         let all: Vec<_> = aliases
             .chain(emails)
             .map(|(user, id)| Identity::new(user, IdentityChange::Identify(id.0.into())))
@@ -378,7 +378,7 @@ impl Body for NewAliases {
 
     fn changes(self) -> Result<(Processed, Vec<Identity<'static>>), String> {
         let add = |NewAlias { external_id, alias_name, alias_label }| {
-            let alias = alias_of(formats::UserAlias { alias_name, alias_label });
+            let alias = to_alias(formats::UserAlias { alias_name, alias_label });
             let by_alias = || identifier::Identifier::UserAlias(alias.clone());
             let user = external_id.map_or_else(by_alias, by_id);
             Identity::new(user, IdentityChange::AddAlias(alias))
@@ -471,11 +471,11 @@ impl Body for RenameIds {
 
     fn changes(self) -> Result<(Renamed, Vec<Identity<'static>>), String> {
         let (mut external_ids, mut rename_errors, mut changes) = (vec![], vec![], vec![]);
-        for (place, rename) in self.external_id_renames.0.into_iter().enumerate() {
+        for (index, rename) in self.external_id_renames.0.into_iter().enumerate() {
             let RenameId { current_external_id: current, new_external_id: new } = rename;
             if current == new {
                 let text = "current_external_id and new_external_id must be different";
-                rename_errors.push((place, text.to_owned()));
+                rename_errors.push((index, text.to_owned()));
                 continue;
             }
             let change = IdentityChange::RenameExternalId(new.0.clone().into());

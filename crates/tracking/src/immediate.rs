@@ -39,13 +39,13 @@ pub fn check(
         Identifier::Email(email) => ("email", json!(email)),
     };
     let user = (name.into(), Tree::parse(&value.to_string())?);
-    let own = attributes.iter().filter(|(name, _)| !RESERVED.contains(name));
-    let own = own.map(|(name, value)| (name.into(), value.clone()));
-    let text = RawValue::from_string(TreeObject::new(own.chain([user])).to_json())
+    let others = attributes.iter().filter(|(name, _)| !RESERVED.contains(name));
+    let others = others.map(|(name, value)| (name.into(), value.clone()));
+    let text = RawValue::from_string(TreeObject::new(others.chain([user])).to_json())
         .map_err(|error| error.to_string())?;
     let AcceptedObject { object, .. } = object::read(Kind::Attributes, &text, received_at, None)
-        .map_err(|problems| {
-            problems.into_iter().next().map_or_else(String::new, |problem| problem.text)
+        .map_err(|rejections| {
+            rejections.into_iter().next().map_or_else(String::new, |first| first.text)
         })?;
     let batch = Batch::new(workspace, received_at, vec![object]);
     serde_json::to_string(&batch).map_err(|error| error.to_string())

@@ -1,5 +1,5 @@
 //! Converts a request's body to the response and the messages, before any message is appended.
-//! Errors are reported in the response, and the rest is accepted.
+//! Rejected objects are reported in the response, and the others are accepted.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::formats::{AttributeObject, EventObject, Objects, PurchaseObject, one_is_valid};
 use super::limits::MAX_OBJECTS;
-use super::object::{self, AcceptedObject, Problem};
+use super::object::{self, AcceptedObject, Rejection};
 use super::partitions;
 use super::{Kind, telemetry};
 use gateway::formats::SuccessText;
@@ -58,15 +58,23 @@ pub struct Answer {
     purchases_processed: Option<usize>,
     /// The errors of rejected objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<LeftOut>,
-    /// The reason for each rejected object, as in the metrics.
+    errors: Vec<ReportedRejection>,
     #[serde(skip)]
-    pub refused: Vec<(Kind, &'static str)>,
+    pub rejected: Vec<RejectedObject>,
+}
+
+/// A rejected object, for the metrics.
+#[derive(Debug)]
+pub struct RejectedObject {
+    pub kind: Kind,
+    /// The invalid field, if the API defines its name.
+    pub reason: &'static str,
 }
 
 /// An error of a rejected object; at most ten per object.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct LeftOut {
+#[schemars(rename = "LeftOut")]
+pub struct ReportedRejection {
     /// The error text, with the name of the field.
     #[serde(rename = "type")]
     text: String,
@@ -193,24 +201,26 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
     if arrays.iter().any(|(_, array)| array.as_ref().is_some_and(too_many)) {
         return Err(ApiError::Invalid(TOO_MANY.into()));
     }
-    let mut taken = Vec::new();
-    let (mut errors, mut refused) = (Vec::new(), Vec::new());
+    let mut accepted = Vec::new();
+    let (mut errors, mut rejected) = (Vec::new(), Vec::new());
     let processed = arrays.map(|(kind, array)| {
-        let before = taken.len();
+        let before = accepted.len();
         for (index, element) in array?.0.into_iter().enumerate() {
             match object::read(kind, element, request.received_at, request.alias.as_deref()) {
-                Ok(object) => taken.push(object),
-                Err(problems) => {
-                    refused.extend(problems.first().map(|first| (kind, first.reason)));
-                    report(kind, index, problems, &mut errors);
+                Ok(object) => accepted.push(object),
+                Err(rejections) => {
+                    let first = rejections.first();
+                    rejected
+                        .extend(first.map(|first| RejectedObject { kind, reason: first.reason }));
+                    errors.extend(report(kind, index, rejections));
                 }
             }
         }
-        Some(taken.len() - before)
+        Some(accepted.len() - before)
     });
-    if taken.is_empty() {
-        telemetry::refused(&refused);
-        let errors = errors.iter().map(|left_out| json!(left_out)).collect();
+    if accepted.is_empty() {
+        telemetry::rejected(&rejected);
+        let errors = errors.iter().map(|error| json!(error)).collect();
         return Err(ApiError::InvalidMany(NOTHING_VALID.into(), errors));
     }
     let [attributes_processed, events_processed, purchases_processed] = processed;
@@ -220,26 +230,30 @@ pub fn read(body: &JsonText, request: &Request) -> Result<Intake, ApiError> {
         events_processed,
         purchases_processed,
         errors,
-        refused,
+        rejected,
     };
-    Ok(Intake { answer, messages: messages(taken, request)? })
+    Ok(Intake { answer, messages: messages(accepted, request)? })
 }
 
 fn messages(
-    taken: Vec<AcceptedObject<'_>>,
+    accepted: Vec<AcceptedObject<'_>>,
     request: &Request,
 ) -> Result<Vec<NewMessage>, ApiError> {
-    partitions::messages(taken, request)
+    partitions::messages(accepted, request)
         .map_err(|error| ApiError::Internal(format!("cannot serialize a message: {error}")))
 }
 
-fn report(kind: Kind, index: usize, problems: Vec<Problem>, errors: &mut Vec<LeftOut>) {
+fn report(
+    kind: Kind,
+    index: usize,
+    rejections: Vec<Rejection>,
+) -> impl Iterator<Item = ReportedRejection> {
     let input_array = kind.name();
-    errors.extend(problems.into_iter().map(|Problem { text, .. }| LeftOut {
+    rejections.into_iter().map(move |Rejection { text, .. }| ReportedRejection {
         text,
         input_array,
         index,
-    }));
+    })
 }
 
 #[cfg(test)]

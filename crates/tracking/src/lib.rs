@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`api`] | `POST /users/track` |
 //! | `intake` | converts a request's body to its response and its messages, without side effects |
-//! | `object` | reads and checks one object, or collects its errors |
+//! | `object` | reads and checks one object: accepted, or rejected with its errors |
 //! | `attributes`, `operators`, `properties`, `values` | the parts of objects |
 //! | `partitions` | groups objects into messages, one for each partition |
 //! | `formats` | the descriptions of the objects |
@@ -15,6 +15,14 @@
 //! | `subscriptions` | requests that read and set users' subscriptions |
 //! | `products` | the products that were bought |
 //! | [`message`] | the messages from the gateway to the workers |
+//! | `limits`, `telemetry` | limits and reserved names; the metrics of the gateway |
+//!
+//! It promises: each object of a request is accepted or rejected, whatever the others are. An
+//! accepted object is durable when the request gets its response, and is applied once, in the order
+//! of the log for its user. Of a user's decisions to get messages, the one that was received last
+//! holds.
+//!
+//! Start with [`api`], then [`apply`].
 
 pub mod api;
 pub mod apply;
@@ -44,8 +52,8 @@ pub fn messages(
     objects: Vec<message::Object<'_>>,
     request: &Request,
 ) -> Result<Vec<NewMessage>, serde_json::Error> {
-    let taken = |object| object::AcceptedObject { object, other_identifiers: Vec::new() };
-    partitions::messages(objects.into_iter().map(taken).collect(), request)
+    let accepted = |object| object::AcceptedObject { object, other_identifiers: Vec::new() };
+    partitions::messages(objects.into_iter().map(accepted).collect(), request)
 }
 
 kit::named! {

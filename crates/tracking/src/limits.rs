@@ -9,7 +9,7 @@ pub const MAX_OBJECTS: usize = 75;
 pub(super) const IDENTIFIERS: [&str; 4] = ["external_id", "service_id", "user_alias", "email"];
 
 /// Fields that attribute objects cannot set: the service's own, and those from other sources.
-pub(super) const REFUSED: &[&str] = &[
+pub(super) const READ_ONLY: &[&str] = &[
     "created_at",
     "random_bucket",
     "purchases",
@@ -42,7 +42,7 @@ pub fn is_field(name: &str) -> bool {
         "quantity",
     ];
     Field::from_name(name).is_some()
-        || [&IDENTIFIERS[..], REFUSED, &OTHERS].iter().any(|names| names.contains(&name))
+        || [&IDENTIFIERS[..], READ_ONLY, &OTHERS].iter().any(|names| names.contains(&name))
 }
 
 /// Maximum bytes of properties that contain arrays or objects: 50 KB.

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_later_versions_are_passed_over_and_other_versions_refused() {
+    fn fields_of_later_versions_are_ignored_and_other_versions_rejected() {
         let more = EXAMPLE.replacen("\"v\":1,", "\"v\":1,\"more\":{},", 1);
         assert!(Batch::decode(more.as_bytes()).is_ok());
         for (payload, version) in [

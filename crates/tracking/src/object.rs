@@ -1,4 +1,4 @@
-//! Reads one object of a request into the form of the log, or collects its errors
+//! Reads one object of a request into the form of the log, or rejects it with its errors
 //! (docs/reference/api/track.md).
 
 use std::fmt::Display;
@@ -23,14 +23,15 @@ const MAX_BYTES: usize = 4 << 20;
 /// Identifies users in other services of this family; here it is only a field of the profile.
 const PHONE: &str = "phone";
 
-/// Maximum number of reported errors per object.
-const MAX_PROBLEMS: usize = 10;
+/// Maximum number of reported rejections per object.
+const MAX_REJECTIONS: usize = 10;
 
-/// An error of an object: a text for the customer, without values, and a field name for metrics,
-/// which is never a name that a customer chose.
+/// Why an object is rejected: one of its errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct Rejection {
+    /// A field name for metrics, which is never a name that a customer chose.
     pub reason: &'static str,
+    /// A text for the customer, without values.
     pub text: String,
 }
 
@@ -49,19 +50,19 @@ pub fn read<'a>(
     element: &'a RawValue,
     received_at: i64,
     alias: Option<&str>,
-) -> Result<AcceptedObject<'a>, Vec<Problem>> {
+) -> Result<AcceptedObject<'a>, Vec<Rejection>> {
     let opened = Reader::open(kind, element, received_at, alias);
-    let mut reader = opened.map_err(|problem| vec![problem])?;
+    let mut reader = opened.map_err(|rejection| vec![rejection])?;
     let object = match kind {
         Kind::Attributes => attributes::read(&mut reader).map(Object::Attributes),
         Kind::Events => event(&mut reader).map(Object::Event),
         Kind::Purchases => purchase(&mut reader).map(Object::Purchase),
     };
     match object {
-        Some(object) if reader.problems.is_empty() => {
+        Some(object) if reader.rejections.is_empty() => {
             Ok(AcceptedObject { object, other_identifiers: reader.other_identifiers })
         }
-        _ => Err(reader.problems),
+        _ => Err(reader.rejections),
     }
 }
 
@@ -71,7 +72,7 @@ fn check_others(reader: &mut Reader<'_>) {
     let mut others = reader.members.0.iter().filter(|(name, _)| !is_read(name));
     let duplicate = others.find_map(|(_, value)| json::duplicate_name(value.get()));
     if let Some(name) = duplicate {
-        reader.problems.push(Problem { reason: "object", text: json::duplicate(&name) });
+        reader.rejections.push(Rejection { reason: "object", text: json::duplicate(&name) });
     }
 }
 
@@ -94,7 +95,7 @@ fn purchase<'a>(reader: &mut Reader<'a>) -> Option<Purchase<'a>> {
     let quantity = reader.optional(QUANTITY.name, values::quantity).unwrap_or(1);
     let is_too_large = |sum: Option<i64>| sum.is_none_or(|sum| sum >= money::LIMIT);
     if price.is_some_and(|price| is_too_large(price.checked_mul(quantity.into()))) {
-        reader.add_problem(PRICE.name, values::price_too_large());
+        reader.reject(PRICE.name, values::price_too_large());
     }
     let time = reader.time();
     let app_id = reader.optional(APP_ID.name, check::text);
@@ -128,7 +129,7 @@ pub(super) struct Reader<'a> {
     pub members: JsonFields<'a>,
     other_identifiers: Vec<Identifier<'a>>,
     received_at: i64,
-    problems: Vec<Problem>,
+    rejections: Vec<Rejection>,
 }
 
 impl<'a> Reader<'a> {
@@ -137,29 +138,30 @@ impl<'a> Reader<'a> {
         element: &'a RawValue,
         received_at: i64,
         alias: Option<&str>,
-    ) -> Result<Self, Problem> {
-        let problem = |text: String| Problem { reason: "object", text };
-        let most = if kind == Kind::Attributes { profile::MAX_BYTES } else { MAX_BYTES };
-        if element.get().len() > most {
-            return Err(problem(format!("the object is larger than {} KiB", most >> 10)));
+    ) -> Result<Self, Rejection> {
+        let rejection = |text: String| Rejection { reason: "object", text };
+        let max_bytes = if kind == Kind::Attributes { profile::MAX_BYTES } else { MAX_BYTES };
+        if element.get().len() > max_bytes {
+            let text = format!("the object is larger than {} KiB", max_bytes >> 10);
+            return Err(rejection(text));
         }
         let mut members = json::fields(element.get(), json::MAX_JSON_FIELDS)
-            .map_err(|why| problem(format!("the object: {why}")))?;
+            .map_err(|why| rejection(format!("the object: {why}")))?;
         if let Some(alias) = alias {
-            let named = members.0.iter_mut().filter(|(name, _)| name == alias);
-            named.for_each(|(name, _)| *name = IDENTIFIERS[1].into());
+            let aliased = members.0.iter_mut().filter(|(name, _)| name == alias);
+            aliased.for_each(|(name, _)| *name = IDENTIFIERS[1].into());
         }
         if let Some(name) = members.repeated() {
-            return Err(problem(json::duplicate(name)));
+            return Err(rejection(json::duplicate(name)));
         }
         // In attributes, such a name is that of a field of the profile or a custom attribute.
         if kind != Kind::Attributes
             && let Some(name) = fields::unsupported_selector(&members, &IDENTIFIERS)
         {
             let text = about_field(name, fields::NO_SELECTOR);
-            return Err(Problem { reason: "identifier", text });
+            return Err(Rejection { reason: "identifier", text });
         }
-        Ok(Self { members, other_identifiers: Vec::new(), received_at, problems: Vec::new() })
+        Ok(Self { members, other_identifiers: Vec::new(), received_at, rejections: Vec::new() })
     }
 
     /// The value of a field that is present and not null.
@@ -167,14 +169,14 @@ impl<'a> Reader<'a> {
         self.members.get(name).filter(|value| *value != "null")
     }
 
-    /// Reads an optional field. An invalid value is recorded as an error and returned as none.
+    /// Reads an optional field. An invalid value is rejected and returned as none.
     pub fn optional<T>(
         &mut self,
         name: &'static str,
         read: impl FnOnce(&'a str) -> Checked<T>,
     ) -> Option<T> {
         let read = read(self.value(name)?);
-        read.map_err(|why| self.add_problem(name, why)).ok()
+        read.map_err(|why| self.reject(name, why)).ok()
     }
 
     fn required<T>(
@@ -183,7 +185,7 @@ impl<'a> Reader<'a> {
         read: impl FnOnce(&'a str) -> Checked<T>,
     ) -> Option<T> {
         if self.value(name).is_none() {
-            self.add_problem(name, "is required");
+            self.reject(name, "is required");
         }
         self.optional(name, read)
     }
@@ -195,7 +197,8 @@ impl<'a> Reader<'a> {
     /// The user's identifier, and whether no user can be created. The first of [`IDENTIFIERS`] that
     /// is set decides; the others have no effect. An alias creates no user.
     pub fn user(&mut self) -> Option<(Identifier<'a>, bool)> {
-        let asked = self.optional("_update_existing_only", values::boolean).unwrap_or(false);
+        let update_existing_only =
+            self.optional("_update_existing_only", values::boolean).unwrap_or(false);
         let mut names = IDENTIFIERS.into_iter().filter(|name| self.value(name).is_some());
         let Some(first) = names.next() else {
             let mut text =
@@ -203,7 +206,7 @@ impl<'a> Reader<'a> {
             if self.value(PHONE).is_some() {
                 text.push_str("; users are not found by phone");
             }
-            self.problems.push(Problem { reason: "identifier", text });
+            self.rejections.push(Rejection { reason: "identifier", text });
             return None;
         };
         let others: Vec<_> = names.filter_map(|name| Some((name, self.value(name)?))).collect();
@@ -211,12 +214,12 @@ impl<'a> Reader<'a> {
         self.other_identifiers = identifiers.collect();
         for (name, json) in others {
             if let Some(duplicate) = json::duplicate_name(json) {
-                self.add_problem(name, json::duplicate(&duplicate));
+                self.reject(name, json::duplicate(&duplicate));
             }
         }
-        let decides = self.optional(first, |json| identifier(first, json))?;
-        let update_only = asked || matches!(decides, Identifier::UserAlias(_));
-        Some((decides, update_only))
+        let user = self.optional(first, |json| identifier(first, json))?;
+        let update_only = update_existing_only || matches!(user, Identifier::UserAlias(_));
+        Some((user, update_only))
     }
 
     /// Whether only an email identifies the user. In addition to another identifier, it is a value
@@ -225,17 +228,17 @@ impl<'a> Reader<'a> {
         IDENTIFIERS[..3].iter().all(|name| self.value(name).is_none())
     }
 
-    /// Records an error of a field.
-    pub fn add_problem(&mut self, member: &'static str, why: impl Display) {
-        self.add_problem_at(member, member, why);
+    /// Rejects the object because of a field.
+    pub fn reject(&mut self, field: &'static str, why: impl Display) {
+        self.reject_at(field, field, why);
     }
 
-    /// Records an error at a place within the field.
-    pub fn add_problem_at(&mut self, member: &'static str, place: impl Display, why: impl Display) {
-        if self.problems.len() < MAX_PROBLEMS {
-            self.problems.push(Problem {
-                reason: member,
-                text: about_field(&place.to_string(), &why.to_string()),
+    /// Rejects the object because of a value at a path within the field.
+    pub fn reject_at(&mut self, field: &'static str, path: impl Display, why: impl Display) {
+        if self.rejections.len() < MAX_REJECTIONS {
+            self.rejections.push(Rejection {
+                reason: field,
+                text: about_field(&path.to_string(), &why.to_string()),
             });
         }
     }

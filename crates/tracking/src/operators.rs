@@ -33,8 +33,8 @@ fn push(out: &mut String, json: &str) -> Checked<()> {
         Some(b'{') => object(out, &json::fields(json, json::MAX_JSON_FIELDS)?),
         Some(b'[') => {
             out.push('[');
-            for (place, element) in json::parse::<Vec<&RawValue>>(json)?.iter().enumerate() {
-                out.push_str(if place == 0 { "" } else { "," });
+            for (index, element) in json::parse::<Vec<&RawValue>>(json)?.iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { "," });
                 push(out, element.get())?;
             }
             out.push(']');
@@ -61,8 +61,8 @@ fn object(out: &mut String, JsonFields(members): &JsonFields<'_>) -> Checked<()>
         return Ok(());
     }
     out.push('{');
-    for (place, (name, value)) in members.iter().enumerate() {
-        out.push_str(if place == 0 { "" } else { "," });
+    for (index, (name, value)) in members.iter().enumerate() {
+        out.push_str(if index == 0 { "" } else { "," });
         json::push_string(out, name);
         out.push(':');
         push(out, value.get())?;

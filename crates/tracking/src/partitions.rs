@@ -19,18 +19,18 @@ const MAX_PAYLOAD: usize = MAX_MESSAGE_BYTES - 1024;
 
 /// The messages, by partition; each has its objects in the request's order.
 pub(super) fn messages(
-    taken: Vec<AcceptedObject<'_>>,
+    accepted: Vec<AcceptedObject<'_>>,
     request: &Request,
 ) -> Result<Vec<NewMessage>, serde_json::Error> {
-    let partitions = place(&taken, request);
+    let partitions = partitions(&accepted, request);
     let mut by_partition: BTreeMap<i32, Vec<Object<'_>>> = BTreeMap::new();
-    for (AcceptedObject { object, .. }, partition) in taken.into_iter().zip(partitions) {
+    for (AcceptedObject { object, .. }, partition) in accepted.into_iter().zip(partitions) {
         by_partition.entry(partition).or_default().push(object);
     }
     let mut messages = Vec::with_capacity(by_partition.len());
     for (partition, objects) in by_partition {
         let batch = Batch::new(request.workspace, request.received_at, objects);
-        fold(batch, MAX_PAYLOAD, &mut |payload| {
+        write(batch, MAX_PAYLOAD, &mut |payload| {
             messages.push(NewMessage {
                 topic: topics::TRACKING,
                 key: Vec::new(),
@@ -43,41 +43,41 @@ pub(super) fn messages(
     Ok(messages)
 }
 
-/// Writes a batch as one payload, or as several if that is larger than `most`.
-fn fold(
+/// Writes a batch as one payload, or as several if that is larger than `max_bytes`.
+fn write(
     mut batch: Batch<'_>,
-    most: usize,
-    payload: &mut impl FnMut(Vec<u8>),
+    max_bytes: usize,
+    add: &mut impl FnMut(Vec<u8>),
 ) -> Result<(), serde_json::Error> {
-    let whole = serde_json::to_vec(&batch)?;
-    if whole.len() <= most || batch.objects.len() < 2 {
-        payload(whole);
+    let payload = serde_json::to_vec(&batch)?;
+    if payload.len() <= max_bytes || batch.objects.len() < 2 {
+        add(payload);
         return Ok(());
     }
-    drop(whole);
+    drop(payload);
     let second = Batch { objects: batch.objects.split_off(batch.objects.len() / 2), ..batch };
-    fold(batch, most, payload)?;
-    fold(second, most, payload)
+    write(batch, max_bytes, add)?;
+    write(second, max_bytes, add)
 }
 
 /// The partition of each object.
-fn place(taken: &[AcceptedObject<'_>], request: &Request) -> Vec<i32> {
+fn partitions(accepted: &[AcceptedObject<'_>], request: &Request) -> Vec<i32> {
     let home = |key: &str| {
         let key = format!("{}\u{1f}{key}", request.workspace);
         partition_of(key.as_bytes(), request.partitions)
     };
     // The partition of the latest object with an identifier. An external_id always decides, so it
     // needs no entry.
-    let mut named: HashMap<String, i32> = HashMap::new();
-    let mut partitions = Vec::with_capacity(taken.len());
-    for AcceptedObject { object, other_identifiers } in taken {
+    let mut latest: HashMap<String, i32> = HashMap::new();
+    let mut partitions = Vec::with_capacity(accepted.len());
+    for AcceptedObject { object, other_identifiers } in accepted {
         let key = match object {
             Object::Identity(identity) => identity.partition_identifier().key(),
             object => object.user().key(),
         };
-        let partition = named.get(&key).copied().unwrap_or_else(|| home(&key));
-        let names = other_identifiers.iter().map(Identifier::key).chain([key]);
-        named.extend(names.map(|name| (name, partition)));
+        let partition = latest.get(&key).copied().unwrap_or_else(|| home(&key));
+        let keys = other_identifiers.iter().map(Identifier::key).chain([key]);
+        latest.extend(keys.map(|key| (key, partition)));
         partitions.push(partition);
     }
     partitions
@@ -105,7 +105,7 @@ mod tests {
         let objects: Vec<_> = (0..50).map(|n| event("x".repeat(n * 7))).collect();
         let batch = Batch::new(1, 2, objects.clone());
         let mut payloads = Vec::new();
-        fold(batch.clone(), 1_000, &mut |payload| payloads.push(payload)).unwrap();
+        write(batch.clone(), 1_000, &mut |payload| payloads.push(payload)).unwrap();
         assert!(payloads.len() > 10 && payloads.iter().all(|payload| payload.len() <= 1_000));
         let batches: Vec<_> = payloads.iter().map(|p| Batch::decode(p).unwrap()).collect();
         assert!(batches.iter().all(|b| (b.workspace, b.received_at) == (1, 2)));

@@ -15,7 +15,7 @@ use kit::words::check_short;
 use people::users::profile::check;
 
 /// Parses the field `properties` to compact JSON without nulls. None if there are no properties, or
-/// if there is an error, which is recorded.
+/// if they are rejected.
 pub(super) fn read<'a>(reader: &mut Reader<'a>, reserved: &[&str]) -> Option<Json<'a>> {
     let (json, members) = reader.optional(PROPERTIES, |json: &'a str| {
         Ok((json, json::unique_fields(json, json::MAX_JSON_FIELDS)?))
@@ -26,22 +26,18 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>, reserved: &[&str]) -> Option<Jso
     if compact.len() > MAX_NESTED_BYTES && members.iter().any(|(_, value)| is_nested(value)) {
         let why =
             format!("can have at most {MAX_NESTED_BYTES} bytes if they contain arrays or objects");
-        reader.add_problem(PROPERTIES, why);
+        reader.reject(PROPERTIES, why);
         return None;
     }
     for (name, value) in &members {
         if let Err(why) = check_name(name, reserved).and_then(|()| check_value(value.get())) {
-            reader.add_problem_at(
-                PROPERTIES,
-                format_args!("{PROPERTIES}.{}", ShortName(name)),
-                why,
-            );
+            reader.reject_at(PROPERTIES, format_args!("{PROPERTIES}.{}", ShortName(name)), why);
         }
     }
     if compact == "{}" {
         return None;
     }
-    Json::compact(compact).map_err(|why| reader.add_problem(PROPERTIES, why)).ok()
+    Json::compact(compact).map_err(|why| reader.reject(PROPERTIES, why)).ok()
 }
 
 fn check_name(name: &str, reserved: &[&str]) -> Checked<()> {

@@ -67,14 +67,14 @@ impl<'de, const MIN: usize> Deserialize<'de> for OneOrMany<MIN> {
                 f.write_str("a string or an array of strings")
             }
 
-            fn visit_str<E: de::Error>(self, one: &str) -> Result<Self::Value, E> {
-                Ok(OneOrMany(vec![one.to_owned()]))
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(OneOrMany(vec![text.to_owned()]))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, many: A) -> Result<Self::Value, A::Error> {
-                let List(many) =
-                    List::<String, MIN, MAX>::deserialize(SeqAccessDeserializer::new(many))?;
-                Ok(OneOrMany(many))
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+                let List(texts) =
+                    List::<String, MIN, MAX>::deserialize(SeqAccessDeserializer::new(seq))?;
+                Ok(OneOrMany(texts))
             }
         }
 
@@ -175,17 +175,17 @@ async fn status(
 ) -> Result<axum::Json<States>, ApiError> {
     let (group, ids, emails) = parse_query(query.as_deref().unwrap_or_default())?;
     let workspace = caller.workspace.id;
-    let group = check_group(&*settings::of(&app, workspace).await?, &group)?.to_string();
+    let group = check_group(&*settings::find(&app, workspace).await?, &group)?.to_string();
     let mut tx = app.request_queue.snapshot().await?;
-    let texts: Vec<&str> = ids.iter().map(String::as_str).collect();
-    let known = rows::find_identifiers(&mut tx, workspace, Kind::ExternalId, &texts).await?;
+    let values: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let known = rows::find_identifiers(&mut tx, workspace, Kind::ExternalId, &values).await?;
     let owners: Vec<Uuid> = known.iter().map(|known| known.service_id).collect();
     let users = rows::find_users(&mut tx, workspace, &owners, For::Reading).await?;
     let mut status = BTreeMap::new();
     for id in ids {
         let owner = known.iter().find(|known| known.value == id).map(|known| known.service_id);
         let user = users.iter().find(|user| Some(user.service_id) == owner);
-        status.insert(id, state_of(user, &group));
+        status.insert(id, group_state(user, &group));
     }
     for email in emails {
         let users = with_email(&mut tx, workspace, &email).await?;
@@ -194,12 +194,12 @@ async fn status(
             .max_by_key(|user| (user.external_id.is_some(), user.attributes_at, user.service_id));
         let latest: Vec<Uuid> = latest.iter().map(|user| user.service_id).collect();
         let latest = rows::find_users(&mut tx, workspace, &latest, For::Reading).await?.pop();
-        status.insert(email, state_of(latest.as_ref(), &group));
+        status.insert(email, group_state(latest.as_ref(), &group));
     }
     Ok(axum::Json(States { message: SuccessText::Success, status }))
 }
 
-fn state_of(user: Option<&StoredUser>, group: &str) -> &'static str {
+fn group_state(user: Option<&StoredUser>, group: &str) -> &'static str {
     let user = user.and_then(|user| Recipient::read(user.service_id, &user.doc).ok());
     match user.and_then(|user| user.group_state(group).map(|state| state == "subscribed")) {
         Some(true) => "Subscribed",
@@ -266,12 +266,12 @@ struct GroupUsers {
 }
 
 impl From<SetOne> for GroupUsers {
-    fn from(one: SetOne) -> Self {
+    fn from(set: SetOne) -> Self {
         Self {
-            subscription_group_id: one.subscription_group_id,
-            subscription_state: one.subscription_state,
-            external_ids: one.external_id.map(|OneOrMany(all)| List(all)),
-            emails: one.email.map(|OneOrMany(all)| List(all)),
+            subscription_group_id: set.subscription_group_id,
+            subscription_state: set.subscription_state,
+            external_ids: set.external_id.map(|OneOrMany(ids)| List(ids)),
+            emails: set.email.map(|OneOrMany(emails)| List(emails)),
         }
     }
 }
@@ -323,13 +323,13 @@ async fn set(
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
-    let settings = settings::of(&app, caller.workspace.id).await?;
+    let settings = settings::find(&app, caller.workspace.id).await?;
     let members = turn.in_place(JsonText::object)?;
     let objects = group_states(&members, endpoint, &settings);
     let objects = objects.map_err(|error| turn.rejected(error))?;
     drop(members);
     let messages = to_log(objects, &app, caller, turn.received())?;
-    turn.append(messages, StoredResponse::of(StatusCode::CREATED, &Success::default())?).await
+    turn.append(messages, StoredResponse::json(StatusCode::CREATED, &Success::default())?).await
 }
 
 /// The users of a request with their new states in groups.
@@ -342,7 +342,7 @@ fn group_states(
         Endpoint::One => vec![fields::read::<SetOne>(members)?.into()],
         Endpoint::Many => fields::read::<SetMany>(members)?.subscription_groups.0,
     };
-    let (mut objects, mut all) = (Vec::new(), HashSet::new());
+    let (mut objects, mut keys) = (Vec::new(), HashSet::new());
     for GroupUsers { subscription_group_id, subscription_state, external_ids, emails } in groups {
         let group = check_group(settings, &subscription_group_id)?;
         let ids = external_ids.unwrap_or_default().0.into_iter().map(|id| {
@@ -355,8 +355,8 @@ fn group_states(
         if users.is_empty() {
             return Err(missing("external_id or email"));
         }
-        all.extend(users.iter().map(identifier::Identifier::key));
-        if all.len() > MAX {
+        keys.extend(users.iter().map(identifier::Identifier::key));
+        if keys.len() > MAX {
             let text = format!("subscription_groups must have at most {MAX} users in total");
             return Err(ApiError::invalid_field(text));
         }
@@ -458,7 +458,7 @@ async fn email(
     for email in emails {
         let by_email = by_email(email.clone())?;
         let users = with_email(&mut tx, caller.workspace.id, &email).await?;
-        let mut named: Vec<identifier::Identifier<'static>> = users
+        let mut identifiers: Vec<identifier::Identifier<'static>> = users
             .into_iter()
             .map(|user| match user.external_id {
                 Some(id) => identifier::Identifier::ExternalId(id.into()),
@@ -467,15 +467,15 @@ async fn email(
             .collect();
         // By the address, too: it also applies to users who get the address from requests that were
         // received before and are not applied yet, and to users who get it later.
-        named.push(by_email);
-        for user in named {
+        identifiers.push(by_email);
+        for user in identifiers {
             let entry = (Cow::Borrowed(Field::EmailSubscribe.name()), json_text(state)?);
             objects.push(attributes(user, Entries(vec![entry]), Entries::default()));
         }
     }
     drop(tx);
     let messages = to_log(objects, &app, caller, turn.received())?;
-    let response = StoredResponse::of(StatusCode::CREATED, &Success::default())?;
+    let response = StoredResponse::json(StatusCode::CREATED, &Success::default())?;
     // Another user may have the address when the request is repeated. Setting a state twice is
     // harmless.
     turn.append_varying(messages, response).await

@@ -25,16 +25,18 @@ impl Manifests {
                 _ => self.all.push(document),
             }
         }
-        self.all.retain(|one| one.is_object() && one["metadata"]["annotations"][LOCAL] != "true");
+        self.all.retain(|object| {
+            object.is_object() && object["metadata"]["annotations"][LOCAL] != "true"
+        });
         Ok(())
     }
 
-    pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Value> {
-        self.all.iter().filter(move |one| one["kind"] == kind)
+    pub fn with_kind(&self, kind: &str) -> impl Iterator<Item = &Value> {
+        self.all.iter().filter(move |object| object["kind"] == kind)
     }
 
     pub fn find(&self, kind: &str, name: &str) -> Option<&Value> {
-        self.of_kind(kind).find(|one| text(&one["metadata"]["name"]) == name)
+        self.with_kind(kind).find(|object| text(&object["metadata"]["name"]) == name)
     }
 
     /// Whether a ConfigMap or a Secret exists, here or in the cluster.
@@ -45,7 +47,7 @@ impl Manifests {
 
     /// The pods of every workload.
     pub fn pods(&self) -> Vec<Pod<'_>> {
-        self.all.iter().filter_map(Pod::of).collect()
+        self.all.iter().filter_map(Pod::from_owner).collect()
     }
 
     /// The minimum number of pods of a workload, and what sets it.
@@ -53,8 +55,8 @@ impl Manifests {
         let targets = |scaler: &&Value| {
             text(&scaler["spec"]["scaleTargetRef"]["name"]) == text(&pod.owner["metadata"]["name"])
         };
-        let hpa = self.of_kind("HorizontalPodAutoscaler").find(targets);
-        let keda = self.of_kind("ScaledObject").find(targets);
+        let hpa = self.with_kind("HorizontalPodAutoscaler").find(targets);
+        let keda = self.with_kind("ScaledObject").find(targets);
         match (hpa, keda) {
             (Some(hpa), _) => hpa["spec"]["minReplicas"].as_u64().unwrap_or(1),
             (_, Some(keda)) => keda["spec"]["minReplicaCount"].as_u64().unwrap_or(0),
@@ -72,7 +74,7 @@ pub struct Pod<'a> {
 }
 
 impl<'a> Pod<'a> {
-    fn of(owner: &'a Value) -> Option<Self> {
+    fn from_owner(owner: &'a Value) -> Option<Self> {
         let template = match owner["kind"].as_str()? {
             "Deployment" | "StatefulSet" | "DaemonSet" | "Job" => &owner["spec"]["template"],
             "CronJob" => &owner["spec"]["jobTemplate"]["spec"]["template"],
@@ -98,7 +100,7 @@ impl<'a> Pod<'a> {
     /// The container that runs Longshore.
     pub fn container(&self) -> &'a Value {
         let containers = list(&self.spec["containers"]);
-        let named = containers.iter().find(|one| one["name"] == "longshore");
+        let named = containers.iter().find(|container| container["name"] == "longshore");
         named.or(containers.first()).unwrap_or(&Value::Null)
     }
 
@@ -106,7 +108,9 @@ impl<'a> Pod<'a> {
     pub fn port(&self, port: &Value) -> Option<u64> {
         let ports = || list(&self.container()["ports"]).iter();
         port.as_u64().or_else(|| {
-            ports().find(|one| one["name"] == *port).and_then(|one| one["containerPort"].as_u64())
+            ports()
+                .find(|named| named["name"] == *port)
+                .and_then(|named| named["containerPort"].as_u64())
         })
     }
 
@@ -178,12 +182,12 @@ mod tests {
 
     #[test]
     fn quantities_are_bytes() {
-        let of = |quantity| bytes(&json!(quantity));
-        assert_eq!(of("320Mi"), Some(320 << 20));
-        assert_eq!(of("1.5Gi"), Some(3 << 29));
-        assert_eq!(of("200M"), Some(200_000_000));
-        assert_eq!(of("77"), Some(77));
-        assert_eq!(of("much"), None);
+        let parse = |quantity| bytes(&json!(quantity));
+        assert_eq!(parse("320Mi"), Some(320 << 20));
+        assert_eq!(parse("1.5Gi"), Some(3 << 29));
+        assert_eq!(parse("200M"), Some(200_000_000));
+        assert_eq!(parse("77"), Some(77));
+        assert_eq!(parse("much"), None);
         assert_eq!(bytes(&json!(5)), Some(5));
     }
 }

@@ -39,7 +39,7 @@ pub struct Process {
 
 impl Process {
     /// The process of a pod, or its problems.
-    pub fn of(pod: &Pod<'_>, manifests: &Manifests) -> Result<Self, Vec<String>> {
+    pub fn from_pod(pod: &Pod<'_>, manifests: &Manifests) -> Result<Self, Vec<String>> {
         let container = pod.container();
         // The first word of a command is the program.
         let command = list(&container["command"]).iter().skip(1);
@@ -50,9 +50,9 @@ impl Process {
                 let line = error.lines().next().unwrap_or_default();
                 vec![format!("args: {}", line.trim_start_matches("error: "))]
             })?;
-        let mut environment = Environment::of(container, manifests);
+        let mut environment = Environment::from_container(container, manifests);
         environment.is_partial |= arguments.config.is_some();
-        let (mode, options) = arguments.command.needs();
+        let (mode, options) = arguments.command.mode_and_settings();
         let config = environment.settings(mode, options)?;
         let roles = match &arguments.command {
             Command::Worker(worker) => worker.roles().to_vec(),
@@ -72,7 +72,7 @@ struct Environment {
 }
 
 impl Environment {
-    fn of(container: &Value, manifests: &Manifests) -> Self {
+    fn from_container(container: &Value, manifests: &Manifests) -> Self {
         let values = IMAGE.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         let mut environment = Self { values, is_partial: false };
         for source in list(&container["envFrom"]) {
@@ -89,20 +89,20 @@ impl Environment {
                 None => environment.is_partial = true,
             }
         }
-        for one in list(&container["env"]) {
-            let from = &one["valueFrom"];
+        for variable in list(&container["env"]) {
+            let from = &variable["valueFrom"];
             let map =
                 manifests.find("ConfigMap", text(&from["configMapKeyRef"]["name"])).map(plain);
             let secret = || manifests.find("Secret", text(&from["secretKeyRef"]["name"]));
             let data = map.or_else(|| secret().map(secret_values));
             let key = [&from["configMapKeyRef"]["key"], &from["secretKeyRef"]["key"]];
             let value = if from.is_null() {
-                Some(text(&one["value"]).to_owned())
+                Some(text(&variable["value"]).to_owned())
             } else {
                 data.and_then(|mut data| key.iter().find_map(|key| data.remove(text(key))))
             };
             match value {
-                Some(value) => _ = environment.values.insert(text(&one["name"]).into(), value),
+                Some(value) => _ = environment.values.insert(text(&variable["name"]).into(), value),
                 None => environment.is_partial = true,
             }
         }

@@ -52,7 +52,7 @@ pub fn check(manifests: &Manifests) -> Vec<String> {
     pods.iter().for_each(|pod| references(pod, manifests, &mut problems));
     let mut processes = Vec::new();
     for pod in longshore {
-        match Process::of(pod, manifests) {
+        match Process::from_pod(pod, manifests) {
             Ok(process) => processes.push((*pod, process)),
             Err(texts) => texts.into_iter().for_each(|text| problems.add(pod.name(), text)),
         }
@@ -62,7 +62,7 @@ pub fn check(manifests: &Manifests) -> Vec<String> {
         time_to_stop(pod, process, &mut problems);
         memory(pod, process, &mut problems);
     }
-    one_image(&processes, &mut problems);
+    same_image(&processes, &mut problems);
     roles(&processes, &mut problems);
     services(manifests, &processes, &mut problems);
     ingresses(manifests, &processes, &mut problems);
@@ -73,14 +73,14 @@ pub fn check(manifests: &Manifests) -> Vec<String> {
 
 /// ConfigMaps and Secrets exist; otherwise the pod does not start.
 fn references(pod: &Pod<'_>, manifests: &Manifests, problems: &mut Problems) {
-    let containers = ["initContainers", "containers"].map(|of| list(&pod.spec[of]));
+    let containers = ["initContainers", "containers"].map(|kind| list(&pod.spec[kind]));
     for container in containers.into_iter().flatten() {
         for source in list(&container["envFrom"]) {
             reference(pod, "ConfigMap", &source["configMapRef"], manifests, problems);
             reference(pod, "Secret", &source["secretRef"], manifests, problems);
         }
-        for one in list(&container["env"]) {
-            let from = &one["valueFrom"];
+        for variable in list(&container["env"]) {
+            let from = &variable["valueFrom"];
             reference(pod, "ConfigMap", &from["configMapKeyRef"], manifests, problems);
             reference(pod, "Secret", &from["secretKeyRef"], manifests, problems);
         }
@@ -112,8 +112,8 @@ fn reference(
     let (Some(key), Some(object)) = (reference["key"].as_str(), manifests.find(kind, name)) else {
         return;
     };
-    let places = ["data", "stringData", "binaryData"].map(|of| &object[of][key]);
-    if places.iter().all(|value| value.is_null()) {
+    let values = ["data", "stringData", "binaryData"].map(|section| &object[section][key]);
+    if values.iter().all(|value| value.is_null()) {
         problems.add(pod.name(), format!("{kind} {name} has no key {key}"));
     }
 }
@@ -210,7 +210,7 @@ fn memory(pod: &Pod<'_>, process: &Process, problems: &mut Problems) {
 }
 
 /// Every process is of the same version.
-fn one_image(processes: &[(Pod<'_>, Process)], problems: &mut Problems) {
+fn same_image(processes: &[(Pod<'_>, Process)], problems: &mut Problems) {
     let images = processes.iter().map(|(pod, _)| text(&pod.container()["image"]));
     let images: BTreeSet<_> = images.collect();
     if images.len() > 1 {
@@ -224,7 +224,7 @@ fn one_image(processes: &[(Pod<'_>, Process)], problems: &mut Problems) {
 fn roles(processes: &[(Pod<'_>, Process)], problems: &mut Problems) {
     let services = processes.iter().filter(|(pod, _)| pod.is_service());
     let present: Vec<Role> =
-        services.flat_map(|(_, process)| Role::all_of(&process.roles)).collect();
+        services.flat_map(|(_, process)| Role::with_included(&process.roles)).collect();
     for role in Role::ALL.into_iter().filter(|role| !present.contains(role)) {
         problems.add("workers".into(), format!("no workload has the role {}", role.name()));
     }
@@ -232,7 +232,7 @@ fn roles(processes: &[(Pod<'_>, Process)], problems: &mut Problems) {
 
 /// Services lead to a listener.
 fn services(manifests: &Manifests, processes: &[(Pod<'_>, Process)], problems: &mut Problems) {
-    for service in manifests.of_kind("Service") {
+    for service in manifests.with_kind("Service") {
         for (pod, process) in processes.iter().filter(|(pod, _)| pod.is_served_by(service)) {
             let (api, ops) = (process.config.gateway.listen, process.config.ops.listen);
             for port in list(&service["spec"]["ports"]) {
@@ -257,7 +257,7 @@ fn services(manifests: &Manifests, processes: &[(Pod<'_>, Process)], problems: &
 fn ingresses(manifests: &Manifests, processes: &[(Pod<'_>, Process)], problems: &mut Problems) {
     const BODY_SIZE: &str = "nginx.ingress.kubernetes.io/proxy-body-size";
     let gateway = processes.iter().find(|(_, process)| process.is_gateway);
-    for ingress in manifests.of_kind("Ingress") {
+    for ingress in manifests.with_kind("Ingress") {
         let spec = &ingress["spec"];
         for secret in list(&spec["tls"]).iter().filter_map(|tls| tls["secretName"].as_str()) {
             if !manifests.exists("Secret", secret) {
@@ -283,10 +283,12 @@ fn ingresses(manifests: &Manifests, processes: &[(Pod<'_>, Process)], problems: 
         let size = &ingress["metadata"]["annotations"][BODY_SIZE];
         // nginx writes mebibytes as `m`; 0 is no limit.
         let limit = bytes(&Value::from(text(size).to_uppercase().replace('M', "Mi")));
-        let most = config.gateway.max_body_bytes as u64;
-        if limit.is_some_and(|limit| limit != 0 && limit < most) {
-            let text =
-                format!("proxy-body-size is {}, but gateway.max_body_bytes is {most}", text(size));
+        let max_bytes = config.gateway.max_body_bytes as u64;
+        if limit.is_some_and(|limit| limit != 0 && limit < max_bytes) {
+            let text = format!(
+                "proxy-body-size is {}, but gateway.max_body_bytes is {max_bytes}",
+                text(size)
+            );
             problems.add(name(ingress), text);
         }
     }
@@ -294,7 +296,7 @@ fn ingresses(manifests: &Manifests, processes: &[(Pod<'_>, Process)], problems: 
 
 /// A budget that allows no eviction stops the upgrade of a node.
 fn budgets(manifests: &Manifests, pods: &[Pod<'_>], problems: &mut Problems) {
-    for budget in manifests.of_kind("PodDisruptionBudget") {
+    for budget in manifests.with_kind("PodDisruptionBudget") {
         let spec = &budget["spec"];
         let selected =
             pods.iter().filter(|pod| pod.is_service() && pod.is_selected(&spec["selector"]));
@@ -320,12 +322,12 @@ fn share(value: &Value, all: u64) -> Option<u64> {
 
 /// Scalers have a target and a range.
 fn scalers(manifests: &Manifests, problems: &mut Problems) {
-    let hpas = manifests.of_kind("HorizontalPodAutoscaler");
+    let hpas = manifests.with_kind("HorizontalPodAutoscaler");
     let hpas = hpas.map(|hpa| (hpa, &hpa["spec"]["minReplicas"], &hpa["spec"]["maxReplicas"]));
-    let kedas = manifests.of_kind("ScaledObject");
+    let kedas = manifests.with_kind("ScaledObject");
     let kedas = kedas
         .map(|keda| (keda, &keda["spec"]["minReplicaCount"], &keda["spec"]["maxReplicaCount"]));
-    for (scaler, least, most) in hpas.chain(kedas) {
+    for (scaler, min, max) in hpas.chain(kedas) {
         let target = &scaler["spec"]["scaleTargetRef"];
         let kind = target["kind"].as_str().unwrap_or("Deployment");
         match manifests.find(kind, text(&target["name"])) {
@@ -343,8 +345,8 @@ fn scalers(manifests: &Manifests, problems: &mut Problems) {
             }
             Some(_) => {}
         }
-        if least.as_u64().zip(most.as_u64()).is_some_and(|(least, most)| least > most) {
-            problems.add(name(scaler), format!("minimum {least} is above maximum {most}"));
+        if min.as_u64().zip(max.as_u64()).is_some_and(|(min, max)| min > max) {
+            problems.add(name(scaler), format!("minimum {min} is above maximum {max}"));
         }
     }
 }

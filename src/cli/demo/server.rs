@@ -71,7 +71,7 @@ impl Standalone {
             .get(&ready)
             .send()
             .await
-            .is_ok_and(|answer| answer.status().is_success())
+            .is_ok_and(|response| response.status().is_success())
         {
             let ended = server.child.try_wait()?;
             if ended.is_some() || begun.elapsed() > TIMEOUT {

@@ -35,26 +35,26 @@ pub async fn channels(config: &Config, secrets: &SecretKey) -> Result<Vec<Findin
         let email = async {
             match &settings.email {
                 Some(email) => {
-                    let what = format!("email of {workspace}");
-                    let check = try_relay(what.clone(), email.relay(), config.clone());
-                    bounded(&what, async move { vec![check.await] }).await
+                    let subject = format!("email of {workspace}");
+                    let check = try_relay(subject.clone(), email.relay(), config.clone());
+                    bounded(&subject, async move { vec![check.await] }).await
                 }
                 None => Vec::new(),
             }
         };
         let addresses = addresses(settings).into_iter().map(|(path, url)| async move {
-            let what = format!("{path} of {workspace}");
-            let check = try_address(what.clone(), url.to_owned(), config.clone());
-            bounded(&what, async move { vec![check.await] }).await
+            let subject = format!("{path} of {workspace}");
+            let check = try_address(subject.clone(), url.to_owned(), config.clone());
+            bounded(&subject, async move { vec![check.await] }).await
         });
         let (email, addresses) = tokio::join!(email, join_all(addresses));
         [email, addresses.concat()].concat()
     });
     let mut findings = join_all(tried).await.concat();
     if all.iter().any(|(_, settings)| settings.email.is_some())
-        && let Some(why) = workspaces::channels::unsubscribe_warning(config)
+        && let Some(warning) = workspaces::channels::unsubscribe_warning(config)
     {
-        let note = format!("note: {why}");
+        let note = format!("note: {warning}");
         findings
             .push(Finding { fix: Some(FIX_LINKS.into()), ..Finding::ok("links in emails", note) });
     }
@@ -93,36 +93,34 @@ fn addresses(settings: &Settings) -> Vec<(&'static str, &str)> {
     postback.into_iter().chain(providers).collect()
 }
 
-async fn try_relay(what: String, relay: Result<Relay, String>, config: Config) -> Finding {
+async fn try_relay(subject: String, relay: Result<Relay, String>, config: Config) -> Finding {
     let relay = match relay {
         Ok(relay) => relay,
-        Err(error) => return Finding::fail(&what, error, "fix email.smtp, and apply the file"),
+        Err(error) => return Finding::fail(&subject, error, "fix email.smtp, and apply the file"),
     };
-    let place = relay.place();
+    let address = relay.address();
     let timeouts = Timeouts { connect: TIMEOUT, reply: TIMEOUT, accept: TIMEOUT };
     let connector = Connector::new(relay.clone(), &config, timeouts);
     let mut connection = match connector.connect().await {
         Ok(connection) => connection,
         Err(trouble) => {
             let (error, fix) = describe_failure(&relay, trouble);
-            return Finding::fail(&what, format!("{place}: {error}"), fix);
+            return Finding::fail(&subject, format!("{address}: {error}"), fix);
         }
     };
     let is_alive = connection.is_alive().await;
-    let how = match (connection.is_encrypted(), relay.login.is_some()) {
+    let security = match (connection.is_encrypted(), relay.login.is_some()) {
         (true, true) => "over TLS, with the login",
         (true, false) => "over TLS",
         (false, true) => "with the login, without TLS",
         (false, false) => "without TLS",
     };
     connection.quit().await;
-    match is_alive {
-        true => Finding::ok(&what, format!("{place} accepts emails, {how}")),
-        false => Finding::fail(
-            &what,
-            format!("{place}: the relay closed the connection"),
-            "check the relay's log",
-        ),
+    if is_alive {
+        Finding::ok(&subject, format!("{address} accepts emails, {security}"))
+    } else {
+        let text = format!("{address}: the relay closed the connection");
+        Finding::fail(&subject, text, "check the relay's log")
     }
 }
 
@@ -167,40 +165,43 @@ fn describe_failure(relay: &Relay, trouble: SmtpError) -> (String, String) {
     }
 }
 
-async fn try_address(what: String, url: String, config: Config) -> Finding {
+async fn try_address(subject: String, url: String, config: Config) -> Finding {
     const ALLOW: &str = "allow its network with LONGSHORE_ALLOW_PRIVATE, here and for workers";
-    let what = what.as_str();
+    let subject = subject.as_str();
     let url = match check_stored_address(&url, &config) {
         Ok(url) => url,
-        Err(error) => return Finding::fail(what, format!("the address {error}"), ALLOW),
+        Err(error) => return Finding::fail(subject, format!("the address {error}"), ALLOW),
     };
     let host = url.host_str().unwrap_or_default().to_owned();
     let (headers, body) = (HeaderMap::new(), String::new());
     let (method, response) = (Method::HEAD, ResponseBody::ErrorText);
     let request = Request { method, url, headers, body, timeout: None, response };
     let clock = Clock::system();
-    let answered = Sender::new(&config).request(request, &clock).await;
-    match answered {
-        Ok(answer) => judge(what, &host, answer.status),
-        Err(RequestError::Refused(error)) => Finding::fail(what, format!("{host}: {error}"), ALLOW),
+    let result = Sender::new(&config).request(request, &clock).await;
+    match result {
+        Ok(response) => judge(subject, &host, response.status),
+        Err(RequestError::Refused(error)) => {
+            Finding::fail(subject, format!("{host}: {error}"), ALLOW)
+        }
         Err(RequestError::Failed(error)) => {
             let fix = "start it, or fix its URL in the workspace file and apply the file";
-            Finding::fail(what, format!("{host}: {error}"), fix)
+            Finding::fail(subject, format!("{host}: {error}"), fix)
         }
     }
 }
 
 /// A server that accepts only POST rejects HEAD: any response is fine if it does not report a
 /// server error.
-fn judge(what: &str, host: &str, status: StatusCode) -> Finding {
+fn judge(subject: &str, host: &str, status: StatusCode) -> Finding {
     let code = status.as_u16();
     if status.is_redirection() {
         let fix = "redirects are not followed: declare the URL that it redirects to";
-        return Finding::fail(what, format!("{host}: redirects ({code})"), fix);
+        return Finding::fail(subject, format!("{host}: redirects ({code})"), fix);
     }
-    match status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED {
-        true => Finding::fail(what, format!("{host}: responds {code}"), "check the relay's log"),
-        false => Finding::ok(what, format!("{host} responds (HEAD, status {code})")),
+    if status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED {
+        Finding::fail(subject, format!("{host}: responds {code}"), "check the relay's log")
+    } else {
+        Finding::ok(subject, format!("{host} responds (HEAD, status {code})"))
     }
 }
 

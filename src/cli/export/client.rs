@@ -40,7 +40,7 @@ pub enum ClientError {
     #[error("{who} responded {status}: {message}")]
     Refused { who: String, status: StatusCode, message: String },
     #[error("cannot read the API's response: {0}")]
-    Answer(#[from] serde_json::Error),
+    Response(#[from] serde_json::Error),
     #[error("{0}")]
     File(#[from] std::io::Error),
 }
@@ -52,7 +52,7 @@ impl ClientError {
             Self::Unreachable { .. } | Self::RedirectUnreachable { .. } => true,
             Self::Http { error, .. } => error.is_timeout(),
             Self::Refused { status, .. } => matches!(status.as_u16(), 429 | 502..=504),
-            Self::Answer(_) | Self::File(_) => false,
+            Self::Response(_) | Self::File(_) => false,
         }
     }
 }
@@ -81,22 +81,22 @@ pub struct Requested {
 pub struct Export {
     pub object_prefix: String,
     pub state: String,
-    pub users: DoneOf,
-    pub files: DoneOf,
+    pub users: DoneCount,
+    pub files: DoneCount,
     pub bytes: u64,
     pub requested_at: String,
     pub error: Option<String>,
 }
 
 #[derive(Deserialize)]
-pub struct DoneOf {
+pub struct DoneCount {
     pub done: u64,
     pub total: Option<u64>,
 }
 
 impl Export {
     pub fn line(&self) -> String {
-        let of = |count: &DoneOf| match count.total {
+        let progress = |count: &DoneCount| match count.total {
             Some(total) => format!("{}/{total}", count.done),
             None => count.done.to_string(),
         };
@@ -105,8 +105,8 @@ impl Export {
             "{}  {:9}  {} users  {} files  {} bytes  requested {}{error}",
             self.object_prefix,
             self.state,
-            of(&self.users),
-            of(&self.files),
+            progress(&self.users),
+            progress(&self.files),
             self.bytes,
             self.requested_at,
         )
@@ -169,13 +169,13 @@ impl Client {
     /// Requests an export. Retries only if no request has arrived.
     pub async fn request(&self, body: &Value) -> Result<Requested, ClientError> {
         let path = "/users/export/global_control_group";
-        let answer = self.send(self.call(Method::POST, path).json(body)).await?;
-        Ok(serde_json::from_slice(&answer)?)
+        let response = self.send(self.authorized(Method::POST, path).json(body)).await?;
+        Ok(serde_json::from_slice(&response)?)
     }
 
     pub async fn status(&self, prefix: &str) -> Result<(Export, Value), ClientError> {
         let path = format!("/users/export/{prefix}");
-        read(serde_json::from_slice(&self.send(self.call(Method::GET, &path)).await?)?)
+        read(serde_json::from_slice(&self.send(self.authorized(Method::GET, &path)).await?)?)
     }
 
     /// [`status`](Self::status) of an export in progress: retries if the service is down.
@@ -186,15 +186,15 @@ impl Client {
                 Err(error) if error.can_retry() && started.elapsed() < TIMEOUT => {
                     tokio::time::sleep(PAUSE).await;
                 }
-                answer => return answer,
+                response => return response,
             }
         }
     }
 
     pub async fn cancel(&self, prefix: &str) -> Result<(Export, Value), ClientError> {
         let path = format!("/users/export/{prefix}");
-        let answer = self.send(self.call(Method::DELETE, &path)).await?;
-        read(serde_json::from_slice(&answer)?)
+        let response = self.send(self.authorized(Method::DELETE, &path)).await?;
+        read(serde_json::from_slice(&response)?)
     }
 
     /// The latest exports, from as many pages as needed.
@@ -207,8 +207,8 @@ impl Client {
             if let Some(cursor) = &cursor {
                 path += &format!("&cursor={cursor}");
             }
-            let answer = self.send(self.call(Method::GET, &path)).await?;
-            let page: Page = serde_json::from_slice(&answer)?;
+            let response = self.send(self.authorized(Method::GET, &path)).await?;
+            let page: Page = serde_json::from_slice(&response)?;
             for raw in page.exports {
                 exports.push(read(raw)?);
             }
@@ -227,10 +227,10 @@ impl Client {
         file: &Path,
         mut progress: impl FnMut(u64, Option<u64>),
     ) -> Result<(), ClientError> {
-        let answer = self.answer(self.http.get(url)).await?;
-        let total = answer.content_length();
+        let response = self.execute(self.http.get(url)).await?;
+        let total = response.content_length();
         let mut out = tokio::io::BufWriter::new(tokio::fs::File::create(file).await?);
-        let mut chunks = answer.bytes_stream();
+        let mut chunks = response.bytes_stream();
         let mut done = 0;
         while let Some(chunk) = chunks.try_next().await.map_err(|error| self.failed(error))? {
             out.write_all(&chunk).await?;
@@ -241,28 +241,28 @@ impl Client {
         Ok(out.into_inner().sync_all().await?)
     }
 
-    fn call(&self, method: Method, path: &str) -> RequestBuilder {
+    fn authorized(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, format!("{}{path}", self.base)).bearer_auth(&self.key)
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Vec<u8>, ClientError> {
-        let answer = self.answer(request).await?;
-        Ok(answer.bytes().await.map_err(|error| self.failed(error))?.into())
+        let response = self.execute(request).await?;
+        Ok(response.bytes().await.map_err(|error| self.failed(error))?.into())
     }
 
     /// The response, if it is a success; otherwise its `message`, and the missing permission.
-    async fn answer(&self, request: RequestBuilder) -> Result<reqwest::Response, ClientError> {
+    async fn execute(&self, request: RequestBuilder) -> Result<reqwest::Response, ClientError> {
         *self.redirected.lock() = None;
-        let answer = request.send().await.map_err(|error| self.failed(error))?;
-        let status = answer.status();
+        let response = request.send().await.map_err(|error| self.failed(error))?;
+        let status = response.status();
         if status.is_success() {
-            return Ok(answer);
+            return Ok(response);
         }
         let who = match &*self.redirected.lock() {
             Some(url) => format!("{} (redirected by the API)", origin(url)),
             None => "the API".to_owned(),
         };
-        let text = answer.text().await.unwrap_or_default();
+        let text = response.text().await.unwrap_or_default();
         let body = serde_json::from_str::<Value>(&text).unwrap_or_default();
         let message = match (body["message"].as_str(), body["permission"].as_str()) {
             (Some(message), Some(permission)) => format!("{message}: {permission}"),

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use std::io::Write as _;
 
-    fn zip_of(entries: &[&str]) -> tempfile::NamedTempFile {
+    fn zip_file(entries: &[&str]) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let mut zip = zip::ZipWriter::new(file.as_file_mut());
         for (index, text) in entries.iter().enumerate() {
@@ -77,25 +77,25 @@ mod tests {
 
     #[test]
     fn a_whole_archive_passes() {
-        let file = zip_of(&["{\"a\":1}\n{}\n", "{}\n"]);
+        let file = zip_file(&["{\"a\":1}\n{}\n", "{}\n"]);
         archive(file.path(), 2, 3).unwrap();
-        archive(zip_of(&[]).path(), 0, 0).unwrap();
+        archive(zip_file(&[]).path(), 0, 0).unwrap();
     }
 
     #[test]
     fn missing_and_broken_parts_are_found() {
-        let two = zip_of(&["{}\n", "{}\n"]);
+        let two = zip_file(&["{}\n", "{}\n"]);
         assert!(matches!(archive(two.path(), 3, 2), Err(VerifyError::Count { what: "files", .. })));
         assert!(matches!(archive(two.path(), 2, 3), Err(VerifyError::Count { what: "users", .. })));
         for text in ["{}\n[1]\n", "{}\n{\"a\n", "{}\n\n"] {
-            let error = archive(zip_of(&[text]).path(), 1, 2).unwrap_err();
+            let error = archive(zip_file(&[text]).path(), 1, 2).unwrap_err();
             assert!(matches!(error, VerifyError::Line { line: 2, .. }), "{text:?}: {error}");
         }
     }
 
     #[test]
     fn a_flipped_bit_is_found() {
-        let file = zip_of(&[&"{\"name\":\"somebody\"}\n".repeat(50)]);
+        let file = zip_file(&[&"{\"name\":\"somebody\"}\n".repeat(50)]);
         let mut bytes = std::fs::read(file.path()).unwrap();
         bytes[45] ^= 1;
         std::fs::write(file.path(), bytes).unwrap();

@@ -43,17 +43,18 @@ pub fn renewed(page: &str) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = page;
     while let Some((before, after)) = rest.split_once(BEGIN) {
-        let (what, after) = after.split_once(BEGIN_END).ok_or("a section has no name")?;
-        let (_, after) = after.split_once(END).ok_or_else(|| format!("{what} has no end"))?;
-        let section = section(what).ok_or_else(|| format!("{what} is not in the API document"))?;
-        let _ = write!(out, "{before}{BEGIN}{what}{BEGIN_END}\n\n{section}\n{END}");
+        let (marker, after) = after.split_once(BEGIN_END).ok_or("a section has no name")?;
+        let (_, after) = after.split_once(END).ok_or_else(|| format!("{marker} has no end"))?;
+        let section =
+            section(marker).ok_or_else(|| format!("{marker} is not in the API document"))?;
+        let _ = write!(out, "{before}{BEGIN}{marker}{BEGIN_END}\n\n{section}\n{END}");
         rest = after;
     }
     Ok(out + rest)
 }
 
-fn section(what: &str) -> Option<String> {
-    let (kind, name) = what.split_once(' ')?;
+fn section(marker: &str) -> Option<String> {
+    let (kind, name) = marker.split_once(' ')?;
     match kind {
         "comparisons" => Some(comparisons(field_schema("ConnectedAudience", name)?)),
         "example" => example(operation(name)?.1),
@@ -138,7 +139,9 @@ fn example(operation: &Value) -> Option<String> {
 
 fn parameters(operation: &Value) -> String {
     let mut out = "| Parameter | Type | Description |\n|---|---|---|\n".to_owned();
-    for parameter in elements(&operation["parameters"]).filter(|one| one["in"] != "header") {
+    for parameter in
+        elements(&operation["parameters"]).filter(|parameter| parameter["in"] != "header")
+    {
         let Some(name) = parameter["name"].as_str() else { continue };
         let required = if parameter["required"] == true { ", required" } else { "" };
         let schema = &parameter["schema"];
@@ -180,7 +183,7 @@ fn cases(response: &Value) -> impl Iterator<Item = (&str, &str)> {
 fn is_common(status: &str, when: &str) -> bool {
     let has = |operation: &Value| {
         let mut cases = cases(resolved(&operation["responses"][status]));
-        cases.any(|(one, _)| one == when)
+        cases.any(|(other, _)| other == when)
     };
     let (all, with) = operations().fold((0, 0), |(all, with), (_, operation)| {
         let has_body = operation.get("requestBody").is_some();
@@ -235,19 +238,22 @@ fn fields(rows: &mut String, schema: &Value, presences: Presences, path: &str, d
 }
 
 /// The fields of an object, of all its parts, and of the forms of which it has one.
-fn gather<'a>(found: &mut Vec<Field<'a>>, schema: &'a Value, is_one: bool) {
+fn gather<'a>(found: &mut Vec<Field<'a>>, schema: &'a Value, is_alternative: bool) {
     let requires =
-        |schema: &Value, name: &str| elements(&schema["required"]).any(|one| one == name);
-    let of = |schema: &'a Value| elements(&schema["anyOf"]).chain(elements(&schema["oneOf"]));
+        |schema: &Value, name: &str| elements(&schema["required"]).any(|required| required == name);
+    let alternatives =
+        |schema: &'a Value| elements(&schema["anyOf"]).chain(elements(&schema["oneOf"]));
     // Conditions on the fields: one list of alternatives, or several.
-    let several = || elements(&schema["if"]["allOf"]).flat_map(of);
-    let forms = || of(schema).chain(of(&schema["if"])).chain(several()).map(resolved);
+    let several = || elements(&schema["if"]["allOf"]).flat_map(alternatives);
+    let forms =
+        || alternatives(schema).chain(alternatives(&schema["if"])).chain(several()).map(resolved);
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        let presence = match requires(schema, name) {
-            true if is_one => Presence::Alternative,
-            true => Presence::Always,
-            false if forms().any(|form| requires(form, name)) => Presence::Alternative,
-            false => Presence::Optional,
+        let presence = if requires(schema, name) {
+            if is_alternative { Presence::Alternative } else { Presence::Always }
+        } else if forms().any(|form| requires(form, name)) {
+            Presence::Alternative
+        } else {
+            Presence::Optional
         };
         // `null` alone excludes a field from a form.
         if field["type"] != "null" && !found.iter().any(|(known, _, _)| *known == name) {
@@ -255,7 +261,7 @@ fn gather<'a>(found: &mut Vec<Field<'a>>, schema: &'a Value, is_one: bool) {
         }
     }
     for part in elements(&schema["allOf"]) {
-        gather(found, resolved(part), is_one);
+        gather(found, resolved(part), is_alternative);
     }
     for form in forms() {
         gather(found, form, true);
@@ -359,17 +365,17 @@ fn limits(schema: &Value) -> String {
             let one_of = if values.len() == 1 { "Always" } else { "One of" };
             texts.push(format!("{one_of} {}.", values.join(", ")));
         }
-        for (least, most, unit) in [
+        for (min, max, unit) in [
             ("minLength", "maxLength", " characters"),
             ("minItems", "maxItems", " elements"),
             ("minimum", "maximum", ""),
         ] {
-            let least = schema[least].as_f64().filter(|least| *least > 0.0 || unit.is_empty());
-            texts.extend(match (least, schema[most].as_f64()) {
-                (Some(least), Some(most)) => Some(format!("{least} to {most}{unit}.")),
+            let min = schema[min].as_f64().filter(|min| *min > 0.0 || unit.is_empty());
+            texts.extend(match (min, schema[max].as_f64()) {
+                (Some(min), Some(max)) => Some(format!("{min} to {max}{unit}.")),
                 (Some(1.0), None) => Some(format!("At least 1{}.", unit.trim_end_matches('s'))),
-                (Some(least), None) => Some(format!("At least {least}{unit}.")),
-                (None, Some(most)) => Some(format!("At most {most}{unit}.")),
+                (Some(min), None) => Some(format!("At least {min}{unit}.")),
+                (None, Some(max)) => Some(format!("At most {max}{unit}.")),
                 (None, None) => None,
             });
         }

@@ -5,7 +5,7 @@ use super::{Jobs, Work};
 use store::{StoreError, Tx, on};
 
 /// Counts the exports that have not ended by state; states without exports have no row.
-pub(super) async fn exports(tx: &mut Tx, most: i64) -> Result<Vec<Jobs>, StoreError> {
+pub(super) async fn exports(tx: &mut Tx, limit: i64) -> Result<Vec<Jobs>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT 'export' AS job, state, count(*) AS count,
                 min(CASE state WHEN 'queued' THEN requested_at WHEN 'finishing' THEN completed_at
@@ -14,7 +14,7 @@ pub(super) async fn exports(tx: &mut Tx, most: i64) -> Result<Vec<Jobs>, StoreEr
                WHERE finished_at IS NULL ORDER BY requested_at LIMIT $1) AS open
          GROUP BY state",
     )
-    .bind(most)
+    .bind(limit)
     .fetch_all(c)
     .await?))
 }
@@ -50,7 +50,7 @@ macro_rules! jobs {
 
 /// All other jobs. A delivery has been pending since `retry_ms` before its time limit: sending it
 /// again restarts this time.
-pub(super) async fn jobs(tx: &mut Tx, retry_ms: i64, most: i64) -> Result<Vec<Jobs>, StoreError> {
+pub(super) async fn jobs(tx: &mut Tx, retry_ms: i64, limit: i64) -> Result<Vec<Jobs>, StoreError> {
     const SQL: &str = concat!(
         jobs!(
             "dispatch",
@@ -99,11 +99,11 @@ pub(super) async fn jobs(tx: &mut Tx, retry_ms: i64, most: i64) -> Result<Vec<Jo
             "state = 'processing'"
         ),
     );
-    Ok(on!(tx, c => sqlx::query_as(SQL).bind(most).bind(retry_ms).fetch_all(c).await?))
+    Ok(on!(tx, c => sqlx::query_as(SQL).bind(limit).bind(retry_ms).fetch_all(c).await?))
 }
 
 /// The claims by kind, without rows for unused kinds.
-pub(super) async fn work(tx: &mut Tx, now: i64, most: i64) -> Result<Vec<Work>, StoreError> {
+pub(super) async fn work(tx: &mut Tx, now: i64, limit: i64) -> Result<Vec<Work>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "WITH RECURSIVE kinds AS (
              SELECT (SELECT kind FROM claims ORDER BY kind LIMIT 1) AS kind
@@ -123,18 +123,18 @@ pub(super) async fn work(tx: &mut Tx, now: i64, most: i64) -> Result<Vec<Work>, 
          FROM kinds WHERE kind IS NOT NULL",
     )
     .bind(now)
-    .bind(most)
+    .bind(limit)
     .fetch_all(c)
     .await?))
 }
 
 /// The number of stored dead letters of a topic.
-pub(super) async fn dead_letters(tx: &mut Tx, topic: &str, most: i64) -> Result<i64, StoreError> {
+pub(super) async fn dead_letters(tx: &mut Tx, topic: &str, limit: i64) -> Result<i64, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE topic = $1 LIMIT $2) AS counted",
     )
     .bind(topic)
-    .bind(most)
+    .bind(limit)
     .fetch_one(c)
     .await?))
 }

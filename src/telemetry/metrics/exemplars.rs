@@ -19,7 +19,7 @@ pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; char
 
 /// Measured below the domains, perhaps before a span continues the trace of its work: asking for
 /// the trace earlier would begin another one.
-const WITHOUT: &[&str] = &["longshore_pool_wait_seconds", "longshore_log_append_seconds"];
+const WITHOUT_TRACE: &[&str] = &["longshore_pool_wait_seconds", "longshore_log_append_seconds"];
 
 /// The exemplars of each series, by the beginning of its lines: the name, and the labels but `le`.
 static SERIES: LazyLock<Mutex<HashMap<String, Arc<Series>>>> = LazyLock::new(Mutex::default);
@@ -65,7 +65,7 @@ impl<R: Recorder> Recorder for WithExemplars<R> {
 
     fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
         let values = self.0.register_histogram(key, metadata);
-        if !traces::is_on() || WITHOUT.contains(&key.name()) {
+        if !traces::is_on() || WITHOUT_TRACE.contains(&key.name()) {
             return values;
         }
         Histogram::from_arc(Arc::new(Traced { values, key: key.clone() }))
@@ -93,12 +93,12 @@ impl Series {
     }
 
     /// The exemplar of the bucket with this upper bound, as its line has it.
-    fn of(&self, bound: &str) -> Option<Exemplar> {
+    fn latest_at(&self, bound: &str) -> Option<Exemplar> {
         let bucket = match bound {
             "+Inf" => self.bounds.len(),
             _ => {
                 let bound: f64 = bound.parse().ok()?;
-                self.bounds.iter().position(|one| *one == bound)?
+                self.bounds.iter().position(|known| *known == bound)?
             }
         };
         self.latest.lock()[bucket].clone()
@@ -151,7 +151,7 @@ fn metadata(line: &str) -> Option<(&str, &str, &str)> {
 fn exemplar(line: &str, series: &HashMap<String, Arc<Series>>) -> Option<Exemplar> {
     let (name, rest) = line.rsplit_once("le=\"")?;
     let (bound, _) = rest.split_once('"')?;
-    series.get(name)?.of(bound)
+    series.get(name)?.latest_at(bound)
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ const METRICS: &[Metric] = &[
          compress, upload)",
     ),
     counter(
-        "longshore_export_part_outgrown_total",
+        "longshore_export_part_memory_restarts_total",
         &[],
         "Total number of export parts that were restarted because they needed more memory than \
          reserved",

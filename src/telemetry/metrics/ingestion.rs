@@ -42,13 +42,13 @@ const METRICS: &[Metric] = &[
          type of the stored value",
     ),
     counter(
-        "longshore_track_names_forgotten_total",
+        "longshore_track_activity_names_evicted_total",
         &[],
         "Total number of product and event names that were removed from users' activity because a \
          user had too many",
     ),
     counter(
-        "longshore_track_products_unlisted_total",
+        "longshore_track_purchases_over_product_limit_total",
         &[],
         "Total number of purchases of products that are not listed because their workspace has \
          the maximum number",

@@ -55,7 +55,7 @@ const METRICS: &[Metric] = &[
     )
     .begins_at_0(&[&["exports"], &["tracking"], &["catalogs"], &["messages"]]),
     counter(
-        "longshore_messages_total",
+        "longshore_log_processed_total",
         &["topic", "outcome"],
         "Total number of processed messages of the log, by topic (exports, tracking, catalogs, \
          messages) and outcome: done, dead_letter, repeated. Messages whose commit the database \

@@ -6,7 +6,7 @@ pub const SENDS: Group = Group {
     title: "Messages to users",
     metrics: &[
         counter(
-            "longshore_orders_total",
+            "longshore_send_requests_total",
             &["kind"],
             "Total number of accepted send requests, by kind: send, schedule. A request repeated \
              with its Idempotency-Key counts once; live activities and Canvases are not counted",
@@ -28,7 +28,7 @@ pub const SENDS: Group = Group {
             "Total number of users checked as recipients of a send",
         ),
         counter(
-            "longshore_dispatch_left_out_total",
+            "longshore_dispatch_excluded_total",
             &["reason"],
             "Total number of users and messages excluded from sends, by reason: unknown, \
              not_in_audience, control_group (users), unsubscribed, capped (messages)",
@@ -101,7 +101,7 @@ pub const TRANSACTIONAL: Group = Group {
     title: "Transactional emails",
     metrics: &[
         counter(
-            "longshore_transactional_calls_total",
+            "longshore_transactional_requests_total",
             &["outcome"],
             "Total number of accepted requests for a transactional email, by outcome: new, or \
              repeated (the external_send_id was used before)",
@@ -128,7 +128,7 @@ pub const TRANSACTIONAL: Group = Group {
              waited",
         ),
         gauge(
-            "longshore_transactional_minute_share",
+            "longshore_transactional_within_minute_ratio",
             &["coverage"],
             "Share (0 to 1) of the transactional emails of the current and the previous hour that \
              the relay accepted within a minute, in the whole fleet, by coverage by their \
@@ -136,7 +136,7 @@ pub const TRANSACTIONAL: Group = Group {
              not respond",
         ),
         counter(
-            "longshore_transactional_put_off_total",
+            "longshore_transactional_retries_total",
             &[],
             "Total number of attempts at transactional emails that the relay did not accept and \
              that are retried",

@@ -61,7 +61,7 @@ const METRICS: &[Metric] = &[
          requests whose key or token may not be used for them",
     ),
     counter(
-        "longshore_rate_limit_alone_total",
+        "longshore_rate_limit_local_fallback_total",
         &["budget"],
         "Total number of requests that only this gateway counted because the database did not \
          respond, by rate limit",

@@ -70,7 +70,7 @@ async fn edits_go_on_while_a_file_is_read(world: World) {
     go_on.send(()).unwrap();
     applying.await.unwrap();
     let stored = world.stored().await.remove(0);
-    assert_eq!((stored.items, stored.left), (1_502, 1));
+    assert_eq!((stored.items, stored.stale_items), (1_502, 1));
     let items = world.items().await;
     assert_eq!(items[0], json!({ "id": "a", "City": "Rome" }), "the file's is the last word");
     assert_eq!(items[1], json!({ "id": "b", "City": "Nara" }));

@@ -218,10 +218,13 @@ impl Books {
         let (pages, told) = (self.pages(), taken.callbacks());
         for (path, callback) in &pages.callbacks {
             let all = told.get(path).unwrap_or_else(|| panic!("no callback at {path}"));
-            for one in all {
-                assert_eq!(one.id, all[0].id, "{path} has callbacks of two ids");
-                assert!(one.is_signed_with(&callback.secret), "{path} is not signed: {one:?}");
-                let body: Value = serde_json::from_slice(&one.body).expect("JSON");
+            for received in all {
+                assert_eq!(received.id, all[0].id, "{path} has callbacks of two ids");
+                assert!(
+                    received.is_signed_with(&callback.secret),
+                    "{path} is not signed: {received:?}"
+                );
+                let body: Value = serde_json::from_slice(&received.body).expect("JSON");
                 assert_eq!(body, callback.body, "{path}");
             }
         }

@@ -306,9 +306,10 @@ impl Client {
             return (None, object);
         }
         let known = self.users.service_ids.len();
-        let number = match self.random.random_ratio(1, 40) {
-            true => known + self.random.random_range(0..self.users.new),
-            false => self.lasting(0, 1),
+        let number = if self.random.random_ratio(1, 40) {
+            known + self.random.random_range(0..self.users.new)
+        } else {
+            self.lasting(0, 1)
         };
         (Some(number), self.users.object(number, identifier))
     }
@@ -359,9 +360,10 @@ impl Client {
     /// In one of the two forms.
     fn time(&mut self, ms: i64) -> Value {
         let time = Timestamp::from_millisecond(ms).expect("a time");
-        match self.random.random_ratio(1, 4) {
-            true => json!(time.strftime("%Y-%m-%dT%H:%M:%S:%3f+0000").to_string()),
-            false => json!(time.to_string()),
+        if self.random.random_ratio(1, 4) {
+            json!(time.strftime("%Y-%m-%dT%H:%M:%S:%3f+0000").to_string())
+        } else {
+            json!(time.to_string())
         }
     }
 
@@ -371,9 +373,10 @@ impl Client {
         let since = Instant::now();
         loop {
             let gateway = &self.gateways[self.random.random_range(0..self.gateways.len())];
-            let timeout = match self.random.random_ratio(1, 50) {
-                true => Duration::from_millis(self.random.random_range(1..20)),
-                false => Duration::from_secs(30),
+            let timeout = if self.random.random_ratio(1, 50) {
+                Duration::from_millis(self.random.random_range(1..20))
+            } else {
+                Duration::from_secs(30)
             };
             let request = gateway
                 .request(Method::POST, "/users/track")

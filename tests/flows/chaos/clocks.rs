@@ -63,7 +63,7 @@ async fn a_gateway_with_a_wrong_clock_accepts_schedules() {
     let (mut clocks, listen) = (Clocks::build(fleet.directory()), free_port());
     let mut variables = clocks.variables("gateway").to_vec();
     variables.push(("LONGSHORE_LISTEN", format!("127.0.0.1:{listen}")));
-    let mut herd = Herd::of(&fleet);
+    let mut herd = Herd::new(&fleet);
     herd.add("gateway", &["gateway"], &variables);
     herd.ready("gateway").await;
     let api = Api::new(&format!("http://127.0.0.1:{listen}"), &workspace.key);
@@ -92,7 +92,7 @@ async fn refused_for_its_clock(place: TestStorage, refuse: ChooseFault, hours: i
     let workspace = WorkspaceFile::new("acme").with_storage(&place.at(&http_proxy.endpoint()));
     let api = fleet.apply(std::slice::from_ref(&workspace)).await.remove(0);
     fleet.import("acme", &[user_records::simple(1, 1)]).await;
-    let (mut clocks, mut herd) = (Clocks::build(fleet.directory()), Herd::of(&fleet));
+    let (mut clocks, mut herd) = (Clocks::build(fleet.directory()), Herd::new(&fleet));
     let variables = clocks.variables("wrong");
     clocks.set("wrong", hours * 3_600);
     herd.add("gateway", &["gateway"], &[]);

@@ -143,10 +143,8 @@ impl Fault {
             Self::Clocks { all, seconds } => {
                 let clocks = stage.clocks.as_ref().expect("clocks that can be set");
                 let all_names = || GATEWAYS.into_iter().chain(WORKERS);
-                let names: Vec<&str> = match all {
-                    true => all_names().collect(),
-                    false => vec![GATEWAYS[0], WORKERS[0]],
-                };
+                let names: Vec<&str> =
+                    if all { all_names().collect() } else { vec![GATEWAYS[0], WORKERS[0]] };
                 names.iter().for_each(|name| clocks.set(name, seconds));
                 is_skewed(stage, seconds).await;
                 tokio::time::sleep(SKEWED).await;

@@ -222,10 +222,7 @@ impl Gates {
         let reason = format!("{:?}: {why}", call.kind);
         self.notes(|notes| {
             *notes.tally.reasons.entry(reason).or_default() += 1;
-            match is_retried {
-                true => notes.tally.retries += 1,
-                false => notes.tally.failed += 1,
-            }
+            if is_retried { notes.tally.retries += 1 } else { notes.tally.failed += 1 }
         });
     }
 

@@ -56,7 +56,7 @@ pub struct Herd {
 
 impl Herd {
     /// Nobody yet, with the settings of an installation and next to it.
-    pub fn of(fleet: &Fleet) -> Self {
+    pub fn new(fleet: &Fleet) -> Self {
         Self {
             shared: Arc::default(),
             directory: fleet.directory().to_owned(),
@@ -193,8 +193,8 @@ impl Herd {
     /// The memory that each process has resident, in bytes.
     pub fn resident(&self) -> BTreeMap<String, u64> {
         let members = self.members();
-        let of = |member: &Member| member.process.as_ref().and_then(Process::resident);
-        members.iter().filter_map(|(name, member)| Some((name.clone(), of(member)?))).collect()
+        let memory = |member: &Member| member.process.as_ref().and_then(Process::resident);
+        members.iter().filter_map(|(name, member)| Some((name.clone(), memory(member)?))).collect()
     }
 
     /// Ends that were nobody's wish, and how many starts came to nothing.
@@ -233,12 +233,11 @@ impl Shared {
             && !member.is_leaving
             && let Some(status) = process.ended()
         {
-            match member.was_ready {
-                true => self.blame(format!("{name} has ended: {status}\n{}", process.tail())),
-                false => {
-                    println!("  {name} has ended before it was ready: {status}");
-                    *self.false_starts.lock().expect("no test panics here") += 1;
-                }
+            if member.was_ready {
+                self.blame(format!("{name} has ended: {status}\n{}", process.tail()))
+            } else {
+                println!("  {name} has ended before it was ready: {status}");
+                *self.false_starts.lock().expect("no test panics here") += 1;
             }
             (member.process, member.is_ready) = (None, false);
             member.due = Some(Instant::now() + PAUSE);

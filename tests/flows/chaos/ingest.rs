@@ -137,7 +137,7 @@ impl Scene {
         let prefix = api.export(&json!({ "fields_to_export": FIELDS })).await.prefix;
         let status = api.done(&prefix).await;
         let segment = self.fleet.segment_id(&self.workspace.name).await;
-        let days = checker::days_of(&status);
+        let days = checker::export_days(&status);
         let wanted = ExpectedExport { fields: &FIELDS, days, prefix: &prefix };
         let known = self.users.service_ids.len();
         let (mut exported, mut by_id) = (HashSet::new(), HashMap::new());

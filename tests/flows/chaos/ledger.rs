@@ -146,7 +146,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn of(user: &Value) -> Self {
+    fn from_user(user: &Value) -> Self {
         let revenue = &user["total_revenue"];
         let custom = &user["custom_attributes"];
         Self {
@@ -215,7 +215,7 @@ impl Ledger {
     /// A user's line in an export is what it must be.
     pub fn check(&self, number: usize, line: &Value) {
         let account = self.accounts.get(&number).cloned().unwrap_or_default();
-        assert_eq!(Shown::of(line), account.shown(), "the export, and the ledger: {line}");
+        assert_eq!(Shown::from_user(line), account.shown(), "the export, and the ledger: {line}");
     }
 
     /// Whether anything was acknowledged about a user.

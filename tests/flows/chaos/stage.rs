@@ -99,7 +99,7 @@ impl Stage {
         }
 
         let mut clocks = plan.with_clocks.then(|| Clocks::build(fleet.directory()));
-        let (mut herd, mut gateways) = (Herd::of(&fleet), Vec::new());
+        let (mut herd, mut gateways) = (Herd::new(&fleet), Vec::new());
         let scratch = fleet.directory().join("scratch").display().to_string();
         for name in GATEWAYS.iter().chain(&WORKERS) {
             let mut variables = vec![("TMPDIR", scratch.clone())];
@@ -143,10 +143,10 @@ impl Stage {
     /// from the beginning is in it once, nobody twice, and its files are whole.
     pub async fn check_exports(&self) -> usize {
         let ended = self.books().take_ended();
-        for one in &ended {
-            match one.workspace {
-                OWN => self.check_own(one).await,
-                _ => self.check_plain(one).await,
+        for export in &ended {
+            match export.workspace {
+                OWN => self.check_own(export).await,
+                _ => self.check_plain(export).await,
             }
         }
         ended.len()
@@ -178,7 +178,7 @@ impl Stage {
         let (prefix, days) = (text(status, "object_prefix"), days_of(status));
         let wanted = ExpectedExport { fields: &ALL_FIELDS, days, prefix };
         let total = status["files"]["total"].as_u64().expect("a number") as usize;
-        checker::check_whole(&files, total, &self.still, &wanted);
+        checker::check_export(&files, total, &self.still, &wanted);
     }
 
     /// What is behind a download address, by way of the first gateway.
@@ -350,7 +350,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 
 /// The UTC days on which an export may have been done, by whichever clock.
 fn days_of(status: &Value) -> Vec<jiff::civil::Date> {
-    let mut days = checker::days_of(status);
+    let mut days = checker::export_days(status);
     for day in days.clone() {
         days.extend([day.yesterday(), day.tomorrow()].into_iter().flatten());
     }

@@ -245,10 +245,10 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
 async fn each_rule_reports_its_violations() {
     for (kind, name, pointer, value, expected) in mutations() {
         let mut manifests = production().all.clone();
-        let is_meant = |one: &&mut Value| {
-            let of = one["metadata"]["name"].as_str().expect("a name");
-            let is_hashed = name.ends_with('-') && !of.contains("dashboards");
-            one["kind"] == kind && (of == name || (is_hashed && of.starts_with(name)))
+        let is_meant = |object: &&mut Value| {
+            let found = object["metadata"]["name"].as_str().expect("a name");
+            let is_hashed = name.ends_with('-') && !found.contains("dashboards");
+            object["kind"] == kind && (found == name || (is_hashed && found.starts_with(name)))
         };
         let object = manifests.iter_mut().find(is_meant);
         set(object.unwrap_or_else(|| panic!("no {kind} {name}")), pointer, value.clone());

@@ -18,18 +18,25 @@ fn the_dockerfile_passes_hadolint() {
 #[test]
 fn the_image_meets_the_needs_of_the_processes() {
     let lines = settings::last_stage();
-    let of = |name: &str| -> Vec<&str> {
+    let instructions = |name: &str| -> Vec<&str> {
         lines.iter().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).collect()
     };
     let user = settings::IMAGE_USER;
-    assert_eq!(of("USER"), [format!("{user}:{user}")], "a number, which Kubernetes can check");
-    assert_eq!(of("STOPSIGNAL"), ["SIGTERM"]);
+    assert_eq!(
+        instructions("USER"),
+        [format!("{user}:{user}")],
+        "a number, which Kubernetes can check"
+    );
+    assert_eq!(instructions("STOPSIGNAL"), ["SIGTERM"]);
     // There is no shell in it.
     for instruction in ["ENTRYPOINT", "RUN"] {
-        assert!(of(instruction).iter().all(|line| line.starts_with('[')), "{instruction}");
+        assert!(
+            instructions(instruction).iter().all(|line| line.starts_with('[')),
+            "{instruction}"
+        );
     }
-    assert_eq!(of("ENTRYPOINT"), ["[\"/usr/local/bin/longshore\"]"]);
-    let labels = of("LABEL").join(" ");
+    assert_eq!(instructions("ENTRYPOINT"), ["[\"/usr/local/bin/longshore\"]"]);
+    let labels = instructions("LABEL").join(" ");
     for (label, argument) in [
         ("version", "VERSION"),
         ("revision", "REVISION"),
@@ -37,11 +44,11 @@ fn the_image_meets_the_needs_of_the_processes() {
         ("licenses", "LICENSES"),
     ] {
         assert!(labels.contains(&format!("org.opencontainers.image.{label}=\"${argument}\"")));
-        assert!(of("ARG").iter().any(|given| given.starts_with(&format!("{argument}="))));
+        assert!(instructions("ARG").iter().any(|given| given.starts_with(&format!("{argument}="))));
     }
     let config = settings::taken(&settings::of_image(), &["doctor"]);
     let ports = format!("{} {}", config.gateway.listen.port(), config.ops.listen.port());
-    assert_eq!(of("EXPOSE"), [ports]);
+    assert_eq!(instructions("EXPOSE"), [ports]);
     // The authorities, where the TLS libraries look for them.
     let authorities = &settings::of_image()["SSL_CERT_FILE"];
     let stages = read(project("deploy/Dockerfile"));
@@ -49,13 +56,13 @@ fn the_image_meets_the_needs_of_the_processes() {
     // The volume of `standalone` belongs to the user, and to nobody else. It is copied inside its
     // parent: builders differ in the mode of the folder that they copy to.
     let (parent, name) = config.data.to_str().unwrap().rsplit_once('/').unwrap();
-    assert!(of("COPY").iter().any(|line| {
+    assert!(instructions("COPY").iter().any(|line| {
         line.ends_with(&format!(" /data {parent}"))
             && line.contains(&format!("--chown={user}:{user}"))
     }));
     assert!(stages.contains(&format!("mkdir --mode=0700 /data/{name}")));
     // No shell and no other client is there to ask it.
-    let healthcheck = of("HEALTHCHECK").concat();
+    let healthcheck = instructions("HEALTHCHECK").concat();
     assert!(healthcheck.ends_with("CMD [\"longshore\", \"health\"]"), "{healthcheck}");
 }
 

@@ -176,9 +176,9 @@ fn pods_keep_to_the_restricted_profile() {
         let namespace = manifests.find("Namespace", "longshore").expect("a namespace");
         let labels = &namespace["metadata"]["labels"];
         assert_eq!(labels["pod-security.kubernetes.io/enforce"], "restricted");
-        for one in &manifests.all {
-            let is_in_it = one["metadata"]["namespace"] == "longshore";
-            assert!(is_in_it || one["kind"] == "Namespace", "{}: elsewhere", one["metadata"]);
+        for object in &manifests.all {
+            let is_in_it = object["metadata"]["namespace"] == "longshore";
+            assert!(is_in_it || object["kind"] == "Namespace", "{}: elsewhere", object["metadata"]);
         }
         for pod in manifests.pods() {
             let (name, of_pod) = (pod.name(), &pod.spec["securityContext"]);

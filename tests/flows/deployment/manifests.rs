@@ -32,11 +32,11 @@ impl Manifests {
     }
 
     pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Value> {
-        self.all.iter().filter(move |one| one["kind"] == kind)
+        self.all.iter().filter(move |object| object["kind"] == kind)
     }
 
     pub fn find(&self, kind: &str, name: &str) -> Option<&Value> {
-        self.of_kind(kind).find(|one| one["metadata"]["name"] == name)
+        self.of_kind(kind).find(|object| object["metadata"]["name"] == name)
     }
 
     /// Every pod that is to run.
@@ -111,7 +111,8 @@ impl<'a> Pod<'a> {
     /// The number of a port that is given by its name or its number.
     pub fn port(&self, port: &Value) -> Option<u64> {
         let ports = list(&self.container()["ports"]).iter();
-        let mut numbers = ports.filter(|one| one["name"] == *port || one["containerPort"] == *port);
+        let mut numbers =
+            ports.filter(|named| named["name"] == *port || named["containerPort"] == *port);
         numbers.next()?["containerPort"].as_u64()
     }
 }

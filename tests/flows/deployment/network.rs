@@ -51,7 +51,7 @@ fn selectors_match_their_pods() {
 
 /// Whether a policy lets a pod do something, by its direction.
 fn has(policy: &Value, direction: &str) -> bool {
-    list(&policy["spec"]["policyTypes"]).iter().any(|one| one == direction)
+    list(&policy["spec"]["policyTypes"]).iter().any(|policy_type| policy_type == direction)
 }
 
 /// The rules of one direction that are of a pod.

@@ -19,8 +19,8 @@ fn scaler(role: &str) -> &'static Value {
 }
 
 fn triggers(scaler: &Value, kind: &str) -> Vec<Value> {
-    let all = list(&scaler["spec"]["triggers"]).iter().filter(|one| one["type"] == kind);
-    all.map(|one| one["metadata"].clone()).collect()
+    let all = list(&scaler["spec"]["triggers"]).iter().filter(|trigger| trigger["type"] == kind);
+    all.map(|trigger| trigger["metadata"].clone()).collect()
 }
 
 #[test]
@@ -41,7 +41,8 @@ fn each_role_has_a_scaler_and_the_gateway_another() {
     }
     let gateway = production().find("HorizontalPodAutoscaler", "longshore-gateway").unwrap();
     assert_eq!(gateway["spec"]["scaleTargetRef"]["name"], "longshore-gateway");
-    let scaled = production().of_kind("ScaledObject").map(|one| text(&one["metadata"]["name"]));
+    let scaled =
+        production().of_kind("ScaledObject").map(|object| text(&object["metadata"]["name"]));
     assert_eq!(scaled.map(str::to_owned).collect::<BTreeSet<_>>(), names);
 }
 

@@ -55,8 +55,8 @@ fn environment(manifests: &Manifests, pod: &Pod) -> BTreeMap<String, String> {
             }
         }
     }
-    for one in list(&pod.container()["env"]) {
-        environment.insert(text(&one["name"]).into(), text(&one["value"]).into());
+    for variable in list(&pod.container()["env"]) {
+        environment.insert(text(&variable["name"]).into(), text(&variable["value"]).into());
     }
     environment
 }

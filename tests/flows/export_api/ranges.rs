@@ -3,7 +3,9 @@
 use reqwest::header::{CONTENT_RANGE, ETAG, HeaderName, LAST_MODIFIED};
 use tokio::process::Command;
 
-use super::*;
+use super::with_users;
+use crate::support::fleet::Backend;
+use crate::support::workspace::WorkspaceFile;
 
 /// The response to a request for a part of a file.
 struct Part {

@@ -44,13 +44,13 @@ async fn four_gateways_share_the_limit(store: TestStore) {
     let last = world.another(|_| {}).await;
     // Four times the budget, the most of it at one gateway; the last comes in early and then
     // no more.
-    let of = |number: u32| match number % 100 {
+    let gateway = |number: u32| match number % 100 {
         0..1 if number < 200 => &last,
         0..50 => &world.gateway,
         50..80 => &others[0],
         _ => &others[1],
     };
-    let sent = (0..4 * REQUESTS).map(|number| thing(of(number), "/things", KEY).send());
+    let sent = (0..4 * REQUESTS).map(|number| thing(gateway(number), "/things", KEY).send());
     let answers: Vec<Response> =
         futures::stream::iter(sent).buffered(32).map(Result::unwrap).collect().await;
     let mut accepted = 0;
@@ -255,7 +255,7 @@ async fn each_gateway_counts_locally_without_the_database(store: TestStore) {
     assert_eq!(accepted, 12);
     assert_eq!(call(&world).await, (201, 10));
     let metrics = metrics.render();
-    assert!(metrics.contains("longshore_rate_limit_alone_total{budget=\"users.track\"}"));
+    assert!(metrics.contains("longshore_rate_limit_local_fallback_total{budget=\"users.track\"}"));
     proxy.set(ProxyMode::Open);
     eventually("the count is one again", async || {
         assert_eq!(call(&away).await.0, 429);

@@ -48,7 +48,7 @@ async fn make(
     if fails {
         return Err(ApiError::Conflict("as the test wants".into()));
     }
-    turn.commit(StoredResponse::of(StatusCode::CREATED, &json!({ "id": stored.id }))?).await
+    turn.commit(StoredResponse::json(StatusCode::CREATED, &json!({ "id": stored.id }))?).await
 }
 
 async fn count(world: &World, sql: &'static str) -> i64 {

@@ -1,5 +1,7 @@
 //! What both logs promise to those who keep their offsets in the store.
 
+mod lost;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
@@ -7,14 +9,10 @@ use log::message_ids::{self, Scope};
 use log::offsets::{self, GroupOffset as Offset};
 use log::{Batch, ConsumerStatus, Limits, PartitionStatus};
 use longshore::topics;
-use rdkafka::admin::{AdminClient, AdminOptions};
-use rdkafka::client::DefaultClientContext;
-use rdkafka::{ClientConfig, Offset as KafkaOffset, TopicPartitionList};
-use sqlx::Connection as _;
 use store::{Store, StoreError};
 use tokio_util::sync::CancellationToken;
 
-use super::installation::{Installation, longshore};
+use super::installation::Installation;
 use super::*;
 use crate::support::proxy::{Proxy, ProxyMode};
 use crate::support::stores::{TestStore, on_both_stores};
@@ -27,12 +25,9 @@ on_both!(
     partitions_that_move_are_applied_once,
     revoking_a_partition_waits_for_its_batch,
     an_offset_out_of_range_stops_only_its_partition,
-    messages_that_the_log_lost_stop_their_partition,
-    a_recreated_log_stops_processing_until_a_reset,
 );
 
 const GROUP: &str = "g";
-
 const LIMITS: Limits = Limits { messages: 10, bytes: 1 << 20, in_flight: 4 };
 
 /// `count` messages of a partition, their payloads `from`, `from + 1`, … in decimal.
@@ -103,13 +98,13 @@ async fn each_partition_has_one_batch_in_progress(place: Place) {
     }
     assert_no_batch(&mut consumer).await;
     let behind = |statuses: &ConsumerStatus| {
-        statuses.all(0).iter().map(|s| (s.partition, s.behind)).collect::<Vec<_>>()
+        statuses.partitions(0).iter().map(|s| (s.partition, s.behind)).collect::<Vec<_>>()
     };
     eventually("the ends are known", async || {
         behind(&statuses) == [(0, 25), (1, 25), (2, 25), (3, 0)]
     })
     .await;
-    assert!(statuses.all(0).iter().all(|s| s.since.is_some() == (s.behind > 0)));
+    assert!(statuses.partitions(0).iter().all(|s| s.since.is_some() == (s.behind > 0)));
 
     for range in [10..20, 20..25] {
         let (batch, ack) = under_way.remove(&1).unwrap();
@@ -260,7 +255,7 @@ async fn revoking_a_partition_waits_for_its_batch(place: Place) {
 /// How the partitions stand once `count` of them are stopped.
 async fn once_stopped(statuses: &ConsumerStatus, count: usize) -> Vec<PartitionStatus> {
     let stopped = || {
-        let all = statuses.all(0).into_iter();
+        let all = statuses.partitions(0).into_iter();
         all.filter(|status| status.stopped.is_some()).collect::<Vec<_>>()
     };
     eventually("they are stopped", async || stopped().len() == count).await;
@@ -280,7 +275,7 @@ async fn an_offset_out_of_range_stops_only_its_partition(place: Place) {
     let installation = Installation::new(place).await;
     let (store, log) = installation.open().await;
     let (consumer, statuses) = batches(&log, &store, LIMITS);
-    eventually("the partitions are known", async || statuses.all(0).len() == 4).await;
+    eventually("the partitions are known", async || statuses.partitions(0).len() == 4).await;
     drop(consumer);
     let own = self::place(&store, 2).await;
     put(&store, &Offset { next: 1000, ..own.clone() }).await;
@@ -316,150 +311,6 @@ async fn an_offset_out_of_range_stops_only_its_partition(place: Place) {
     log.close().await;
 }
 
-fn admin() -> AdminClient<DefaultClientContext> {
-    ClientConfig::new().set("bootstrap.servers", servers::kafka()).create().unwrap()
-}
-
-impl Place {
-    fn is_kafka(&self) -> bool {
-        self.config.log.url.starts_with("kafka")
-    }
-
-    fn tracking_topic(&self) -> String {
-        format!("{}tracking", self.config.log.topic_prefix)
-    }
-
-    /// Removes the messages of a partition before an offset, as by mistake.
-    async fn lose(&self, partition: i32, before: i64) {
-        if self.is_kafka() {
-            let mut list = TopicPartitionList::new();
-            let offset = KafkaOffset::Offset(before);
-            list.add_partition_offset(&self.tracking_topic(), partition, offset).unwrap();
-            let lost = admin().delete_records(&list, &AdminOptions::new()).await.unwrap();
-            lost.elements().iter().for_each(|element| element.error().unwrap());
-            return;
-        }
-        let file = format!("sqlite://{}", self.config.data.join("log.db").display());
-        let mut file = sqlx::SqliteConnection::connect(&file).await.unwrap();
-        sqlx::query("DELETE FROM messages WHERE partition = $1 AND position < $2")
-            .bind(partition)
-            .bind(before)
-            .execute(&mut file)
-            .await
-            .unwrap();
-    }
-
-    /// Loses the log with all that is in it; returns the one made in its place.
-    async fn recreate(&self, log: Log) -> Log {
-        let former = log.topic_offsets(topics::TRACKING).await.unwrap().id;
-        log.close().await;
-        if self.is_kafka() {
-            delete_topic(&self.tracking_topic()).await;
-        }
-        for file in ["log.db", "log.db-wal", "log.db-shm"] {
-            let _ = std::fs::remove_file(self.config.data.join(file));
-        }
-        let log = self.open().await;
-        until_recreated(&log, &former).await;
-        log
-    }
-}
-
-/// A topic that was deleted is there for a while yet, and is recreated only after that.
-async fn until_recreated(log: &Log, former: &str) {
-    eventually("it is made anew", async || {
-        log.create_topics().await.is_ok()
-            && log
-                .topic_offsets(topics::TRACKING)
-                .await
-                .is_ok_and(|topic_offsets| topic_offsets.id != former)
-    })
-    .await;
-}
-
-async fn delete_topic(topic: &str) {
-    let deleted = admin().delete_topics(&[topic], &AdminOptions::new()).await.unwrap();
-    assert!(deleted.iter().all(Result::is_ok), "{deleted:?}");
-}
-
-async fn messages_that_the_log_lost_stop_their_partition(place: Place) {
-    let installation = Installation::new(place).await;
-    let (store, log) = installation.open().await;
-    log.append(tracked(1, 0, 10)).await.unwrap();
-    let (mut consumer, _) = batches(&log, &store, Limits { messages: 2, ..LIMITS });
-    let (batch, ack) = next_batch(&mut consumer).await;
-    assert!(advance(&store, &batch).await);
-    drop((ack, consumer));
-    installation.place.lose(1, 5).await;
-
-    let (mut consumer, statuses) = batches(&log, &store, LIMITS);
-    assert_no_batch(&mut consumer).await;
-    let stopped = once_stopped(&statuses, 1).await;
-    let text = reason(&stopped[0]);
-    assert!(text.contains("offset 2") && text.contains("in the log is 5"), "{text}");
-    log.close().await;
-}
-
-async fn a_recreated_log_stops_processing_until_a_reset(place: Place) {
-    let installation = Installation::new(place).await;
-    let (store, log) = installation.open().await;
-    log.append(tracked(1, 0, 3)).await.unwrap();
-    let (mut consumer, _) = batches(&log, &store, LIMITS);
-    let (batch, ack) = next_batch(&mut consumer).await;
-    assert!(advance(&store, &batch).await);
-    ack.done();
-    consumer.drain(TIMEOUT).await;
-
-    let log = installation.place.recreate(log).await;
-    // As far as the previous one, so that the offset alone would not show it.
-    log.append(tracked(1, 0, 5)).await.unwrap();
-    let (mut consumer, statuses) = batches(&log, &store, LIMITS);
-    assert_no_batch(&mut consumer).await;
-    let stopped = once_stopped(&statuses, 4).await;
-    assert!(stopped.iter().all(|status| reason(status).contains("was recreated")), "{stopped:?}");
-    drop(consumer);
-
-    let (ok, printed) = longshore(&installation, &["migrate"]).await;
-    assert!(ok, "{printed}");
-    let (ok, printed) = longshore(&installation, &["log", "status"]).await;
-    assert!(!ok && printed.contains("4 partitions are stopped"), "{printed}");
-    let wrong = ["log", "reset", "--topic", "tracking", "--partition", "1", "--to", "6"];
-    let (ok, printed) = longshore(&installation, &wrong).await;
-    assert!(!ok && printed.contains("6 is outside of the log's offsets, 0 to 5"), "{printed}");
-    let to_1 = ["log", "reset", "--topic", "tracking", "--partition", "1", "--to", "1"];
-    let (ok, printed) = longshore(&installation, &to_1).await;
-    assert!(ok && printed.contains("1 of g: was at 3, continues at 1"), "{printed}");
-    let all = ["log", "reset", "--topic", "tracking", "--all", "--to", "latest"];
-    let (ok, printed) = longshore(&installation, &all).await;
-    assert!(ok && printed.lines().count() == 3, "{printed}");
-    let (ok, printed) = longshore(&installation, &["log", "status"]).await;
-    assert!(ok && printed.contains("tracking 1 of g: at 1, the log has 0 to 5, 4 behind"));
-
-    let (mut consumer, _) = batches(&log, &store, LIMITS);
-    let (batch, _ack) = next_batch(&mut consumer).await;
-    assert_eq!((batch.position.partition, texts(&batch)), (1, numbers(1..5)));
-    log.close().await;
-}
-
-/// The offsets of the new one may well reach as far: only its id shows it.
-#[tokio::test(flavor = "multi_thread")]
-async fn consumers_detect_a_recreated_topic() {
-    let installation = Installation::new(Place::kafka()).await;
-    let (store, log) = installation.open().await;
-    log.append(tracked(0, 0, 2)).await.unwrap();
-    let (mut consumer, statuses) = batches(&log, &store, LIMITS);
-    let (batch, ack) = next_batch(&mut consumer).await;
-    assert!(advance(&store, &batch).await);
-    ack.done();
-    let former = log.topic_offsets(topics::TRACKING).await.unwrap().id;
-    delete_topic(&installation.place.tracking_topic()).await;
-    until_recreated(&log, &former).await;
-    let stopped = once_stopped(&statuses, 4).await;
-    assert!(stopped.iter().all(|status| reason(status).contains("was recreated")), "{stopped:?}");
-    drop(consumer);
-    log.close().await;
-}
-
 /// As one is whose leader is gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partition_that_cannot_be_read_holds_up_no_other() {
@@ -488,7 +339,7 @@ async fn a_partition_that_cannot_be_read_holds_up_no_other() {
 
     // Nor does the group wait for it.
     let (mut other, others) = batches(&log, &store, LIMITS);
-    let holds = |statuses: &ConsumerStatus| statuses.all(0).len() + statuses.waiting().len();
+    let holds = |statuses: &ConsumerStatus| statuses.partitions(0).len() + statuses.waiting().len();
     eventually("they share the partitions", async || (holds(&statuses), holds(&others)) == (2, 2))
         .await;
     proxy.set(ProxyMode::Open);

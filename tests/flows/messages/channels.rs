@@ -63,7 +63,7 @@ impl World {
             change(config);
         };
         let place = Installation::open(store, WORKSPACE, config).await;
-        let declared = settings::of(&place.app, place.workspace).await.expect("settings");
+        let declared = settings::find(&place.app, place.workspace).await.expect("settings");
         let webhooks = declared.webhooks.clone();
         Self { place, settings: Settings { webhooks, ..Settings::default() } }
     }

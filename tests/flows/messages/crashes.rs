@@ -211,7 +211,7 @@ async fn waiting_messages_survive_a_killed_worker() {
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("503") && lines[0].contains("request_id"), "{lines:?}");
     scene.fleet.kill("standalone");
-    scene.receiver.forget();
+    scene.receiver.clear_script();
     scene.fleet.launch("standalone").await;
     let wanted = users.map(str::to_owned).into();
     scene.is_whole(&dispatch, &wanted).await;

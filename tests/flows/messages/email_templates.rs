@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::support::api::ApiResponse;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::process::free_port;
-use crate::support::scripted_relay::{ScriptedRelay, Taken};
+use crate::support::scripted_relay::{AcceptedEmail, ScriptedRelay};
 use crate::support::{Api, WorkspaceFile, eventually};
 
 const SEND: &str = "/messages/send";
@@ -96,9 +96,9 @@ fn accepted(answer: &ApiResponse) {
 }
 
 /// The email that a relay takes next, after `before` others.
-async fn next_email(relay: &ScriptedRelay, before: usize) -> Taken {
-    eventually("the email is sent", || async { relay.taken().len() > before }).await;
-    relay.taken()[before].clone()
+async fn next_email(relay: &ScriptedRelay, before: usize) -> AcceptedEmail {
+    eventually("the email is sent", || async { relay.accepted().len() > before }).await;
+    relay.accepted()[before].clone()
 }
 
 /// The email object of the only schedule.

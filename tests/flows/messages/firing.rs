@@ -37,7 +37,7 @@ async fn is_sent_at_its_time(backend: Backend) {
         let (due, id) = sending.schedule_soon(|due| json!({ "time": due.to_string() })).await;
         sending.at_rest(round * USERS.len()).await;
         let received = sending.receiver.received();
-        assert!(received[(round - 1) * USERS.len()..].iter().all(|one| one.at >= due));
+        assert!(received[(round - 1) * USERS.len()..].iter().all(|request| request.at >= due));
         let shown = sending.shown(&id).await;
         assert_eq!(shown["state"], "sent", "{shown}");
         assert_eq!(shown["ended_at"], shown["sent_at"], "{shown}");

@@ -66,7 +66,7 @@ impl World {
     fn texts(&self) -> Vec<String> {
         let received = self.receiver.received();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let mut texts: Vec<String> = received.iter().map(|one| text(&one.body)).collect();
+        let mut texts: Vec<String> = received.iter().map(|request| text(&request.body)).collect();
         texts.sort();
         texts
     }
@@ -236,7 +236,7 @@ async fn users_erased_while_a_message_waits_receive_nothing() {
     eventually("both wait", || async { world.count(waiting).await == 2 }).await;
     world.fleet.run(&["users", "delete", "u0", "--workspace", "acme"]).await;
     let before = world.texts().iter().filter(|text| *text == "u0").count();
-    world.receiver.forget();
+    world.receiver.clear_script();
     world.wait_until_idle().await;
     let texts = world.texts();
     let after = texts.iter().filter(|text| *text == "u0").count();

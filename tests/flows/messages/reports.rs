@@ -75,12 +75,12 @@ impl World {
                 "apple_push": { "alert": "Hi" },
             },
         });
-        let (emails, pushes) = (self.relay.taken().len(), self.provider.received().len());
+        let (emails, pushes) = (self.relay.accepted().len(), self.provider.received().len());
         let answer = self.api.post("/messages/send", &body).await;
         assert!(answer.status.is_success(), "{answer:?}");
         let received = self.provider.wait_for(pushes + 1).await;
-        eventually("the email is there", || async { self.relay.taken().len() > emails }).await;
-        let email = self.relay.taken().pop().expect("an email");
+        eventually("the email is there", || async { self.relay.accepted().len() > emails }).await;
+        let email = self.relay.accepted().pop().expect("an email");
         let id = email.header("Message-ID").expect("a Message-ID");
         (id, received[pushes].header("webhook-id").to_owned())
     }
@@ -253,7 +253,7 @@ async fn unsigned_reports_are_rejected(backend: Backend) {
 async fn one_click_unsubscribes(backend: Backend) {
     let world = World::start(backend).await;
     world.send().await;
-    let email = world.relay.taken().pop().expect("an email");
+    let email = world.relay.accepted().pop().expect("an email");
     assert_eq!(
         email.header("List-Unsubscribe-Post").as_deref(),
         Some("List-Unsubscribe=One-Click")
@@ -299,7 +299,7 @@ impl World {
     /// The address in an email's `List-Unsubscribe`.
     async fn link(&self) -> String {
         self.send().await;
-        let email = self.relay.taken().pop().expect("an email");
+        let email = self.relay.accepted().pop().expect("an email");
         let link = email.header("List-Unsubscribe").expect("a link");
         link.trim_matches(['<', '>']).to_owned()
     }

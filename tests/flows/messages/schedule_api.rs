@@ -176,7 +176,7 @@ async fn local_times_are_accepted_until_past_everywhere(world: World) {
         assert_eq!(past, "schedule.time is in the past");
     }
     let listed = world.listed().await;
-    let timings: Vec<&Value> = listed.iter().map(|one| &one["timing"]).collect();
+    let timings: Vec<&Value> = listed.iter().map(|schedule| &schedule["timing"]).collect();
     assert_eq!(timings, ["optimal", "local"]);
 }
 

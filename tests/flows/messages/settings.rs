@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use uuid::Uuid;
 
 use crate::support::receiver::{Receiver, ScriptedResponse};
-use crate::support::scripted_relay::{Does, ScriptedRelay, Step};
+use crate::support::scripted_relay::{Action, ScriptedRelay, Step};
 use crate::support::stores::{TestStore, on_both_stores};
 use crate::support::{eventually, process, servers};
 
@@ -273,7 +273,7 @@ async fn secrets_are_neither_printed_nor_stored_as_they_are(world: World) {
     assert!(setup::run(&both).await.unwrap().rotated);
     config.secret_key_old = None;
     let new = App::open(config).await.unwrap();
-    let found = settings::of(&new, workspace).await.unwrap();
+    let found = settings::find(&new, workspace).await.unwrap();
     let email = found.email.as_ref().unwrap();
     assert!(email.smtp.expose_secret().contains(PASSWORD));
     assert_eq!(
@@ -281,7 +281,7 @@ async fn secrets_are_neither_printed_nor_stored_as_they_are(world: World) {
         Some(settings::Secret(SECRET.into()))
     );
     // A reader with the previous key gets that error, and no details.
-    let error = settings::of(&world.app, workspace).await.unwrap_err().to_string();
+    let error = settings::find(&world.app, workspace).await.unwrap_err().to_string();
     assert!(error.contains("LONGSHORE_SECRET_KEY") && !error.contains("hidden"), "{error}");
 }
 
@@ -292,7 +292,7 @@ async fn sending_uses_the_applied_settings(world: World) {
     });
     world.apply(&with(acme(), "campaigns", json!([campaign])), &[]).await.unwrap();
     let workspace = world.workspace().await;
-    let found = settings::of(&world.app, workspace).await.unwrap();
+    let found = settings::find(&world.app, workspace).await.unwrap();
     let relay = found.email.as_ref().unwrap().relay().unwrap();
     assert_eq!(relay.login.unwrap().password.expose_secret(), PASSWORD);
     assert_eq!(
@@ -315,15 +315,15 @@ async fn sending_uses_the_applied_settings(world: World) {
     assert_eq!((&email["subject"], &email["body"]), (&json!("Your order"), &json!("Thank you.")));
 
     // Nobody asks the store each time, and a change is known soon.
-    let again = settings::of(&world.app, workspace).await.unwrap();
+    let again = settings::find(&world.app, workspace).await.unwrap();
     assert!(Arc::ptr_eq(&found, &again));
     world.apply(&json!({ "workspace": "acme" }), &["--prune"]).await.unwrap();
     eventually("the email is gone", || async {
-        settings::of(&world.app, workspace).await.unwrap().email.is_none()
+        settings::find(&world.app, workspace).await.unwrap().email.is_none()
     })
     .await;
     // Of nobody there is nothing.
-    assert!(settings::of(&world.app, workspace + 1).await.unwrap().email.is_none());
+    assert!(settings::find(&world.app, workspace + 1).await.unwrap().email.is_none());
 }
 
 async fn invalid_declared_messages_are_rejected_with_their_path(world: World) {
@@ -417,7 +417,7 @@ async fn doctor_tries_relays_and_providers_and_sends_nothing(world: World) {
     assert!(!commands_to(&relay)[4..].contains(&"AUTH".to_owned()));
     assert!(push["ok"] == false && text(&push).contains("503"), "{push}");
 
-    let no = (Step::LogIn, Does::Says(535, "5.7.8 not you"));
+    let no = (Step::LogIn, Action::Reply(535, "5.7.8 not you"));
     let refusing = ScriptedRelay::start(&[LOGINS], [no]).await;
     let moved = ScriptedResponse::Redirect("http://127.0.0.1:1/".into());
     provider.script([moved]);

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::support::api::{ApiResponse, answer};
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::Receiver;
-use crate::support::scripted_relay::{Does, ScriptedRelay, Step, Taken};
+use crate::support::scripted_relay::{AcceptedEmail, Action, ScriptedRelay, Step};
 use crate::support::{Api, WorkspaceFile, callbacks, eventually};
 
 const RECEIPT: &str = "7d0c41a8-3f5e-4b7a-9c1d-2e6f8a90b1c2";
@@ -40,19 +40,19 @@ pub struct Scene {
 }
 
 impl Scene {
-    pub async fn new(backend: Backend, script: impl IntoIterator<Item = Does>) -> Self {
+    pub async fn new(backend: Backend, script: impl IntoIterator<Item = Action>) -> Self {
         Self::with(backend, script, &[]).await
     }
 
     pub async fn with(
         backend: Backend,
-        script: impl IntoIterator<Item = Does>,
+        script: impl IntoIterator<Item = Action>,
         settings: &[(&str, String)],
     ) -> Self {
         Self::on(Fleet::start(backend, settings).await, script).await
     }
 
-    pub async fn on(fleet: Fleet, script: impl IntoIterator<Item = Does>) -> Self {
+    pub async fn on(fleet: Fleet, script: impl IntoIterator<Item = Action>) -> Self {
         let ends = script.into_iter().map(|does| (Step::End, does));
         let (relay, receiver) = (ScriptedRelay::start(&[], ends).await, Receiver::start([]).await);
         let secret = Uuid::new_v4().into_bytes().repeat(2);
@@ -96,10 +96,10 @@ impl Scene {
     }
 
     /// Waits until the relay has taken so many emails.
-    pub async fn taken(&self, count: usize) -> Vec<Taken> {
+    pub async fn taken(&self, count: usize) -> Vec<AcceptedEmail> {
         let what = format!("{count} emails are taken");
-        eventually(&what, || async { self.relay.taken().len() >= count }).await;
-        self.relay.taken()
+        eventually(&what, || async { self.relay.accepted().len() >= count }).await;
+        self.relay.accepted()
     }
 
     pub async fn users(&self) -> Vec<Value> {
@@ -177,10 +177,10 @@ pub fn dispatch_id(answer: &ApiResponse, status: u16) -> String {
 }
 
 /// Each Message-ID once, and how often it came.
-pub fn by_id(taken: &[Taken]) -> BTreeMap<String, usize> {
+pub fn by_id(emails: &[AcceptedEmail]) -> BTreeMap<String, usize> {
     let mut ids = BTreeMap::new();
-    for one in taken {
-        *ids.entry(one.header("Message-ID").expect("a Message-ID")).or_default() += 1;
+    for email in emails {
+        *ids.entry(email.header("Message-ID").expect("a Message-ID")).or_default() += 1;
     }
     ids
 }
@@ -239,7 +239,7 @@ async fn an_email_is_sent_at_once_with_its_attributes(backend: Backend) {
     let [ann] = users.as_slice() else { panic!("{users:?}") };
     assert_eq!((&ann["external_id"], &ann["first_name"]), (&json!("ann"), &json!("ann")));
     assert_eq!(ann["custom_attributes"]["tier"], 1.1);
-    assert_eq!(scene.relay.taken().len(), 1);
+    assert_eq!(scene.relay.accepted().len(), 1);
     scene.fleet.close().await;
 }
 
@@ -340,7 +340,7 @@ async fn undispatchable_emails_are_aborted_with_a_reason() {
     let silent = json!({ "recipient": { "external_user_id": "bob", "attributes": {} } });
     assert_eq!(aborted(RECEIPT, silent).await, "User not emailable");
     assert_eq!(aborted(OTHERS[3].0, to("ann", json!({}))).await, "not today");
-    assert!(scene.relay.taken().is_empty());
+    assert!(scene.relay.accepted().is_empty());
     // The attributes were written all the same, and an alias creates no user.
     let users = scene.users().await;
     let mut users: Vec<&str> =
@@ -352,16 +352,16 @@ async fn undispatchable_emails_are_aborted_with_a_reason() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn relay_replies_set_the_email_status() {
-    let script = [Does::Says(451, "4.3.0 try again later"), Does::TakesAndCloses];
+    let script = [Action::Reply(451, "4.3.0 try again later"), Action::AcceptAndClose];
     let scene = Scene::new(Backend::Embedded, script).await;
     let dispatch = scene.sent(&to("ann", json!({}))).await;
     let told = scene.first_postback(&dispatch).await;
     assert_eq!(told["status"], "sent", "{told}");
     // Taken twice, and under one id.
-    let taken = scene.relay.taken();
+    let taken = scene.relay.accepted();
     assert_eq!((taken.len(), by_id(&taken).len()), (2, 1));
     assert_eq!(scene.relay.received_commands().iter().filter(|line| *line == "DATA").count(), 3);
-    scene.relay.script([(Step::End, Does::Says(550, "5.1.1 no such user"))]);
+    scene.relay.script([(Step::End, Action::Reply(550, "5.1.1 no such user"))]);
     let dispatch = scene.sent(&to("bob", json!({}))).await;
     let told = scene.first_postback(&dispatch).await;
     assert_eq!(told["status"], "bounced", "{told}");
@@ -398,7 +398,7 @@ async fn a_repeat_under_an_idempotency_key_is_one_send() {
     let other = dispatch_id(&call(OTHERS[3].0).await, 201);
     assert_eq!(scene.first_postback(&other).await["status"], "aborted");
     scene.first_postback(&dispatch_id(&first, 201)).await;
-    assert_eq!(scene.relay.taken().len(), 1);
+    assert_eq!(scene.relay.accepted().len(), 1);
     scene.fleet.close().await;
 }
 
@@ -416,7 +416,7 @@ async fn the_sla_counts_covered_and_other_emails() {
     let changed = crate::support::stores::execute(&scene.fleet.database_url(), late).await;
     assert_eq!(changed, 1);
     // What the relay refuses was passed on, and is not late when its minute is over.
-    scene.relay.script([(Step::End, Does::Says(550, "5.1.1 no such user"))]);
+    scene.relay.script([(Step::End, Action::Reply(550, "5.1.1 no such user"))]);
     let refused = scene.sent(&to("u5", json!({}))).await;
     assert_eq!(scene.first_postback(&refused).await["status"], "bounced");
     let aged = "UPDATE transactional_emails

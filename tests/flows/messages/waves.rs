@@ -65,7 +65,7 @@ async fn each_zone_has_it_at_its_own_hour(backend: Backend) {
     sending.at_rest(3).await;
     assert_eq!(sending.users(), ["dhaka", "homeless", "kathmandu"]);
     let received = sending.receiver.received();
-    assert!(received.iter().filter(|one| one.at >= due).count() >= 2);
+    assert!(received.iter().filter(|request| request.at >= due).count() >= 2);
     let shown = sending.shown(&id).await;
     assert_eq!((&shown["state"], shown["ended_at"].is_null()), (&json!("sent"), true), "{shown}");
 

@@ -146,7 +146,10 @@ fn panels_show_the_limits_of_alerts() {
             .lines()
             .any(|line| ["> ", "< "].iter().any(|sign| line.ends_with(&format!("{sign}{limit}"))));
         assert!(compared, "{alert} has another limit than {limit}");
-        let found = all.iter().find(|one| one.file == format!("{dashboard}.json")).unwrap();
+        let found = all
+            .iter()
+            .find(|dashboard_file| dashboard_file.file == format!("{dashboard}.json"))
+            .unwrap();
         let panel = found.panels().into_iter().find(|panel| panel["title"] == *title);
         let defaults =
             &panel.unwrap_or_else(|| panic!("no panel {title}"))["fieldConfig"]["defaults"];

@@ -106,8 +106,10 @@ impl Prometheus {
         let found = found.unwrap_or_else(|error| panic!("{selector}: {error}"));
         let series = found.as_array().expect("series");
         let exemplars =
-            series.iter().flat_map(|one| one["exemplars"].as_array().expect("exemplars"));
-        exemplars.map(|one| one["labels"]["trace_id"].as_str().expect("an id").to_owned()).collect()
+            series.iter().flat_map(|entry| entry["exemplars"].as_array().expect("exemplars"));
+        exemplars
+            .map(|exemplar| exemplar["labels"]["trace_id"].as_str().expect("an id").to_owned())
+            .collect()
     }
 
     /// Each alert as Prometheus has read it.

@@ -67,7 +67,7 @@ impl Collector {
 
     /// The spans so far.
     fn spans(&self) -> Vec<Value> {
-        let bodies = self.out.received().into_iter().map(|one| one.body);
+        let bodies = self.out.received().into_iter().map(|request| request.body);
         let bodies = bodies.map(|body| serde_json::from_slice::<Value>(&body).expect("JSON"));
         let mut spans = Vec::new();
         for body in bodies {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::support::api::answer;
 use crate::support::fleet::{Backend, Fleet};
 use crate::support::receiver::{Receiver, ScriptedResponse};
-use crate::support::scripted_relay::{Does, ScriptedRelay, Step};
+use crate::support::scripted_relay::{Action, ScriptedRelay, Step};
 use crate::support::{Api, WorkspaceFile, callbacks, eventually, stores};
 
 const RECEIPT: &str = "eeee0000-0000-4000-8000-000000000001";
@@ -40,7 +40,7 @@ impl World {
             ("LONGSHORE_MESSAGES__RETRY_MS", "50".to_owned()),
         ];
         // The relay does not take the second email the first time.
-        let ends = [Does::Slowly(std::time::Duration::ZERO), Does::Says(451, "later")];
+        let ends = [Action::Delay(std::time::Duration::ZERO), Action::Reply(451, "later")];
         let relay = ScriptedRelay::start(&[], ends.map(|does| (Step::End, does))).await;
         let (hooks, receiver) = tokio::join!(Receiver::start([]), Receiver::start([]));
         let (fleet, alone) = tokio::join!(
@@ -140,8 +140,8 @@ impl World {
             });
             self.post(&format!("/transactional/v1/campaigns/{RECEIPT}/send"), body).await;
         }
-        eventually("the emails are taken", || async { self.relay.taken().len() >= 3 }).await;
-        let id = self.relay.taken()[0].header("Message-ID").expect("a Message-ID");
+        eventually("the emails are taken", || async { self.relay.accepted().len() >= 3 }).await;
+        let id = self.relay.accepted()[0].header("Message-ID").expect("a Message-ID");
         let text = json!({ "events": [{ "type": "delivered", "id": id }] }).to_string();
         let now = Timestamp::now().as_second().to_string();
         let signature = callbacks::sign(EVENTS_SECRET.as_bytes(), "1", &now, text.as_bytes());

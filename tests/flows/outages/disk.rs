@@ -53,10 +53,10 @@ async fn a_full_disk() {
     fleet.ready("standalone").await;
     proxy.set(ProxyMode::Open);
     let status = api.done(&accepted.prefix).await;
-    let days = checker::days_of(&status);
+    let days = checker::export_days(&status);
     let wanted = ExpectedExport { fields: &ALL_FIELDS, days, prefix: &accepted.prefix };
     let files = checker::own_files(&place, &segment, "zip", &wanted).await;
-    checker::check_whole(&files, PARTS, &records, &wanted);
+    checker::check_export(&files, PARTS, &records, &wanted);
     let another = api.export_all().await;
     api.done(&another.prefix).await;
     fleet.close().await;

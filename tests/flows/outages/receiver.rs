@@ -31,7 +31,7 @@ async fn broken_ways_to_the_receiver() {
     let accepted = scene.request("/errors").await;
     scene.api.done(&accepted.prefix).await;
     endure(&scene.fleet, "the receiver: errors").await;
-    scene.receiver.forget();
+    scene.receiver.clear_script();
     scene.ends_whole(&accepted, "/errors").await;
     scene.leaves_only(exports + 1).await;
 }

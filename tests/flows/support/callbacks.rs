@@ -17,16 +17,16 @@ const TOLERANCE: i64 = 300;
 pub async fn callback_at(receiver: &Receiver, path: &str, secret: &[u8]) -> Value {
     let at_path = || {
         let received = receiver.received().into_iter();
-        received.filter(|one| one.uri.path() == path).collect::<Vec<_>>()
+        received.filter(|request| request.uri.path() == path).collect::<Vec<_>>()
     };
     eventually("the callback is there", || async { !at_path().is_empty() }).await;
     let received = at_path();
-    let told = verified(&received[0], secret);
+    let body = verified(&received[0], secret);
     for again in &received[1..] {
         assert_eq!(again.header("webhook-id"), received[0].header("webhook-id"), "at {path}");
-        assert_eq!(verified(again, secret), told, "at {path}");
+        assert_eq!(verified(again, secret), body, "at {path}");
     }
-    told
+    body
 }
 
 /// Checks a callback's form, time and signature; returns its body.

@@ -46,7 +46,7 @@ const APPS: [(&str, &str, &str); 4] = [
 ];
 
 /// One of so many messages over HTTP is refused for now the first time.
-const REFUSED: usize = 997;
+const REFUSED_EVERY: usize = 997;
 
 /// Which message it is: of which send, by which channel, for which user.
 pub type Mark = (u32, String, u32);
@@ -75,33 +75,33 @@ pub fn read(text: &str) -> Option<Mark> {
 }
 
 /// A message that was taken.
-struct Taken {
+struct ReceivedMessage {
     id: String,
     times: u32,
 }
 
 #[derive(Default)]
 struct Ledger {
-    taken: Mutex<HashMap<Mark, Taken>>,
+    received: Mutex<HashMap<Mark, ReceivedMessage>>,
     /// Messages, each once.
     count: AtomicUsize,
     /// Those that were refused once.
     refused: Mutex<HashSet<Mark>>,
     /// What must not be, as text.
-    wrong: Mutex<Vec<String>>,
+    violations: Mutex<Vec<String>>,
 }
 
 impl Ledger {
-    fn enter(&self, mark: Option<Mark>, id: &str, what: impl Fn() -> String) {
+    fn enter(&self, mark: Option<Mark>, id: &str, describe: impl Fn() -> String) {
         let Some(mark) = mark.filter(|_| !id.is_empty()) else {
-            return self.blame(format!("without a mark of its user or an id: {}", what()));
+            return self.blame(format!("without a mark of its user or an id: {}", describe()));
         };
-        let mut taken = self.taken.lock().expect("no test panics here");
-        match taken.get_mut(&mark) {
+        let mut received = self.received.lock().expect("no test panics here");
+        match received.get_mut(&mark) {
             Some(first) if first.id == id => first.times += 1,
             Some(first) => self.blame(format!("{mark:?} came under {id} and {}", first.id)),
             None => {
-                taken.insert(mark, Taken { id: id.to_owned(), times: 1 });
+                received.insert(mark, ReceivedMessage { id: id.to_owned(), times: 1 });
                 self.count.fetch_add(1, Ordering::SeqCst);
             }
         }
@@ -111,14 +111,14 @@ impl Ledger {
     fn refuses(&self, mark: &Mark) -> bool {
         let (send, channel, user) = mark;
         let number = *send as usize * 31 + *user as usize * 7 + channel.len();
-        number.is_multiple_of(REFUSED)
+        number.is_multiple_of(REFUSED_EVERY)
             && self.refused.lock().expect("no test panics here").insert(mark.clone())
     }
 
-    fn blame(&self, wrong: String) {
-        let mut all = self.wrong.lock().expect("no test panics here");
-        if all.len() < 20 {
-            all.push(wrong);
+    fn blame(&self, violation: String) {
+        let mut violations = self.violations.lock().expect("no test panics here");
+        if violations.len() < 20 {
+            violations.push(violation);
         }
     }
 }
@@ -134,10 +134,10 @@ pub struct ChannelReceivers {
 impl ChannelReceivers {
     pub async fn start() -> Self {
         let (ledger, stop) = (Arc::new(Ledger::default()), CancellationToken::new());
-        let of_mail = ledger.clone();
+        let mail_ledger = ledger.clone();
         let mail = MailServer::start(move |mail: Mail| {
             let mark = read(&mail.subject).filter(|(.., user)| mail.to == address(*user as usize));
-            of_mail.enter(mark, &mail.message_id, || format!("{mail:?}"));
+            mail_ledger.enter(mark, &mail.message_id, || format!("{mail:?}"));
         });
         let mail = mail.await;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("an address");
@@ -224,40 +224,42 @@ impl ChannelReceivers {
         })
     }
 
-    /// Messages that were taken, each once.
+    /// Messages that were received, each once.
     pub fn count(&self) -> usize {
         self.ledger.count.load(Ordering::SeqCst)
     }
 
     /// Panics if a message has no mark, or two ids.
     pub fn check(&self) {
-        let wrong = self.ledger.wrong.lock().expect("no test panics here");
-        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        let violations = self.ledger.violations.lock().expect("no test panics here");
+        assert!(violations.is_empty(), "{}", violations.join("\n"));
     }
 
     /// What is there of the messages that must be, and of nothing else; how many of each
     /// channel came more than once, and how many were refused once.
-    pub fn check_all(&self, must: impl Iterator<Item = Mark>) -> (HashMap<String, u32>, usize) {
+    pub fn check_all(&self, expected: impl Iterator<Item = Mark>) -> (HashMap<String, u32>, usize) {
         self.check();
-        let taken = self.ledger.taken.lock().expect("no test panics here");
+        let received = self.ledger.received.lock().expect("no test panics here");
         let (mut missing, mut all) = (Vec::new(), 0);
-        for mark in must {
+        for mark in expected {
             all += 1;
-            if !taken.contains_key(&mark) {
+            if !received.contains_key(&mark) {
                 missing.push(mark);
             }
         }
         missing.sort();
         let shown = &missing[..missing.len().min(20)];
         assert!(missing.is_empty(), "{} are missing, such as {shown:?}", missing.len());
-        assert_eq!(taken.len(), all, "messages that nobody asked for");
-        let mut ids: Vec<&str> = taken.values().map(|taken| taken.id.as_str()).collect();
+        assert_eq!(received.len(), all, "messages that nobody asked for");
+        let mut ids: Vec<&str> = received.values().map(|received| received.id.as_str()).collect();
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), all, "an id is that of several messages");
         let mut repeated = HashMap::new();
-        for ((_, channel, _), taken) in taken.iter().filter(|(_, taken)| taken.times > 1) {
-            *repeated.entry(channel.clone()).or_default() += taken.times - 1;
+        for ((_, channel, _), received) in
+            received.iter().filter(|(_, received)| received.times > 1)
+        {
+            *repeated.entry(channel.clone()).or_default() += received.times - 1;
         }
         (repeated, self.ledger.refused.lock().expect("no test panics here").len())
     }

@@ -41,7 +41,7 @@ pub struct Outcome {
 }
 
 /// The UTC days from a request to the end of its export.
-pub fn days_of(status: &Value) -> Vec<Date> {
+pub fn export_days(status: &Value) -> Vec<Date> {
     let day = |name: &str| {
         let text = status[name].as_str().unwrap_or_else(|| panic!("no {name}: {status}"));
         utc_day(text.parse().expect("a time in ISO 8601"))
@@ -88,14 +88,14 @@ pub fn identity(record: &Value) -> String {
 /// The files of an export in own storage: where they lie, what they are called, and that
 /// each is an archive of one file of lines. In the order of the files' names.
 pub async fn own_files(
-    place: &TestStorage,
+    storage: &TestStorage,
     segment: &str,
     extension: &str,
     wanted: &ExpectedExport<'_>,
 ) -> Vec<Unpacked> {
     let mut files = Vec::new();
-    for key in own_keys(place, segment, extension, wanted).await {
-        files.push(unpack(&key, &place.get(&key).await, extension));
+    for key in own_keys(storage, segment, extension, wanted).await {
+        files.push(unpack(&key, &storage.get(&key).await, extension));
     }
     files.sort_by(|a, b| a.name.cmp(&b.name));
     files
@@ -103,7 +103,7 @@ pub async fn own_files(
 
 /// The keys of an export's files: that they lie where they should, and are called so.
 pub async fn own_keys(
-    place: &TestStorage,
+    storage: &TestStorage,
     segment: &str,
     extension: &str,
     wanted: &ExpectedExport<'_>,
@@ -111,7 +111,7 @@ pub async fn own_keys(
     let mut keys = Vec::new();
     let mut names = BTreeSet::new();
     let folder = format!("segment-export/{segment}/");
-    for key in place.list().await {
+    for key in storage.list().await {
         let Some(rest) = key.strip_prefix(&folder).filter(|rest| rest.contains(wanted.prefix))
         else {
             continue;
@@ -153,11 +153,11 @@ pub fn downloaded(archive: &[u8]) -> Vec<Unpacked> {
 /// The users of an export, in its order. Checks the files' names and sizes.
 pub fn lines(files: &[Unpacked], wanted: &ExpectedExport<'_>) -> Vec<Value> {
     let mut numbers = BTreeSet::new();
-    files.iter().flat_map(|file| lines_of(file, &mut numbers, wanted)).collect()
+    files.iter().flat_map(|file| users_in_file(file, &mut numbers, wanted)).collect()
 }
 
 /// The users of a file. Its number is put to those of the files before.
-fn lines_of(
+fn users_in_file(
     Unpacked { name, bytes }: &Unpacked,
     numbers: &mut BTreeSet<u32>,
     wanted: &ExpectedExport<'_>,
@@ -225,7 +225,7 @@ fn check_line(
 }
 
 /// An export of so many files, in which each of `records` is exactly once.
-pub fn check_whole(
+pub fn check_export(
     files: &[Unpacked],
     count: usize,
     records: &[String],
@@ -238,15 +238,15 @@ pub fn check_whole(
 /// Gives every user of an export's ZIP files to `each`, one file after the other; returns how many
 /// files there are.
 pub async fn each_user(
-    place: &TestStorage,
+    storage: &TestStorage,
     segment: &str,
     wanted: &ExpectedExport<'_>,
     mut each: impl FnMut(Value),
 ) -> usize {
-    let (keys, mut numbers) = (own_keys(place, segment, "zip", wanted).await, BTreeSet::new());
+    let (keys, mut numbers) = (own_keys(storage, segment, "zip", wanted).await, BTreeSet::new());
     for key in &keys {
-        let file = unpack(key, &place.get(key).await, "zip");
-        lines_of(&file, &mut numbers, wanted).into_iter().for_each(&mut each);
+        let file = unpack(key, &storage.get(key).await, "zip");
+        users_in_file(&file, &mut numbers, wanted).into_iter().for_each(&mut each);
     }
     keys.len()
 }
@@ -255,32 +255,32 @@ pub async fn each_user(
 pub struct Records {
     file: File,
     /// Where each lies, and how long it is, by a hash of its [`identity`].
-    places: HashMap<u64, (u64, usize)>,
+    locations: HashMap<u64, (u64, usize)>,
 }
 
 impl Records {
     pub fn open(path: &Path) -> Self {
         let file = File::open(path).expect("the records are there");
         let mut reader = BufReader::new(&file);
-        let (mut places, mut at, mut line) = (HashMap::new(), 0, String::new());
+        let (mut locations, mut offset, mut line) = (HashMap::new(), 0, String::new());
         while reader.read_line(&mut line).expect("records are UTF-8") > 0 {
             let known: Known = serde_json::from_str(&line).expect("a record is JSON");
             let identity = identity(&serde_json::to_value(known).expect("JSON"));
-            let earlier = places.insert(hash(&identity), (at, line.len()));
+            let earlier = locations.insert(hash(&identity), (offset, line.len()));
             assert!(earlier.is_none(), "{identity} is there twice, or has another one's hash");
-            at += line.len() as u64;
+            offset += line.len() as u64;
             line.clear();
         }
-        Self { file, places }
+        Self { file, locations }
     }
 
     pub fn count(&self) -> usize {
-        self.places.len()
+        self.locations.len()
     }
 
-    fn read(&self, (at, length): (u64, usize)) -> Value {
+    fn read(&self, (offset, length): (u64, usize)) -> Value {
         let mut bytes = vec![0; length];
-        self.file.read_exact_at(&mut bytes, at).expect("the record is there");
+        self.file.read_exact_at(&mut bytes, offset).expect("the record is there");
         serde_json::from_slice(&bytes).expect("a record is JSON")
     }
 
@@ -288,18 +288,18 @@ impl Records {
     /// record is there exactly once, as imported.
     pub async fn check(
         &self,
-        place: &TestStorage,
+        storage: &TestStorage,
         segment: &str,
         files: usize,
         wanted: &ExpectedExport<'_>,
     ) {
-        let mut missing: HashSet<u64> = self.places.keys().copied().collect();
+        let mut missing: HashSet<u64> = self.locations.keys().copied().collect();
         let mut service_ids = HashSet::new();
-        let found = each_user(place, segment, wanted, |user| {
+        let found = each_user(storage, segment, wanted, |user| {
             let identity = identity(&user);
             let hash = hash(&identity);
             assert!(missing.remove(&hash), "{identity} is not expected, or twice");
-            let record = self.read(self.places[&hash]);
+            let record = self.read(self.locations[&hash]);
             check_line(&user, &[record], &mut service_ids, wanted);
         });
         assert_eq!(found.await, files);
@@ -324,11 +324,11 @@ fn hash(text: &str) -> u64 {
 
 /// Exports are in the order of slice and service_id, which follows creation.
 pub fn check_order(users: &[Value]) {
-    let places = users.iter().map(|user| {
+    let positions = users.iter().map(|user| {
         let bucket = user["random_bucket"].as_u64().expect("a bucket");
         (bucket / 100, user["service_id"].as_str().expect("a service_id"))
     });
-    assert!(places.is_sorted(), "the users are not in order");
+    assert!(positions.is_sorted(), "the users are not in order");
 }
 
 /// What is different between a line and what the record should become, if anything.
@@ -338,7 +338,7 @@ fn difference(line: &Value, record: &Value, fields: &[&str], day: Date) -> Optio
     let given = ["service_id", "created_at", "random_bucket"];
     let given = given.into_iter().filter(|name| fields.contains(name));
     let given: Vec<&str> = given.filter(|name| !expected.contains_key(*name)).collect();
-    if let Some(name) = given.iter().find(|name| !is_as_given_by_the_service(name, &line)) {
+    if let Some(name) = given.iter().find(|name| !is_generated_value(name, &line)) {
         return Some(format!("{name} is {:?}", line.get(*name)));
     }
     for name in given {
@@ -362,7 +362,7 @@ fn difference(line: &Value, record: &Value, fields: &[&str], day: Date) -> Optio
 }
 
 /// Whether a line has in `name`, which its record had not, what every user has there.
-fn is_as_given_by_the_service(name: &str, line: &Map<String, Value>) -> bool {
+fn is_generated_value(name: &str, line: &Map<String, Value>) -> bool {
     let value = line.get(name).unwrap_or(&Value::Null);
     let text = value.as_str().unwrap_or_default();
     match name {
@@ -428,8 +428,8 @@ fn with_data(object: &Value) -> Value {
 
 fn without(object: &Value, keep: impl Fn(&Value) -> bool) -> Value {
     let Value::Object(members) = object else { return object.clone() };
-    let kept = members.iter().filter(|(_, value)| keep(value));
-    Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
+    let remaining = members.iter().filter(|(_, value)| keep(value));
+    Value::Object(remaining.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
 fn each(array: &Value, change: impl Fn(&Value) -> Value) -> Value {

@@ -71,15 +71,15 @@ impl Contract {
             assert!(headers.contains_key("allow"), "{method} {path}: {headers:?}");
             return;
         };
-        let what = format!("{method} {path}: {status} {}", String::from_utf8_lossy(body));
+        let context = format!("{method} {path}: {status} {}", String::from_utf8_lossy(body));
         let response = self.resolve(&operation["responses"][status.to_string()]);
-        assert!(response.is_object(), "the status is not described: {what}");
+        assert!(response.is_object(), "the status is not described: {context}");
         for (name, header) in response["headers"].as_object().expect("headers") {
-            self.check_header(name, self.resolve(header), headers, &what);
+            self.check_header(name, self.resolve(header), headers, &context);
         }
-        assert!(![429, 503].contains(&status) || headers.contains_key("retry-after"), "{what}");
+        assert!(![429, 503].contains(&status) || headers.contains_key("retry-after"), "{context}");
         if method != Method::HEAD {
-            self.check_body(response, headers, body, &what);
+            self.check_body(response, headers, body, &context);
         }
     }
 
@@ -91,51 +91,52 @@ impl Contract {
             // The only parameter with slashes.
             let rest = parts.last() == Some(&"{path}") && given.len() >= parts.len();
             (rest || parts.len() == given.len())
-                && parts
-                    .iter()
-                    .zip(&given)
-                    .all(|(part, one)| (part.starts_with('{') && !one.is_empty()) || part == one)
+                && parts.iter().zip(&given).all(|(part, value)| {
+                    (part.starts_with('{') && !value.is_empty()) || part == value
+                })
         };
         let paths = self.document["paths"].as_object().expect("paths").keys();
         let paths = paths.map(String::as_str).filter(|template| fits(template));
         paths.min_by_key(|template| template.matches('{').count())
     }
 
-    fn check_header(&self, name: &str, header: &Value, headers: &HeaderMap, what: &str) {
+    fn check_header(&self, name: &str, header: &Value, headers: &HeaderMap, context: &str) {
         let Some(value) = headers.get(name) else {
-            assert_ne!(header["required"], true, "no {name}: {what}");
+            assert_ne!(header["required"], true, "no {name}: {context}");
             return;
         };
         let text = value.to_str().expect("headers are ASCII");
-        let value = match header["schema"]["type"] == "integer" {
-            true => json!(text.parse::<i64>().unwrap_or_else(|_| panic!("{name}: {text}: {what}"))),
-            false => json!(text),
+        let value = if header["schema"]["type"] == "integer" {
+            json!(text.parse::<i64>().unwrap_or_else(|_| panic!("{name}: {text}: {context}")))
+        } else {
+            json!(text)
         };
-        self.is_of(&value, &header["schema"], what);
+        self.check_value(&value, &header["schema"], context);
     }
 
-    fn check_body(&self, response: &Value, headers: &HeaderMap, body: &[u8], what: &str) {
+    fn check_body(&self, response: &Value, headers: &HeaderMap, body: &[u8], context: &str) {
         let Some(content) = response["content"].as_object() else {
-            assert!(body.is_empty(), "a body that is not described: {what}");
+            assert!(body.is_empty(), "a body that is not described: {context}");
             return;
         };
         let given = headers["content-type"].to_str().expect("headers are ASCII");
         let essence = given.split(';').next().unwrap_or_default();
-        let media = content.get(essence).unwrap_or_else(|| panic!("{given}: {what}"));
+        let media = content.get(essence).unwrap_or_else(|| panic!("{given}: {context}"));
         if essence.ends_with("json") {
-            let body = serde_json::from_slice(body).unwrap_or_else(|_| panic!("no JSON: {what}"));
-            self.is_of(&body, &media["schema"], what);
+            let body =
+                serde_json::from_slice(body).unwrap_or_else(|_| panic!("no JSON: {context}"));
+            self.check_value(&body, &media["schema"], context);
         }
     }
 
     /// Checks that a value is of a schema, with nothing beyond.
-    fn is_of(&self, value: &Value, schema: &Value, what: &str) {
+    fn check_value(&self, value: &Value, schema: &Value, context: &str) {
         let validator = {
             let mut validators = self.validators.lock().expect("no test panics here");
             let validator = validators.entry(schema.to_string());
             validator.or_insert_with(|| Arc::new(Validator::new(schema, &self.closed))).clone()
         };
-        validator.check(value).unwrap_or_else(|error| panic!("{error}\n{what}"));
+        validator.check(value).unwrap_or_else(|error| panic!("{error}\n{context}"));
     }
 }
 

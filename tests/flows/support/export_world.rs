@@ -78,7 +78,7 @@ impl World {
             "INSERT INTO users ({column}slice, workspace_id, service_id, attributes_at, doc)
              VALUES ({key}$1, $2, $3, 0, $4)"
         );
-        let bought = format!(
+        let purchase = format!(
             "INSERT INTO activity ({column}slice, workspace_id, service_id, body)
              VALUES ({key}$1, $2, $3, $4)"
         );
@@ -87,8 +87,8 @@ impl World {
             let insert = |sql| sqlx::query(sqlx::AssertSqlSafe(sql));
             let user = insert(user).bind(slice).bind(self.workspace).bind(id).bind(doc);
             user.execute(pool).await.unwrap();
-            let bought = insert(bought).bind(slice).bind(self.workspace).bind(id);
-            bought.bind(activity.encode()).execute(pool).await.unwrap();
+            let purchase = insert(purchase).bind(slice).bind(self.workspace).bind(id);
+            purchase.bind(activity.encode()).execute(pool).await.unwrap();
         });
     }
 

@@ -1,9 +1,11 @@
 //! Longshore as an operator runs it: real processes of the binary, alone on the embedded
 //! parts, or a gateway and workers on Kafka and PostgreSQL.
 
+mod processes;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -97,14 +99,14 @@ impl Fleet {
         Self::start_with(backend, settings, |_| {}).await
     }
 
-    /// The same, with the environment changed by `lead`, such as to lead the way to a server
+    /// The same, with the environment changed by `change`, such as to lead to a server
     /// through a proxy.
     pub async fn start_with(
         backend: Backend,
         settings: &[(&str, String)],
-        lead: impl FnOnce(&mut BTreeMap<String, String>),
+        change: impl FnOnce(&mut BTreeMap<String, String>),
     ) -> Self {
-        let mut fleet = Self::prepare(backend, settings, lead).await;
+        let mut fleet = Self::prepare(backend, settings, change).await;
         fleet.launch_all(None).await;
         fleet
     }
@@ -126,14 +128,14 @@ impl Fleet {
     pub async fn prepare(
         backend: Backend,
         settings: &[(&str, String)],
-        lead: impl FnOnce(&mut BTreeMap<String, String>),
+        change: impl FnOnce(&mut BTreeMap<String, String>),
     ) -> Self {
         let database = match backend {
             Backend::Embedded => None,
             Backend::Fleet(_) => Some(Database::migrated().await),
         };
         let mut fleet = Self::new(backend, settings, database);
-        lead(&mut fleet.environment);
+        change(&mut fleet.environment);
         fleet.set_up().await;
         fleet
     }
@@ -272,13 +274,13 @@ impl Fleet {
         let config = self.config();
         let store = longshore::app::connect(&config).await.expect("the store opens");
         let log = longshore::app::open_log(&config).await.expect("the log opens");
-        let (mut least, mut since) = (i64::MAX, Instant::now());
+        let (mut fewest, mut since) = (i64::MAX, Instant::now());
         loop {
-            let behind = behind(&config, &store, &log).await;
-            match behind {
+            let unapplied = unapplied_messages(&config, &store, &log).await;
+            match unapplied {
                 Some(0) => break,
-                Some(fewer) if fewer < least => (least, since) = (fewer, Instant::now()),
-                _ => assert!(since.elapsed() < TIMEOUT, "{behind:?} messages are not applied"),
+                Some(fewer) if fewer < fewest => (fewest, since) = (fewer, Instant::now()),
+                _ => assert!(since.elapsed() < TIMEOUT, "{unapplied:?} messages are not applied"),
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -326,175 +328,6 @@ impl Fleet {
         file
     }
 
-    /// Starts a process (`standalone`, `gateway`, `worker-1`…) and waits until it is ready.
-    pub async fn launch(&mut self, name: &str) {
-        self.launch_with(name, &[]).await;
-        self.ready(name).await;
-    }
-
-    /// Starts a process with more variables, such as `FAILPOINTS`; does not wait.
-    pub async fn launch_with(&mut self, name: &str, more: &[(&str, &str)]) {
-        let mut command = process::command(self.directory(), &self.environment);
-        command.envs(more.iter().copied());
-        command.arg(name.split('-').next().unwrap_or(name));
-        self.spawn(name, command);
-    }
-
-    /// Starts a worker of these roles alone and waits until it is ready.
-    pub async fn launch_roles(&mut self, name: &str, roles: &str) {
-        let mut command = process::command(self.directory(), &self.environment);
-        command.args(["worker", "--roles", roles]);
-        self.spawn(name, command);
-        self.ready(name).await;
-    }
-
-    /// Starts a process with an operations listener.
-    fn spawn(&mut self, name: &str, mut command: Command) {
-        let ops = *self.ops.entry(name.to_owned()).or_insert_with(free_port);
-        command.env("LONGSHORE_OPS_LISTEN", format!("127.0.0.1:{ops}"));
-        let process = Process::start(name, self.directory(), command);
-        self.processes.insert(name.to_owned(), process);
-    }
-
-    /// Waits until a process is ready.
-    pub async fn ready(&mut self, name: &str) {
-        let (client, since) = (reqwest::Client::new(), Instant::now());
-        let address = format!("http://127.0.0.1:{}/readyz", self.ops[name]);
-        while !client.get(&address).send().await.is_ok_and(|answer| answer.status() == 200) {
-            let process = self.process(name);
-            assert!(process.is_running(), "{name} has ended\n{}", process.tail());
-            assert!(since.elapsed() < TIMEOUT, "{name} is not ready\n{}", process.tail());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    /// Starts `standalone` with its data, as it is now, on a disk of its own of so many
-    /// mebibytes, and waits until it is ready. Commands do not see that disk, and what is
-    /// written to it goes with the process.
-    pub async fn launch_on_disk(&mut self, mebibytes: u32) {
-        let name = "standalone";
-        let mut command = with_own_mounts(self.directory(), &self.environment);
-        command.args([
-            "bash",
-            "-euc",
-            "cp -a \"$LONGSHORE_DATA\" seed
-             mount -t tmpfs -o size=$0m tmpfs \"$LONGSHORE_DATA\"
-             cp -a seed/. \"$LONGSHORE_DATA\"
-             exec \"$@\"",
-        ]);
-        command.args([&mebibytes.to_string(), process::BINARY, name]);
-        self.spawn(name, command);
-        self.ready(name).await;
-    }
-
-    /// Panics where this machine does not let tests mount [disks](Self::launch_on_disk).
-    pub async fn can_mount() {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let mut command = with_own_mounts(directory.path(), &BTreeMap::new());
-        command.args(["mount", "-t", "tmpfs", "tmpfs", "."]);
-        let output = process::output(command).await;
-        assert!(
-            output.status.success(),
-            "this test mounts a disk of its own, and may not: {}\
-             allow user namespaces (sysctl user.max_user_namespaces=10000, and on Ubuntu \
-             kernel.apparmor_restrict_unprivileged_userns=0), start the container with \
-             --cap-add SYS_ADMIN --security-opt apparmor=unconfined, or run the tests as root",
-            String::from_utf8_lossy(&output.stderr)
-        );
-    }
-
-    /// A path as a process sees it.
-    pub fn seen_by(&self, name: &str, path: &Path) -> PathBuf {
-        let root = PathBuf::from(format!("/proc/{}/root", self.processes[name].id()));
-        root.join(path.strip_prefix("/").expect("a whole path"))
-    }
-
-    fn process(&mut self, name: &str) -> &mut Process {
-        self.processes.get_mut(name).unwrap_or_else(|| panic!("no process {name}"))
-    }
-
-    /// Asks a process to end (SIGTERM) and checks that it does so with status 0.
-    pub async fn terminate(&mut self, name: &str) {
-        let process = self.process(name);
-        let status = process.terminate().await;
-        assert!(status.success(), "{name} ended with {status}\n{}", process.tail());
-    }
-
-    /// Ends a process at once (SIGKILL).
-    pub fn kill(&mut self, name: &str) {
-        self.process(name).kill();
-    }
-
-    /// Stops a process (SIGSTOP): it neither works nor notices that time passes.
-    pub fn stop(&mut self, name: &str) {
-        self.process(name).signal("STOP");
-    }
-
-    /// Lets a stopped process continue (SIGCONT).
-    pub fn resume(&mut self, name: &str) {
-        self.process(name).signal("CONT");
-    }
-
-    /// Whether a process is stopped.
-    pub fn is_stopped(&self, name: &str) -> bool {
-        self.system_status(name, "State").starts_with('T')
-    }
-
-    pub fn is_running(&mut self, name: &str) -> bool {
-        self.process(name).is_running()
-    }
-
-    /// Waits until a process has ended by itself, as at a fail point.
-    pub async fn wait_until_exited(&mut self, name: &str) {
-        let since = Instant::now();
-        while self.is_running(name) {
-            assert!(since.elapsed() < TIMEOUT, "{name} goes on\n{}", self.printed());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    /// The most memory that a process has had resident since its start or since
-    /// [`reset_peak`](Self::reset_peak), in bytes.
-    pub fn peak(&self, name: &str) -> u64 {
-        self.processes[name].peak()
-    }
-
-    #[allow(dead_code, reason = "for benchmarks, which share this")]
-    pub fn reset_peak(&self, name: &str) {
-        self.processes[name].reset_peak();
-    }
-
-    /// What the system says of a process under a name of `/proc/<pid>/status`.
-    pub fn system_status(&self, name: &str, field: &str) -> String {
-        self.processes[name].status(field)
-    }
-
-    /// What a process's `/readyz` answers.
-    pub async fn readiness(&self, name: &str) -> (u16, String) {
-        self.try_readiness(name).await.expect("the operations listener answers")
-    }
-
-    /// The same of a process that may not have begun to listen.
-    pub async fn try_readiness(&self, name: &str) -> Option<(u16, String)> {
-        let address = format!("http://127.0.0.1:{}/readyz", self.ops[name]);
-        let answer = reqwest::get(address).await.ok()?;
-        Some((answer.status().as_u16(), answer.text().await.ok()?))
-    }
-
-    /// What each process has done so far.
-    pub fn process_usage(&self) -> BTreeMap<String, ProcessUsage> {
-        let effort = |(name, process): (&String, &Process)| {
-            let lines = process.printed().lines().count();
-            (name.clone(), ProcessUsage { cpu: self.cpu(name), lines })
-        };
-        self.processes.iter().map(effort).collect()
-    }
-
-    /// The processor time that one that runs has used.
-    pub fn cpu(&self, name: &str) -> Duration {
-        self.processes[name].cpu()
-    }
-
     /// Runs a line of shell on this installation, where `$LONGSHORE` is the binary.
     pub async fn shell(&self, line: &str) {
         let mut command = process::program("bash", self.directory(), &self.environment);
@@ -512,8 +345,8 @@ impl Fleet {
     /// What a process shows at `/metrics`.
     pub async fn metrics(&self, name: &str) -> String {
         let address = format!("http://127.0.0.1:{}/metrics", self.ops[name]);
-        let answer = reqwest::get(address).await.expect("the operations listener answers");
-        answer.text().await.expect("metrics are text")
+        let response = reqwest::get(address).await.expect("the operations listener answers");
+        response.text().await.expect("metrics are text")
     }
 
     /// Everything that all processes printed.
@@ -538,43 +371,35 @@ impl Fleet {
     }
 
     /// Panics where one of the secrets is in a text.
-    pub fn assert_no_secret_in(&self, place: &str, text: &str) {
+    pub fn assert_no_secret_in(&self, source: &str, text: &str) {
         let secrets = self.secrets.lock().expect("no test panics here");
         for (number, secret) in secrets.iter().enumerate() {
             if let Some(line) = text.lines().find(|line| line.contains(secret.as_str())) {
                 let line = line.replace(secret.as_str(), "[SECRET]");
-                panic!("secret {number} is in {place}: {line}");
+                panic!("secret {number} is in {source}: {line}");
             }
         }
     }
 }
 
 /// Messages of tracked objects, edits and sends that are not applied; unknown until every partition was assigned,
-/// or while a server does not answer.
-async fn behind(config: &Config, store: &Store, log: &Log) -> Option<i64> {
-    let mut behind = 0;
+/// or while a server does not respond.
+async fn unapplied_messages(config: &Config, store: &Store, log: &Log) -> Option<i64> {
+    let mut messages = 0;
     for topic in [topics::TRACKING, topics::CATALOGS, topics::MESSAGES] {
         let mut tx = store.snapshot().await.ok()?;
-        let places = offsets::positions(&mut tx, topic).await.ok()?;
+        let positions = offsets::positions(&mut tx, topic).await.ok()?;
         drop(tx);
-        if places.len() != config.log.partitions as usize {
+        if positions.len() != config.log.partitions as usize {
             return None;
         }
         let topic_offsets = log.topic_offsets(topic).await.ok()?;
-        for place in places {
+        for position in positions {
             let range =
-                topic_offsets.ranges.iter().find(|range| range.partition == place.partition)?;
-            let can_go_on = stop_reason(&place, &topic_offsets).is_none();
-            behind += can_go_on.then_some(range.end - place.next)?;
+                topic_offsets.ranges.iter().find(|range| range.partition == position.partition)?;
+            let can_go_on = stop_reason(&position, &topic_offsets).is_none();
+            messages += can_go_on.then_some(range.end - position.next)?;
         }
     }
-    Some(behind)
-}
-
-/// Runs a program, yet to be named, that can mount what only it sees: who is not root becomes
-/// it in a namespace of its own.
-fn with_own_mounts(directory: &Path, environment: &BTreeMap<String, String>) -> Command {
-    let mut command = process::program("unshare", directory, environment);
-    command.args(["--mount", "--map-root-user"]);
-    command
+    Some(messages)
 }

@@ -54,13 +54,13 @@ impl HttpProxy {
         servers::install_tls();
         let server = url::Url::parse(server).expect("an address");
         let (fault, caught) = (Arc::new(Mutex::new(fault)), Arc::new(AtomicUsize::new(0)));
-        let way = ProxyState {
+        let proxy = ProxyState {
             client: reqwest::Client::new(),
             server: server.origin().ascii_serialization(),
             fault: fault.clone(),
             caught: caught.clone(),
         };
-        let router = axum::Router::new().fallback(forward).with_state(way);
+        let router = axum::Router::new().fallback(forward).with_state(proxy);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address: SocketAddr = listener.local_addr().expect("an address");
         let serving = tokio::spawn(async move {
@@ -92,22 +92,22 @@ impl Drop for HttpProxy {
     }
 }
 
-async fn forward(State(way): State<ProxyState>, request: Request) -> Response {
-    let choose = *way.fault.lock().expect("no test panics here");
+async fn forward(State(proxy): State<ProxyState>, request: Request) -> Response {
+    let choose = *proxy.fault.lock().expect("no test panics here");
     let fault = choose(request.method(), request.uri().query().unwrap_or_default());
-    let Some(fault) = fault else { return forward_unchanged(&way, request).await };
-    let is_first = way.caught.fetch_add(1, Ordering::Relaxed) == 0;
+    let Some(fault) = fault else { return forward_unchanged(&proxy, request).await };
+    let is_first = proxy.caught.fetch_add(1, Ordering::Relaxed) == 0;
     match fault {
         ProxyFault::LoseResponse | ProxyFault::LoseResponseThen(..) if is_first => {
-            let answer = forward_unchanged(&way, request).await;
-            assert!(answer.status().is_success(), "{answer:?}");
+            let response = forward_unchanged(&proxy, request).await;
+            assert!(response.status().is_success(), "{response:?}");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
-        ProxyFault::LoseResponse => forward_unchanged(&way, request).await,
+        ProxyFault::LoseResponse => forward_unchanged(&proxy, request).await,
         ProxyFault::RespondIfConditional(..)
             if !request.headers().contains_key("if-none-match") =>
         {
-            forward_unchanged(&way, request).await
+            forward_unchanged(&proxy, request).await
         }
         ProxyFault::LoseResponseThen(status, text)
         | ProxyFault::Respond(status, text)
@@ -121,14 +121,14 @@ async fn forward(State(way): State<ProxyState>, request: Request) -> Response {
 }
 
 /// With the headers as they are, since they are signed.
-async fn forward_unchanged(way: &ProxyState, request: Request) -> Response {
+async fn forward_unchanged(proxy: &ProxyState, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    let address = format!("{}{}", way.server, head.uri);
+    let address = format!("{}{}", proxy.server, head.uri);
     let body = to_bytes(body, usize::MAX).await.expect("a body");
-    let sent = way.client.request(head.method, address).headers(head.headers).body(body);
-    let answer = sent.send().await.expect("an answer");
-    let (status, mut headers) = (answer.status(), answer.headers().clone());
+    let sent = proxy.client.request(head.method, address).headers(head.headers).body(body);
+    let response = sent.send().await.expect("a response");
+    let (status, mut headers) = (response.status(), response.headers().clone());
     headers.remove("transfer-encoding");
-    let body = Body::from(answer.bytes().await.expect("the whole answer"));
+    let body = Body::from(response.bytes().await.expect("the whole response"));
     (status, headers, body).into_response()
 }

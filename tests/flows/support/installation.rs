@@ -46,13 +46,13 @@ impl Installation {
     /// Applies a file again; returns what changed, and what was noted.
     pub async fn apply(&self, yaml: &str, prune: bool) -> Vec<String> {
         let options = longshore::workspace_file::change::Options { dry_run: false, prune };
-        let mut said = Vec::new();
+        let mut report = Vec::new();
         for declaration in file::read(yaml, &|_| None).expect("a workspace file").workspaces {
             let applied = apply::apply(&self.app, &declaration, options).await.expect("it applies");
-            said.extend(applied.changes.iter().map(ToString::to_string));
-            said.extend(applied.notes);
+            report.extend(applied.changes.iter().map(ToString::to_string));
+            report.extend(applied.notes);
         }
-        said
+        report
     }
 
     /// Runs a command of the program itself on this installation; whatever its result.

@@ -48,16 +48,16 @@ impl LocalApi {
 
     /// A POST that must be refused with this status; returns the message.
     pub async fn refusal(&self, path: &str, body: &Value, status: u16) -> String {
-        let answered = self.post(path, body).await;
-        assert_eq!(answered.0, status, "{body}: {answered:?}");
-        answered.1["message"].as_str().unwrap_or_else(|| panic!("{answered:?}")).to_owned()
+        let response = self.post(path, body).await;
+        assert_eq!(response.0, status, "{body}: {response:?}");
+        response.1["message"].as_str().unwrap_or_else(|| panic!("{response:?}")).to_owned()
     }
 
     async fn send(
         &self,
         method: Method,
         path: &str,
-        once: Option<&str>,
+        idempotency_key: Option<&str>,
         body: String,
     ) -> LocalResponse {
         let mut request = Request::builder()
@@ -65,13 +65,13 @@ impl LocalApi {
             .uri(path)
             .header(header::AUTHORIZATION, format!("Bearer {}", self.key))
             .header(header::CONTENT_TYPE, "application/json");
-        if let Some(key) = once {
+        if let Some(key) = idempotency_key {
             request = request.header("idempotency-key", key);
         }
         let request = request.body(Body::from(body)).expect("a request");
-        let answer = self.router.clone().oneshot(request).await.expect("an answer");
-        let status = answer.status().as_u16();
-        let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await.expect("a body");
+        let response = self.router.clone().oneshot(request).await.expect("an answer");
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.expect("a body");
         (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
     }
 }

@@ -25,21 +25,21 @@ pub struct MailServer {
 }
 
 impl MailServer {
-    /// Has `taken` notified of each email, just before the client hears of it.
-    pub async fn start(mut taken: impl FnMut(Mail) + Send + 'static) -> Self {
+    /// Calls `on_email` with each email, just before the client hears of it.
+    pub async fn start(mut on_email: impl FnMut(Mail) + Send + 'static) -> Self {
         let mut command = Command::new(python::interpreter("messages/requirements.txt").await);
         command.arg(python::file("messages/mail.py")).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut server = command.spawn().expect("the SMTP server starts");
         let mut lines = BufReader::new(server.stdout.take().expect("it is piped")).lines();
-        let (port, told) = tokio::sync::oneshot::channel();
+        let (port, first_line) = tokio::sync::oneshot::channel();
         std::thread::spawn(move || {
             let first = lines.next().and_then(Result::ok).unwrap_or_default();
             let _ = port.send(first);
             for line in lines.map_while(Result::ok) {
-                taken(read(&line));
+                on_email(read(&line));
             }
         });
-        let port = told.await.expect("the SMTP server listens");
+        let port = first_line.await.expect("the SMTP server listens");
         Self { server, port: port.parse().expect("a port") }
     }
 

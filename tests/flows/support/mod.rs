@@ -37,15 +37,18 @@ pub use workspace::WorkspaceFile;
 
 /// Waits until `condition` holds; the generous deadline is there to end a test that fails,
 /// not to time one that passes. A look that costs much is taken less often.
-pub async fn eventually<F: Future<Output = bool>>(what: &str, mut condition: impl FnMut() -> F) {
+pub async fn eventually<F: Future<Output = bool>>(
+    expectation: &str,
+    mut condition: impl FnMut() -> F,
+) {
     let deadline = Instant::now() + Duration::from_secs(180);
     loop {
-        let look = Instant::now();
+        let start = Instant::now();
         if condition().await {
             return;
         }
-        assert!(Instant::now() < deadline, "still not so after three minutes: {what}");
-        tokio::time::sleep(Duration::from_millis(20).max(2 * look.elapsed())).await;
+        assert!(Instant::now() < deadline, "still not so after three minutes: {expectation}");
+        tokio::time::sleep(Duration::from_millis(20).max(2 * start.elapsed())).await;
     }
 }
 

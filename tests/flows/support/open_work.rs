@@ -27,11 +27,11 @@ pub async fn expire_exports(fleet: &Fleet) {
     let ended = "UPDATE export_jobs
                  SET finished_at = finished_at - 90000000, expires_at = expires_at - 90000000";
     stores::execute(&database, ended).await;
-    let left = "SELECT count(*) FROM claims WHERE kind <> 'activity_sweep'";
+    let remaining = "SELECT count(*) FROM claims WHERE kind <> 'activity_sweep'";
     eventually("nothing is to be removed any more", || async {
         // Again and again, since a pass that was in progress puts off the next one.
         let due = "UPDATE claims SET due_at = 0 WHERE kind = 'export_cleanup' AND owner IS NULL";
-        stores::execute(&database, due).await == 0 && stores::count(&database, left).await == 0
+        stores::execute(&database, due).await == 0 && stores::count(&database, remaining).await == 0
     })
     .await;
     assert_eq!(stores::count(&database, "SELECT count(*) FROM export_parts").await, 0);

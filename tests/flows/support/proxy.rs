@@ -45,7 +45,7 @@ impl ProxyMode {
 /// Listens until it is dropped.
 pub struct Proxy {
     address: SocketAddr,
-    way: watch::Sender<ProxyMode>,
+    mode: watch::Sender<ProxyMode>,
     server: Arc<Server>,
 }
 
@@ -89,10 +89,10 @@ impl Proxy {
     async fn listen(server: impl FnOnce(u16) -> Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("it is bound");
-        let (way, watched) = watch::channel(ProxyMode::Open);
+        let (mode, watched) = watch::channel(ProxyMode::Open);
         let server = Arc::new(server(address.port()));
         tokio::spawn(accept(listener, server.clone(), watched));
-        Self { address, way, server }
+        Self { address, mode, server }
     }
 
     /// Its address, `http://host:port`.
@@ -120,8 +120,8 @@ impl Proxy {
 
     /// Changes the way. Connections that it closes are cut at once, and those that were stuck
     /// or garbled when that is over.
-    pub fn set(&self, way: ProxyMode) {
-        self.way.send_replace(way);
+    pub fn set(&self, mode: ProxyMode) {
+        self.mode.send_replace(mode);
     }
 }
 
@@ -129,20 +129,20 @@ impl Proxy {
 async fn accept(
     mut listener: TcpListener,
     server: Arc<Server>,
-    mut way: watch::Receiver<ProxyMode>,
+    mut mode: watch::Receiver<ProxyMode>,
 ) {
     let address = listener.local_addr().expect("an address");
     loop {
         tokio::select! {
             accepted = listener.accept() => {
                 let (client, _) = accepted.expect("a connection");
-                tokio::spawn(forward(client, server.clone(), way.clone()));
+                tokio::spawn(forward(client, server.clone(), mode.clone()));
             }
-            changed = way.changed() => if changed.is_err() { return },
+            changed = mode.changed() => if changed.is_err() { return },
         }
-        if *way.borrow_and_update() == ProxyMode::Refused {
+        if *mode.borrow_and_update() == ProxyMode::Refused {
             drop(listener);
-            if way.wait_for(|way| *way != ProxyMode::Refused).await.is_err() {
+            if mode.wait_for(|mode| *mode != ProxyMode::Refused).await.is_err() {
                 return;
             }
             listener = TcpListener::bind(address).await.expect("the same port");
@@ -151,37 +151,37 @@ async fn accept(
 }
 
 /// Leads one connection until an end hangs up or the way is not passable any more.
-async fn forward(client: TcpStream, server: Arc<Server>, mut way: watch::Receiver<ProxyMode>) {
-    let now = *way.borrow_and_update();
-    if now.is_passable() {
+async fn forward(client: TcpStream, server: Arc<Server>, mut mode: watch::Receiver<ProxyMode>) {
+    let current = *mode.borrow_and_update();
+    if current.is_passable() {
         let Ok(stream) = TcpStream::connect(&server.address).await else { return };
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = stream.into_split();
-        let requests = copy_requests(from_client, to_server, &server, way.clone());
-        let answers = copy_answers(from_server, to_client, &server, way.clone());
+        let requests = copy_requests(from_client, to_server, &server, mode.clone());
+        let responses = copy_responses(from_server, to_client, &server, mode.clone());
         // Not dropped before the end, so that who waits on a stuck way is not woken.
-        let mut led = std::pin::pin!(async { tokio::join!(requests, answers) });
+        let mut forwarding = std::pin::pin!(async { tokio::join!(requests, responses) });
         tokio::select! {
-            _ = &mut led => {}
-            () = until_cut(now, &mut way) => hold_while_stuck(&mut way).await,
+            _ = &mut forwarding => {}
+            () = until_cut(current, &mut mode) => hold_while_stuck(&mut mode).await,
         }
     } else {
-        hold_while_stuck(&mut way).await;
+        hold_while_stuck(&mut mode).await;
     }
 }
 
-async fn hold_while_stuck(way: &mut watch::Receiver<ProxyMode>) {
-    let _ = way.wait_for(|way| *way != ProxyMode::Stuck).await;
+async fn hold_while_stuck(mode: &mut watch::Receiver<ProxyMode>) {
+    let _ = mode.wait_for(|mode| *mode != ProxyMode::Stuck).await;
 }
 
-/// Waits until the way cuts a connection that it led when it was `was`.
-async fn until_cut(mut was: ProxyMode, way: &mut watch::Receiver<ProxyMode>) {
-    while way.changed().await.is_ok() {
-        let now = *way.borrow_and_update();
-        if !now.is_passable() || was.spoils() && now != was {
+/// Waits until the way cuts a connection that it led when it was `former`.
+async fn until_cut(mut former: ProxyMode, mode: &mut watch::Receiver<ProxyMode>) {
+    while mode.changed().await.is_ok() {
+        let current = *mode.borrow_and_update();
+        if !current.is_passable() || former.spoils() && current != former {
             return;
         }
-        was = now;
+        former = current;
     }
 }
 
@@ -189,11 +189,11 @@ async fn copy_requests(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     server: &Server,
-    way: watch::Receiver<ProxyMode>,
+    mode: watch::Receiver<ProxyMode>,
 ) {
     while let Some(piece) = next_piece(&mut from, server).await {
-        let now = *way.borrow();
-        match now {
+        let current = *mode.borrow();
+        match current {
             ProxyMode::Slow(wait) => tokio::time::sleep(wait).await,
             ProxyMode::WithoutOffsetsOf(partition) if asks_for_offsets(&piece, partition) => {
                 continue;
@@ -219,15 +219,15 @@ fn asks_for_offsets(request: &[u8], partition: i32) -> bool {
     request[4..6] == [0, 2] && (is_first(&[2]) || is_first(&[0, 0, 0, 1]))
 }
 
-async fn copy_answers(
+async fn copy_responses(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     server: &Server,
-    way: watch::Receiver<ProxyMode>,
+    mode: watch::Receiver<ProxyMode>,
 ) {
-    while let Some(mut piece) = next_answer(&mut from, server).await {
+    while let Some(mut piece) = next_response(&mut from, server).await {
         server.answered.fetch_add(piece.len() as u64, Ordering::Relaxed);
-        match *way.borrow() {
+        match *mode.borrow() {
             ProxyMode::Unanswered => continue,
             ProxyMode::Garbled => piece.iter_mut().for_each(|byte| *byte = !*byte),
             _ => {}
@@ -240,16 +240,16 @@ async fn copy_answers(
 }
 
 /// One answer of Kafka, with brokers renamed; some of what another server answers.
-async fn next_answer(from: &mut (impl AsyncRead + Unpin), server: &Server) -> Option<Vec<u8>> {
-    let mut answer = next_piece(from, server).await?;
-    let Some([name, new_name]) = &server.renamed else { return Some(answer) };
-    let places = answer.windows(name.len()).enumerate();
-    let places: Vec<usize> =
-        places.filter(|(_, found)| found == name).map(|(place, _)| place).collect();
-    for place in places {
-        answer[place..place + new_name.len()].copy_from_slice(new_name);
+async fn next_response(from: &mut (impl AsyncRead + Unpin), server: &Server) -> Option<Vec<u8>> {
+    let mut response = next_piece(from, server).await?;
+    let Some([name, new_name]) = &server.renamed else { return Some(response) };
+    let windows = response.windows(name.len()).enumerate();
+    let offsets: Vec<usize> =
+        windows.filter(|(_, found)| found == name).map(|(offset, _)| offset).collect();
+    for offset in offsets {
+        response[offset..offset + new_name.len()].copy_from_slice(new_name);
     }
-    Some(answer)
+    Some(response)
 }
 
 /// Some of what comes; to Kafka and from it one request or answer, with its length before it.

@@ -116,7 +116,7 @@ impl Receiver {
     }
 
     /// Drops what is left of the script: from now on all gets 200.
-    pub fn forget(&self) {
+    pub fn clear_script(&self) {
         self.shared.script.lock().unwrap().clear();
     }
 
@@ -162,8 +162,8 @@ async fn receive(
         headers,
         body,
     });
-    let answer = shared.script.lock().unwrap().pop_front();
-    match answer {
+    let response = shared.script.lock().unwrap().pop_front();
+    match response {
         None => StatusCode::OK.into_response(),
         Some(ScriptedResponse::Status(status)) => {
             StatusCode::from_u16(status).unwrap().into_response()

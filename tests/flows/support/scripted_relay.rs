@@ -27,31 +27,31 @@ pub enum Step {
 
 /// What is done in the place of what is right.
 #[derive(Clone, Debug)]
-pub enum Does {
-    Says(u16, &'static str),
+pub enum Action {
+    Reply(u16, &'static str),
     /// These bytes, with their line ends. It takes the email if they begin with 2, and continues
     /// after DATA if they begin with 3.
-    Sends(&'static [u8]),
+    SendBytes(&'static [u8]),
     /// A line without an end, as long as somebody listens.
-    Floods,
+    Flood,
     /// What is right, after a while.
-    Slowly(Duration),
+    Delay(Duration),
     /// Nothing, ever.
-    Stalls,
-    Closes,
+    Stall,
+    Close,
     /// Takes the email, and closes without a word.
-    TakesAndCloses,
+    AcceptAndClose,
 }
 
 /// An email that was taken, from its first header to its last line, without stuffing.
 #[derive(Clone, Debug)]
-pub struct Taken {
+pub struct AcceptedEmail {
     pub from: String,
     pub to: Vec<String>,
     pub text: String,
 }
 
-impl Taken {
+impl AcceptedEmail {
     /// A header, unfolded.
     pub fn header(&self, name: &str) -> Option<String> {
         let (head, _) = self.text.split_once("\r\n\r\n")?;
@@ -74,12 +74,12 @@ pub struct ScriptedRelay {
 struct Shared {
     /// What EHLO is answered next to the name.
     offers: Vec<&'static str>,
-    script: Mutex<HashMap<Step, VecDeque<Does>>>,
-    taken: Mutex<Vec<Taken>>,
+    script: Mutex<HashMap<Step, VecDeque<Action>>>,
+    accepted: Mutex<Vec<AcceptedEmail>>,
     received_commands: Mutex<Vec<String>>,
     opened: AtomicUsize,
     open: AtomicUsize,
-    most_open: AtomicUsize,
+    max_open: AtomicUsize,
     flooded: AtomicUsize,
 }
 
@@ -87,7 +87,7 @@ impl ScriptedRelay {
     /// Does at each step what `script` says for it, one after the other, and else what is right.
     pub async fn start(
         offers: &[&'static str],
-        script: impl IntoIterator<Item = (Step, Does)>,
+        script: impl IntoIterator<Item = (Step, Action)>,
     ) -> Self {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), offers, script).await
     }
@@ -96,7 +96,7 @@ impl ScriptedRelay {
     pub async fn start_at(
         address: SocketAddr,
         offers: &[&'static str],
-        script: impl IntoIterator<Item = (Step, Does)>,
+        script: impl IntoIterator<Item = (Step, Action)>,
     ) -> Self {
         let listener = TcpListener::bind(address).await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -115,7 +115,7 @@ impl ScriptedRelay {
                 tokio::spawn(async move {
                     shared.opened.fetch_add(1, Ordering::SeqCst);
                     let open = shared.open.fetch_add(1, Ordering::SeqCst) + 1;
-                    shared.most_open.fetch_max(open, Ordering::SeqCst);
+                    shared.max_open.fetch_max(open, Ordering::SeqCst);
                     tokio::select! {
                         // A client that hangs up is no fault of the relay.
                         ended = converse(stream, &shared) => ended.unwrap_or_default(),
@@ -129,10 +129,10 @@ impl ScriptedRelay {
     }
 
     /// Adds to the script.
-    pub fn script(&self, script: impl IntoIterator<Item = (Step, Does)>) {
+    pub fn script(&self, script: impl IntoIterator<Item = (Step, Action)>) {
         let mut all = self.shared.script.lock().unwrap();
-        for (step, does) in script {
-            all.entry(step).or_default().push_back(does);
+        for (step, action) in script {
+            all.entry(step).or_default().push_back(action);
         }
     }
 
@@ -141,8 +141,8 @@ impl ScriptedRelay {
         format!("smtp://{login}{}{query}", self.address)
     }
 
-    pub fn taken(&self) -> Vec<Taken> {
-        self.shared.taken.lock().unwrap().clone()
+    pub fn accepted(&self) -> Vec<AcceptedEmail> {
+        self.shared.accepted.lock().unwrap().clone()
     }
 
     /// Every line but those of emails.
@@ -166,8 +166,8 @@ impl ScriptedRelay {
     }
 
     /// Connections there have been at once.
-    pub fn most_open(&self) -> usize {
-        self.shared.most_open.load(Ordering::SeqCst)
+    pub fn max_open(&self) -> usize {
+        self.shared.max_open.load(Ordering::SeqCst)
     }
 }
 
@@ -178,7 +178,7 @@ impl Drop for ScriptedRelay {
 }
 
 impl Shared {
-    fn next(&self, step: Step) -> Option<Does> {
+    fn next(&self, step: Step) -> Option<Action> {
         self.script.lock().unwrap().get_mut(&step)?.pop_front()
     }
 }
@@ -198,11 +198,11 @@ async fn converse(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
         if stream.read_line(&mut line).await? == 0 {
             return Ok(());
         }
-        let said = line.trim_end().to_owned();
-        shared.received_commands.lock().unwrap().push(said.clone());
-        let word = said.split([' ', ':']).next().unwrap_or_default().to_ascii_uppercase();
-        let address = || said.split(['<', '>']).nth(1).unwrap_or_default().to_owned();
-        let (step, right) = match word.as_str() {
+        let command = line.trim_end().to_owned();
+        shared.received_commands.lock().unwrap().push(command.clone());
+        let verb = command.split([' ', ':']).next().unwrap_or_default().to_ascii_uppercase();
+        let address = || command.split(['<', '>']).nth(1).unwrap_or_default().to_owned();
+        let (step, reply) = match verb.as_str() {
             "EHLO" => {
                 let mut lines = vec!["relay.example"];
                 lines.extend(&shared.offers);
@@ -230,13 +230,13 @@ async fn converse(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
             _ => (Step::Reset, "500 what?".to_owned()),
         };
         let is_scripted = step == Step::Data && has_refusal(shared);
-        if !answer(&mut stream, shared, step, &right).await? {
+        if !answer(&mut stream, shared, step, &reply).await? {
             return Ok(());
         }
         if step == Step::Data && !is_scripted {
             let text = email(&mut stream).await?;
-            let taken = Taken { from: from.clone(), to: to.clone(), text };
-            if !end(&mut stream, shared, taken).await? {
+            let email = AcceptedEmail { from: from.clone(), to: to.clone(), text };
+            if !end(&mut stream, shared, email).await? {
                 return Ok(());
             }
         }
@@ -247,7 +247,7 @@ async fn converse(stream: TcpStream, shared: &Shared) -> std::io::Result<()> {
 fn has_refusal(shared: &Shared) -> bool {
     let script = shared.script.lock().unwrap();
     let next = script.get(&Step::Data).and_then(VecDeque::front);
-    next.is_some_and(|next| !matches!(next, Does::Sends(bytes) if bytes.starts_with(b"3")))
+    next.is_some_and(|next| !matches!(next, Action::SendBytes(bytes) if bytes.starts_with(b"3")))
 }
 
 /// Answers as scripted, or what is right; whether it continues.
@@ -255,24 +255,24 @@ async fn answer(
     stream: &mut BufReader<TcpStream>,
     shared: &Shared,
     step: Step,
-    right: &str,
+    reply: &str,
 ) -> std::io::Result<bool> {
-    let said = match shared.next(step) {
-        None => right.to_owned(),
-        Some(Does::Says(code, text)) => format!("{code} {text}"),
-        Some(Does::Sends(bytes)) => {
+    let text = match shared.next(step) {
+        None => reply.to_owned(),
+        Some(Action::Reply(code, text)) => format!("{code} {text}"),
+        Some(Action::SendBytes(bytes)) => {
             stream.write_all(bytes).await?;
             return Ok(true);
         }
-        Some(Does::Floods) => return flood(stream, shared).await,
-        Some(Does::Slowly(time)) => {
+        Some(Action::Flood) => return flood(stream, shared).await,
+        Some(Action::Delay(time)) => {
             tokio::time::sleep(time).await;
-            right.to_owned()
+            reply.to_owned()
         }
-        Some(Does::Stalls) => std::future::pending().await,
-        Some(Does::Closes | Does::TakesAndCloses) => return Ok(false),
+        Some(Action::Stall) => std::future::pending().await,
+        Some(Action::Close | Action::AcceptAndClose) => return Ok(false),
     };
-    stream.write_all(format!("{said}\r\n").as_bytes()).await?;
+    stream.write_all(format!("{text}\r\n").as_bytes()).await?;
     Ok(true)
 }
 
@@ -280,33 +280,33 @@ async fn answer(
 async fn end(
     stream: &mut BufReader<TcpStream>,
     shared: &Shared,
-    taken: Taken,
+    email: AcceptedEmail,
 ) -> std::io::Result<bool> {
     let next = shared.next(Step::End);
-    let takes = match &next {
-        None | Some(Does::Slowly(_) | Does::TakesAndCloses) => true,
-        Some(Does::Says(code, _)) => *code < 300,
-        Some(Does::Sends(bytes)) => bytes.starts_with(b"2"),
-        Some(Does::Stalls | Does::Closes | Does::Floods) => false,
+    let accepts = match &next {
+        None | Some(Action::Delay(_) | Action::AcceptAndClose) => true,
+        Some(Action::Reply(code, _)) => *code < 300,
+        Some(Action::SendBytes(bytes)) => bytes.starts_with(b"2"),
+        Some(Action::Stall | Action::Close | Action::Flood) => false,
     };
-    if let Some(Does::Slowly(time)) = &next {
+    if let Some(Action::Delay(time)) = &next {
         tokio::time::sleep(*time).await;
     }
-    if takes {
-        shared.taken.lock().unwrap().push(taken);
+    if accepts {
+        shared.accepted.lock().unwrap().push(email);
     }
-    let said = match next {
-        None | Some(Does::Slowly(_)) => "250 taken".to_owned(),
-        Some(Does::Says(code, text)) => format!("{code} {text}"),
-        Some(Does::Sends(bytes)) => {
+    let text = match next {
+        None | Some(Action::Delay(_)) => "250 taken".to_owned(),
+        Some(Action::Reply(code, text)) => format!("{code} {text}"),
+        Some(Action::SendBytes(bytes)) => {
             stream.write_all(bytes).await?;
             return Ok(true);
         }
-        Some(Does::Floods) => return flood(stream, shared).await,
-        Some(Does::Stalls) => std::future::pending().await,
-        Some(Does::Closes | Does::TakesAndCloses) => return Ok(false),
+        Some(Action::Flood) => return flood(stream, shared).await,
+        Some(Action::Stall) => std::future::pending().await,
+        Some(Action::Close | Action::AcceptAndClose) => return Ok(false),
     };
-    stream.write_all(format!("{said}\r\n").as_bytes()).await?;
+    stream.write_all(format!("{text}\r\n").as_bytes()).await?;
     Ok(true)
 }
 

@@ -131,8 +131,9 @@ impl TestStorage {
                 list_files(directory, directory, &mut found);
                 // Notes next to a file go with it, and locks stay.
                 let is_note_of_another = |note: &str| {
-                    let of = note.strip_prefix(".meta/").and_then(|of| of.strip_suffix(".json"));
-                    of.is_some_and(|of| directory.join(of).exists())
+                    let owner =
+                        note.strip_prefix(".meta/").and_then(|path| path.strip_suffix(".json"));
+                    owner.is_some_and(|path| directory.join(path).exists())
                 };
                 found.retain(|name| !is_note_of_another(name) && !name.ends_with(".lock"));
                 found

@@ -18,16 +18,16 @@ const QUIET: Duration = Duration::from_millis(500);
 
 /// Every message of tracking in a log, for a group of its own: until they are whole, and what
 /// comes soon after.
-pub async fn read_all(log: &Log, is_whole: impl Fn(&[Message]) -> bool) -> Vec<Message> {
+pub async fn read_all(log: &Log, is_complete: impl Fn(&[Message]) -> bool) -> Vec<Message> {
     let group = format!("looks-on-{}", Uuid::new_v4());
     let mut reader = Reader::new(log, &group, topics::TRACKING).await;
     let mut messages = Vec::new();
     loop {
-        let timeout = if is_whole(&messages) { QUIET } else { TIMEOUT };
+        let timeout = if is_complete(&messages) { QUIET } else { TIMEOUT };
         let Some(message) = reader.next(timeout).await else { break };
         messages.push(message);
     }
-    assert!(is_whole(&messages), "no more than {} messages came: {messages:?}", messages.len());
+    assert!(is_complete(&messages), "no more than {} messages came: {messages:?}", messages.len());
     messages
 }
 
@@ -48,7 +48,7 @@ impl DeduplicatingConsumer {
                 applied.push(message);
                 continue;
             };
-            let scope = Scope::of("remembers", message);
+            let scope = Scope::new("remembers", message);
             let ids = [(id, message.appended_at)];
             if message_ids::remember(&mut tx, scope, &ids).await.unwrap().contains(&id) {
                 applied.push(message);

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 /// Records as `generate` writes them, one JSON text each: the same for the same number.
 pub async fn generated(count: usize) -> Arc<Vec<String>> {
     // Generated once a run for each number, by whoever is first.
-    static KEPT: Mutex<Vec<(usize, Arc<Vec<String>>)>> = Mutex::new(Vec::new());
+    static GENERATED: Mutex<Vec<(usize, Arc<Vec<String>>)>> = Mutex::new(Vec::new());
     let make = move || {
-        let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some((_, records)) = kept.iter().find(|(number, _)| *number == count) {
+        let mut generated = GENERATED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((_, records)) = generated.iter().find(|(number, _)| *number == count) {
             return records.clone();
         }
         let records = Arc::new(generate(count));
-        kept.push((count, records.clone()));
+        generated.push((count, records.clone()));
         records
     };
     tokio::task::spawn_blocking(make).await.expect("users are generated")

@@ -47,19 +47,19 @@ impl WorkspaceFile {
     }
 
     /// With storage of its own; an Azure container becomes the default destination.
-    pub fn with_storage(self, place: &TestStorage) -> Self {
-        self.with_storage_switched(place, true)
+    pub fn with_storage(self, storage: &TestStorage) -> Self {
+        self.with_storage_switched(storage, true)
     }
 
     /// With storage of its own, and the default-destination switch as given where that is
     /// an Azure container.
-    pub fn with_storage_switched(mut self, place: &TestStorage, default: bool) -> Self {
-        let (kind, mut settings) = place.storage();
+    pub fn with_storage_switched(mut self, storage: &TestStorage, default: bool) -> Self {
+        let (kind, mut settings) = storage.storage();
         if kind == "azure" {
             settings["default_export_destination"] = default.into();
         }
         self.storage.insert(kind.to_owned(), settings);
-        self.storage_secrets.extend(place.secret());
+        self.storage_secrets.extend(storage.secret());
         self
     }
 
@@ -82,8 +82,8 @@ impl WorkspaceFile {
 
     /// As if no call were limited.
     pub fn unlimited(self) -> Self {
-        let most = json!({ "requests": 1_000_000_000, "seconds": 3_600 });
-        self.with("rate_limits", json!({ "users.track": most, "messages.send.audience": most }))
+        let limit = json!({ "requests": 1_000_000_000, "seconds": 3_600 });
+        self.with("rate_limits", json!({ "users.track": limit, "messages.send.audience": limit }))
     }
 
     /// The secret of the callbacks as written in the file.

@@ -218,7 +218,8 @@ fn check_sent(receiver: &Receiver, relay: &ScriptedRelay) {
     let others = ["begun u1", "begun u2", "named u7 7", "named u8 ", "scheduled u11"];
     let wanted = sorted(gold.chain(others.map(str::to_owned)));
     assert_eq!(texts(&received, "/hook"), wanted);
-    let emails = relay.taken().into_iter().map(|email| email.header("subject").expect("a subject"));
+    let emails =
+        relay.accepted().into_iter().map(|email| email.header("subject").expect("a subject"));
     let wanted = ["begun u1", "begun u2", "receipt begun u4", "receipt called u10"];
     assert_eq!(sorted(emails), wanted.map(str::to_owned));
     for (path, count) in [("/callback-begun", 1), ("/callback", 0), ("/push", 1), ("/states", 2)] {

@@ -42,7 +42,7 @@ async fn unneeded_large_bodies_are_not_sent(mut world: World) {
     let before = proxy.answered();
     let (mut users, mut bytes) = (0, 0);
     let mut tx = world.store().snapshot().await.unwrap();
-    let moment = TransactionSnapshot::of(&mut tx).await.unwrap();
+    let moment = TransactionSnapshot::current(&mut tx).await.unwrap();
     let done = read(&mut tx, &stretch, &moment, |user| {
         users += 1;
         bytes += user.activity.map_or(0, |body| body.len() as u64);

@@ -1,7 +1,9 @@
 //! Properties of applying files, held by generated ones.
 
 use longshore::catalogs;
+use longshore::workspace_file::change::Options;
 use longshore::workspaces::channels::settings;
+use longshore::workspaces::keys;
 use longshore::workspaces::{Workspace, by_name, channel_rows};
 use proptest::collection::{btree_map, btree_set};
 use proptest::option;
@@ -10,8 +12,9 @@ use proptest::sample::select;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use super::*;
+use super::{World, lines};
 
 /// Files that are applied in each way.
 const CASES: u8 = 12;
@@ -160,8 +163,9 @@ impl World {
             .filter(|key| key.revoked_at.is_none())
             .map(|key| (key.name, key.permissions, key.allow, key.declared))
             .collect();
-        let catalogs = catalogs::rows::of_workspace(&mut tx, id).await.unwrap();
-        let catalogs: Vec<_> = catalogs.iter().map(|one| (&one.name, one.fields.all())).collect();
+        let catalogs = catalogs::rows::list(&mut tx, id).await.unwrap();
+        let catalogs: Vec<_> =
+            catalogs.iter().map(|catalog| (&catalog.name, catalog.fields.all())).collect();
         let mut campaigns = longshore::campaigns::stored(&mut tx, id).await.unwrap();
         campaigns.sort_by_key(|campaign| campaign.id);
         let segments = channel_rows::segments(&mut tx, id).await.unwrap();

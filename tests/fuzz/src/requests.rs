@@ -17,7 +17,7 @@ use longshore::gateway::{address, bearer, fields};
 use longshore::messages::live_activity::request::StartRequest;
 use longshore::messages::order::Target;
 use longshore::outbound::{check_address, check_stored_address};
-use longshore::schedules::change::Named;
+use longshore::schedules::change::ScheduleKey;
 use longshore::schedules::request::CanvasRequest;
 use longshore::sms::PhoneNumber;
 use longshore::sms::api::PhoneNumbers;
@@ -56,7 +56,7 @@ pub fn export(bytes: &[u8]) -> Option<Accepted> {
 
 /// `POST /canvas/trigger/schedule/delete`.
 pub fn schedule_deletion(bytes: &[u8]) -> Option<Accepted> {
-    match fields::read::<Named>(&members(bytes)?) {
+    match fields::read::<ScheduleKey>(&members(bytes)?) {
         Ok(_) => Some(Accepted),
         Err(error) => refused(&error),
     }
@@ -69,15 +69,16 @@ pub fn schedule(bytes: &[u8]) -> Option<Accepted> {
         Ok(request) => request,
         Err(error) => return refused(&error),
     };
-    let _ = request.what.schedule.is_past(super::NOW);
+    let _ = request.canvas.schedule.is_past(super::NOW);
     // The stored form has the request's names, and is read as the same.
     let kept = serde_json::to_value(&request.target).expect("JSON");
-    let mut again = json!({ "canvas_id": request.what.canvas_id, "schedule": members["schedule"] });
+    let mut again =
+        json!({ "canvas_id": request.canvas.canvas_id, "schedule": members["schedule"] });
     if let (Some(again), Value::Object(kept)) = (again.as_object_mut(), kept.clone()) {
         again.extend(kept);
         let again = CanvasRequest::read(again).expect("what is kept is read");
         assert_eq!(serde_json::to_value(&again.target).expect("JSON"), kept_of(&request));
-        assert_eq!(again.what.schedule, request.what.schedule);
+        assert_eq!(again.canvas.schedule, request.canvas.schedule);
     }
     Some(Accepted)
 }
@@ -145,9 +146,9 @@ pub fn headers(bytes: &[u8]) -> Option<Accepted> {
     assert!(bearer(&headers).is_none_or(|key| !key.is_empty() && key.trim() == key));
     let peer = IpAddr::from([10, 1, 1, 1]);
     let trusted = ["10.0.0.0/8".parse().expect("a network")];
-    let _ = address::of_client(peer, &headers, &trusted);
+    let _ = address::client_address(peer, &headers, &trusted);
     assert_eq!(
-        address::of_client(peer, &headers, &[]),
+        address::client_address(peer, &headers, &[]),
         Some(peer),
         "without proxies the header is ignored"
     );

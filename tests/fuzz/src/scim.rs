@@ -14,7 +14,8 @@ use longshore::scim::resource::{AppGroup, Resource as _, User, Written};
 use longshore::scim::schema::{self, Attributes, USERS};
 
 /// The existing app groups.
-static GROUPS: LazyLock<[AppGroup; 2]> = LazyLock::new(|| ["acme", "beta"].map(AppGroup::of));
+static GROUPS: LazyLock<[AppGroup; 2]> =
+    LazyLock::new(|| ["acme", "beta"].map(AppGroup::from_workspace));
 
 /// A user with all attributes.
 static ANN: LazyLock<Attributes> = LazyLock::new(|| {
@@ -38,7 +39,7 @@ pub fn user(bytes: &[u8]) -> Option<Accepted> {
     let body = body(bytes)?;
     let read = api::attributes(&body)
         .and_then(|body| Written::from_body(body, &USERS))
-        .and_then(|written| User::of(written.attributes, &*GROUPS));
+        .and_then(|written| User::from_attributes(written.attributes, &*GROUPS));
     check_user(read)
 }
 
@@ -49,7 +50,7 @@ pub fn patch(bytes: &[u8]) -> Option<Accepted> {
         api::attributes(&body).and_then(|body| Patch::read(body, &USERS)).and_then(|patch| {
             let mut ann = ANN.clone();
             patch.apply(&mut ann)?;
-            User::of(USERS.read(ann)?, &*GROUPS)
+            User::from_attributes(USERS.read(ann)?, &*GROUPS)
         });
     check_user(patched)
 }
@@ -80,7 +81,7 @@ fn check_user(read: Result<User, ScimError>) -> Option<Accepted> {
     let kept: User = serde_json::from_str(&user.to_json()).expect("what is kept is read");
     assert_eq!(kept, user);
     let attributes = user.attributes().expect("what is kept has attributes");
-    assert_eq!(User::of(attributes, &*GROUPS).expect("what is kept is right"), user);
+    assert_eq!(User::from_attributes(attributes, &*GROUPS).expect("what is kept is right"), user);
     Some(Accepted)
 }
 

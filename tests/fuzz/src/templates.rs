@@ -71,7 +71,7 @@ fn scope() -> Scope<'static> {
         event_properties: Some(CUSTOM.get()),
         api_trigger_properties: Some(&TREE),
         custom: Some(&CUSTOM),
-        ..Scope::of(&PROFILE, NOW)
+        ..Scope::from_profile(&PROFILE, NOW)
     }
 }
 

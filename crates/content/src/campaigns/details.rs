@@ -35,7 +35,7 @@ pub(super) fn routes() -> Routes<App> {
     Routes::new()
         .route("/campaigns/details", gateway::protected(DETAILS, get(details)), [describe()])
         .route("/segments/list", gateway::protected(SEGMENTS, get(segments)), [describe_list()])
-        .route("/segments/details", gateway::protected(SEGMENT, get(segment)), [describe_one()])
+        .route("/segments/details", gateway::protected(SEGMENT, get(segment)), [describe_segment()])
 }
 
 /// The required id of a query; none if it is not a UUID, because then nothing can match.
@@ -118,7 +118,8 @@ async fn details(
     let (id, workspace) = (id.ok_or_else(no_campaign)?, caller.workspace.id);
     let mut tx = app.request_queue.snapshot().await?;
     let campaign = rows::by_id(&mut tx, workspace, id).await?;
-    let campaign = campaign.filter(|found| found.kind != Kind::Canvas).ok_or_else(no_campaign)?;
+    let campaign =
+        campaign.filter(|campaign| campaign.kind != Kind::Canvas).ok_or_else(no_campaign)?;
     let times = rows::times(&mut tx, workspace, id).await?;
     let (created_at, updated_at) = times.ok_or_else(no_campaign)?;
     let is_email = campaign.content.contains_key("email");
@@ -213,9 +214,9 @@ async fn segments(
     let (page, is_reverse) =
         page(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
     let mut tx = app.request_queue.snapshot().await?;
-    let mut all = channel_rows::segments(&mut tx, caller.workspace.id).await?;
+    let mut segments = channel_rows::segments(&mut tx, caller.workspace.id).await?;
     if is_reverse {
-        all.reverse();
+        segments.reverse();
     }
     let entry = |segment: gateway::workspaces::Segment| SegmentEntry {
         id: segment.id,
@@ -223,12 +224,12 @@ async fn segments(
         analytics_tracking_enabled: false,
         tags: [],
     };
-    let all = all.into_iter().skip(page.saturating_mul(PAGE)).take(PAGE);
-    let segments = all.map(entry).collect();
+    let segments = segments.into_iter().skip(page.saturating_mul(PAGE)).take(PAGE);
+    let segments = segments.map(entry).collect();
     Ok(axum::Json(SegmentPage { message: SuccessText::Success, segments }))
 }
 
-fn describe_one() -> Operation {
+fn describe_segment() -> Operation {
     Operation::new(Method::GET, "getSegment", SEGMENTS_TAG, "Get a segment")
         .by(Access::Key(SEGMENT))
         .requires_in_query("segment_id", "The id of the segment.", json!({ "type": "string" }))
@@ -268,13 +269,13 @@ async fn segment(
     let id = id(query.as_deref(), "segment_id").map_err(ApiError::Invalid)?;
     let id = id.ok_or_else(no_segment)?;
     let mut tx = app.request_queue.snapshot().await?;
-    let all = channel_rows::segments(&mut tx, caller.workspace.id).await?;
-    let found = all.into_iter().find(|segment| segment.id == id).ok_or_else(no_segment)?;
+    let mut segments = channel_rows::segments(&mut tx, caller.workspace.id).await?.into_iter();
+    let segment = segments.find(|segment| segment.id == id).ok_or_else(no_segment)?;
     Ok(axum::Json(SegmentDetails {
         message: SuccessText::Success,
-        name: found.name,
+        name: segment.name,
         description: "",
-        text_description: found.audience.to_string(),
+        text_description: segment.audience.to_string(),
         tags: [],
         teams: [],
     }))

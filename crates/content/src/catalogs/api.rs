@@ -8,21 +8,22 @@ use axum::Extension;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{Method, StatusCode};
-use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::routing::{MethodRouter, delete, patch, post, put};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::check::{self, CatalogFault, Faults, MAX_CHARACTERS, MAX_ITEMS, MAX_LEVELS};
+use super::manage::{self, with_catalog, with_item};
 use super::message::{Action, Edit, Item};
-use super::{Catalog, ID, MAX_NAME, is_plain_name, known, manage};
+use super::{Catalog, ID, MAX_NAME, is_plain_name, known};
 use crate::app::App;
 use gateway::formats::{Errors, List, NO_NUL, Success};
 use gateway::idempotency::{Begun, StoredResponse};
 use gateway::openapi::Tag;
 use gateway::{
-    self, Access, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, idempotency,
+    self, ApiError, Caller, Code, IdempotencyKey, JsonText, Operation, Routes, idempotency,
 };
 use kit::json;
 use log::{NewMessage, partition_of};
@@ -40,145 +41,161 @@ pub const LANES: u32 = 4;
 pub(super) const TAG: Tag =
     Tag { name: "Catalogs", about: "Items, with the fields that their catalog declares." };
 
-/// The routes of catalogs.
-pub fn routes() -> Routes<App> {
-    let (mut routes, mut many, mut one) = (Vec::new(), vec![manage::describe_items()], Vec::new());
-    one.push(manage::describe_item());
-    for edit in EDITS {
-        many.push(edit.operation(edit.of_many, false));
-        one.push(edit.operation(edit.of_one, true));
-        routes.push(edit);
-    }
-    let items = routes.iter().fold(manage::items_route(), |route, edit| {
-        route.merge(gateway::protected(edit.of_many.1, edit.route()))
-    });
-    let item = routes.iter().fold(manage::item_route(), |route, edit| {
-        route.merge(gateway::protected(edit.of_one.1, edit.route()))
-    });
-    Routes::new().route(ITEMS, items, many).route(ITEM, item, one).merge(manage::routes())
-}
-
 const ITEMS: &str = "/catalogs/{catalog_name}/items";
 const ITEM: &str = "/catalogs/{catalog_name}/items/{item_id}";
 
-/// Two operations that edit items: one for several items, one for the item in the path. Each has an
-/// id and a permission.
-struct EditCalls {
-    method: Method,
+const UPDATE_ITEMS: &str = "catalogs.update_items";
+const UPDATE_ITEM: &str = "catalogs.update_item";
+const ADD_ITEMS: &str = "catalogs.add_items";
+const CREATE_ITEM: &str = "catalogs.create_item";
+const REPLACE_ITEMS: &str = "catalogs.replace_items";
+const REPLACE_ITEM: &str = "catalogs.replace_item";
+const DELETE_ITEMS: &str = "catalogs.delete_items";
+const DELETE_ITEM: &str = "catalogs.delete_item";
+
+/// The routes of catalogs.
+pub fn routes() -> Routes<App> {
+    let items = manage::items_route()
+        .merge(edit_route(UPDATE_ITEMS, patch(edit), Action::Update))
+        .merge(edit_route(ADD_ITEMS, post(edit), Action::Create))
+        .merge(edit_route(REPLACE_ITEMS, put(edit), Action::Replace))
+        .merge(edit_route(DELETE_ITEMS, delete(edit), Action::Delete));
+    let item = manage::item_route()
+        .merge(edit_route(UPDATE_ITEM, patch(edit), Action::Update))
+        .merge(edit_route(CREATE_ITEM, post(edit), Action::Create))
+        .merge(edit_route(REPLACE_ITEM, put(edit), Action::Replace))
+        .merge(edit_route(DELETE_ITEM, delete(edit), Action::Delete));
+    let describe_items = [
+        manage::describe_items(),
+        describe_update_items(),
+        describe_add_items(),
+        describe_replace_items(),
+        describe_delete_items(),
+    ];
+    let describe_item = [
+        manage::describe_item(),
+        describe_update_item(),
+        describe_create_item(),
+        describe_replace_item(),
+        describe_delete_item(),
+    ];
+    Routes::new()
+        .route(ITEMS, items, describe_items)
+        .route(ITEM, item, describe_item)
+        .merge(manage::routes())
+}
+
+fn edit_route(
+    permission: &'static str,
+    route: MethodRouter<App>,
     action: Action,
-    of_many: (&'static str, &'static str),
-    of_one: (&'static str, &'static str),
-    summary: &'static str,
-    about: &'static str,
+) -> MethodRouter<App> {
+    gateway::protected(permission, route.layer(Extension(action)))
 }
 
-const EDITS: [EditCalls; 4] = [
-    EditCalls {
-        method: Method::PATCH,
-        action: Action::Update,
-        of_many: ("editItems", "catalogs.update_items"),
-        of_one: ("editItem", "catalogs.update_item"),
-        summary: "Edit catalog items",
-        about: "A field that is not sent keeps its value; null removes the value. An item that \
-                does not exist is not created.",
-    },
-    EditCalls {
-        method: Method::POST,
-        action: Action::Create,
-        of_many: ("createItems", "catalogs.add_items"),
-        of_one: ("createItem", "catalogs.create_item"),
-        summary: "Create catalog items",
-        about: "An item that exists already is not changed.",
-    },
-    EditCalls {
-        method: Method::PUT,
-        action: Action::Replace,
-        of_many: ("replaceItems", "catalogs.replace_items"),
-        of_one: ("replaceItem", "catalogs.replace_item"),
-        summary: "Replace catalog items",
-        about: "Fields that are not sent are removed. An item that does not exist is \
-                created.",
-    },
-    EditCalls {
-        method: Method::DELETE,
-        action: Action::Delete,
-        of_many: ("deleteItems", "catalogs.delete_items"),
-        of_one: ("deleteItem", "catalogs.delete_item"),
-        summary: "Delete catalog items",
-        about: "An item that does not exist is ignored.",
-    },
-];
+// Descriptions -------------------------------------------------------------------------------
 
-impl EditCalls {
-    fn route(&self) -> MethodRouter<App> {
-        let filter = MethodFilter::try_from(self.method.clone()).unwrap_or(MethodFilter::PATCH);
-        on(filter, edit).layer(Extension(self.action))
-    }
+const ABOUT_UPDATE: &str = "A field that is not sent keeps its value; null removes the value. An \
+                            item that does not exist is not created.";
 
-    fn operation(&self, (id, permission): (&'static str, &'static str), is_one: bool) -> Operation {
-        // The error for a header is the same for all endpoints.
-        let in_own_body = |error: &Value| match error["code"] == json!(Code::InvalidRequest) {
-            true => error.clone(),
-            false => {
-                let faults = Faults::no_items(error["message"].as_str().unwrap_or_default().into());
-                json!({ "message": INVALID, "code": error["code"], "errors": faults.errors() })
-            }
-        };
-        let mut no_catalog = Faults::default();
-        no_catalog.note_no_catalog("cafes");
-        let about = format!(
-            "{} The response is sent once the edit is durable; workers apply it soon after. Edits \
-             of one item are applied in the order of their responses.\n\nEach value is converted \
-             to the type of its field; if that is not possible, the request is rejected. A \
-             rejected request changes nothing, and `errors` lists everything that is wrong with \
-             it.",
-            self.about
-        );
-        let mut operation = Operation::new(self.method.clone(), id, TAG, self.summary)
-            .by(Access::Key(permission))
-            .about(about)
-            .in_path(
-                "catalog_name",
-                "A catalog of the workspace.",
-                json!({ "type": "string", "pattern": plain_name(), "examples": ["restaurants"] }),
-            );
-        if is_one {
-            operation = operation.in_path(
-                "item_id",
-                "The item.",
-                json!({ "type": "string", "pattern": plain_name(), "examples": ["restaurant1"] }),
-            );
+fn describe_update_items() -> Operation {
+    let operation = Operation::new(Method::PATCH, "editItems", TAG, "Edit catalog items");
+    describe_edit(takes_items(operation, UPDATE_ITEMS), ABOUT_UPDATE)
+}
+
+fn describe_update_item() -> Operation {
+    let operation = Operation::new(Method::PATCH, "editItem", TAG, "Edit catalog items");
+    describe_edit(takes_fields(operation, UPDATE_ITEM), ABOUT_UPDATE)
+}
+
+const ABOUT_CREATE: &str = "An item that exists already is not changed.";
+
+fn describe_add_items() -> Operation {
+    let operation = Operation::new(Method::POST, "createItems", TAG, "Create catalog items");
+    describe_edit(takes_items(operation, ADD_ITEMS), ABOUT_CREATE)
+}
+
+fn describe_create_item() -> Operation {
+    let operation = Operation::new(Method::POST, "createItem", TAG, "Create catalog items");
+    describe_edit(takes_fields(operation, CREATE_ITEM), ABOUT_CREATE)
+}
+
+const ABOUT_REPLACE: &str =
+    "Fields that are not sent are removed. An item that does not exist is created.";
+
+fn describe_replace_items() -> Operation {
+    let operation = Operation::new(Method::PUT, "replaceItems", TAG, "Replace catalog items");
+    describe_edit(takes_items(operation, REPLACE_ITEMS), ABOUT_REPLACE)
+}
+
+fn describe_replace_item() -> Operation {
+    let operation = Operation::new(Method::PUT, "replaceItem", TAG, "Replace catalog items");
+    describe_edit(takes_fields(operation, REPLACE_ITEM), ABOUT_REPLACE)
+}
+
+const ABOUT_DELETE: &str = "An item that does not exist is ignored.";
+
+fn describe_delete_items() -> Operation {
+    let operation = Operation::new(Method::DELETE, "deleteItems", TAG, "Delete catalog items");
+    let operation = with_catalog(operation, DELETE_ITEMS).repeatable().takes::<ManyItems<'_>>(
+        "Two items",
+        json!({ "items": [{ "id": "restaurant1" }, { "id": "restaurant2" }] }),
+    );
+    describe_edit(operation, ABOUT_DELETE)
+}
+
+fn describe_delete_item() -> Operation {
+    let operation = Operation::new(Method::DELETE, "deleteItem", TAG, "Delete catalog items");
+    describe_edit(with_item(with_catalog(operation, DELETE_ITEM)), ABOUT_DELETE)
+}
+
+fn takes_items(operation: Operation, permission: &'static str) -> Operation {
+    with_catalog(operation, permission).repeatable().takes::<ManyItems<'_>>(
+        "Two items",
+        json!({ "items": [
+            { "id": "restaurant1", "City": "Oslo", "Rating": 4.5 },
+            { "id": "restaurant2", "Open": false, "Closed_at": null },
+        ] }),
+    )
+}
+
+fn takes_fields(operation: Operation, permission: &'static str) -> Operation {
+    with_item(with_catalog(operation, permission)).repeatable().takes::<OneItem<'_>>(
+        "Fields of the item",
+        json!({ "items": [{ "City": "Oslo", "Rating": 4.5 }] }),
+    )
+}
+
+/// Adds the description and the responses that all edits have.
+fn describe_edit(operation: Operation, about: &str) -> Operation {
+    // The error for a header is the same for all endpoints.
+    let in_own_body = |error: &Value| {
+        if error["code"] == json!(Code::InvalidRequest) {
+            return error.clone();
         }
-        let is_bodiless = is_one && self.action == Action::Delete;
-        let operation = if is_bodiless { operation } else { operation.repeatable() };
-        let operation = match (is_one, self.action) {
-            (true, Action::Delete) => operation,
-            (true, _) => operation.takes::<OneItem<'_>>(
-                "Fields of the item",
-                json!({ "items": [{ "City": "Oslo", "Rating": 4.5 }] }),
-            ),
-            (false, Action::Delete) => operation.takes::<Body<'_>>(
-                "Two items",
-                json!({ "items": [{ "id": "restaurant1" }, { "id": "restaurant2" }] }),
-            ),
-            (false, _) => operation.takes::<Body<'_>>(
-                "Two items",
-                json!({ "items": [
-                    { "id": "restaurant1", "City": "Oslo", "Rating": 4.5 },
-                    { "id": "restaurant2", "Open": false, "Closed_at": null },
-                ] }),
-            ),
-        };
-        operation
-            .returns_success(StatusCode::ACCEPTED, "The edit is durable.")
-            .refuses_as::<Errors<'_, CatalogFault<'_>>>(StatusCode::BAD_REQUEST, in_own_body)
-            .refuses(
-                &ApiError::NotFoundMany(INVALID.into(), no_catalog.errors()),
-                "No catalog in this workspace has that name",
-            )
-            .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
-    }
+        let faults = Faults::no_items(error["message"].as_str().unwrap_or_default().into());
+        json!({ "message": INVALID, "code": error["code"], "errors": faults.errors() })
+    };
+    let mut no_catalog = Faults::default();
+    no_catalog.note_no_catalog("cafes");
+    operation
+        .about(format!(
+            "{about} The response is sent once the edit is durable; workers apply it soon after. \
+             Edits of one item are applied in the order of their responses.\n\nEach value is \
+             converted to the type of its field; if that is not possible, the request is \
+             rejected. A rejected request changes nothing, and `errors` lists everything that is \
+             wrong with it."
+        ))
+        .returns_success(StatusCode::ACCEPTED, "The edit is durable.")
+        .refuses_as::<Errors<'_, CatalogFault<'_>>>(StatusCode::BAD_REQUEST, in_own_body)
+        .refuses(
+            &ApiError::NotFoundMany(INVALID.into(), no_catalog.errors()),
+            "No catalog in this workspace has that name",
+        )
+        .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
 }
+
+// Edits --------------------------------------------------------------------------------------
 
 /// The parameters of a path, in its order.
 pub(super) type Names = Result<Path<Vec<(String, String)>>, PathRejection>;
@@ -200,21 +217,20 @@ async fn edit(
     body: Result<JsonText, ApiError>,
 ) -> Result<StoredResponse, ApiError> {
     let (name, item) = names(path);
-    let (key, catalog) = match is_plain_name(&name) {
-        true => {
-            let catalog = known::find(&app, caller.workspace.id, &name).await?;
-            let within = match &item {
-                Some(item) => format!("{name}/{item}"),
-                None => name.clone(),
-            };
-            let within = match action {
-                Action::Update => within,
-                _ => format!("{action:?} {within}"),
-            };
-            (key.map(|key| key.within(&within)), catalog)
-        }
+    let (key, catalog) = if is_plain_name(&name) {
+        let catalog = known::find(&app, caller.workspace.id, &name).await?;
+        let resource = match &item {
+            Some(item) => format!("{name}/{item}"),
+            None => name.clone(),
+        };
+        let scope = match action {
+            Action::Update => resource,
+            _ => format!("{action:?} {resource}"),
+        };
+        (key.map(|key| key.within(&scope)), catalog)
+    } else {
         // Such a request never had a stored response.
-        false => (None, None),
+        (None, None)
     };
     let request = EditRequest {
         workspace: caller.workspace.id,
@@ -242,7 +258,7 @@ async fn accept(
     let received_at = turn.received().at;
     let read = turn.in_place(|body| request.read(body, received_at));
     let (items, messages) = read.map_err(|error| turn.rejected(error))?;
-    let response = StoredResponse::of(StatusCode::ACCEPTED, &Success::default())?;
+    let response = StoredResponse::json(StatusCode::ACCEPTED, &Success::default())?;
     let response = turn.append(messages, response).await?;
     metrics::counter!("longshore_catalog_items_total").increment(items as u64);
     Ok(response)
@@ -255,19 +271,18 @@ struct OneItem<'a> {
     /// One object, without an id.
     #[serde(borrow)]
     #[schemars(with = "List<CatalogFields, 1, 1>")]
-    #[expect(dead_code, reason = "described only")]
     items: Option<&'a RawValue>,
 }
 
 /// Fields of an item, as in CatalogItem.
 #[derive(JsonSchema)]
-struct CatalogFields(#[schemars(schema_with = "item_fields")] ());
+struct CatalogFields(#[schemars(schema_with = "fields_schema")] ());
 
-fn item_fields(generator: &mut SchemaGenerator) -> Schema {
+fn fields_schema(generator: &mut SchemaGenerator) -> Schema {
     let value = generator.subschema_for::<CatalogValue>();
     json_schema!({
         "type": "object",
-        "propertyNames": key(),
+        "propertyNames": key_schema(),
         "additionalProperties": value,
     })
 }
@@ -278,7 +293,7 @@ const CHECKED_APART: &[&str] = &["items"];
 /// The items to edit.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "EditRequest")]
-struct Body<'a> {
+struct ManyItems<'a> {
     /// No duplicate ids.
     #[serde(borrow)]
     #[schemars(with = "List<CatalogItem, 1, MAX_ITEMS>")]
@@ -290,39 +305,36 @@ struct Body<'a> {
 /// a `boolean` accepts booleans, `"true"` and `"false"`; a `time` accepts strings that are a Time;
 /// `object` and `array` accept only themselves.
 #[derive(JsonSchema)]
-struct CatalogItem(#[schemars(schema_with = "item")] ());
+struct CatalogItem(#[schemars(schema_with = "item_schema")] ());
 
-fn item(generator: &mut SchemaGenerator) -> Schema {
-    let value = generator.subschema_for::<CatalogValue>();
-    json_schema!({
-        "type": "object",
-        "properties": { ID: { "type": "string", "pattern": plain_name() } },
-        "required": [ID],
-        "propertyNames": key(),
-        "additionalProperties": value,
-    })
+fn item_schema(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = fields_schema(generator);
+    let id = json!({ ID: { "type": "string", "pattern": plain_name() } });
+    schema.insert("properties".into(), id);
+    schema.insert("required".into(), json!([ID]));
+    schema
 }
 
 /// A value: a string of at most 5,000 characters, or any other JSON of at most 5,000 characters and
 /// 50 levels of arrays and objects.
 #[derive(JsonSchema)]
-struct CatalogValue(#[schemars(schema_with = "value")] ());
+struct CatalogValue(#[schemars(schema_with = "value_schema")] ());
 
-fn value(generator: &mut SchemaGenerator) -> Schema {
+fn value_schema(generator: &mut SchemaGenerator) -> Schema {
     const { assert!(MAX_CHARACTERS == 5_000 && MAX_LEVELS == 50) };
-    any_of(json!({ "maxLength": MAX_CHARACTERS }), generator)
+    any_json(json!({ "maxLength": MAX_CHARACTERS }), generator)
 }
 
 /// An element of a value.
 #[derive(JsonSchema)]
-struct CatalogElement(#[schemars(schema_with = "element")] ());
+struct CatalogElement(#[schemars(schema_with = "element_schema")] ());
 
-fn element(generator: &mut SchemaGenerator) -> Schema {
-    any_of(json!({}), generator)
+fn element_schema(generator: &mut SchemaGenerator) -> Schema {
+    any_json(json!({}), generator)
 }
 
 /// Any JSON, with limits on its strings.
-fn any_of(mut text: Value, generator: &mut SchemaGenerator) -> Schema {
+fn any_json(mut text: Value, generator: &mut SchemaGenerator) -> Schema {
     let inside = generator.subschema_for::<CatalogElement>();
     text["type"] = "string".into();
     text["pattern"] = NO_NUL.into();
@@ -330,11 +342,11 @@ fn any_of(mut text: Value, generator: &mut SchemaGenerator) -> Schema {
         { "type": ["null", "boolean", "number"] },
         text,
         { "type": "array", "items": inside },
-        { "type": "object", "propertyNames": key(), "additionalProperties": inside },
+        { "type": "object", "propertyNames": key_schema(), "additionalProperties": inside },
     ] })
 }
 
-fn key() -> Value {
+fn key_schema() -> Value {
     json!({ "pattern": r"^[^.$\u0000]*$" })
 }
 
@@ -365,11 +377,11 @@ impl EditRequest {
         body: &JsonText,
         received_at: i64,
     ) -> Result<(usize, Vec<NewMessage>), ApiError> {
-        let of_one = self.one_item(body)?;
-        let items = match &of_one {
+        let item_in_path = self.item_in_path(body)?;
+        let items = match &item_in_path {
             Some(items) => Some(items.as_ref()),
             None => {
-                body.parse::<Body<'_>>(CHECKED_APART)
+                body.parse::<ManyItems<'_>>(CHECKED_APART)
                     .map_err(|error| self.cannot_read(error))?
                     .items
             }
@@ -402,11 +414,11 @@ impl EditRequest {
 
     /// The item that the path names, in the format of a body with several items; none if the path
     /// names no item.
-    fn one_item(&self, body: &JsonText) -> Result<Option<Box<RawValue>>, ApiError> {
+    fn item_in_path(&self, body: &JsonText) -> Result<Option<Box<RawValue>>, ApiError> {
         let Some(id) = &self.item else { return Ok(None) };
         let mut item = format!("[{{\"{ID}\":{}", json!(id));
         if self.action != Action::Delete {
-            let Body { items } =
+            let OneItem { items } =
                 body.parse(CHECKED_APART).map_err(|error| self.cannot_read(error))?;
             let fields = items.and_then(|items| {
                 let [fields] = json::parse::<[&RawValue; 1]>(items.get()).ok()?;

@@ -112,16 +112,16 @@ impl Handler for ApplyEdits {
     async fn apply(&self, tx: &mut Tx, prepared: &Self::Prepared<'_>) -> Result<Tally, ApplyError> {
         let Prepared(edits) = prepared;
         let catalogs = Catalogs::share(tx, edits).await?;
-        let mut room =
+        let mut budget =
             if count(edits) == 1 { ByteBudget::unlimited() } else { ByteBudget::new(MAX_BYTES) };
-        let stored = rows::find_items(tx, &wanted(edits, &catalogs), &mut room).await?;
+        let stored = rows::find_items(tx, &keys(edits, &catalogs), &mut budget).await?;
         let now = self.clock.now_ms();
         let outcome = self.cores.compute_here(|| merge(edits, &catalogs, &stored, now))?;
         if rows::update_items(tx, &outcome.changed).await? != outcome.changed.len() as u64 {
             return Err(ApplyError::ConcurrentEdit);
         }
-        for gone in &outcome.gone {
-            if !rows::delete_item(tx, gone).await? {
+        for item in &outcome.deleted {
+            if !rows::delete_item(tx, item).await? {
                 return Err(ApplyError::ConcurrentEdit);
             }
         }
@@ -159,17 +159,19 @@ impl Catalogs {
     async fn share(tx: &mut Tx, edits: &[(Edit<'_>, &str)]) -> Result<Self, StoreError> {
         let mut catalogs = Self::default();
         catalogs.add(tx, edits.iter().map(|(edit, _)| edit.catalog).collect()).await?;
-        let mut gone: BTreeMap<i32, Vec<&str>> = BTreeMap::new();
+        let mut deleted: BTreeMap<i32, Vec<&str>> = BTreeMap::new();
         for (edit, _) in edits {
             if let Some(name) = edit.name.as_deref().filter(|_| catalogs.by_own_id(edit).is_none())
             {
-                gone.entry(edit.workspace).or_default().push(name);
+                deleted.entry(edit.workspace).or_default().push(name);
             }
         }
-        for (workspace, names) in gone {
+        for (workspace, names) in deleted {
             let named = rows::named(tx, workspace, &names).await?;
             catalogs.add(tx, named.iter().map(|(id, ..)| *id).collect()).await?;
-            let named = named.into_iter().map(|(id, name, at)| ((workspace, name), (id, at)));
+            let named = named
+                .into_iter()
+                .map(|(id, name, created_at)| ((workspace, name), (id, created_at)));
             catalogs.by_name.extend(named);
         }
         Ok(catalogs)
@@ -189,7 +191,7 @@ impl Catalogs {
 
     /// The catalog of an edit, if it still exists in the workspace. Otherwise the catalog that had
     /// the name when the edit was accepted: a gateway can cache the former one for some seconds.
-    fn of(&self, edit: &Edit<'_>) -> Option<&Catalog> {
+    fn find(&self, edit: &Edit<'_>) -> Option<&Catalog> {
         self.by_own_id(edit).or_else(|| {
             let name = edit.name.as_deref()?.to_owned();
             let (id, created_at) = self.by_name.get(&(edit.workspace, name))?;
@@ -199,14 +201,14 @@ impl Catalogs {
 }
 
 /// The items of the edits, each once, in the order of their keys; none for a deleted catalog.
-fn wanted<'p>(edits: &'p [(Edit<'_>, &str)], catalogs: &Catalogs) -> Vec<(i32, &'p str)> {
-    let edits = edits.iter().filter_map(|(edit, _)| Some((catalogs.of(edit)?.id, edit)));
-    let mut wanted: Vec<(i32, &str)> = edits
+fn keys<'p>(edits: &'p [(Edit<'_>, &str)], catalogs: &Catalogs) -> Vec<(i32, &'p str)> {
+    let edits = edits.iter().filter_map(|(edit, _)| Some((catalogs.find(edit)?.id, edit)));
+    let mut keys: Vec<(i32, &str)> = edits
         .flat_map(|(id, edit)| edit.items.iter().map(move |item| (id, item.id.as_ref())))
         .collect();
-    wanted.sort_unstable();
-    wanted.dedup();
-    wanted
+    keys.sort_unstable();
+    keys.dedup();
+    keys
 }
 
 /// The result of edits.
@@ -214,8 +216,8 @@ fn wanted<'p>(edits: &'p [(Edit<'_>, &str)], catalogs: &Catalogs) -> Vec<(i32, &
 struct Outcome {
     /// Items in the order of their keys.
     changed: Vec<StoredItem>,
-    /// The existing items, as read.
-    gone: Vec<StoredItem>,
+    /// The items to delete, as read.
+    deleted: Vec<StoredItem>,
     records: Vec<EditRow>,
     tally: Tally,
 }
@@ -258,20 +260,20 @@ fn merge(
         .map(|stored| {
             let values =
                 serde_json::from_str(&stored.doc).map_err(|why| unreadable(stored, &why))?;
-            let open = MergedItem { stored: Some(stored), values: Some(values), changed: false };
-            Ok(((stored.catalog_id, stored.item_id.as_str()), open))
+            let merged = MergedItem { stored: Some(stored), values: Some(values), changed: false };
+            Ok(((stored.catalog_id, stored.item_id.as_str()), merged))
         })
         .collect::<Result<HashMap<_, _>, ApplyError>>()?;
     let mut outcome = Outcome::default();
     for (edit, request_id) in edits {
-        let Some(catalog) = catalogs.of(edit) else {
+        let Some(catalog) = catalogs.find(edit) else {
             outcome.tally.unknown += edit.items.len() as u64;
             continue;
         };
         let mut unknown = Vec::new();
         for item in &edit.items {
-            let open = items.entry((catalog.id, item.id.as_ref())).or_default();
-            if !open.edit(edit.action, fitting(&item.values, &catalog.fields)) {
+            let merged = items.entry((catalog.id, item.id.as_ref())).or_default();
+            if !merged.edit(edit.action, fitting(&item.values, &catalog.fields)) {
                 unknown.push(item.id.as_ref());
             }
         }
@@ -288,14 +290,15 @@ fn merge(
             applied_at: now,
         });
     }
-    for ((catalog_id, item_id), open) in items.into_iter().filter(|(_, open)| open.changed) {
-        let (load, version) = open.stored.map_or((0, 0), |is| (is.load, is.version + 1));
-        match (open.values, open.stored) {
+    for ((catalog_id, item_id), merged) in items.into_iter().filter(|(_, merged)| merged.changed) {
+        let (load, version) =
+            merged.stored.map_or((0, 0), |stored| (stored.load, stored.version + 1));
+        match (merged.values, merged.stored) {
             (Some(values), _) => {
                 let (item_id, doc) = (item_id.to_owned(), to_json(&values));
                 outcome.changed.push(StoredItem { catalog_id, item_id, load, version, doc });
             }
-            (None, stored) => outcome.gone.extend(stored.cloned()),
+            (None, stored) => outcome.deleted.extend(stored.cloned()),
         }
     }
     outcome

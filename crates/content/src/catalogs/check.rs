@@ -174,8 +174,8 @@ impl Fault {
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, (code, fault)) in self.0.iter().enumerate() {
-            write!(f, "{}{}", if at == 0 { "" } else { "; " }, fault.message(*code))?;
+        for (index, (code, fault)) in self.0.iter().enumerate() {
+            write!(f, "{}{}", if index == 0 { "" } else { "; " }, fault.message(*code))?;
         }
         Ok(())
     }
@@ -183,7 +183,7 @@ impl fmt::Display for Faults {
 
 /// Adds a text once, and at most [`MAX_ITEMS`] texts.
 fn note(noted: &mut Vec<String>, text: &str) {
-    if noted.len() < MAX_ITEMS && !noted.iter().any(|known| *known == text) {
+    if noted.len() < MAX_ITEMS && !noted.iter().any(|other| *other == text) {
         noted.push(text.to_owned());
     }
 }
@@ -243,15 +243,15 @@ pub fn items<'a>(
         faults.note(Code::TooManyItems, &count.to_string(), None);
     }
     let mut ids = HashSet::with_capacity(first.len());
-    let mut taken = Vec::with_capacity(first.len());
+    let mut checked = Vec::with_capacity(first.len());
     for (index, element) in first.into_iter().enumerate() {
         let Some(item) = item(element.get(), index, fields, &mut faults) else { continue };
         if !ids.insert(item.id.clone()) {
             faults.note(Code::IdsNotUnique, &item.id, None);
         }
-        taken.push(item);
+        checked.push(item);
     }
-    if faults.0.is_empty() { Ok(taken) } else { Err(faults) }
+    if faults.0.is_empty() { Ok(checked) } else { Err(faults) }
 }
 
 /// Reads one item of a file.
@@ -270,14 +270,14 @@ fn item<'a>(
     fields: Option<&Fields>,
     faults: &mut Faults,
 ) -> Option<Item<'a>> {
-    let place = index.to_string();
+    let position = index.to_string();
     let members = json::fields(json, MAX_JSON_FIELDS).ok();
     if members.as_ref().is_none_or(|members| members.repeated().is_some()) {
-        faults.note(Code::ItemArrayInvalid, &place, None);
+        faults.note(Code::ItemArrayInvalid, &position, None);
     }
     let members = members?;
-    let id = id(&members, &place, faults);
-    let label = id.as_deref().unwrap_or(&place).to_owned();
+    let id = id(&members, &position, faults);
+    let label = id.as_deref().unwrap_or(&position).to_owned();
     let mut values = Vec::with_capacity(members.0.len());
     for (name, value) in members.0 {
         if name == ID {
@@ -285,9 +285,9 @@ fn item<'a>(
         }
         match check(&name, value, fields) {
             Ok(value) => values.push((name, value)),
-            Err(found) => {
-                for (code, detail) in found {
-                    let value = if code == Code::ItemArrayInvalid { &place } else { &label };
+            Err(details) => {
+                for (code, detail) in details {
+                    let value = if code == Code::ItemArrayInvalid { &position } else { &label };
                     faults.note(code, value, Some(detail));
                 }
             }
@@ -297,10 +297,10 @@ fn item<'a>(
 }
 
 /// The item's id, if it is a string.
-fn id<'a>(members: &JsonFields<'a>, place: &str, faults: &mut Faults) -> Option<Cow<'a, str>> {
+fn id<'a>(members: &JsonFields<'a>, position: &str, faults: &mut Faults) -> Option<Cow<'a, str>> {
     let json = members.get(ID).filter(|json| *json != "null");
     let Some(json) = json else {
-        faults.note(Code::ItemsMissingIds, place, None);
+        faults.note(Code::ItemsMissingIds, position, None);
         return None;
     };
     if !json.starts_with('"') {
@@ -339,10 +339,11 @@ fn check<'a>(
     let coerced = coerced.filter(|_| readable.is_ok());
     let is_reserved_name = |name: &str| name.contains(is_reserved);
     let shown = format!("{:?}", beginning(name, MAX_NAME));
-    let reserved = match is_reserved_name(name) {
-        true => Some(shown.clone()),
-        false => json::find_name(json, is_reserved_name)
-            .map(|key| format!("{:?} in {}", beginning(&key, MAX_NAME), beginning(name, MAX_NAME))),
+    let reserved = if is_reserved_name(name) {
+        Some(shown.clone())
+    } else {
+        json::find_name(json, is_reserved_name)
+            .map(|key| format!("{:?} in {}", beginning(&key, MAX_NAME), beginning(name, MAX_NAME)))
     };
     let uncoerced = || match (&readable, kind.flatten()) {
         (Ok(()), Some(kind)) => {
@@ -356,18 +357,18 @@ fn check<'a>(
         (Err(why), _) => format!("The value of {shown} cannot be stored: {why}"),
         (Ok(()), None) => shown.clone(),
     };
-    let named = |is_so: bool| is_so.then(|| shown.clone());
-    let faults = [
-        (Code::ItemArrayInvalid, named(has_duplicate)),
-        (Code::InvalidFields, named(kind == Some(None))),
+    let name_if = |has_fault: bool| has_fault.then(|| shown.clone());
+    let details = [
+        (Code::ItemArrayInvalid, name_if(has_duplicate)),
+        (Code::InvalidFields, name_if(kind == Some(None))),
         (Code::InvalidKeys, reserved),
-        (Code::TooDeepNesting, named(is_too_deep)),
-        (Code::ItemsTooLarge, named(is_too_large)),
+        (Code::TooDeepNesting, name_if(is_too_deep)),
+        (Code::ItemsTooLarge, name_if(is_too_large)),
         (Code::UnableToCoerce, coerced.is_none().then(uncoerced)),
     ];
-    let found = faults.into_iter().filter_map(|(code, detail)| Some((code, detail?)));
-    let found: Vec<_> = found.collect();
-    coerced.filter(|_| found.is_empty()).ok_or(found)
+    let details = details.into_iter().filter_map(|(code, detail)| Some((code, detail?)));
+    let details: Vec<_> = details.collect();
+    coerced.filter(|_| details.is_empty()).ok_or(details)
 }
 
 fn with_article(kind: Type) -> String {

@@ -14,7 +14,7 @@ use people::users::import::{
 };
 
 /// Maximum number of invalid lines that an error lists.
-const LISTED: usize = 100;
+const MAX_LISTED: usize = 100;
 
 /// Maximum number of items and of bytes in one batch.
 const BATCH_ITEMS: usize = 1_000;
@@ -28,8 +28,13 @@ pub struct Digest {
     pub items: u64,
 }
 
-/// An item to be stored: its id, and its values as a JSON object.
-pub type Row = (String, String);
+/// An item to be stored.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ItemDocument {
+    pub id: String,
+    /// Its values as a JSON object.
+    pub doc: String,
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum ItemsError {
@@ -65,7 +70,7 @@ impl fmt::Display for BadLines {
 pub fn read(
     path: &Path,
     fields: &Fields,
-    mut take: impl FnMut(Vec<Row>) -> bool,
+    mut take: impl FnMut(Vec<ItemDocument>) -> bool,
 ) -> Result<Digest, ItemsError> {
     let name = path.display().to_string();
     let io = |error| ItemsError::Io { file: name.clone(), error };
@@ -97,20 +102,20 @@ pub fn read(
                     }
                     hash.update(&line);
                     hash.update(b"\n");
-                    row(&line, fields).and_then(|row| {
-                        if ids.insert(row.0.clone()) {
-                            Ok(row)
+                    document(&line, fields).and_then(|item| {
+                        if ids.insert(item.id.clone()) {
+                            Ok(item)
                         } else {
-                            Err(format!("duplicate id {}", row.0))
+                            Err(format!("duplicate id {}", item.id))
                         }
                     })
                 }
             };
             match item {
-                Ok(row) => {
+                Ok(item) => {
                     count += 1;
-                    bytes += row.1.len();
-                    batch.push(row);
+                    bytes += item.doc.len();
+                    batch.push(item);
                 }
                 Err(reason) => bad.note(&file.name, number, reason),
             }
@@ -134,26 +139,26 @@ pub fn read(
 impl BadLines {
     fn note(&mut self, file: &str, line: u64, reason: String) {
         self.count += 1;
-        if self.first.len() < LISTED {
+        if self.first.len() < MAX_LISTED {
             let (file, text) = (file.to_owned(), Vec::new());
             self.first.push(BadLine { file, line, reason, text });
         }
     }
 }
 
-fn sorted(mut batch: Vec<Row>) -> Vec<Row> {
+fn sorted(mut batch: Vec<ItemDocument>) -> Vec<ItemDocument> {
     batch.sort_unstable();
     batch
 }
 
-fn row(line: &[u8], fields: &Fields) -> Result<Row, String> {
+fn document(line: &[u8], fields: &Fields) -> Result<ItemDocument, String> {
     let line = std::str::from_utf8(line).map_err(|_| "is not UTF-8".to_owned())?;
     // Some programs start their files with a byte order mark, and files can be joined.
     let line = line.trim_start_matches('\u{feff}');
     let mut item = check::line(line, fields)?;
     item.values.0.retain(|(_, value)| value.get() != "null");
     let doc = serde_json::to_string(&item.values).map_err(|error| error.to_string())?;
-    Ok((item.id.into_owned(), doc))
+    Ok(ItemDocument { id: item.id.into_owned(), doc })
 }
 
 /// An item as a line of a file.
@@ -172,7 +177,7 @@ pub fn line(id: &str, doc: &str) -> String {
 pub fn without(doc: &str, fields: &[String]) -> Result<Option<String>, serde_json::Error> {
     let mut values: super::message::Values<'_> = serde_json::from_str(doc)?;
     let before = values.0.len();
-    values.0.retain(|(name, _)| !fields.iter().any(|gone| gone == name));
+    values.0.retain(|(name, _)| !fields.iter().any(|field| field == name));
     (values.0.len() < before).then(|| serde_json::to_string(&values)).transpose()
 }
 
@@ -184,8 +189,8 @@ impl Catalog {
 }
 
 pub fn in_words(fields: &[Field]) -> String {
-    let each = fields.iter().map(|field| format!("{}: {}", field.name, field.kind.name()));
-    each.collect::<Vec<_>>().join(", ")
+    let texts = fields.iter().map(|field| format!("{}: {}", field.name, field.kind.name()));
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -199,28 +204,30 @@ mod tests {
         vec![Field { name: "City".into(), kind: Type::String }].into()
     }
 
-    fn read_text(text: &str) -> Result<(Vec<Row>, Digest), String> {
+    fn read_text(text: &str) -> Result<(Vec<ItemDocument>, Digest), String> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        let mut rows = Vec::new();
+        let mut items = Vec::new();
         let digest = read(file.path(), &fields(), |batch| {
-            rows.extend(batch);
+            items.extend(batch);
             true
         });
         let digest = digest.map_err(|error| error.to_string())?;
-        Ok((rows, digest))
+        Ok((items, digest))
     }
 
     #[test]
     fn lines_become_items_in_the_order_of_their_ids() {
         let text = "\u{feff}{\"id\":\"b\",\"City\":7}\r\n\n{\"id\":\"a\",\"City\":null}\n";
-        let (rows, digest) = read_text(text).unwrap();
-        let rows: Vec<_> = rows.iter().map(|(id, doc)| (id.as_str(), doc.as_str())).collect();
-        assert_eq!(rows, [("a", "{}"), ("b", "{\"City\":\"7\"}")]);
+        let (items, digest) = read_text(text).unwrap();
+        let items: Vec<_> =
+            items.iter().map(|item| (item.id.as_str(), item.doc.as_str())).collect();
+        assert_eq!(items, [("a", "{}"), ("b", "{\"City\":\"7\"}")]);
         assert_eq!(digest.items, 2);
         assert_eq!(line("a", "{}"), "{\"id\":\"a\"}");
-        assert_eq!(line("b", rows[1].1), "{\"id\":\"b\",\"City\":\"7\"}");
-        assert_ne!(read_text(&text.replace('7', "8")).unwrap().1.hash, digest.hash);
+        assert_eq!(line("b", "{\"City\":\"7\"}"), "{\"id\":\"b\",\"City\":\"7\"}");
+        let (_, changed) = read_text(&text.replace('7', "8")).unwrap();
+        assert_ne!(changed.hash, digest.hash);
     }
 
     #[test]
@@ -238,11 +245,11 @@ mod tests {
 
     #[test]
     fn fields_are_removed_from_documents() {
-        let gone = ["b".to_owned()];
+        let removed = ["b".to_owned()];
         assert_eq!(
-            without(r#"{"a":1.10,"b":2}"#, &gone).unwrap().as_deref(),
+            without(r#"{"a":1.10,"b":2}"#, &removed).unwrap().as_deref(),
             Some(r#"{"a":1.10}"#)
         );
-        assert_eq!(without(r#"{"a":1}"#, &gone).unwrap(), None);
+        assert_eq!(without(r#"{"a":1}"#, &removed).unwrap(), None);
     }
 }

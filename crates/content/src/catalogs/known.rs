@@ -27,7 +27,7 @@ pub fn evict(app: &App, workspace: i32) {
 
 async fn read(app: App, workspace: i32) -> Result<Catalogs, StoreError> {
     let mut tx = app.store.snapshot().await?;
-    let catalogs = rows::of_workspace(&mut tx, workspace).await?;
+    let catalogs = rows::list(&mut tx, workspace).await?;
     tx.commit().await?;
     let by_name = |catalog: Catalog| (catalog.name.clone(), Arc::new(catalog));
     Ok(catalogs.into_iter().map(by_name).collect())

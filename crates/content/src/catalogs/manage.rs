@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::api::{INVALID, Names, TAG, names, plain_name};
 use super::check::{CatalogFault, Code as FaultCode, Faults};
-use super::rows::{self, Stored};
+use super::rows::{self, StoredCatalog};
 use super::{Catalog, Field, ID, MAX_FIELDS, Type, check_field_name, is_plain_name, known};
 use crate::app::App;
 use gateway::formats::{Errors, List, Success, SuccessText};
@@ -91,7 +91,7 @@ async fn list(
 ) -> Result<axum::Json<Listed>, ApiError> {
     let mut tx = app.request_queue.snapshot().await?;
     let stored = rows::stored(&mut tx, caller.workspace.id).await?;
-    let entry = |Stored { catalog, items, .. }: Stored| {
+    let entry = |StoredCatalog { catalog, items, .. }: StoredCatalog| {
         let id = Field { name: ID.to_owned(), kind: Type::String };
         let fields = std::iter::once(id).chain(catalog.fields.all().iter().cloned()).collect();
         Entry { name: catalog.name, description: "", num_items: items, fields }
@@ -170,21 +170,19 @@ impl NewCatalog {
         if !is_plain_name(&self.name) {
             return Err("catalogs[0].name: expected 1 to 250 letters, digits, - and _".into());
         }
-        let mut all = self.fields.0.into_iter().map(|NewField(field)| field);
-        if all.next().is_none_or(|first| first.name != ID || first.kind != Type::String) {
+        let mut fields = self.fields.0.into_iter().map(|NewField(field)| field);
+        if fields.next().is_none_or(|first| first.name != ID || first.kind != Type::String) {
             return Err("catalogs[0].fields[0] must have the name id and the type string".into());
         }
-        let all: Vec<Field> = all.collect();
-        for (place, field) in all.iter().enumerate() {
-            let is_twice = all[..place].iter().any(|other| other.name == field.name);
-            let checked = check_field_name(&field.name);
-            let checked = checked.and_then(|()| match is_twice {
-                true => Err("duplicate field".to_owned()),
-                false => Ok(()),
+        let fields: Vec<Field> = fields.collect();
+        for (index, field) in fields.iter().enumerate() {
+            let is_duplicate = fields[..index].iter().any(|other| other.name == field.name);
+            let checked = check_field_name(&field.name).and_then(|()| {
+                if is_duplicate { Err("duplicate field".to_owned()) } else { Ok(()) }
             });
-            checked.map_err(|why| format!("catalogs[0].fields[{}].name: {why}", place + 1))?;
+            checked.map_err(|why| format!("catalogs[0].fields[{}].name: {why}", index + 1))?;
         }
-        Ok((self.name, all))
+        Ok((self.name, fields))
     }
 }
 
@@ -224,14 +222,14 @@ async fn create(
     }
     inserted?;
     let response =
-        turn.commit(StoredResponse::of(StatusCode::CREATED, &Success::default())?).await?;
+        turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
     tracing::info!(catalog = name, "catalog created");
     known::evict(&app, workspace);
     Ok(response)
 }
 
 fn describe_delete() -> Operation {
-    with_name(Operation::new(Method::DELETE, "deleteCatalog", TAG, "Delete a catalog"), DELETE)
+    with_catalog(Operation::new(Method::DELETE, "deleteCatalog", TAG, "Delete a catalog"), DELETE)
         .about(
             "Deletes the catalog and its items. If the workspace file declares it, it is created \
              again by the next `longshore apply`.",
@@ -259,11 +257,21 @@ async fn remove(
 
 // Items --------------------------------------------------------------------------------------
 
-fn with_name(operation: Operation, permission: &'static str) -> Operation {
+/// Adds the permission and the catalog in the path.
+pub(super) fn with_catalog(operation: Operation, permission: &'static str) -> Operation {
     operation.by(Access::Key(permission)).in_path(
         "catalog_name",
         "A catalog of the workspace.",
         json!({ "type": "string", "pattern": plain_name(), "examples": ["restaurants"] }),
+    )
+}
+
+/// Adds the item in the path.
+pub(super) fn with_item(operation: Operation) -> Operation {
+    operation.in_path(
+        "item_id",
+        "The item.",
+        json!({ "type": "string", "pattern": plain_name(), "examples": ["restaurant1"] }),
     )
 }
 
@@ -277,33 +285,29 @@ struct Items {
 }
 
 pub(super) fn describe_items() -> Operation {
-    with_name(Operation::new(Method::GET, "listItems", TAG, "List items of a catalog"), GET_ITEMS)
-        .about(format!(
-            "Sorted by id, {PAGE} per page. If there are more items, `Link` has the URL of the \
+    with_catalog(
+        Operation::new(Method::GET, "listItems", TAG, "List items of a catalog"),
+        GET_ITEMS,
+    )
+    .about(format!(
+        "Sorted by id, {PAGE} per page. If there are more items, `Link` has the URL of the \
              next page."
-        ))
-        .in_query(
-            "cursor",
-            "Start of the page: the `cursor` in the `Link` header of the previous response.",
-            json!({ "type": "string" }),
-        )
-        .returns::<Items>(StatusCode::OK, "A page of the list.")
-        .with_example(json!({ "message": "success", "items": [{ "id": "r1", "City": "Oslo" }] }))
-        .refuses(
-            &ApiError::invalid_field("cursor must be from a Link header"),
-            "The cursor is invalid",
-        )
-        .refuses(&no_catalog("cafes"), "The catalog does not exist")
-        .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
+    ))
+    .in_query(
+        "cursor",
+        "Start of the page: the `cursor` in the `Link` header of the previous response.",
+        json!({ "type": "string" }),
+    )
+    .returns::<Items>(StatusCode::OK, "A page of the list.")
+    .with_example(json!({ "message": "success", "items": [{ "id": "r1", "City": "Oslo" }] }))
+    .refuses(&ApiError::invalid_field("cursor must be from a Link header"), "The cursor is invalid")
+    .refuses(&no_catalog("cafes"), "The catalog does not exist")
+    .refuses_in::<Errors<'_, CatalogFault<'_>>>(StatusCode::NOT_FOUND)
 }
 
 pub(super) fn describe_item() -> Operation {
-    with_name(Operation::new(Method::GET, "getItem", TAG, "Get an item"), GET_ITEM)
-        .in_path(
-            "item_id",
-            "The item.",
-            json!({ "type": "string", "pattern": plain_name(), "examples": ["restaurant1"] }),
-        )
+    let operation = Operation::new(Method::GET, "getItem", TAG, "Get an item");
+    with_item(with_catalog(operation, GET_ITEM))
         .returns::<Items>(StatusCode::OK, "The item, alone in `items`.")
         .with_example(json!({ "message": "success", "items": [{ "id": "r1", "City": "Oslo" }] }))
         .refuses(&no_catalog("cafes"), "The catalog does not exist")
@@ -330,7 +334,7 @@ async fn items(
     let next = page.last().filter(|_| has_more).map(|last| {
         format!("</catalogs/{}/items?cursor={}>; rel=\"next\"", catalog.name, last.item_id)
     });
-    let mut response = answer(&page)?.into_response();
+    let mut response = response(&page)?.into_response();
     let next = next.and_then(|next| HeaderValue::from_str(&next).ok());
     response.headers_mut().extend(next.map(|next| (header::LINK, next)));
     Ok(response)
@@ -345,15 +349,12 @@ async fn item(
     let id = id.unwrap_or_default();
     let mut tx = app.request_queue.snapshot().await?;
     let catalog = find(&mut tx, caller.workspace.id, &name).await?;
-    let mut room = store::ByteBudget::unlimited();
-    let found = rows::find_items(&mut tx, &[(catalog.id, id.as_str())], &mut room).await?;
-    match found.is_empty() {
-        true => Err(no_item(&id)),
-        false => answer(&found),
-    }
+    let mut budget = store::ByteBudget::unlimited();
+    let found = rows::find_items(&mut tx, &[(catalog.id, id.as_str())], &mut budget).await?;
+    if found.is_empty() { Err(no_item(&id)) } else { response(&found) }
 }
 
-fn answer(stored: &[rows::StoredItem]) -> Result<axum::Json<Items>, ApiError> {
+fn response(stored: &[rows::StoredItem]) -> Result<axum::Json<Items>, ApiError> {
     let item = |stored: &rows::StoredItem| {
         let id = json!(stored.item_id);
         let fields = stored.doc.trim_start_matches('{').trim_start();
@@ -366,8 +367,8 @@ fn answer(stored: &[rows::StoredItem]) -> Result<axum::Json<Items>, ApiError> {
 }
 
 async fn find(tx: &mut Tx, workspace: i32, name: &str) -> Result<Catalog, ApiError> {
-    let found = rows::of_workspace(tx, workspace).await?;
-    found.into_iter().find(|catalog| catalog.name == name).ok_or_else(|| no_catalog(name))
+    let catalogs = rows::list(tx, workspace).await?;
+    catalogs.into_iter().find(|catalog| catalog.name == name).ok_or_else(|| no_catalog(name))
 }
 
 fn no_catalog(name: &str) -> ApiError {

@@ -100,12 +100,12 @@ impl<'a> Values<'a> {
     pub fn merge(&mut self, newer: &Values<'a>) -> bool {
         let mut changed = false;
         for (name, value) in &newer.0 {
-            let at = self.0.iter().position(|(known, _)| known == name);
-            match (at, value.get()) {
+            let index = self.0.iter().position(|(other, _)| other == name);
+            match (index, value.get()) {
                 (None, "null") => continue,
-                (Some(at), "null") => _ = self.0.remove(at),
-                (Some(at), json) if self.0[at].1.get() == json => continue,
-                (Some(at), _) => self.0[at].1 = value.clone(),
+                (Some(index), "null") => _ = self.0.remove(index),
+                (Some(index), json) if self.0[index].1.get() == json => continue,
+                (Some(index), _) => self.0[index].1 = value.clone(),
                 (None, _) => self.0.push((name.clone(), value.clone())),
             }
             changed = true;

@@ -6,6 +6,7 @@
 use futures::TryStreamExt as _;
 use sqlx::QueryBuilder;
 
+use super::items::ItemDocument;
 use super::{Catalog, Field};
 use store::documents::parsed;
 use store::retention::OldRows;
@@ -20,13 +21,13 @@ const LOCK_CLASS: i32 = 0x6361_7461;
 
 /// A catalog, and its loaded items.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredCatalog {
     pub catalog: Catalog,
     /// Hash of the last loaded file.
     pub items_hash: Option<Vec<u8>>,
     pub items: i64,
-    /// Items that are missing in the last loaded file.
-    pub left: i64,
+    /// How many of the items are missing in the last loaded file.
+    pub stale_items: i64,
 }
 
 type CatalogColumns = (i32, i32, String, String);
@@ -37,7 +38,7 @@ fn catalog((id, workspace, name, fields): CatalogColumns) -> Result<Catalog, Sto
 }
 
 /// The catalogs of a workspace, by name.
-pub async fn of_workspace(tx: &mut Tx, workspace: i32) -> Result<Vec<Catalog>, StoreError> {
+pub async fn list(tx: &mut Tx, workspace: i32) -> Result<Vec<Catalog>, StoreError> {
     on!(tx, c => sqlx::query_as::<_, CatalogColumns>(
         "SELECT id, workspace_id, name, fields FROM catalogs WHERE workspace_id = $1 ORDER BY name",
     )
@@ -48,7 +49,7 @@ pub async fn of_workspace(tx: &mut Tx, workspace: i32) -> Result<Vec<Catalog>, S
 }
 
 /// The catalogs of a workspace, by name, with their loaded items.
-pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Stored>, StoreError> {
+pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<StoredCatalog>, StoreError> {
     on!(tx, c => sqlx::query_as::<_, (i32, String, String, Option<Vec<u8>>, i64, i64)>(
         "SELECT id, name, fields, items_hash,
                 (SELECT count(*) FROM catalog_items WHERE catalog_id = catalogs.id),
@@ -58,8 +59,9 @@ pub async fn stored(tx: &mut Tx, workspace: i32) -> Result<Vec<Stored>, StoreErr
     )
     .bind(workspace).fetch_all(c).await?)
     .into_iter()
-    .map(|(id, name, fields, items_hash, items, left)| {
-        Ok(Stored { catalog: catalog((id, workspace, name, fields))?, items_hash, items, left })
+    .map(|(id, name, fields, items_hash, items, stale_items)| {
+        let catalog = catalog((id, workspace, name, fields))?;
+        Ok(StoredCatalog { catalog, items_hash, items, stale_items })
     })
     .collect()
 }
@@ -183,8 +185,8 @@ type Found = (i32, String, i32, i64, Option<String>);
 /// documents.
 pub async fn find_items(
     tx: &mut Tx,
-    wanted: &[(i32, &str)],
-    room: &mut ByteBudget,
+    keys: &[(i32, &str)],
+    budget: &mut ByteBudget,
 ) -> Result<Vec<StoredItem>, StoreError> {
     // The limit forces an index lookup for each item. The total size is known without reading the
     // documents.
@@ -201,31 +203,31 @@ pub async fn find_items(
          FROM json_each($1) AS wanted CROSS JOIN catalog_items AS items
          WHERE items.catalog_id = wanted.value ->> 0
            AND items.item_id = wanted.value ->> 1";
-    if wanted.is_empty() {
+    if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let mut items = Vec::with_capacity(wanted.len());
-    let most = i64::try_from(room.left()).unwrap_or(i64::MAX);
+    let mut items = Vec::with_capacity(keys.len());
+    let max_bytes = i64::try_from(budget.remaining()).unwrap_or(i64::MAX);
     let mut take = |(catalog_id, item_id, load, version, doc): Found| {
         let doc = doc.ok_or(StoreError::TooLarge)?;
-        room.take(doc.len())?;
+        budget.take(doc.len())?;
         items.push(StoredItem { catalog_id, item_id, load, version, doc });
         Ok::<_, StoreError>(())
     };
     match tx {
         Tx::Postgres(tx) => {
-            let (catalogs, ids): (Vec<i32>, Vec<&str>) = wanted.iter().copied().unzip();
-            let query = sqlx::query_as::<_, Found>(POSTGRES).bind(catalogs).bind(ids).bind(most);
-            let mut found = query.fetch(&mut **tx);
-            while let Some(found) = found.try_next().await? {
-                take(found)?;
+            let (catalogs, ids): (Vec<i32>, Vec<&str>) = keys.iter().copied().unzip();
+            let query = sqlx::query_as::<_, Found>(POSTGRES).bind(catalogs).bind(ids);
+            let mut rows = query.bind(max_bytes).fetch(&mut **tx);
+            while let Some(row) = rows.try_next().await? {
+                take(row)?;
             }
         }
         Tx::Sqlite(tx) => {
-            let wanted = to_json(&wanted)?;
-            let mut found = sqlx::query_as::<_, Found>(SQLITE).bind(wanted).fetch(&mut **tx);
-            while let Some(found) = found.try_next().await? {
-                take(found)?;
+            let keys = to_json(&keys)?;
+            let mut rows = sqlx::query_as::<_, Found>(SQLITE).bind(keys).fetch(&mut **tx);
+            while let Some(row) = rows.try_next().await? {
+                take(row)?;
             }
         }
     }
@@ -303,13 +305,13 @@ pub async fn begin_staging(tx: &mut Tx) -> Result<(), StoreError> {
 pub async fn stage_items(
     tx: &mut Tx,
     catalog: &str,
-    items: &[(String, String)],
+    items: &[ItemDocument],
 ) -> Result<(), StoreError> {
     const INSERT: &str = "INSERT INTO staged_items (catalog, item_id, doc)
          SELECT $1, item.* FROM unnest($2::text[], $3::text[]) AS item";
     if let Tx::Postgres(tx) = tx {
         let (ids, docs): (Vec<&str>, Vec<&str>) =
-            items.iter().map(|(id, doc)| (id.as_str(), doc.as_str())).unzip();
+            items.iter().map(|item| (item.id.as_str(), item.doc.as_str())).unzip();
         sqlx::query(INSERT).bind(catalog).bind(ids).bind(docs).execute(&mut **tx).await?;
     }
     Ok(())
@@ -335,7 +337,7 @@ pub async fn load_staged(tx: &mut Tx, id: i32, catalog: &str, load: i32) -> Resu
 }
 
 /// Deletes the items that the last load did not include.
-pub async fn delete_left(tx: &mut Tx, id: i32) -> Result<u64, StoreError> {
+pub async fn delete_stale_items(tx: &mut Tx, id: i32) -> Result<u64, StoreError> {
     Ok(execute!(
         tx,
         sqlx::query(

@@ -60,7 +60,7 @@ async fn remove(
     };
     let removed = rows::remove(&mut turn.tx, caller.workspace.id, &phone_numbers.0).await?;
     let response =
-        turn.commit(StoredResponse::of(StatusCode::CREATED, &Success::default())?).await?;
+        turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
     tracing::info!(removed, "phone numbers removed from the list of invalid numbers");
     Ok(response)
 }
@@ -83,7 +83,7 @@ mod tests {
         let numbers = read(json!({ "phone_numbers": ["+15550100", "15550100"] })).unwrap();
         assert!(numbers.len() == 2 && numbers[0] == numbers[1]);
         assert!(read(json!({ "phone_numbers": vec!["+15550100"; 50] })).is_ok());
-        for (body, code, place) in [
+        for (body, code, beginning) in [
             (json!({}), Code::MissingField, "phone_numbers "),
             (json!({ "phone_numbers": null }), Code::MissingField, "phone_numbers "),
             (json!({ "phone_number": ["+15550100"] }), Code::MissingField, "phone_numbers "),
@@ -107,7 +107,7 @@ mod tests {
             ),
         ] {
             let (given, text) = read(body.clone()).unwrap_err();
-            assert!(given == code && text.starts_with(place), "{body}: {given:?} {text}");
+            assert!(given == code && text.starts_with(beginning), "{body}: {given:?} {text}");
         }
     }
 }

@@ -6,7 +6,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::values::{KeyName, KeySecret, Network, WorkspaceName};
-use gateway::workspaces::rules::{Name, list, one, optional};
+use gateway::workspaces::rules::{Name, checked, list, optional};
 use scim::resource::{self, AppGroup, User, UserAppGroup};
 
 /// Declarations for the whole installation: at most one document of a file, with `company` as its
@@ -14,7 +14,7 @@ use scim::resource::{self, AppGroup, User, UserAppGroup};
 #[derive(Deserialize, JsonSchema)]
 pub struct Company {
     /// The name of the company.
-    #[serde(rename = "company", deserialize_with = "one::<Name, _>")]
+    #[serde(rename = "company", deserialize_with = "checked::<Name, _>")]
     pub name: String,
     /// SCIM tokens, in addition to those created by `longshore scim-token create`.
     #[serde(default)]
@@ -35,11 +35,11 @@ pub struct Company {
 #[derive(Clone, Deserialize, JsonSchema)]
 pub(crate) struct Token {
     /// 1 to 100 characters, unique.
-    #[serde(deserialize_with = "one::<KeyName, _>")]
+    #[serde(deserialize_with = "checked::<KeyName, _>")]
     pub name: String,
     /// The bearer token of requests: at least 20 printable characters. A new value rotates the
     /// secret: the previous one is revoked.
-    #[serde(deserialize_with = "one::<KeySecret, _>")]
+    #[serde(deserialize_with = "checked::<KeySecret, _>")]
     #[schemars(with = "String")]
     pub secret: SecretString,
     /// Addresses or networks (CIDRs) from which the token may be used. Empty: from everywhere.
@@ -60,7 +60,7 @@ fn default_true() -> bool {
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct DashboardUser {
     /// The email address, unique regardless of upper and lower case.
-    #[serde(deserialize_with = "one::<Name, _>")]
+    #[serde(deserialize_with = "checked::<Name, _>")]
     pub user_name: String,
     #[serde(default, deserialize_with = "optional::<Name, _>")]
     pub given_name: Option<String>,
@@ -77,7 +77,7 @@ pub(crate) struct DashboardUser {
 #[derive(Clone, Deserialize, JsonSchema)]
 pub(crate) struct PermissionSet {
     /// The `displayName` of the group, unique regardless of upper and lower case.
-    #[serde(deserialize_with = "one::<Name, _>")]
+    #[serde(deserialize_with = "checked::<Name, _>")]
     pub name: String,
     /// Permissions of the users in the group.
     #[serde(default)]
@@ -99,7 +99,7 @@ pub(crate) struct Permissions {
 #[derive(Clone, Deserialize, JsonSchema)]
 pub(crate) struct WorkspacePermissions {
     /// The name of an existing workspace, or of one in the same file.
-    #[serde(deserialize_with = "one::<WorkspaceName, _>")]
+    #[serde(deserialize_with = "checked::<WorkspaceName, _>")]
     pub workspace: String,
     #[serde(default, deserialize_with = "list::<Name, _>")]
     pub permissions: Vec<String>,
@@ -134,7 +134,8 @@ impl DashboardUser {
             }),
             active: Some(true),
             department: self.department.clone(),
-            permissions: Some(permissions).filter(|all| *all != resource::Permissions::default()),
+            permissions: Some(permissions)
+                .filter(|permissions| *permissions != resource::Permissions::default()),
             ..User::default()
         }
     }
@@ -151,7 +152,7 @@ impl Permissions {
 }
 
 fn app_group(declared: &WorkspacePermissions) -> UserAppGroup {
-    let AppGroup { id, name } = AppGroup::of(&declared.workspace);
+    let AppGroup { id, name } = AppGroup::from_workspace(&declared.workspace);
     let team = declared.teams.iter().map(|team| resource::Team {
         team_id: team.id.clone(),
         team_name: team.name.clone(),

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::content;
 use gateway::workspaces::email_templates::EmailTemplate;
-use gateway::workspaces::rules::{Id, Name, one};
+use gateway::workspaces::rules::{Id, Name, checked};
 
 /// An email template: fields of the API's email object, in which strings are Liquid templates. All
 /// fields except `id` and `name` are stored as written: `${…}` in them belongs to a template, and is
@@ -16,10 +16,10 @@ use gateway::workspaces::rules::{Id, Name, one};
 #[schemars(rename = "EmailTemplate")]
 pub(crate) struct DeclaredEmailTemplate {
     /// The `email_template_id`, a UUID.
-    #[serde(skip_serializing, deserialize_with = "one::<Id, _>")]
+    #[serde(skip_serializing, deserialize_with = "checked::<Id, _>")]
     #[schemars(with = "String")]
     pub id: Uuid,
-    #[serde(skip_serializing, deserialize_with = "one::<Name, _>")]
+    #[serde(skip_serializing, deserialize_with = "checked::<Name, _>")]
     pub name: String,
     /// The body as HTML.
     #[schemars(with = "String")]

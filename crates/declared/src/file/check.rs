@@ -25,10 +25,10 @@ use scim::resource::folded;
 use template::{Names, Template};
 use tracking::is_field;
 
-const SAME: &str = "duplicate of an earlier one";
+const DUPLICATE: &str = "duplicate of an earlier one";
 
 impl Document<'_> {
-    /// Reports each item of a list with the same key as an earlier one.
+    /// Reports each element of a list with the same key as an earlier one.
     fn distinct<K: Eq + Hash>(
         &mut self,
         list: &[String],
@@ -38,224 +38,250 @@ impl Document<'_> {
         let mut seen = HashSet::new();
         for (i, key) in keys.into_iter().enumerate() {
             if !seen.insert(key) {
-                let item = [list, &steps![i], &steps![field]].concat();
-                self.refuse(if field.is_empty() { &item[..=list.len()] } else { &item }, SAME);
+                let path = [list, &steps![i], &steps![field]].concat();
+                self.report(if field.is_empty() { &path[..=list.len()] } else { &path }, DUPLICATE);
             }
         }
     }
 
     fn audience(&mut self, path: &[String], read: Result<Audience, AudienceError>) {
         if let Err(AudienceError { path: inside, text }) = read {
-            self.refuse_within(path, &inside, text);
+            self.report_within(path, &inside, text);
         }
     }
 
     fn former_secret(&mut self, path: &[String], pair: Option<(&Option<Secret>, &Option<Secret>)>) {
         if let Some((None, Some(_))) = pair {
             let path = [path, &steps!["secret_old"]].concat();
-            self.refuse(&path, "requires secret, the new one");
+            self.report(&path, "requires secret, the new one");
         }
     }
 
-    /// The places of the messages of campaigns and Canvases.
-    pub(super) fn places(&self, workspace: &Declaration) -> Vec<SourceLocation> {
-        let field = |one: &DeclaredCampaign| one.email.as_ref().map_or("messages", |_| "email");
-        let campaigns = workspace.campaigns.iter().map(field).enumerate();
-        let campaigns = campaigns.map(|(i, field)| ("campaigns", i, field));
-        let canvases = (0..workspace.canvases.len()).map(|i| ("canvases", i, "messages"));
-        let place = |(list, i, field): (&str, usize, &str)| SourceLocation {
-            line: self.root.find(&steps![list, i, field]).line,
-            path: self.root.find(&steps![list, i]).path,
-        };
-        campaigns.chain(canvases).map(place).collect()
+    /// The locations of the messages of campaigns and Canvases, in their order.
+    pub(super) fn message_locations(&self, workspace: &Declaration) -> Vec<SourceLocation> {
+        let campaigns = workspace.campaigns.iter().enumerate().map(|(index, campaign)| {
+            let field = if campaign.email.is_some() { "email" } else { "messages" };
+            self.location("campaigns", index, Some(field))
+        });
+        let canvases = 0..workspace.canvases.len();
+        let canvases = canvases.map(|index| self.location("canvases", index, Some("messages")));
+        campaigns.chain(canvases).collect()
     }
 
-    pub(super) fn email_template_places(&self, workspace: &Declaration) -> Vec<SourceLocation> {
-        let place = |i: usize| {
-            let found = self.root.find(&steps!["email_templates", i]);
-            SourceLocation { line: found.line, path: found.path }
+    /// The locations of the email templates, in their order.
+    pub(super) fn email_template_locations(&self, workspace: &Declaration) -> Vec<SourceLocation> {
+        let templates = 0..workspace.email_templates.len();
+        templates.map(|index| self.location("email_templates", index, None)).collect()
+    }
+
+    /// The location of a list's entry; its line is that of the field, if one is given.
+    fn location(&self, list: &str, index: usize, field: Option<&str>) -> SourceLocation {
+        let entry = self.root.find(&steps![list, index]);
+        let line = match field {
+            Some(field) => self.root.find(&steps![list, index, field]).line,
+            None => entry.line,
         };
-        (0..workspace.email_templates.len()).map(place).collect()
+        SourceLocation { line, path: entry.path }
     }
 }
 
-pub(super) fn workspace(is: &Declaration, document: &mut Document<'_>) {
-    for code in is.exchange_rates.keys() {
+pub(super) fn workspace(declaration: &Declaration, document: &mut Document<'_>) {
+    for code in declaration.exchange_rates.keys() {
         let path = steps!["exchange_rates", code];
         if let Err(error) = Currency::read(code) {
-            document.refuse(&path, error);
-        } else if *code == is.currency {
-            document.refuse(&path, "is the workspace's own currency");
+            document.report(&path, error);
+        } else if *code == declaration.currency {
+            document.report(&path, "is the workspace's own currency");
         }
     }
-    for budget in is.rate_limits.keys() {
+    for budget in declaration.rate_limits.keys() {
         if let Err(error) = Budget::parse(budget) {
-            document.refuse(&steps!["rate_limits", budget], error);
+            document.report(&steps!["rate_limits", budget], error);
         }
     }
-    if let Some(alias) = is.aliases.service_id.as_deref().filter(|alias| is_field(alias)) {
+    if let Some(alias) = declaration.aliases.service_id.as_deref().filter(|alias| is_field(alias)) {
         let text = format!("{alias:?} is the name of another field");
-        document.refuse(&steps!["aliases", "service_id"], text);
+        document.report(&steps!["aliases", "service_id"], text);
     }
-    credentials(document, "keys", is.keys.iter().map(|key| (&*key.name, &key.secret)));
-    for (i, _) in is.keys.iter().enumerate().filter(|(_, key)| key.permissions.is_empty()) {
-        document.refuse(&steps!["keys", i, "permissions"], KeyError::NoPermissions);
+    credentials(document, "keys", declaration.keys.iter().map(|key| (&*key.name, &key.secret)));
+    for (i, _) in declaration.keys.iter().enumerate().filter(|(_, key)| key.permissions.is_empty())
+    {
+        document.report(&steps!["keys", i, "permissions"], KeyError::NoPermissions);
     }
-    document.distinct(&steps!["apps"], "id", is.apps.iter().map(|app| app.id));
-    document.distinct(&steps!["catalogs"], "name", is.catalogs.iter().map(|one| &one.name));
-    for (i, catalog) in is.catalogs.iter().enumerate() {
+    document.distinct(&steps!["apps"], "id", declaration.apps.iter().map(|app| app.id));
+    document.distinct(
+        &steps!["catalogs"],
+        "name",
+        declaration.catalogs.iter().map(|catalog| &catalog.name),
+    );
+    for (i, catalog) in declaration.catalogs.iter().enumerate() {
         let fields = steps!["catalogs", i, "fields"];
         document.distinct(&fields, "name", catalog.fields.iter().map(|field| &field.name));
         if catalog.fields.len() > MAX_FIELDS {
-            document.refuse(&fields, format!("a catalog can have at most {MAX_FIELDS} fields"));
+            document.report(&fields, format!("a catalog can have at most {MAX_FIELDS} fields"));
         }
     }
-    document.distinct(&steps!["segments"], "id", is.segments.iter().map(|segment| segment.id));
-    for (i, segment) in is.segments.iter().enumerate() {
+    document.distinct(
+        &steps!["segments"],
+        "id",
+        declaration.segments.iter().map(|segment| segment.id),
+    );
+    for (i, segment) in declaration.segments.iter().enumerate() {
         let read = Audience::read_segment(&segment.audience);
         document.audience(&steps!["segments", i, "audience"], read);
     }
-    let groups = &is.subscription_groups;
+    let groups = &declaration.subscription_groups;
     document.distinct(&steps!["subscription_groups"], "id", groups.iter().map(|group| group.id));
     for (i, group) in groups.iter().enumerate() {
         if let Err(error) = rules::check_sender(&group.from, group.channel) {
-            document.refuse(&steps!["subscription_groups", i, "from"], error);
+            document.report(&steps!["subscription_groups", i, "from"], error);
         }
     }
-    for_templates(is, document);
-    email_templates(is, document);
-    campaigns(is, document);
-    channels(is, document);
-    storage(&is.storage, document);
+    check_template_data(declaration, document);
+    email_templates(declaration, document);
+    campaigns(declaration, document);
+    channels(declaration, document);
+    storage(&declaration.storage, document);
 }
 
-/// No two have the same name or the same secret.
+/// Reports credentials with the same name or the same secret as an earlier one.
 fn credentials<'a>(
     document: &mut Document<'_>,
     list: &str,
-    each: impl Iterator<Item = (&'a str, &'a secrecy::SecretString)> + Clone,
+    credentials: impl Iterator<Item = (&'a str, &'a secrecy::SecretString)> + Clone,
 ) {
     use secrecy::ExposeSecret as _;
-    document.distinct(&steps![list], "name", each.clone().map(|(name, _)| name));
-    document.distinct(&steps![list], "secret", each.map(|(_, secret)| secret.expose_secret()));
+    document.distinct(&steps![list], "name", credentials.clone().map(|(name, _)| name));
+    document.distinct(
+        &steps![list],
+        "secret",
+        credentials.map(|(_, secret)| secret.expose_secret()),
+    );
 }
 
-fn for_templates(is: &Declaration, document: &mut Document<'_>) {
-    if is.content_blocks.len() > template_data::MAX_BLOCKS {
+fn check_template_data(declaration: &Declaration, document: &mut Document<'_>) {
+    if declaration.content_blocks.len() > template_data::MAX_BLOCKS {
         let text = format!("at most {} content blocks", template_data::MAX_BLOCKS);
-        document.refuse(&steps!["content_blocks"], text);
+        document.report(&steps!["content_blocks"], text);
     }
     let mut bytes = 0;
-    for (name, body) in &is.content_blocks {
+    for (name, body) in &declaration.content_blocks {
         let path = steps!["content_blocks", name];
         if let Err(error) = data_name(name) {
-            document.refuse(&path, error);
+            document.report(&path, error);
         }
         let Some(body) = body.as_str() else {
-            document.refuse(&path, "expected a string");
+            document.report(&path, "expected a string");
             continue;
         };
         bytes += body.len();
         if body.len() > template_data::MAX_BLOCK {
             let text =
                 format!("a content block can have at most {} bytes", template_data::MAX_BLOCK);
-            document.refuse(&path, text);
+            document.report(&path, text);
         }
         // References to other blocks and to the workspace are checked when the file is applied.
-        let names = Names { is_open: true, alias: alias(&is.aliases), ..NAMES };
+        let names = Names { is_open: true, alias: alias(&declaration.aliases), ..NAMES };
         let read = Template::parse(body, &names);
-        let wrong = read.as_ref().map_or_else(Some, Template::mistake);
-        if let Some(error) = wrong {
-            document.refuse(&path, error);
+        let mistake = read.as_ref().map_or_else(Some, Template::mistake);
+        if let Some(error) = mistake {
+            document.report(&path, error);
         }
     }
     if bytes > template_data::MAX_BLOCKS_BYTES {
-        let most = template_data::MAX_BLOCKS_BYTES;
-        document.refuse(&steps!["content_blocks"], format!("at most {most} bytes in total"));
+        let limit = template_data::MAX_BLOCKS_BYTES;
+        document.report(&steps!["content_blocks"], format!("at most {limit} bytes in total"));
     }
-    let selections = &is.catalog_selections;
-    let keys = selections.iter().map(|one| (&one.catalog, &one.name));
+    let selections = &declaration.catalog_selections;
+    let keys = selections.iter().map(|selection| (&selection.catalog, &selection.name));
     document.distinct(&steps!["catalog_selections"], "name", keys);
     if selections.len() > template_data::MAX_SELECTIONS {
         let text = format!("at most {} selections", template_data::MAX_SELECTIONS);
-        document.refuse(&steps!["catalog_selections"], text);
+        document.report(&steps!["catalog_selections"], text);
     }
     for (i, selection) in selections.iter().enumerate() {
         if selection.filters.len() > template_data::MAX_FILTERS {
             let text =
                 format!("a selection can have at most {} filters", template_data::MAX_FILTERS);
-            document.refuse(&steps!["catalog_selections", i, "filters"], text);
+            document.report(&steps!["catalog_selections", i, "filters"], text);
         }
         // The fields of a catalog that only the store has are not known here.
-        let Some(catalog) = is.catalogs.iter().find(|one| one.name == selection.catalog) else {
+        let Some(catalog) =
+            declaration.catalogs.iter().find(|catalog| catalog.name == selection.catalog)
+        else {
             continue;
         };
         let is_known = |field: &str| {
-            field == content::catalogs::ID || catalog.fields.iter().any(|known| known.name == field)
+            field == content::catalogs::ID
+                || catalog.fields.iter().any(|declared| declared.name == field)
         };
         let unknown = "the catalog has no such field";
         for (f, filter) in selection.filters.iter().enumerate() {
             if !is_known(&filter.field) {
-                document.refuse(&steps!["catalog_selections", i, "filters", f, "field"], unknown);
+                document.report(&steps!["catalog_selections", i, "filters", f, "field"], unknown);
             }
         }
         if selection.sort.as_ref().is_some_and(|sort| !is_known(&sort.field)) {
-            document.refuse(&steps!["catalog_selections", i, "sort", "field"], unknown);
+            document.report(&steps!["catalog_selections", i, "sort", "field"], unknown);
         }
     }
-    let Some(content) = &is.connected_content else { return };
+    let Some(content) = &declaration.connected_content else { return };
     let path = |rest: &[String]| [&steps!["connected_content"][..], rest].concat();
     if !(1..=template_data::MAX_HOSTS).contains(&content.hosts.len()) {
         let text = format!("1 to {} hosts are required", template_data::MAX_HOSTS);
-        document.refuse(&path(&steps!["hosts"]), text);
+        document.report(&path(&steps!["hosts"]), text);
     }
     let credentials = &content.credentials;
     let names = credentials.iter().map(|credential| &credential.name);
     document.distinct(&path(&steps!["credentials"]), "name", names);
     if credentials.len() > template_data::MAX_HOSTS {
         let text = format!("at most {} credentials", template_data::MAX_HOSTS);
-        document.refuse(&path(&steps!["credentials"]), text);
+        document.report(&path(&steps!["credentials"]), text);
     }
     for (i, credential) in credentials.iter().enumerate() {
         if let Err(error) = credential.check() {
-            document.refuse(&path(&steps!["credentials", i]), error);
+            document.report(&path(&steps!["credentials", i]), error);
         }
         if credential.hosts.is_empty() {
             let text = "list the hosts that it may be sent to";
-            document.refuse(&path(&steps!["credentials", i, "hosts"]), text);
+            document.report(&path(&steps!["credentials", i, "hosts"]), text);
         }
     }
 }
 
-fn email_templates(is: &Declaration, document: &mut Document<'_>) {
-    let (list, templates) = (steps!["email_templates"], is.email_templates());
+fn email_templates(declaration: &Declaration, document: &mut Document<'_>) {
+    let (list, templates) = (steps!["email_templates"], declaration.email_templates());
     document.distinct(&list, "id", templates.iter().map(|template| template.id));
     if templates.len() > MAX_TEMPLATES {
-        document.refuse(&list, format!("at most {MAX_TEMPLATES} email templates"));
+        document.report(&list, format!("at most {MAX_TEMPLATES} email templates"));
     }
     let bytes = templates.iter().map(|template| to_json(&template.content).len());
     if bytes.sum::<usize>() > MAX_TEMPLATES_BYTES {
-        document.refuse(&list, format!("at most {MAX_TEMPLATES_BYTES} bytes in total"));
+        document.report(&list, format!("at most {MAX_TEMPLATES_BYTES} bytes in total"));
     }
 }
 
-fn campaigns(is: &Declaration, document: &mut Document<'_>) {
+fn campaigns(declaration: &Declaration, document: &mut Document<'_>) {
     let mut ids: HashSet<Uuid> = HashSet::new();
-    document.distinct(&steps!["campaigns"], "id", is.campaigns.iter().map(|one| one.id));
-    ids.extend(is.campaigns.iter().map(|one| one.id));
-    for (i, canvas) in is.canvases.iter().enumerate() {
+    document.distinct(
+        &steps!["campaigns"],
+        "id",
+        declaration.campaigns.iter().map(|campaign| campaign.id),
+    );
+    ids.extend(declaration.campaigns.iter().map(|campaign| campaign.id));
+    for (i, canvas) in declaration.canvases.iter().enumerate() {
         if !ids.insert(canvas.id) {
-            document.refuse(&steps!["canvases", i, "id"], SAME);
+            document.report(&steps!["canvases", i, "id"], DUPLICATE);
         }
     }
-    for (i, campaign) in is.campaigns.iter().enumerate() {
-        let mut refuse = |field: &str, inside: &str, text: &dyn Display| {
-            document.refuse_within(&steps!["campaigns", i, field], inside, text);
+    for (i, campaign) in declaration.campaigns.iter().enumerate() {
+        let mut report = |field: &str, inside: &str, text: &dyn Display| {
+            document.report_within(&steps!["campaigns", i, field], inside, text);
         };
-        check_type(campaign, &mut refuse);
+        check_type(campaign, &mut report);
         if let Some(Err(TriggerError { path, text })) = campaign.trigger.as_ref().map(Trigger::read)
         {
-            refuse("trigger", &path, &text);
+            report("trigger", &path, &text);
         }
         // Without the rest of the workspace, only the body can be checked. An email template has one.
         let has_body = |email: &serde_json::Map<String, Value>| {
@@ -263,7 +289,7 @@ fn campaigns(is: &Declaration, document: &mut Document<'_>) {
                 || email.get(EMAIL_TEMPLATE_ID).is_some_and(|id| !id.is_null())
         };
         if campaign.email.as_ref().is_some_and(|email| !has_body(email)) {
-            refuse("email", "body", &"is missing: expected a string");
+            report("email", "body", &"is missing: expected a string");
         }
         if let Some(audience) = &campaign.audience {
             let read = Audience::read(&Value::Object(audience.clone()));
@@ -276,43 +302,43 @@ fn campaigns(is: &Declaration, document: &mut Document<'_>) {
             let path = steps!["campaigns", i, "variations", v, "id"];
             match rules::id(id) {
                 Ok(id) if seen.insert(id) => {}
-                Ok(_) => document.refuse(&path, SAME),
-                Err(error) => document.refuse(&path, error),
+                Ok(_) => document.report(&path, DUPLICATE),
+                Err(error) => document.report(&path, error),
             }
         }
     }
 }
 
 /// Checks the fields that the type requires and those that it does not allow.
-fn check_type(campaign: &DeclaredCampaign, refuse: &mut dyn FnMut(&str, &str, &dyn Display)) {
+fn check_type(campaign: &DeclaredCampaign, report: &mut dyn FnMut(&str, &str, &dyn Display)) {
     let DeclaredCampaign { kind, messages, variations, email, trigger, audience, .. } = campaign;
-    let sent = &[Kind::Api, Kind::Triggered][..];
+    let with_messages = &[Kind::Api, Kind::Triggered][..];
     let fields = [
-        ("messages", messages.is_some(), sent, &[Kind::Triggered][..]),
-        ("variations", !variations.is_empty(), sent, &[]),
+        ("messages", messages.is_some(), with_messages, &[Kind::Triggered][..]),
+        ("variations", !variations.is_empty(), with_messages, &[]),
         ("email", email.is_some(), &[Kind::Transactional], &[Kind::Transactional]),
         ("sla_per_hour", campaign.sla_per_hour.is_some(), &[Kind::Transactional], &[]),
         ("trigger", trigger.is_some(), &[Kind::Triggered], &[Kind::Triggered]),
         ("audience", audience.is_some(), &[Kind::Triggered], &[]),
     ];
     let name = kind.name();
-    for (field, is_there, allowed, required) in fields {
-        if is_there && !allowed.contains(kind) {
-            refuse(field, "", &format!("not allowed in a campaign of type {name}"));
-        } else if !is_there && required.contains(kind) {
-            refuse(field, "", &format!("required in a campaign of type {name}"));
+    for (field, is_set, allowed, required) in fields {
+        if is_set && !allowed.contains(kind) {
+            report(field, "", &format!("not allowed in a campaign of type {name}"));
+        } else if !is_set && required.contains(kind) {
+            report(field, "", &format!("required in a campaign of type {name}"));
         }
     }
 }
 
-fn channels(is: &Declaration, document: &mut Document<'_>) {
-    let pairs = [("callbacks", &is.callbacks), ("webhooks", &is.webhooks)];
+fn channels(declaration: &Declaration, document: &mut Document<'_>) {
+    let pairs = [("callbacks", &declaration.callbacks), ("webhooks", &declaration.webhooks)];
     for (field, pair) in pairs {
         let pair = pair.as_ref().map(|pair| (&pair.secret, &pair.secret_old));
         document.former_secret(&steps![field], pair);
     }
-    let postback = is.email.as_ref().map(|email| &email.status_postback);
-    let providers = &is.providers;
+    let postback = declaration.email.as_ref().map(|email| &email.status_postback);
+    let providers = &declaration.providers;
     for (path, address) in [
         (steps!["email", "status_postback"], postback.unwrap_or(&None)),
         (steps!["providers", "push"], &providers.push),
@@ -326,51 +352,52 @@ fn channels(is: &Declaration, document: &mut Document<'_>) {
 
 fn storage(storage: &Storage, document: &mut Document<'_>) {
     if let Some(s3) = &storage.s3 {
-        let mut refuse = |field: &str, text| document.refuse(&steps!["storage", "s3", field], text);
+        let mut report = |field: &str, text| document.report(&steps!["storage", "s3", field], text);
         if s3.access_key_id.is_some() != s3.secret_access_key.is_some() {
             let text = "requires secret_access_key; without both, the machine's own credentials \
                         are used";
-            refuse("access_key_id", text);
+            report("access_key_id", text);
         } else if s3.session_token.is_some() && s3.access_key_id.is_none() {
-            refuse("session_token", "requires access_key_id and secret_access_key");
+            report("session_token", "requires access_key_id and secret_access_key");
         }
         if s3.region.is_none() && s3.endpoint.is_none() {
-            refuse("region", "is required, for example eu-west-1");
+            report("region", "is required, for example eu-west-1");
         }
     }
     if let Some(azure) = &storage.azure
         && azure.access_key.is_some() == azure.sas_token.is_some()
     {
         let path = steps!["storage", "azure", "access_key"];
-        document.refuse(&path, "exactly one of access_key and sas_token is required");
+        document.report(&path, "exactly one of access_key and sas_token is required");
     }
 }
 
-pub(super) fn company(is: &Company, document: &mut Document<'_>) {
-    let tokens = is.scim_tokens.iter().map(|token| (&*token.name, &token.secret));
+pub(super) fn company(company: &Company, document: &mut Document<'_>) {
+    let tokens = company.scim_tokens.iter().map(|token| (&*token.name, &token.secret));
     credentials(document, "scim_tokens", tokens);
-    let names = is.dashboard_users.iter().map(|user| folded(&user.user_name));
+    let names = company.dashboard_users.iter().map(|user| folded(&user.user_name));
     document.distinct(&steps!["dashboard_users"], "user_name", names);
-    let names = is.permission_sets.iter().map(|set| folded(&set.name));
+    let names = company.permission_sets.iter().map(|set| folded(&set.name));
     document.distinct(&steps!["permission_sets"], "name", names);
-    for (i, user) in is.dashboard_users.iter().enumerate() {
+    for (i, user) in company.dashboard_users.iter().enumerate() {
         let path = steps!["dashboard_users", i, "permissions", "workspaces"];
         permissions(&user.permissions, &path, document);
     }
-    for (i, set) in is.permission_sets.iter().enumerate() {
+    for (i, set) in company.permission_sets.iter().enumerate() {
         let path = steps!["permission_sets", i, "permissions", "workspaces"];
         permissions(&set.permissions, &path, document);
     }
 }
 
 /// The permissions in the workspaces at a path.
-fn permissions(is: &Permissions, path: &[String], document: &mut Document<'_>) {
-    document.distinct(path, "workspace", is.workspaces.iter().map(|one| &one.workspace));
-    for (w, workspace) in is.workspaces.iter().enumerate() {
+fn permissions(permissions: &Permissions, path: &[String], document: &mut Document<'_>) {
+    let workspaces = &permissions.workspaces;
+    document.distinct(path, "workspace", workspaces.iter().map(|granted| &granted.workspace));
+    for (w, workspace) in workspaces.iter().enumerate() {
         for (t, team) in workspace.teams.iter().enumerate() {
             if team.id.is_none() && team.name.is_none() {
                 let path = [path, &steps![w, "teams", t, "id"]].concat();
-                document.refuse(&path, "a team needs an id or a name");
+                document.report(&path, "a team needs an id or a name");
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::document::json_schema;
 use kit::words::{beginning, nearest};
 
 /// Maximum number of characters of a name that an error repeats.
-const SHOWN: usize = 64;
+const MAX_SHOWN: usize = 64;
 
 /// The hint if the file has no valid structure.
 const INDENTATION: &str = "check the indentation: fields of one object begin in the same column, \
@@ -17,12 +17,9 @@ const INDENTATION: &str = "check the indentation: fields of one object begin in 
 
 pub(super) fn explain(error: &Error) -> String {
     let text = error.render_with_formatter(&UserMessageFormatter);
-    // The position is in front of it.
+    // The caller shows the line in front of the text.
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(text, _)| text);
-    match is_structural(error) {
-        true => format!("{text}; {INDENTATION}"),
-        false => text.to_owned(),
-    }
+    if is_structural(error) { format!("{text}; {INDENTATION}") } else { text.to_owned() }
 }
 
 /// Whether the file is not YAML.
@@ -31,48 +28,56 @@ fn is_structural(error: &Error) -> bool {
 }
 
 pub(super) fn unknown_field(field: &str, expected: &[&'static str]) -> String {
-    let shown = format!("unknown field `{}`", beginning(field, SHOWN));
-    if let Some(meant) = nearest(field, expected.iter().copied()) {
-        return format!("{shown}; did you mean {meant}?");
+    let shown = format!("unknown field `{}`", beginning(field, MAX_SHOWN));
+    if let Some(nearest) = nearest(field, expected.iter().copied()) {
+        return format!("{shown}; did you mean {nearest}?");
     }
-    let places = places(field);
-    if places.is_empty() {
+    let parents = parents(field);
+    if parents.is_empty() {
         return format!("{shown}; expected one of {}", expected.join(", "));
     }
-    let places = Vec::from_iter(places).join(", ");
-    format!("{shown}; check its indentation: it is a field of {places}")
+    let parents = Vec::from_iter(parents).join(", ");
+    format!("{shown}; check its indentation: it is a field of {parents}")
 }
 
 /// The paths in the file that have a field with this name.
-fn places(field: &str) -> BTreeSet<String> {
+fn parents(field: &str) -> BTreeSet<String> {
     let schema: Value = serde_json::from_str(&json_schema()).unwrap_or_default();
-    let mut places = BTreeSet::new();
-    find(&schema, &schema, "", field, &mut places);
-    places
+    let mut parents = BTreeSet::new();
+    find_parents(&schema, &schema, "", field, &mut parents);
+    parents
 }
 
-fn find(all: &Value, schema: &Value, path: &str, field: &str, places: &mut BTreeSet<String>) {
+/// Adds the paths in `schema`, which is a part of `root`.
+fn find_parents(
+    root: &Value,
+    schema: &Value,
+    path: &str,
+    field: &str,
+    parents: &mut BTreeSet<String>,
+) {
     // The file has no more levels.
     const MAX_DEPTH: usize = 5;
     if path.matches(['.', '[']).count() > MAX_DEPTH {
         return;
     }
-    let target = schema["$ref"].as_str().and_then(|target| all.pointer(target.strip_prefix('#')?));
+    let target = schema["$ref"].as_str().and_then(|target| root.pointer(target.strip_prefix('#')?));
     let one_of = schema["anyOf"].as_array().into_iter().flatten();
     for schema in target.into_iter().chain(one_of) {
-        find(all, schema, path, field, places);
+        find_parents(root, schema, path, field, parents);
     }
     if schema["items"].is_object() {
-        find(all, &schema["items"], &format!("{path}[]"), field, places);
+        find_parents(root, &schema["items"], &format!("{path}[]"), field, parents);
     }
     if schema["additionalProperties"].is_object() {
-        find(all, &schema["additionalProperties"], &format!("{path}.<name>"), field, places);
+        let path = format!("{path}.<name>");
+        find_parents(root, &schema["additionalProperties"], &path, field, parents);
     }
-    for (name, below) in schema["properties"].as_object().into_iter().flatten() {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         if name == field {
-            places.insert(if path.is_empty() { "the top level".into() } else { path.into() });
+            parents.insert(if path.is_empty() { "the top level".into() } else { path.into() });
         }
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        find(all, below, &path, field, places);
+        find_parents(root, property, &path, field, parents);
     }
 }

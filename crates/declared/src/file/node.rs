@@ -18,7 +18,7 @@ use serde_saphyr::Spanned;
 use super::{Environment, mistakes};
 use crate::expand::expand;
 
-/// A value and its place.
+/// A value and where it is.
 pub(crate) struct Node {
     line: u64,
     /// For a number or a boolean, the range of its bytes in the file: money is never read through
@@ -34,7 +34,7 @@ enum Content {
     List(Vec<Node>),
     Fields(Vec<Field>),
     /// An invalid value that was reported: types are read without it.
-    Refused,
+    Rejected,
 }
 
 struct Field {
@@ -48,8 +48,9 @@ impl<'de> Deserialize<'de> for Node {
         let Spanned { value, referenced, defined } = Spanned::<Content>::deserialize(node)?;
         let span = defined.span();
         let bytes = span.byte_offset().zip(span.byte_len());
-        let written = bytes.and_then(|(from, length)| {
-            Some((usize::try_from(from).ok()?, usize::try_from(from.checked_add(length)?).ok()?))
+        let written = bytes.and_then(|(start, length)| {
+            let end = start.checked_add(length)?;
+            Some((usize::try_from(start).ok()?, usize::try_from(end).ok()?))
         });
         Ok(Self { line: referenced.line(), written, content: value })
     }
@@ -88,12 +89,12 @@ impl<'de> Visitor<'de> for ContentVisitor {
         Ok(Content::Text(text.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Content, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
-            list.push(item);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Content, A::Error> {
+        let mut elements = Vec::new();
+        while let Some(element) = sequence.next_element()? {
+            elements.push(element);
         }
-        Ok(Content::List(list))
+        Ok(Content::List(elements))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Content, A::Error> {
@@ -119,15 +120,16 @@ impl Node {
     pub(super) fn find(&self, path: &[String]) -> Found {
         let mut found = Found { line: self.line, name_line: self.line, ..Found::default() };
         let mut node = Some(self);
-        for (at, step) in path.iter().enumerate() {
-            let is_last = at + 1 == path.len();
-            found.has_refused = is_last && node.is_some_and(Self::has_refused);
+        for (index, step) in path.iter().enumerate() {
+            let is_last = index + 1 == path.len();
+            found.has_rejected = is_last && node.is_some_and(Self::has_rejected);
             node = match node.map(|node| &node.content) {
-                Some(Content::List(items)) => {
-                    let mut kept = items.iter().enumerate().filter(|(_, item)| !item.is_refused());
-                    let item = step.parse().ok().and_then(|step| kept.nth(step));
-                    found.path += &format!("[{}]", item.map_or(0, |(index, _)| index));
-                    item.map(|(_, item)| item)
+                Some(Content::List(elements)) => {
+                    let mut accepted =
+                        elements.iter().enumerate().filter(|(_, element)| !element.is_rejected());
+                    let element = step.parse().ok().and_then(|step| accepted.nth(step));
+                    found.path += &format!("[{}]", element.map_or(0, |(index, _)| index));
+                    element.map(|(_, element)| element)
                 }
                 content => {
                     let dot = if found.path.is_empty() { "" } else { "." };
@@ -140,20 +142,20 @@ impl Node {
             };
             found.line = node.map_or(found.line, |node| node.line);
         }
-        found.has_refused |= node.is_some_and(Self::has_refused);
+        found.has_rejected |= node.is_some_and(Self::has_rejected);
         found
     }
 
     /// Removes the value at a path.
-    pub(super) fn refuse(&mut self, path: &[String]) {
+    pub(super) fn reject(&mut self, path: &[String]) {
         let Some((step, rest)) = path.split_first() else {
-            self.content = Content::Refused;
+            self.content = Content::Rejected;
             return;
         };
         let next = match &mut self.content {
-            Content::List(items) => {
-                let mut kept = items.iter_mut().filter(|item| !item.is_refused());
-                step.parse().ok().and_then(|step| kept.nth(step))
+            Content::List(elements) => {
+                let mut accepted = elements.iter_mut().filter(|element| !element.is_rejected());
+                step.parse().ok().and_then(|step| accepted.nth(step))
             }
             Content::Fields(fields) => {
                 let field = fields.iter_mut().find(|field| field.name == *step);
@@ -162,24 +164,24 @@ impl Node {
             _ => None,
         };
         if let Some(next) = next {
-            next.refuse(rest);
+            next.reject(rest);
         }
     }
 
-    fn is_refused(&self) -> bool {
-        matches!(self.content, Content::Refused)
+    fn is_rejected(&self) -> bool {
+        matches!(self.content, Content::Rejected)
     }
 
-    fn has_refused(&self) -> bool {
+    fn has_rejected(&self) -> bool {
         match &self.content {
-            Content::List(items) => items.iter().any(Self::is_refused),
-            Content::Fields(fields) => fields.iter().any(|field| field.value.is_refused()),
-            content => matches!(content, Content::Refused),
+            Content::List(elements) => elements.iter().any(Self::is_rejected),
+            Content::Fields(fields) => fields.iter().any(|field| field.value.is_rejected()),
+            content => matches!(content, Content::Rejected),
         }
     }
 }
 
-/// The place of a value.
+/// Where a value is.
 #[derive(Default)]
 pub(super) struct Found {
     pub line: u64,
@@ -187,21 +189,21 @@ pub(super) struct Found {
     pub name_line: u64,
     /// Such as `keys[0].permissions[1]`.
     pub path: String,
-    /// Whether anything in it or next to it was refused.
-    pub has_refused: bool,
+    /// Whether anything in it or next to it was rejected.
+    pub has_rejected: bool,
 }
 
-/// Why a type cannot be read, and the place of the error.
+/// Why a type cannot be read, and where the error is.
 #[derive(Debug, Default, thiserror::Error)]
 #[error("{text}")]
 pub(super) struct NodeError {
-    /// Names of fields and numbers of items, the last step first.
+    /// Names of fields and positions of elements, the last step first.
     pub path: Vec<String>,
     pub text: String,
     /// Whether a field is missing.
     pub is_missing: bool,
     /// Whether the error is about a field's name, and not about its value.
-    pub is_of_name: bool,
+    pub is_about_name: bool,
 }
 
 impl NodeError {
@@ -259,13 +261,14 @@ impl<'a> Reader<'a> {
             Content::Text(text) => Cow::Borrowed(text.as_str()),
             Content::Plain(Value::Null) => return Err(NodeError::new("null is not allowed here")),
             Content::Plain(value) => {
-                let written = self.node.written.and_then(|(from, to)| self.source.get(from..to));
+                let written =
+                    self.node.written.and_then(|(start, end)| self.source.get(start..end));
                 written.map_or_else(|| value.to_string().into(), |written| written.trim().into())
             }
             Content::List(_) => {
                 return Err(NodeError::new("expected a string or a number, not a list"));
             }
-            Content::Fields(_) | Content::Refused => {
+            Content::Fields(_) | Content::Rejected => {
                 return Err(NodeError::new("expected a string or a number, not fields"));
             }
         };
@@ -314,7 +317,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
                 value.map_err(|error: serde_json::Error| de::Error::custom(error))
             }
             Content::List(_) => self.deserialize_seq(visitor),
-            Content::Fields(_) | Content::Refused => self.deserialize_map(visitor),
+            Content::Fields(_) | Content::Rejected => self.deserialize_map(visitor),
         }
     }
 
@@ -341,13 +344,13 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
-        let items = match &self.node.content {
-            Content::List(items) => items.as_slice(),
+        let elements = match &self.node.content {
+            Content::List(elements) => elements.as_slice(),
             Content::Plain(Value::Null) => &[],
             _ => return Err(NodeError::new("expected a list, such as [a, b]")),
         };
-        let kept = items.iter().filter(|item| !item.is_refused());
-        visitor.visit_seq(Items { reader: self, items: kept.enumerate() })
+        let accepted = elements.iter().filter(|element| !element.is_rejected());
+        visitor.visit_seq(Elements { reader: self, elements: accepted.enumerate() })
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
@@ -360,7 +363,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
                 ));
             }
         };
-        let fields = fields.iter().filter(|field| !field.value.is_refused());
+        let fields = fields.iter().filter(|field| !field.value.is_rejected());
         visitor.visit_map(Entries { reader: self, fields, current: None })
     }
 
@@ -371,11 +374,12 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         visitor: V,
     ) -> Result<V::Value, NodeError> {
         if let Content::Fields(fields) = &self.node.content {
-            let is_unknown =
-                |field: &&Field| !known.contains(&field.name.as_str()) && !field.value.is_refused();
+            let is_unknown = |field: &&Field| {
+                !known.contains(&field.name.as_str()) && !field.value.is_rejected()
+            };
             if let Some(unknown) = fields.iter().find(is_unknown) {
                 let text = mistakes::unknown_field(&unknown.name, known);
-                let error = NodeError { is_of_name: true, ..NodeError::new(text) };
+                let error = NodeError { is_about_name: true, ..NodeError::new(text) };
                 return Err(error.at(&unknown.name));
             }
         }
@@ -400,21 +404,21 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     }
 }
 
-struct Items<'a, I> {
+struct Elements<'a, I> {
     reader: Reader<'a>,
-    /// The items with their numbers.
-    items: I,
+    /// The elements with their positions.
+    elements: I,
 }
 
-impl<'de, 'a, I: Iterator<Item = (usize, &'a Node)>> SeqAccess<'de> for Items<'a, I> {
+impl<'de, 'a, I: Iterator<Item = (usize, &'a Node)>> SeqAccess<'de> for Elements<'a, I> {
     type Error = NodeError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, NodeError> {
-        let Some((index, item)) = self.items.next() else { return Ok(None) };
-        let value = seed.deserialize(self.reader.within(item));
+        let Some((index, element)) = self.elements.next() else { return Ok(None) };
+        let value = seed.deserialize(self.reader.within(element));
         value.map(Some).map_err(|error| error.at(index))
     }
 }
@@ -435,7 +439,7 @@ impl<'de, 'a, I: Iterator<Item = &'a Field>> MapAccess<'de> for Entries<'a, I> {
         self.current = self.fields.next();
         let Some(field) = self.current else { return Ok(None) };
         let name = seed.deserialize(StringDeserializer::<NodeError>::new(field.name.clone()));
-        name.map(Some).map_err(|error| NodeError { is_of_name: true, ..error }.at(&field.name))
+        name.map(Some).map_err(|error| NodeError { is_about_name: true, ..error }.at(&field.name))
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, NodeError> {

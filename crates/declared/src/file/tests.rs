@@ -54,7 +54,7 @@ fn environment(name: &str) -> Option<String> {
 
 fn problems(text: &str) -> Vec<Problem> {
     match read(text, &environment) {
-        Ok(_) => panic!("this was taken:\n{text}"),
+        Ok(_) => panic!("this was accepted:\n{text}"),
         Err(error) => error.problems,
     }
 }
@@ -346,8 +346,8 @@ fn each_mistake_in_channels_is_named() {
         assert!(problem.starts_with(expected), "{text}\n{problem}");
         assert!(!problem.contains("hidden"), "{text}\n{problem}");
     }
-    let twice = format!("{{id: {ID}, channel: sms, from: '12345'}}");
-    let text = format!("workspace: a\nsubscription_groups: [{twice}, {twice}]\n");
+    let group = format!("{{id: {ID}, channel: sms, from: '12345'}}");
+    let text = format!("workspace: a\nsubscription_groups: [{group}, {group}]\n");
     let error = read(&text, &environment).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("subscription_groups[1].id: duplicate of an earlier one"), "{error}");
 }
@@ -364,7 +364,7 @@ fn the_published_example_is_accepted() {
 
 #[test]
 fn type_errors_use_the_terms_of_the_file() {
-    for (text, wanted) in [
+    for (text, expected) in [
         ("workspace: ~\n", "line 1: workspace: null is not allowed here"),
         (
             "workspace: a\nworkspace: b\n",
@@ -376,12 +376,12 @@ fn type_errors_use_the_terms_of_the_file() {
         ),
         ("workspace: a\nkeys: {}\n", "line 2: keys: expected a list, such as [a, b]"),
     ] {
-        assert_eq!(problem(text), wanted);
+        assert_eq!(problem(text), expected);
     }
 }
 
 #[test]
-fn unknown_names_are_refused_with_their_line() {
+fn unknown_names_are_rejected_with_their_line() {
     for (text, line, name) in [
         ("workspace: a\ncurency: USD\n", "line 2: ", "curency"),
         ("workspace: a\nkeys:\n  - name: x\n    secert: y\n", "line 4: ", "secert"),
@@ -449,8 +449,8 @@ fn booleans_are_those_of_yaml_1_2() {
     assert_eq!((workspace.name.as_str(), workspace.keys[0].name.as_str()), ("on", "yes"));
     let segment = &workspace.segments[0];
     assert_eq!(segment.name, "off");
-    for (at, text) in texts.iter().enumerate() {
-        let value = &segment.audience["OR"][at]["custom_attribute"]["value"];
+    for (index, text) in texts.iter().enumerate() {
+        let value = &segment.audience["OR"][index]["custom_attribute"]["value"];
         assert_eq!(value, &json!(text));
     }
     assert_eq!(segment.audience["OR"][texts.len()]["custom_attribute"]["value"], json!(true));
@@ -618,8 +618,10 @@ proptest! {
     }
 
     #[test]
-    fn no_change_of_a_good_file_panics(at in 0..GOOD.len(), with in "(\\PC|\n| ){0,4}") {
-        let text = format!("{}{with}{}", &GOOD[..at], &GOOD[at + 1..]);
+    fn no_change_of_a_good_file_panics(
+        offset in 0..GOOD.len(), inserted in "(\\PC|\n| ){0,4}"
+    ) {
+        let text = format!("{}{inserted}{}", &GOOD[..offset], &GOOD[offset + 1..]);
         let _ = read(&text, &environment);
     }
 }

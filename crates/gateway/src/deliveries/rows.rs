@@ -121,7 +121,11 @@ pub async fn list(tx: &mut Tx, filter: &Filter) -> Result<Vec<Delivery>, StoreEr
 }
 
 /// Stores an attempt; the claim decides whether it is valid.
-pub async fn attempted(tx: &mut Tx, id: Uuid, made: &AttemptResult) -> Result<(), StoreError> {
+pub async fn record_attempt(
+    tx: &mut Tx,
+    id: Uuid,
+    result: &AttemptResult,
+) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query(
@@ -130,11 +134,11 @@ pub async fn attempted(tx: &mut Tx, id: Uuid, made: &AttemptResult) -> Result<()
          WHERE id = $1",
         )
         .bind(id)
-        .bind(made.state.name())
-        .bind(made.next_at)
-        .bind(made.status.map(i32::from))
-        .bind(made.error.as_deref())
-        .bind(made.finished_at)
+        .bind(result.state.name())
+        .bind(result.next_at)
+        .bind(result.status.map(i32::from))
+        .bind(result.error.as_deref())
+        .bind(result.finished_at)
     );
     Ok(())
 }

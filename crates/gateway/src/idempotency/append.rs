@@ -19,7 +19,7 @@ pub async fn begin_append(
     key: Option<IdempotencyKey>,
     mut body: JsonText,
 ) -> Result<Begun<AppendTurn>, ApiError> {
-    let room = body.take_room();
+    let memory = body.take_memory();
     let mut received = Received::now(app);
     let mut keyed = None;
     if let Some(key) = key {
@@ -35,7 +35,7 @@ pub async fn begin_append(
         };
         keyed = Some(Keyed { claims, body_hash, unfinished });
     }
-    Ok(Begun::Turn(AppendTurn { app: app.clone(), body, received, keyed, _room: room }))
+    Ok(Begun::Turn(AppendTurn { app: app.clone(), body, received, keyed, _memory: memory }))
 }
 
 /// The turn of a request: dropped without an append, it leaves nothing.
@@ -45,7 +45,7 @@ pub struct AppendTurn {
     received: Received,
     keyed: Option<Keyed>,
     /// The memory for the body, and then for its messages.
-    _room: Option<Reservation>,
+    _memory: Option<Reservation>,
 }
 
 /// A request with a key.
@@ -106,7 +106,7 @@ impl AppendTurn {
         mut messages: Vec<NewMessage>,
         response: StoredResponse,
     ) -> Result<StoredResponse, ApiError> {
-        let Self { app, body, received, keyed, _room } = self;
+        let Self { app, body, received, keyed, _memory } = self;
         // An append can take long.
         drop(body);
         let Some(keyed) = keyed else {

@@ -23,7 +23,7 @@ use store::Tx;
 ///     Begun::Turn(turn) => turn,
 /// };
 /// rows::insert(&mut turn.tx, &thing).await?;
-/// turn.commit(StoredResponse::of(StatusCode::CREATED, &Success::default())?).await
+/// turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await
 /// ```
 pub async fn begin_change(
     app: &App,

@@ -19,7 +19,7 @@ pub(super) const KEY_LIFETIME: Duration = hours(24);
 
 const OTHER_BODY: &str = "This Idempotency-Key was used with a different request body";
 
-const UNDER_WAY: &str = "A request with this Idempotency-Key is still in progress";
+const IN_PROGRESS: &str = "A request with this Idempotency-Key is still in progress";
 
 const UNREPEATABLE: &str = "The first request with this Idempotency-Key cannot be completed, \
                             because the service or the definitions that it used have changed; \
@@ -40,7 +40,8 @@ pub(super) enum KeyState {
 pub(super) struct Lease {
     /// When the lease was requested, by the wall clock and by the monotonic clock. The wall clock
     /// continues while the machine sleeps.
-    since: (i64, Instant),
+    since_ms: i64,
+    since: Instant,
     millis: i64,
 }
 
@@ -59,7 +60,7 @@ impl Claims {
     /// The state of the key; an error if it was used with another body.
     pub async fn state(&self, body_hash: &[u8; 32]) -> Result<KeyState, ApiError> {
         let load = rows::load(&self.app.store, &self.key);
-        let Some(mut found) = self.app.request_queue.pass(load).await? else {
+        let Some(mut found) = self.app.request_queue.run(load).await? else {
             return Ok(KeyState::Unused);
         };
         let response = first_response(body_hash, &mut found)?;
@@ -70,9 +71,9 @@ impl Claims {
     pub async fn insert(&self, claim: &Claim) -> Result<Lease, ApiError> {
         let lease = self.lease();
         let insert = rows::insert(&self.app.store, &self.key, claim, lease.millis);
-        let inserted = self.app.request_queue.pass(insert).await;
+        let inserted = self.app.request_queue.run(insert).await;
         if !self.or_release(claim, inserted)? {
-            return Err(under_way());
+            return Err(in_progress());
         }
         count("new");
         Ok(lease)
@@ -83,7 +84,7 @@ impl Claims {
         let lease = self.lease();
         let leased = rows::lease(&self.app.store, &self.key, claim, lease.millis).await;
         if !self.or_release(claim, leased)? {
-            return Err(under_way());
+            return Err(in_progress());
         }
         count("taken_over");
         Ok(lease)
@@ -93,15 +94,18 @@ impl Claims {
     /// rest.
     fn lease(&self) -> Lease {
         let append = Duration::from_millis(self.app.config.log.append_timeout_ms);
-        Lease { since: (self.app.clock.now_ms(), Instant::now()), millis: 2 * millis(append) }
+        Lease {
+            since_ms: self.app.clock.now_ms(),
+            since: Instant::now(),
+            millis: 2 * millis(append),
+        }
     }
 
     /// Returns an error if the lease has expired: after such a pause, consumers may have deleted
     /// the ids of the appended messages.
     pub fn check(&self, lease: &Lease) -> Result<(), ApiError> {
-        let (at, instant) = lease.since;
-        let passed = (self.app.clock.now_ms() - at).max(millis(instant.elapsed()));
-        if passed < lease.millis { Ok(()) } else { Err(under_way()) }
+        let passed = (self.app.clock.now_ms() - lease.since_ms).max(millis(lease.since.elapsed()));
+        if passed < lease.millis { Ok(()) } else { Err(in_progress()) }
     }
 
     /// Returns whether a lease was obtained. If that is unknown, releases the lease in the
@@ -165,7 +169,7 @@ pub struct StoredResponse {
 
 impl StoredResponse {
     /// With a body serialized as JSON.
-    pub fn of(status: StatusCode, body: &impl Serialize) -> Result<Self, ApiError> {
+    pub fn json(status: StatusCode, body: &impl Serialize) -> Result<Self, ApiError> {
         Ok(Self { status, body: super::to_json(body)? })
     }
 }
@@ -198,7 +202,7 @@ pub(super) async fn claim_within(
 ) -> Result<Option<StoredResponse>, ApiError> {
     let inserted = rows::insert_within(tx, key, claim).await;
     if inserted.as_ref().is_err_and(StoreError::is_lock_timeout) {
-        return Err(under_way());
+        return Err(in_progress());
     }
     if inserted? {
         count("new");
@@ -206,13 +210,13 @@ pub(super) async fn claim_within(
     }
     let found = rows::load_within(tx, key).await?;
     let response = found.map(|mut found| first_response(&claim.body, &mut found)).transpose()?;
-    response.flatten().map(Some).ok_or_else(under_way)
+    response.flatten().map(Some).ok_or_else(in_progress)
 }
 
 /// The errors of a key, and their descriptions.
 pub(super) fn refusals() -> [(ApiError, &'static str); 3] {
     [
-        (ApiError::InProgress(UNDER_WAY), "The first request with the key is still in progress"),
+        (ApiError::InProgress(IN_PROGRESS), "The first request with the key is still in progress"),
         (
             ApiError::Conflict(UNREPEATABLE.into()),
             "The first request with the key cannot be completed",
@@ -221,9 +225,9 @@ pub(super) fn refusals() -> [(ApiError, &'static str); 3] {
     ]
 }
 
-fn under_way() -> ApiError {
+fn in_progress() -> ApiError {
     count("under_way");
-    ApiError::InProgress(UNDER_WAY)
+    ApiError::InProgress(IN_PROGRESS)
 }
 
 fn status_code(status: i32) -> Result<StatusCode, ApiError> {

@@ -16,7 +16,7 @@ pub const PATTERN: &str =
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The longest key, in characters.
-const LONGEST: usize = 255;
+const MAX_LENGTH: usize = 255;
 
 pub(super) const REFUSED: &str =
     "Idempotency-Key must be one string of 1 to 255 printable ASCII characters";
@@ -34,9 +34,10 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// The key within the scope of one object of a route. `thing` exists, so its length is limited.
-    pub fn within(mut self, thing: &str) -> Self {
-        self.endpoint = format!("{} {thing}", self.endpoint);
+    /// The key within the scope of one object of a route. The object exists, so the length of its id
+    /// is limited.
+    pub fn within(mut self, object_id: &str) -> Self {
+        self.endpoint = format!("{} {object_id}", self.endpoint);
         self
     }
 }
@@ -47,10 +48,10 @@ impl<S: Sync> OptionalFromRequestParts<S> for IdempotencyKey {
     async fn from_request_parts(head: &mut Parts, _: &S) -> Result<Option<Self>, ApiError> {
         let Some(key) = read(&head.headers)? else { return Ok(None) };
         let extensions = &head.extensions;
-        let of_workspace = extensions.get::<Caller>().map(|caller| caller.workspace.id);
-        let of_company = extensions.get::<CompanyCaller>().map(|_| COMPANY);
+        let workspace = extensions.get::<Caller>().map(|caller| caller.workspace.id);
+        let company = extensions.get::<CompanyCaller>().map(|_| COMPANY);
         let (Some(workspace), Some(path)) =
-            (of_workspace.or(of_company), extensions.get::<MatchedPath>())
+            (workspace.or(company), extensions.get::<MatchedPath>())
         else {
             return Err(ApiError::Internal("a key without a request".into()));
         };
@@ -69,7 +70,7 @@ pub fn read(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
         None => Some(text.trim().to_owned()),
     });
     let is_key = |key: &String| {
-        (1..=LONGEST).contains(&key.len()) && key.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+        (1..=MAX_LENGTH).contains(&key.len()) && key.bytes().all(|byte| matches!(byte, b' '..=b'~'))
     };
     key.filter(is_key).map(Some).ok_or_else(|| ApiError::Invalid(REFUSED.into()))
 }
@@ -108,7 +109,7 @@ mod tests {
     #[test]
     fn a_key_is_a_string_with_quotes_or_without() {
         assert_eq!(key(&[]), Ok(None));
-        let longest = "k".repeat(LONGEST);
+        let longest = "k".repeat(MAX_LENGTH);
         let quoted = format!("\"{longest}\"");
         for (value, expected) in [
             ("8e03978e-40d5", "8e03978e-40d5"),
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn invalid_keys_are_rejected() {
-        let long = "k".repeat(LONGEST + 1);
+        let long = "k".repeat(MAX_LENGTH + 1);
         let quoted = format!("\"{long}\"");
         for values in [
             &[&b""[..]][..],

@@ -16,8 +16,8 @@ use store::retention::OldRows;
 use store::{Store, StoreError, Tx, execute, from_row, now_sql, old_rows};
 
 /// How long a request waits for another transaction with its key, and then for other locks.
-const BE_IMPATIENT: &str = "SET LOCAL lock_timeout TO '1s'";
-const BE_PATIENT: &str = "SET LOCAL lock_timeout TO DEFAULT";
+const SHORT_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout TO '1s'";
+const DEFAULT_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout TO DEFAULT";
 
 /// A request with a key.
 #[derive(Clone, Debug)]
@@ -99,9 +99,9 @@ macro_rules! within_at {
 
 /// Inserts a claim with one of the two macros above.
 macro_rules! insert {
-    ($execute:ident, $place:expr, $key:expr, $claim:expr, $lease:expr) => {
+    ($execute:ident, $connection:expr, $key:expr, $claim:expr, $lease:expr) => {
         $execute!(
-            $place,
+            $connection,
             "WITH clock (now) AS (SELECT ",
             NOW,
             ")
@@ -144,9 +144,9 @@ pub(super) async fn insert_within(
     key: &IdempotencyKey,
     claim: &Claim,
 ) -> Result<bool, StoreError> {
-    set(tx, BE_IMPATIENT).await?;
+    set(tx, SHORT_LOCK_TIMEOUT).await?;
     let inserted = insert!(within_at, tx, key, claim, 0_i64) == 1;
-    set(tx, BE_PATIENT).await?;
+    set(tx, DEFAULT_LOCK_TIMEOUT).await?;
     Ok(inserted)
 }
 

@@ -48,7 +48,7 @@ macro_rules! lease {
 /// is `now`.
 pub(super) async fn lease(
     store: &Store,
-    (workspace, budget, limit): Key,
+    Key { workspace, budget, limit }: Key,
     requests: i64,
     now: i64,
 ) -> Result<Counted, StoreError> {

@@ -29,7 +29,7 @@ impl Access {
         let budget = match self {
             Self::Open | Self::ScimDiscovery | Self::Signed(_) => None,
             Self::Key(permission) => {
-                Budget::of_permission(permission).or(Budget::for_unread_body(permission))
+                Budget::from_permission(permission).or(Budget::for_unread_body(permission))
             }
             Self::Scim => Some(Budget::Scim),
         };
@@ -60,9 +60,10 @@ impl Access {
 
     /// An error in the format of the protocol.
     pub(super) fn error_response(self, error: ApiError) -> ErrorResponse {
-        match self.is_scim() {
-            true => scim::ScimError::from(error).error_response(),
-            false => error.error_response(),
+        if self.is_scim() {
+            scim::ScimError::from(error).error_response()
+        } else {
+            error.error_response()
         }
     }
 

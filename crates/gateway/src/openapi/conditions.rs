@@ -121,7 +121,7 @@ fn fields_of_conditions(schema: &Object) -> Option<Object> {
     if !forms.iter().all(is_condition) || (kind == "object") != fields.is_some() {
         return None;
     }
-    with_fields_of(forms, fields.cloned().unwrap_or_default())
+    merged_fields(forms, fields.cloned().unwrap_or_default())
 }
 
 /// Whether a schema limits values whose type another schema states.
@@ -131,7 +131,7 @@ fn is_condition(form: &Value) -> bool {
 
 /// The fields of an object with those that only its forms have; `None` if the type of a field
 /// depends on the form.
-fn with_fields_of(forms: &[Value], own: Object) -> Option<Object> {
+fn merged_fields(forms: &[Value], own: Object) -> Option<Object> {
     let mut fields = own.clone();
     for (number, form) in forms.iter().enumerate() {
         for (name, field) in form["properties"].as_object().into_iter().flatten() {

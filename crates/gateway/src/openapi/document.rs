@@ -41,17 +41,17 @@ pub(super) fn document<'a>(
     for (path, operation) in operations {
         add_tag(&operation.tag);
         let method = operation.method.as_str().to_ascii_lowercase();
-        let at = paths.entry(path).or_insert_with(|| json!({}));
+        let methods = paths.entry(path).or_insert_with(|| json!({}));
         let mut written = writer.operation(operation);
         if let Some(samples) = samples(&base, path, operation) {
             written["x-codeSamples"] = samples;
         }
-        at[method] = written;
+        methods[method] = written;
     }
-    let mut told = Object::new();
+    let mut outgoing = Object::new();
     for webhook in webhooks {
         add_tag(&webhook.tag);
-        told.insert(webhook.name.into(), json!({ "post": writer.webhook(webhook) }));
+        outgoing.insert(webhook.name.into(), json!({ "post": writer.webhook(webhook) }));
     }
     let responses = share_responses(&mut paths);
     let mut document = json!({
@@ -65,7 +65,7 @@ pub(super) fn document<'a>(
         "servers": [{ "url": base }],
         "tags": tags,
         "paths": paths,
-        "webhooks": told,
+        "webhooks": outgoing,
         "components": {
             "securitySchemes": security_schemes(),
             "parameters": parameters(),
@@ -183,11 +183,11 @@ impl Writer {
             settings.definitions_path = "/components/schemas".into();
             settings.meta_schema = None;
         });
-        let written = settings.clone().with_transform(RecursiveTransform(as_answered));
+        let returned = settings.clone().with_transform(RecursiveTransform(as_returned));
         let inline = settings.clone().with(|settings| settings.inline_subschemas = true);
         Self {
             requests: settings.into_generator(),
-            responses: written.for_serialize().into_generator(),
+            responses: returned.for_serialize().into_generator(),
             webhooks: inline.for_serialize().into_generator(),
         }
     }
@@ -220,7 +220,8 @@ impl Writer {
             });
         }
         if let Some(Body { shape, examples }) = &operation.body {
-            let media = json!({ "schema": shape(&mut self.requests), "examples": named(examples) });
+            let media =
+                json!({ "schema": shape(&mut self.requests), "examples": numbered(examples) });
             let types = access.media_types().iter();
             let content: Object = types.map(|name| ((*name).to_owned(), media.clone())).collect();
             written["requestBody"] = json!({ "required": true, "content": content });
@@ -230,10 +231,10 @@ impl Writer {
 
     fn webhook(&mut self, webhook: &Webhook) -> Value {
         let mut schema = (webhook.body)(&mut self.webhooks);
-        RecursiveTransform(as_answered).transform(&mut schema);
+        RecursiveTransform(as_returned).transform(&mut schema);
         let mut schema = json!(schema);
         without_booleans(&mut schema);
-        let media = json!({ "schema": schema, "examples": named(&webhook.examples) });
+        let media = json!({ "schema": schema, "examples": numbered(&webhook.examples) });
         let responses = webhook.responses.iter().map(|answer| {
             let mut response = json!({ "description": answer.about });
             if let Some(shape) = answer.shape {
@@ -315,18 +316,19 @@ impl Writer {
         if refusals.some_retry {
             headers.insert(RETRY_AFTER.into(), reference("headers", RETRY_AFTER));
         }
-        let of_every_error: Shape = match operation.access.is_scim() {
-            true => subschema::<ScimErrorBody<'_>>,
-            false => subschema::<Error<'_>>,
+        let common: Shape = if operation.access.is_scim() {
+            subschema::<ScimErrorBody<'_>>
+        } else {
+            subschema::<Error<'_>>
         };
-        let schema = refusals.shape.unwrap_or(of_every_error)(&mut self.responses);
+        let schema = refusals.shape.unwrap_or(common)(&mut self.responses);
         let mut about: Vec<&str> = refusals.cases.iter().map(|(when, _)| *when).collect();
         about.dedup();
         json!({
             "description": about.join("; ") + ".",
             "headers": headers,
             "content": { operation.access.media_types()[0]: {
-                "schema": schema, "examples": named(&refusals.cases),
+                "schema": schema, "examples": numbered(&refusals.cases),
             } },
         })
     }
@@ -337,7 +339,7 @@ fn subschema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 }
 
 /// Examples by number, each with its description.
-fn named(examples: &[(&str, Value)]) -> Object {
+fn numbered(examples: &[(&str, Value)]) -> Object {
     let examples = examples.iter().zip(1..);
     let example = |((about, value), number): (&(&str, Value), usize)| {
         (number.to_string(), json!({ "summary": about, "value": without_references(value) }))
@@ -361,8 +363,8 @@ fn without_references(example: &Value) -> Value {
 /// Writes schemas that are `true` as objects, because many programs expect that of every schema.
 /// `additionalProperties` can be a boolean in all versions.
 fn without_booleans(schema: &mut Value) {
-    const OF_SCHEMAS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
-    const A_SCHEMA: [&str; 8] =
+    const SCHEMA_LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+    const SCHEMAS: [&str; 8] =
         ["items", "not", "if", "then", "else", "contains", "propertyNames", "additionalProperties"];
     if *schema == Value::Bool(true) {
         *schema = json!({});
@@ -371,11 +373,11 @@ fn without_booleans(schema: &mut Value) {
     for (name, value) in keywords {
         match (name.as_str(), value) {
             ("properties", Value::Object(fields)) => fields.values_mut().for_each(without_booleans),
-            (name, Value::Array(parts)) if OF_SCHEMAS.contains(&name) => {
+            (name, Value::Array(parts)) if SCHEMA_LISTS.contains(&name) => {
                 parts.iter_mut().for_each(without_booleans);
             }
             ("additionalProperties", Value::Bool(_)) => {}
-            (name, part) if A_SCHEMA.contains(&name) => without_booleans(part),
+            (name, part) if SCHEMAS.contains(&name) => without_booleans(part),
             _ => {}
         }
     }
@@ -417,7 +419,7 @@ fn idempotency_key(operation: &Operation) -> Value {
         "description": "The same body with the same key is processed once in 24 hours: a repeat \
                         gets the first response. A string of 1 to 255 printable ASCII characters, \
                         with or without quotes; preferably a random UUID.",
-        "examples": named(&examples),
+        "examples": numbered(&examples),
     })
 }
 
@@ -445,8 +447,9 @@ fn share_responses(paths: &mut Object) -> Object {
             status.parse::<u16>().ok().and_then(|status| StatusCode::from_u16(status).ok());
         let reason = status.and_then(|status| status.canonical_reason()).unwrap_or_default();
         let reason = reason.replace(' ', "");
-        let taken = |number: &usize| !shared.contains_key(&format!("{reason}{number}"));
-        let name = (1..).find(taken).map(|number| format!("{reason}{number}")).unwrap_or_default();
+        let is_free = |number: &usize| !shared.contains_key(&format!("{reason}{number}"));
+        let name =
+            (1..).find(is_free).map(|number| format!("{reason}{number}")).unwrap_or_default();
         shared.insert(name.clone(), serde_json::from_str(&response).unwrap_or_default());
         names.insert(response, name);
     }
@@ -467,25 +470,25 @@ fn for_each_response(paths: &mut Object, mut act: impl FnMut(&str, &mut Value)) 
 
 /// Uses the formats of OpenAPI, which has no `uint`. Fields that are omitted when empty are never
 /// null.
-fn as_answered(schema: &mut Schema) {
+fn as_returned(schema: &mut Schema) {
     if schema.get("format").is_some_and(|format| format == "uint") {
         schema.remove("format");
     }
     let required = schema.get("required").cloned().unwrap_or_default();
-    let Some(members) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    let Some(fields) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
     let is_required =
         |name: &str| required.as_array().is_some_and(|names| names.contains(&name.into()));
-    for (_, member) in members.iter_mut().filter(|(name, _)| !is_required(name)) {
+    for (_, field) in fields.iter_mut().filter(|(name, _)| !is_required(name)) {
         let null = json!({ "type": "null" });
-        if let Some(kinds) = member.get_mut("type").and_then(Value::as_array_mut) {
+        if let Some(kinds) = field.get_mut("type").and_then(Value::as_array_mut) {
             kinds.retain(|kind| kind != "null");
             if let [kind] = kinds.as_slice() {
-                member["type"] = kind.clone();
+                field["type"] = kind.clone();
             }
-            if let Some(values) = member.get_mut("enum").and_then(Value::as_array_mut) {
+            if let Some(values) = field.get_mut("enum").and_then(Value::as_array_mut) {
                 values.retain(|value| !value.is_null());
             }
-        } else if let Some(kinds) = member.get_mut("anyOf").and_then(Value::as_array_mut) {
+        } else if let Some(kinds) = field.get_mut("anyOf").and_then(Value::as_array_mut) {
             kinds.retain(|kind| *kind != null);
         }
     }

@@ -128,10 +128,10 @@ impl Operation {
         }))
     }
 
-    /// Adds the number of a page, from 0; a page has `size` entries, called `what`.
-    pub fn takes_page(self, size: i64, what: &str) -> Self {
+    /// Adds the number of a page, from 0; a page has `size` entries, called `entries`.
+    pub fn takes_page(self, size: i64, entries: &str) -> Self {
         let about = format!(
-            "Page number, from 0. A page has {size} {what}; pages after the last one are empty."
+            "Page number, from 0. A page has {size} {entries}; pages after the last one are empty."
         );
         self.in_query("page", &about, json!({ "type": "integer", "minimum": 0, "default": 0 }))
     }
@@ -152,8 +152,8 @@ impl Operation {
     }
 
     /// Sets the type of the request body, and adds an example.
-    pub fn takes<T: JsonSchema>(mut self, what: &'static str, example: Value) -> Self {
-        self.body = Some(Body { shape: shape_of::<T>, examples: vec![(what, example)] });
+    pub fn takes<T: JsonSchema>(mut self, title: &'static str, example: Value) -> Self {
+        self.body = Some(Body { shape: shape_of::<T>, examples: vec![(title, example)] });
         for (error, when) in crate::body::refusals() {
             self = self.refuses_as_all(error, when);
         }
@@ -231,10 +231,10 @@ impl Operation {
     /// Adds the errors among some results: their messages become examples.
     pub fn refuses_some<T>(
         self,
-        wrong: impl IntoIterator<Item = Result<T, impl Refusal>>,
+        results: impl IntoIterator<Item = Result<T, impl Refusal>>,
         when: &'static str,
     ) -> Self {
-        let errors = wrong.into_iter().filter_map(Result::err);
+        let errors = results.into_iter().filter_map(Result::err);
         errors.fold(self, |operation, error| operation.refuses(&error, when))
     }
 
@@ -249,12 +249,12 @@ impl Operation {
     pub fn refuses_as<T: JsonSchema>(
         mut self,
         status: StatusCode,
-        word: impl Fn(&Value) -> Value,
+        convert: impl Fn(&Value) -> Value,
     ) -> Self {
         let refusals = self.refusals.entry(status.as_u16()).or_default();
         refusals.shape = Some(shape_of::<T>);
         for (_, body) in &mut refusals.cases {
-            *body = word(body);
+            *body = convert(body);
         }
         self
     }

@@ -14,7 +14,7 @@ pub(super) fn samples(base: &str, path: &str, operation: &Operation) -> Option<V
     if matches!(operation.access, Access::Signed(_)) {
         return None;
     }
-    let sample = Sample::of(base, path, operation);
+    let sample = Sample::new(base, path, operation);
     Some(json!([
         { "lang": "Shell", "label": "curl", "source": sample.curl() },
         { "lang": "Python", "label": "Python", "source": sample.python() },
@@ -31,14 +31,14 @@ struct Sample<'a> {
 }
 
 impl<'a> Sample<'a> {
-    fn of(base: &str, path: &str, operation: &'a Operation) -> Self {
+    fn new(base: &str, path: &str, operation: &'a Operation) -> Self {
         let mut url = format!("{base}{path}");
         for parameter in &operation.parameters {
             let Some(name) = parameter["name"].as_str().filter(|_| parameter["in"] == "path")
             else {
                 continue;
             };
-            url = url.replace(&format!("{{{name}}}"), &value_of(name, parameter));
+            url = url.replace(&format!("{{{name}}}"), &example_value(name, parameter));
         }
         let key = match operation.access {
             Access::Open | Access::Signed(_) => None,
@@ -115,7 +115,7 @@ impl<'a> Sample<'a> {
 }
 
 /// A value for a parameter: its example, one of its allowed values, or its name in capitals.
-fn value_of(name: &str, parameter: &Value) -> String {
+fn example_value(name: &str, parameter: &Value) -> String {
     let schema = &parameter["schema"];
     let found = [&parameter["example"], &schema["example"], &schema["examples"][0]];
     let found = found.into_iter().chain([&schema["enum"][0]]).find_map(Value::as_str);

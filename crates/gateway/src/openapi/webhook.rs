@@ -52,8 +52,8 @@ impl Webhook {
     }
 
     /// Adds an example of its body, with its description.
-    pub fn example(mut self, what: &'static str, value: Value) -> Self {
-        self.examples.push((what, value));
+    pub fn example(mut self, title: &'static str, value: Value) -> Self {
+        self.examples.push((title, value));
         self
     }
 

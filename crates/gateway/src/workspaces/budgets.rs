@@ -27,13 +27,13 @@ impl Limit {
     /// The lowest limit that allows everything that either of two limits allows.
     pub(crate) fn combine(first: Self, second: Self) -> Self {
         let seconds = first.seconds.max(second.seconds);
-        let requests = |of: Self| {
+        let requests = |limit: Self| {
             // Windows that do not fit into the longer one begin before it, and end after it.
-            let windows = match seconds % of.seconds {
-                0 => seconds / of.seconds,
-                _ => seconds / of.seconds + 2,
+            let windows = match seconds % limit.seconds {
+                0 => seconds / limit.seconds,
+                _ => seconds / limit.seconds + 2,
             };
-            of.requests.saturating_mul(windows)
+            limit.requests.saturating_mul(windows)
         };
         Self { requests: requests(first).saturating_add(requests(second)), seconds }
     }
@@ -142,7 +142,7 @@ impl Budget {
     /// The budget of requests that need a permission, which are counted before their body is read.
     /// None if the body decides ([`messages.send`](Self::MessagesSend), where the handler counts),
     /// and for transactional requests, which are never limited.
-    pub fn of_permission(permission: &str) -> Option<Self> {
+    pub fn from_permission(permission: &str) -> Option<Self> {
         match permission {
             "campaigns.trigger.send" | "messages.send" | "transactional.send" => None,
             name if name.starts_with("catalogs.") => Some(Self::Catalogs),
@@ -158,8 +158,8 @@ impl Budget {
     /// The budget of requests that need a permission, before their body is read, if the body
     /// decides between two others.
     pub(crate) fn before_body(permission: &str) -> Option<(Self, [Self; 2])> {
-        let either = [Self::MessagesSend, Self::MessagesSendAudience];
-        Self::is_by_body(permission).then_some((Self::MessagesSendAny, either))
+        let budgets = [Self::MessagesSend, Self::MessagesSendAudience];
+        Self::is_by_body(permission).then_some((Self::MessagesSendAny, budgets))
     }
 
     /// The budget of requests that need a permission, if the body decides but is not read: for lack
@@ -183,8 +183,8 @@ mod tests {
         assert_eq!(Limit::combine(limit(250_000, HOUR), limit(250, MINUTE)), limit(265_000, HOUR));
         assert_eq!(Limit::combine(limit(3, 60), limit(5, 60)), limit(8, 60));
         assert_eq!(Limit::combine(limit(1, 40), limit(1, 60)), limit(4, 60));
-        let most = Limit::combine(limit(u32::MAX, 1), limit(1, DAY));
-        assert_eq!(most, limit(u32::MAX, DAY));
+        let highest = Limit::combine(limit(u32::MAX, 1), limit(1, DAY));
+        assert_eq!(highest, limit(u32::MAX, DAY));
     }
 
     #[test]
@@ -192,12 +192,12 @@ mod tests {
         let without: Vec<&str> = PERMISSIONS
             .iter()
             .copied()
-            .filter(|permission| Budget::of_permission(permission).is_none())
+            .filter(|permission| Budget::from_permission(permission).is_none())
             .collect();
         assert_eq!(without, ["campaigns.trigger.send", "messages.send", "transactional.send"]);
         assert_eq!(Budget::for_unread_body("messages.send"), Some(Budget::MessagesSend));
         assert_eq!(Budget::for_unread_body("transactional.send"), None);
-        let catalogs = Budget::of_permission("catalogs.update_items").unwrap();
+        let catalogs = Budget::from_permission("catalogs.update_items").unwrap();
         assert_eq!(catalogs.default_limit(), limit(16_000, 60));
         for budget in Budget::OF_WORKSPACES {
             assert_eq!(Budget::parse(budget.name()), Ok(budget));

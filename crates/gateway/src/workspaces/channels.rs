@@ -126,9 +126,9 @@ impl DeclaredPart {
     }
 
     /// The destination of messages, without its secrets.
-    pub fn place(&self) -> String {
+    pub fn destination(&self) -> String {
         match self {
-            Self::Email(email) => email.relay().map(|relay| relay.place()).unwrap_or_default(),
+            Self::Email(email) => email.relay().map(|relay| relay.address()).unwrap_or_default(),
             Self::Provider(provider) => outbound::shown(&provider.url),
             Self::ConnectedContent(content) => content.hosts.join(", "),
             Self::Secret(_) | Self::Signing(_) => String::new(),
@@ -138,10 +138,12 @@ impl DeclaredPart {
     /// The names of the fields that differ.
     pub fn difference(&self, new: &Self) -> String {
         match (self, new) {
-            (Self::Email(is), Self::Email(new)) => differing(is, new),
-            (Self::Provider(is), Self::Provider(new)) => differing(is, new),
-            (Self::Signing(is), Self::Signing(new)) => differing(is, new),
-            (Self::ConnectedContent(is), Self::ConnectedContent(new)) => differing(is, new),
+            (Self::Email(current), Self::Email(new)) => differing(current, new),
+            (Self::Provider(current), Self::Provider(new)) => differing(current, new),
+            (Self::Signing(current), Self::Signing(new)) => differing(current, new),
+            (Self::ConnectedContent(current), Self::ConnectedContent(new)) => {
+                differing(current, new)
+            }
             _ => String::new(),
         }
     }
@@ -190,9 +192,10 @@ pub fn with_created_secrets(declared: &Channels, current: &Channels) -> (Channel
 /// so with a shared secret they could forge the other signatures.
 pub fn shares_with_webhooks(channels: &Channels) -> Option<Part> {
     let webhooks = channels.get(&Part::Webhooks)?;
-    let own = webhooks.secrets();
-    let is_shared =
-        |channel: &DeclaredPart| channel.secrets().iter().any(|secret| own.contains(secret));
+    let webhook_secrets = webhooks.secrets();
+    let is_shared = |channel: &DeclaredPart| {
+        channel.secrets().iter().any(|secret| webhook_secrets.contains(secret))
+    };
     let mut others = channels.iter().filter(|(part, _)| **part != Part::Webhooks);
     others.find(|(_, channel)| is_shared(channel)).map(|(part, _)| *part)
 }
@@ -240,7 +243,7 @@ pub fn assemble(
 }
 
 /// The settings with which a workspace sends messages.
-/// [`settings::of`](crate::workspaces::settings::of) caches them.
+/// [`settings::find`](crate::workspaces::settings::find) caches them.
 pub async fn settings(
     tx: &mut Tx,
     secrets: &SecretKey,
@@ -291,8 +294,8 @@ pub async fn stored(
         let corrupt =
             |error| StoreError::Corrupt(format!("callback secret of {workspace}: {error}"));
         let secret = Some(Secret(plain.map_err(corrupt)?));
-        let kept = channels.get_mut(&Part::Callbacks).and_then(DeclaredPart::signing);
-        let secret_old = kept.and_then(|[_, secret_old]| secret_old.take());
+        let stored = channels.get_mut(&Part::Callbacks).and_then(DeclaredPart::signing);
+        let secret_old = stored.and_then(|[_, secret_old]| secret_old.take());
         let signing = SigningSecrets { secret, secret_old };
         channels.insert(Part::Callbacks, DeclaredPart::Signing(signing));
     }
@@ -337,13 +340,14 @@ pub(crate) async fn reseal(
 
 /// The warnings about private addresses, which get no messages.
 pub fn private_address_warnings(channels: &Channels, config: &Config) -> Vec<String> {
-    let addresses =
-        channels.iter().filter_map(|(part, channel)| channel.address().map(|at| (part, at)));
-    let refused = addresses.filter_map(|(part, (member, url))| {
+    let addresses = channels
+        .iter()
+        .filter_map(|(part, channel)| channel.address().map(|address| (part, address)));
+    let refused = addresses.filter_map(|(part, (field, url))| {
         let error = outbound::check_stored_address(url, config).err()?;
         let path = part.path();
         Some(format!(
-            "{path}.{member} {error}: no message is sent there, unless LONGSHORE_ALLOW_PRIVATE \
+            "{path}.{field} {error}: no message is sent there, unless LONGSHORE_ALLOW_PRIVATE \
              contains its network"
         ))
     });
@@ -352,13 +356,13 @@ pub fn private_address_warnings(channels: &Channels, config: &Config) -> Vec<Str
 
 /// The warning for emails whose unsubscribe URL does not work.
 pub fn unsubscribe_warning(config: &Config) -> Option<String> {
-    let why = match &config.public_url {
+    let reason = match &config.public_url {
         None => "public_url (LONGSHORE_PUBLIC_URL) is not set",
         Some(url) if is_loopback(url) => "public_url is only reachable from this machine",
         Some(url) if url.scheme() != "https" => "public_url is not an https URL",
         Some(_) => return None,
     };
-    Some(format!("{why}: the unsubscribe links in emails would not work"))
+    Some(format!("{reason}: the unsubscribe links in emails would not work"))
 }
 
 fn is_loopback(url: &Url) -> bool {
@@ -400,7 +404,7 @@ mod tests {
         ] {
             let text = crate::workspaces::to_json(&channel);
             assert_eq!(serde_json::from_str::<DeclaredPart>(&text).unwrap(), channel);
-            assert!(!format!("{channel:?}{}", channel.place()).contains("hidden"));
+            assert!(!format!("{channel:?}{}", channel.destination()).contains("hidden"));
         }
     }
 
@@ -455,12 +459,15 @@ mod tests {
 
     #[test]
     fn differences_name_fields_without_values() {
-        let is = DeclaredPart::Email(email("smtp://u:hidden@relay", "https://acme.example/"));
+        let current = DeclaredPart::Email(email("smtp://u:hidden@relay", "https://acme.example/"));
         let new = DeclaredPart::Email(email("smtp://u:secret@relay", "https://acme.example/x"));
-        assert_eq!(is.difference(&new), "smtp, status_postback");
-        let is = DeclaredPart::Provider(provider("https://a.example/", "hidden"));
+        assert_eq!(current.difference(&new), "smtp, status_postback");
+        let current = DeclaredPart::Provider(provider("https://a.example/", "hidden"));
         let new = DeclaredPart::Provider(provider("https://a.example/", "secret"));
-        assert_eq!((is.difference(&new).as_str(), is.difference(&is).as_str()), ("secret", ""));
+        assert_eq!(
+            (current.difference(&new).as_str(), current.difference(&current).as_str()),
+            ("secret", "")
+        );
     }
 
     #[test]

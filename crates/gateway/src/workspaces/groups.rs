@@ -29,8 +29,8 @@ impl ControlGroup {
     /// A new group of randomly chosen slices; `percent` is 1 to 100.
     fn choose(percent: i32) -> Self {
         let slices = usize::from(SLICES.unsigned_abs());
-        let wanted = usize::try_from(percent).unwrap_or(0).min(slices);
-        let mut chosen: Vec<i16> = index::sample(&mut rand::rng(), slices, wanted)
+        let count = usize::try_from(percent).unwrap_or(0).min(slices);
+        let mut chosen: Vec<i16> = index::sample(&mut rand::rng(), slices, count)
             .into_iter()
             .filter_map(|slice| i16::try_from(slice).ok())
             .collect();

@@ -69,21 +69,22 @@ impl Relay {
             ("smtp", "") => Tls::Opportunistic,
             _ => return Err("unknown setting: expected tls=none or tls=required".into()),
         };
-        let usual = if tls == Tls::Wrapped { SUBMISSIONS } else { SUBMISSION };
+        let default_port = if tls == Tls::Wrapped { SUBMISSIONS } else { SUBMISSION };
         let port = match url.port() {
             Some(0) => return Err("the port must be 1 to 65535".into()),
-            port => port.unwrap_or(usual),
+            port => port.unwrap_or(default_port),
         };
         Ok(Self { host, port, tls, login })
     }
 
     /// The address without the login.
-    pub fn place(&self) -> String {
+    pub fn address(&self) -> String {
         let scheme = if self.tls == Tls::Wrapped { "smtps" } else { "smtp" };
         let Self { host, port, .. } = self;
-        match host.contains(':') {
-            true => format!("{scheme}://[{host}]:{port}"),
-            false => format!("{scheme}://{host}:{port}"),
+        if host.contains(':') {
+            format!("{scheme}://[{host}]:{port}")
+        } else {
+            format!("{scheme}://{host}:{port}")
         }
     }
 }
@@ -135,8 +136,8 @@ mod tests {
             assert_eq!((relay.host.as_str(), relay.port, relay.tls), (host, port, tls), "{text}");
             assert_eq!(relay.login.is_some(), text.contains('@'), "{text}");
         }
-        assert_eq!(Relay::parse("smtp://u:p@[::1]").unwrap().place(), "smtp://[::1]:587");
-        assert_eq!(Relay::parse("smtps://u:p@relay").unwrap().place(), "smtps://relay:465");
+        assert_eq!(Relay::parse("smtp://u:p@[::1]").unwrap().address(), "smtp://[::1]:587");
+        assert_eq!(Relay::parse("smtps://u:p@relay").unwrap().address(), "smtps://relay:465");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The formats of values of the workspace file, which serde checks as it reads them into the stored
 //! types. No error repeats a secret.
 //!
-//! A field states its rule: `#[serde(deserialize_with = "one::<Name, _>")]`. Rules for types that
+//! A field states its rule: `#[serde(deserialize_with = "checked::<Name, _>")]`. Rules for types that
 //! are also stored as JSON read the stored form, too.
 
 use std::borrow::Cow;
@@ -77,7 +77,8 @@ impl<'de, R: Rule> Deserialize<'de> for Parsed<R> {
     }
 }
 
-pub fn one<'de, R: Rule, D: Deserializer<'de>>(text: D) -> Result<R::Value, D::Error> {
+/// Reads a value and checks it.
+pub fn checked<'de, R: Rule, D: Deserializer<'de>>(text: D) -> Result<R::Value, D::Error> {
     Parsed::<R>::deserialize(text).map(|read| read.0)
 }
 
@@ -269,12 +270,13 @@ fn signing_secret(text: &str) -> Result<Secret, String> {
     if text.starts_with(SECRET_PREFIX) {
         return callback_secret(text);
     }
-    match (20..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        true => Ok(Secret(text.into())),
-        false => Err("a signing secret must be whsec_ and 24 to 64 bytes in base64 (create one \
+    if (20..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Ok(Secret(text.into()))
+    } else {
+        Err("a signing secret must be whsec_ and 24 to 64 bytes in base64 (create one \
                       with: echo whsec_$(openssl rand -base64 32)), or 20 to 255 printable ASCII \
                       characters without spaces"
-            .into()),
+            .into())
     }
 }
 

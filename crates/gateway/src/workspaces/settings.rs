@@ -16,7 +16,7 @@ use crate::workspaces::Channel;
 use crate::workspaces::relay::Relay;
 use crate::workspaces::rules::{
     self, Address, CallbackSecret, Id, MessageChannel, NumberChannel, RelayAddress, Sender,
-    SigningSecret, number, one, optional, up_to,
+    SigningSecret, checked, number, optional, up_to,
 };
 use crate::workspaces::template_data::{CatalogSelection, ConnectedContent};
 use crate::workspaces::{self, Aliases, DeclaredApp};
@@ -24,7 +24,7 @@ use runtime::outbound::shown;
 use store::StoreError;
 
 /// The channel settings of a workspace; empty for an unknown workspace.
-pub async fn of(app: &App, workspace: i32) -> Result<Arc<Settings>, StoreError> {
+pub async fn find(app: &App, workspace: i32) -> Result<Arc<Settings>, StoreError> {
     app.settings.of(workspace, read(app.clone(), workspace)).await
 }
 
@@ -113,7 +113,7 @@ pub struct Email {
     /// The relay: `smtp://user:password@host:587` (with STARTTLS) or `smtps://…`. A password is
     /// sent only over TLS, unless you add `?tls=none`. With `?tls=required`, TLS is required even
     /// without a password.
-    #[serde(serialize_with = "exposed", deserialize_with = "one::<RelayAddress, _>")]
+    #[serde(serialize_with = "exposed", deserialize_with = "checked::<RelayAddress, _>")]
     #[schemars(with = "String")]
     pub smtp: SecretString,
     /// The sender of transactional campaigns without `from`, such as `Acme <hello@acme.example>`.
@@ -154,7 +154,7 @@ impl PartialEq for Email {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SignedAddress {
     /// An http or https URL.
-    #[serde(deserialize_with = "one::<Address, _>")]
+    #[serde(deserialize_with = "checked::<Address, _>")]
     pub url: String,
     /// The secret that signs requests (Standard Webhooks): `whsec_` and 24 to 64 bytes in base64,
     /// or 20 to 255 printable characters, which are used unchanged. Generated if it is absent, and
@@ -213,10 +213,10 @@ fn message_channel(_: &mut SchemaGenerator) -> Schema {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct SubscriptionGroup {
     /// The id in messages and profiles, a UUID.
-    #[serde(deserialize_with = "one::<Id, _>")]
+    #[serde(deserialize_with = "checked::<Id, _>")]
     #[schemars(with = "String")]
     pub id: Uuid,
-    #[serde(deserialize_with = "one::<NumberChannel, _>")]
+    #[serde(deserialize_with = "checked::<NumberChannel, _>")]
     #[schemars(schema_with = "number_channel")]
     pub channel: Channel,
     /// A phone number, such as +15550100. For SMS, also a short code or a sender's name.

@@ -15,7 +15,7 @@ use store::documents::parsed_secret;
 use store::{StoreError, Tx};
 
 /// Maximum number of storages for which a process keeps clients.
-const KEPT: usize = 1_000;
+const MAX_CLIENTS: usize = 1_000;
 
 /// Clients of workspaces' own storages.
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl Settings {
     }
 
     /// Its location as text, without credentials.
-    pub fn place(&self) -> String {
+    pub fn location(&self) -> String {
         let at = |endpoint: &Option<String>| match endpoint {
             Some(endpoint) => format!(" at {endpoint}"),
             None => String::new(),
@@ -59,10 +59,10 @@ impl Settings {
 
     /// The changes from these settings to `new`, as text without credentials.
     pub fn difference(&self, new: &Self) -> String {
-        if self.place() == new.place() {
+        if self.location() == new.location() {
             return "credentials or addressing changed".into();
         }
-        format!("{} -> {}", self.place(), new.place())
+        format!("{} -> {}", self.location(), new.location())
     }
 
     /// Opens the storage. Sends no request yet.
@@ -109,11 +109,11 @@ pub async fn open_storage(app: &App, storage: Uuid) -> Result<Objects, StorageEr
     let settings = settings(&mut tx, &app.secrets, storage).await?;
     tx.commit().await?;
     let objects = settings.connect().await?;
-    let mut kept = app.storage_clients.0.lock();
-    if kept.len() >= KEPT {
-        kept.clear();
+    let mut clients = app.storage_clients.0.lock();
+    if clients.len() >= MAX_CLIENTS {
+        clients.clear();
     }
-    kept.insert(storage, objects.clone());
+    clients.insert(storage, objects.clone());
     Ok(objects)
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use template::{Source, Sources};
 use url::Url;
 
-use crate::workspaces::rules::{self, list, number, one, one_of, optional, rules, up_to};
+use crate::workspaces::rules::{self, checked, list, number, one_of, optional, rules, up_to};
 use crate::workspaces::settings::{Secret, Settings};
 
 /// Maximum number of content blocks of a workspace, and of bytes of each and of all together.
@@ -49,7 +49,7 @@ pub struct ContentBlock {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CatalogSelection {
     /// 1 to 100 letters, digits, hyphens and underscores; unique among the selections of a catalog.
-    #[serde(deserialize_with = "one::<DataName, _>")]
+    #[serde(deserialize_with = "checked::<DataName, _>")]
     pub name: String,
     /// The name of the catalog.
     pub catalog: String,
@@ -115,9 +115,9 @@ impl CatalogSelection {
     /// The order of two items; by their ids if the fields are equal.
     pub fn compare(&self, a: &Map<String, Value>, b: &Map<String, Value>) -> Ordering {
         let by_field = self.sort.as_ref().map_or(Ordering::Equal, |sort| {
-            let values = (a.get(&sort.field), b.get(&sort.field));
-            let (Some(a), Some(b)) = values else {
-                return values.1.is_some().cmp(&values.0.is_some());
+            let (a, b) = (a.get(&sort.field), b.get(&sort.field));
+            let (Some(a), Some(b)) = (a, b) else {
+                return b.is_some().cmp(&a.is_some());
             };
             let order = compare(a, b).unwrap_or(Ordering::Equal);
             if sort.descending { order.reverse() } else { order }
@@ -131,18 +131,20 @@ impl CatalogSelection {
 
 impl Filter {
     fn holds(&self, item: &Map<String, Value>) -> bool {
-        let Some(is) = item.get(&self.field).filter(|is| !is.is_null()) else {
+        let Some(field) = item.get(&self.field).filter(|field| !field.is_null()) else {
             return matches!(self.operator, Operator::DoesNotEqual | Operator::DoesNotContain);
         };
-        let order = compare(is, &self.value);
-        let contains = || match (is, &self.value) {
-            (Value::String(is), Value::String(part)) => is.contains(part.as_str()),
-            (Value::Array(list), value) => list.iter().any(|one| equals(one, value)),
+        let order = compare(field, &self.value);
+        let contains = || match (field, &self.value) {
+            (Value::String(text), Value::String(part)) => text.contains(part.as_str()),
+            (Value::Array(elements), value) => {
+                elements.iter().any(|element| equals(element, value))
+            }
             _ => false,
         };
         match self.operator {
-            Operator::Equals => equals(is, &self.value),
-            Operator::DoesNotEqual => !equals(is, &self.value),
+            Operator::Equals => equals(field, &self.value),
+            Operator::DoesNotEqual => !equals(field, &self.value),
             Operator::GreaterThan => order.is_some_and(Ordering::is_gt),
             Operator::GreaterThanOrEqual => order.is_some_and(Ordering::is_ge),
             Operator::LessThan => order.is_some_and(Ordering::is_lt),
@@ -188,7 +190,7 @@ pub struct ConnectedContent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContentCredential {
     /// 1 to 100 letters, digits, hyphens and underscores.
-    #[serde(deserialize_with = "one::<DataName, _>")]
+    #[serde(deserialize_with = "checked::<DataName, _>")]
     pub name: String,
     /// The hosts to which the credential may be sent, at least one, in the format of
     /// `connected_content.hosts`.
@@ -248,11 +250,13 @@ fn matches_any_host(hosts: &[String], url: &Url) -> bool {
             _ => (allowed.as_str(), None),
         };
         let is_port = match (port, url.port()) {
-            (None, is) => is.is_none() || matches!(is, Some(80 | 443)),
-            (Some(port), _) => url.port_or_known_default().is_some_and(|is| is.to_string() == port),
+            (None, port) => matches!(port, None | Some(80 | 443)),
+            (Some(allowed), _) => {
+                url.port_or_known_default().is_some_and(|port| port.to_string() == allowed)
+            }
         };
         let is_host = match name.strip_prefix('*') {
-            Some(below) => host.len() > below.len() && host.ends_with(below),
+            Some(domain) => host.len() > domain.len() && host.ends_with(domain),
             None => host == name,
         };
         is_port && is_host
@@ -301,7 +305,9 @@ impl Sources for Settings {
 impl Settings {
     /// The selection of a catalog, by its name.
     pub fn selection(&self, catalog: &str, name: &str) -> Option<&CatalogSelection> {
-        self.selections.iter().find(|one| one.catalog == catalog && one.name == name)
+        self.selections
+            .iter()
+            .find(|selection| selection.catalog == catalog && selection.name == name)
     }
 }
 
@@ -312,9 +318,10 @@ pub fn by_name(blocks: impl IntoIterator<Item = ContentBlock>) -> BTreeMap<Strin
 
 pub fn data_name(text: &str) -> Result<String, String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-    match (1..=100).contains(&text.len()) && text.bytes().all(is_plain) {
-        true => Ok(text.to_owned()),
-        false => Err("expected 1 to 100 letters, digits, hyphens and underscores".into()),
+    if (1..=100).contains(&text.len()) && text.bytes().all(is_plain) {
+        Ok(text.to_owned())
+    } else {
+        Err("expected 1 to 100 letters, digits, hyphens and underscores".into())
     }
 }
 
@@ -323,18 +330,19 @@ fn host(text: &str) -> Result<String, String> {
     let wrong = || {
         format!("{text:?}: expected a host, such as api.acme.example, *.acme.example or host:8443")
     };
-    let below = text.strip_prefix("*.");
-    let url = Url::parse(&format!("http://{}/", below.unwrap_or(text))).map_err(|_| wrong())?;
+    let parent_domain = text.strip_prefix("*.");
+    let url =
+        Url::parse(&format!("http://{}/", parent_domain.unwrap_or(text))).map_err(|_| wrong())?;
     let authority = match (url.host_str(), url.port()) {
         (Some(host), Some(port)) => format!("{host}:{port}"),
         (Some(host), None) => host.to_owned(),
         (None, _) => return Err(wrong()),
     };
     let is_plain = url.path() == "/" && url.query().is_none() && url.username().is_empty();
-    match is_plain && !authority.contains('*') && !text.contains(['/', '@', '#']) {
-        true => Ok(below.map_or(authority.clone(), |_| format!("*.{authority}"))),
-        false => Err(wrong()),
+    if !is_plain || authority.contains('*') || text.contains(['/', '@', '#']) {
+        return Err(wrong());
     }
+    Ok(if parent_domain.is_some() { format!("*.{authority}") } else { authority })
 }
 
 fn default_rate() -> u32 {
@@ -343,9 +351,10 @@ fn default_rate() -> u32 {
 
 /// A value that is sent in a header. The error does not repeat it.
 fn password(text: &str) -> Result<Secret, String> {
-    match (1..=4_096).contains(&text.len()) && !text.contains(char::is_control) {
-        true => Ok(Secret(text.into())),
-        false => Err("a credential must have 1 to 4096 bytes, without control characters".into()),
+    if (1..=4_096).contains(&text.len()) && !text.contains(char::is_control) {
+        Ok(Secret(text.into()))
+    } else {
+        Err("a credential must have 1 to 4096 bytes, without control characters".into())
     }
 }
 
@@ -456,8 +465,8 @@ mod tests {
         }))
         .unwrap();
         assert!(!format!("{credential:?}").contains("hidden"));
-        let kept = serde_json::to_string(&credential).unwrap();
-        assert_eq!(serde_json::from_str::<ContentCredential>(&kept).unwrap(), credential);
+        let stored = serde_json::to_string(&credential).unwrap();
+        assert_eq!(serde_json::from_str::<ContentCredential>(&stored).unwrap(), credential);
         assert!(credential.check().is_ok());
         assert!(ContentCredential { password: None, ..credential }.check().is_err());
     }

@@ -45,11 +45,11 @@ impl WrittenTime {
     /// be.
     pub fn read(text: &str) -> Result<Self, String> {
         let (base, suffix) = text.split_at(text.find('[').unwrap_or(text.len()));
-        let parts = Parts::of(base)
-            .or_else(|| Parts::of(&with_point(base)?))
-            .or_else(|| Parts::of(&with_hours(base)?));
+        let parts = Parts::parse(base)
+            .or_else(|| Parts::parse(&with_point(base)?))
+            .or_else(|| Parts::parse(&with_hours(base)?));
         let Parts { local, offset, has_second_60 } = parts.ok_or(NOT_A_TIME)?;
-        let offset = offset.map(known).transpose()?;
+        let offset = offset.map(stated_offset).transpose()?;
         let annotated = zone_in(suffix)?;
         let (offset, zone) = match (offset, annotated) {
             (None | Some(None), None) => (Offset::UTC, TimeZone::UTC),
@@ -82,7 +82,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let pieces = Pieces::parse(text).ok()?;
         let time = pieces.time().unwrap_or(Time::midnight());
         let (local, offset) = (pieces.date().to_datetime(time), pieces.offset());
@@ -112,7 +112,7 @@ pub fn is_date_and_time(text: &str) -> bool {
 
 /// The offset, if the text states one: with `Z` and `-00:00`, the local offset is unknown (RFC
 /// 9557).
-fn known(offset: PiecesOffset) -> Result<Option<Offset>, String> {
+fn stated_offset(offset: PiecesOffset) -> Result<Option<Offset>, String> {
     let PiecesOffset::Numeric(numeric) = offset else { return Ok(None) };
     let offset = numeric.offset();
     if offset.is_zero() && numeric.is_negative() {
@@ -147,13 +147,13 @@ fn zone_in(suffix: &str) -> Result<Option<(&str, TimeZone)>, String> {
         if name.contains('=') || zone.is_some() || calendar.is_some() {
             return Err(format!("the annotation [{shown}] is not supported"));
         }
-        let named = if name.starts_with(['+', '-']) {
+        let parsed = if name.starts_with(['+', '-']) {
             fixed(name).map(|offset| within_limits(offset).map(TimeZone::fixed))
         } else {
             zones::zone(name).map(Ok)
         };
-        zone = match named {
-            Some(named) => Some((name, named?)),
+        zone = match parsed {
+            Some(parsed) => Some((name, parsed?)),
             None => return Err(format!("unknown time zone [{shown}]")),
         };
     }
@@ -162,7 +162,7 @@ fn zone_in(suffix: &str) -> Result<Option<(&str, TimeZone)>, String> {
 
 /// An offset such as `+05:00`.
 fn fixed(text: &str) -> Option<Offset> {
-    let parts = Parts::of(&format!("2000-01-01T00:00{text}"))?;
+    let parts = Parts::parse(&format!("2000-01-01T00:00{text}"))?;
     parts.offset.map(|offset| offset.to_numeric_offset())
 }
 

@@ -9,18 +9,18 @@ pub fn whole_number(json: &str) -> Option<i64> {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
         None => (number, 0),
     };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{whole}{fraction}");
-    if whole.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{integer}{fraction}");
+    if integer.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let significant = digits.trim_start_matches('0').trim_end_matches('0');
     if significant.is_empty() {
         return Some(0);
     }
-    let cut = digits.len() - digits.trim_end_matches('0').len();
+    let trailing_zeros = digits.len() - digits.trim_end_matches('0').len();
     // The number is `significant` with this many zeros after it.
-    let zeros = exponent.checked_sub(fraction.len() as i64)?.checked_add(cut as i64)?;
+    let zeros = exponent.checked_sub(fraction.len() as i64)?.checked_add(trailing_zeros as i64)?;
     let zeros = usize::try_from(zeros).ok().filter(|zeros| *zeros < 20)?;
     format!("{sign}{significant}{}", "0".repeat(zeros)).parse().ok()
 }

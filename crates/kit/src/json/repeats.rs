@@ -21,8 +21,8 @@ struct OpenNames {
     names: Vec<u64>,
     /// Where the names of each object begin.
     starts: Vec<usize>,
-    /// The same names for objects that have many, each with its depth.
-    many: Vec<(usize, HashSet<u64>)>,
+    /// The names of open objects that have more than [`FEW`], each with the object's depth.
+    large: Vec<(usize, HashSet<u64>)>,
 }
 
 impl OpenNames {
@@ -31,8 +31,8 @@ impl OpenNames {
     }
 
     fn close(&mut self) {
-        if self.many.last().is_some_and(|(depth, _)| *depth == self.starts.len()) {
-            self.many.pop();
+        if self.large.last().is_some_and(|(depth, _)| *depth == self.starts.len()) {
+            self.large.pop();
         }
         if let Some(start) = self.starts.pop() {
             self.names.truncate(start);
@@ -43,7 +43,7 @@ impl OpenNames {
     fn insert(&mut self, name: &str) -> bool {
         let (name, depth) = (self.hasher.hash_one(name), self.starts.len());
         let start = self.starts.last().copied().unwrap_or_default();
-        if let Some((_, names)) = self.many.last_mut().filter(|(of, _)| *of == depth) {
+        if let Some((_, names)) = self.large.last_mut().filter(|(object, _)| *object == depth) {
             return names.insert(name);
         }
         let names = &self.names[start..];
@@ -51,7 +51,7 @@ impl OpenNames {
             return false;
         }
         if names.len() == FEW {
-            self.many.push((depth, names.iter().copied().chain([name]).collect()));
+            self.large.push((depth, names.iter().copied().chain([name]).collect()));
         } else {
             self.names.push(name);
         }
@@ -65,20 +65,20 @@ pub fn duplicate_name(json: &str) -> Option<Cow<'_, str>> {
         return None;
     }
     // The last two quotes before a colon belong to the name.
-    let (mut quotes, mut open, mut found) = ([0, 0], OpenNames::default(), None);
+    let (mut quotes, mut open, mut duplicate) = ([0, 0], OpenNames::default(), None);
     walk(json, |at, byte| match byte {
         b'"' => quotes = [quotes[1], at],
         b'{' => open.open(),
         b'}' => open.close(),
-        b':' if found.is_none() => {
+        b':' if duplicate.is_none() => {
             let name = unescaped(&json[quotes[0]..=quotes[1]]);
             if !open.insert(&name) {
-                found = Some(name);
+                duplicate = Some(name);
             }
         }
         _ => {}
     });
-    found
+    duplicate
 }
 
 /// [`duplicate_name`] of an object, but not in the values of its fields with these names, which are
@@ -100,19 +100,19 @@ impl<'de> Visitor<'de> for Outside<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let (mut names, mut found) = (OpenNames::default(), None);
+        let (mut names, mut duplicate) = (OpenNames::default(), None);
         while let Some(name) = map.next_key::<String>()? {
             if !names.insert(&name) {
-                found = found.or(Some(Cow::Owned(name)));
+                duplicate = duplicate.or(Some(Cow::Owned(name)));
                 map.next_value::<IgnoredAny>()?;
             } else if self.skipped.contains(&name.as_str()) {
                 map.next_value::<IgnoredAny>()?;
             } else {
                 let value: &RawValue = map.next_value()?;
-                found = found.or_else(|| duplicate_name(value.get()));
+                duplicate = duplicate.or_else(|| duplicate_name(value.get()));
             }
         }
-        Ok(found)
+        Ok(duplicate)
     }
 }
 
@@ -144,12 +144,12 @@ fn push_last(out: &mut String, json: &str, levels: usize) {
         && let Ok(JsonFields(fields)) = parse(json)
     {
         let mut last: HashSet<&str> = HashSet::with_capacity(fields.len());
-        let mut kept: Vec<_> =
+        let mut unique: Vec<_> =
             fields.iter().rev().filter(|(name, _)| last.insert(name.as_ref())).collect();
-        kept.reverse();
+        unique.reverse();
         out.push('{');
-        for (at, (name, value)) in kept.into_iter().enumerate() {
-            out.push_str(if at == 0 { "" } else { "," });
+        for (index, (name, value)) in unique.into_iter().enumerate() {
+            out.push_str(if index == 0 { "" } else { "," });
             push_string(out, name);
             out.push(':');
             push_last(out, value.get(), levels - 1);
@@ -161,8 +161,8 @@ fn push_last(out: &mut String, json: &str, levels: usize) {
         && let Ok(elements) = parse::<Vec<&RawValue>>(json)
     {
         out.push('[');
-        for (at, element) in elements.into_iter().enumerate() {
-            out.push_str(if at == 0 { "" } else { "," });
+        for (index, element) in elements.into_iter().enumerate() {
+            out.push_str(if index == 0 { "" } else { "," });
             push_last(out, element.get(), levels - 1);
         }
         return out.push(']');
@@ -210,13 +210,13 @@ mod tests {
 
     #[test]
     fn finds_duplicates_next_to_objects_with_many_names() {
-        let many: Vec<String> = (0..100).map(|n| format!("\"n{n}\":{{\"n{n}\":{n}}}")).collect();
-        let many = many.join(",");
+        let fields: Vec<String> = (0..100).map(|n| format!("\"n{n}\":{{\"n{n}\":{n}}}")).collect();
+        let fields = fields.join(",");
         for (json, name) in [
-            (format!("{{{many},\"x\":{{{many}}}}}"), None),
-            (format!("{{{many},\"x\":{{{many},\"n7\":0}}}}"), Some("n7")),
-            (format!("{{\"x\":{{{many}}},\"y\":{{{many}}},\"x\":0}}"), Some("x")),
-            (format!("[{{{many}}},{{{many}}}]"), None),
+            (format!("{{{fields},\"x\":{{{fields}}}}}"), None),
+            (format!("{{{fields},\"x\":{{{fields},\"n7\":0}}}}"), Some("n7")),
+            (format!("{{\"x\":{{{fields}}},\"y\":{{{fields}}},\"x\":0}}"), Some("x")),
+            (format!("[{{{fields}}},{{{fields}}}]"), None),
         ] {
             assert_eq!(duplicate_name(&json).as_deref(), name, "{json}");
         }
@@ -241,12 +241,12 @@ mod tests {
 
     #[test]
     fn the_last_value_wins() {
-        for (json, kept) in [
+        for (json, deduplicated) in [
             (r#"{"a":1,"b":2,"a":3.10}"#, r#"{"b":2,"a":3.10}"#),
             (r#"[1,{"x":[{"a":1,"a":null}]}]"#, r#"[1,{"x":[{"a":null}]}]"#),
             (r#"{"a":{"b":1,"b":2},"a":{"c":1,"c":"{"}}"#, r#"{"a":{"c":"{"}}"#),
         ] {
-            assert_eq!(keep_last_duplicates(json), kept, "{json}");
+            assert_eq!(keep_last_duplicates(json), deduplicated, "{json}");
         }
     }
 
@@ -256,7 +256,8 @@ mod tests {
         leaf.prop_recursive(4, 32, 4, |inner| {
             let fields = prop::collection::vec(("[ab]", inner.clone()), 0..4);
             prop_oneof![
-                prop::collection::vec(inner, 0..4).prop_map(|of| format!("[{}]", of.join(","))),
+                prop::collection::vec(inner, 0..4)
+                    .prop_map(|elements| format!("[{}]", elements.join(","))),
                 fields.prop_map(|fields| {
                     let fields: Vec<String> =
                         fields.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
@@ -269,10 +270,10 @@ mod tests {
     proptest! {
         #[test]
         fn deduplicated_json_reads_the_same_without_duplicates(json in any_json()) {
-            let kept = keep_last_duplicates(&json);
-            prop_assert_eq!(duplicate_name(&kept), None);
+            let deduplicated = keep_last_duplicates(&json);
+            prop_assert_eq!(duplicate_name(&deduplicated), None);
             let read = |json: &str| serde_json::from_str::<Value>(json).unwrap();
-            prop_assert_eq!(read(&kept), read(&json));
+            prop_assert_eq!(read(&deduplicated), read(&json));
         }
     }
 }

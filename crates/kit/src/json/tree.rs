@@ -98,14 +98,17 @@ impl TreeObject {
 
     /// This object with the fields of another, which replace its own.
     pub fn merged(&self, other: &Self) -> Self {
-        let kept = self.fields.iter().filter(|(name, _)| other.get(name).is_none());
-        Self::new(kept.chain(&other.fields).cloned())
+        let unchanged = self.fields.iter().filter(|(name, _)| other.get(name).is_none());
+        Self::new(unchanged.chain(&other.fields).cloned())
     }
 
     pub fn get(&self, name: &str) -> Option<&Tree> {
-        let found =
-            self.by_name.binary_search_by(|at| self.fields[*at as usize].0.as_ref().cmp(name));
-        found.ok().map(|at| &self.fields[self.by_name[at] as usize].1)
+        let position = self
+            .by_name
+            .binary_search_by(|index| self.fields[*index as usize].0.as_ref().cmp(name))
+            .ok()?;
+        let (_, value) = &self.fields[self.by_name[position] as usize];
+        Some(value)
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Tree)> {

@@ -20,10 +20,10 @@ pub struct IdlePartition {
 impl ConsumerStatus {
     /// The idle partitions, at this moment.
     pub fn idle(&self) -> Vec<IdlePartition> {
-        let at = self.0.lock();
+        let cursors = self.0.lock();
         let idle = self.0.partitions.idle().into_iter();
         let idle = idle.filter_map(|(partition, idle)| {
-            let cursor = at.get(&partition)?;
+            let cursor = cursors.get(&partition)?;
             let is_started = cursor.epoch == idle.epoch && cursor.stopped.is_none();
             let next = idle.position.unwrap_or(cursor.start.next);
             let position = GroupOffset { next, ..cursor.start.clone() };

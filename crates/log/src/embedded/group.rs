@@ -175,9 +175,9 @@ impl State {
             return;
         }
         for index in 0..self.partitions.len() {
-            let wanted = self.members[index % self.members.len()].id;
+            let target = self.members[index % self.members.len()].id;
             let holder = self.partitions[index].holder;
-            if holder == Some(wanted) && self.partitions[index].leaving.is_none() {
+            if holder == Some(target) && self.partitions[index].leaving.is_none() {
                 continue;
             }
             if let Some(holder) = holder
@@ -186,7 +186,7 @@ impl State {
                 continue;
             }
             self.take_away(index);
-            self.give(index, wanted);
+            self.give(index, target);
         }
     }
 
@@ -201,12 +201,12 @@ impl State {
 
     fn take_away(&mut self, index: usize) {
         let holder = self.partitions[index].holder.take();
-        let done = holder
+        let position = holder
             .and_then(|holder| self.member(holder))
             .and_then(|member| member.partitions.revoke(index as i32));
         let partition = &mut self.partitions[index];
         partition.leaving = None;
-        partition.position = done.unwrap_or(partition.position);
+        partition.position = position.unwrap_or(partition.position);
     }
 
     fn give(&mut self, index: usize, member: u64) {
@@ -224,12 +224,12 @@ impl State {
     fn gather_done(&mut self) -> Vec<(i32, i64)> {
         let mut moved = Vec::new();
         for index in 0..self.partitions.len() {
-            let done = self.partitions[index]
+            let position = self.partitions[index]
                 .holder
                 .and_then(|holder| self.member(holder))
                 .and_then(|member| member.partitions.position(index as i32));
             let partition = &mut self.partitions[index];
-            partition.position = done.unwrap_or(partition.position);
+            partition.position = position.unwrap_or(partition.position);
             if partition.position > partition.committed {
                 moved.push((index as i32, partition.position));
             }

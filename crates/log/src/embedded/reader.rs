@@ -65,21 +65,21 @@ async fn run(
     let mut changed = reader.group.subscribe();
     let mut failures = 0;
     loop {
-        let room = tokio::select! {
-            room = sender.reserve() => room,
+        let permit = tokio::select! {
+            permit = sender.reserve() => permit,
             () = closing.cancelled() => return,
         };
-        let Ok(room) = room else { return };
+        let Ok(permit) = permit else { return };
         // Marked as seen before reading, so that an append in between wakes it again.
         appended.borrow_and_update();
         changed.borrow_and_update();
         match reader.read().await {
             Ok(Some(batch)) => {
                 failures = 0;
-                room.send(Ok(batch));
+                permit.send(Ok(batch));
             }
             Ok(None) => {
-                drop(room);
+                drop(permit);
                 tokio::select! {
                     _ = appended.changed() => {}
                     _ = changed.changed() => {}
@@ -90,7 +90,7 @@ async fn run(
             }
             Err(error) => {
                 failures += 1;
-                room.send(Err(error));
+                permit.send(Err(error));
                 let (base, cap) = (Duration::from_millis(100), Duration::from_secs(10));
                 retry::wait(retry::backoff(failures, base, cap), &closing).await;
             }

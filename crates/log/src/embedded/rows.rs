@@ -146,19 +146,19 @@ pub async fn probe(c: &mut SqliteConnection, now: i64) -> Result<(), sqlx::Error
 
 /// The problems that SQLite's own check of the file finds.
 pub async fn check(pool: &SqlitePool) -> Result<Vec<String>, sqlx::Error> {
-    let found: Vec<String> = sqlx::query_scalar("PRAGMA quick_check").fetch_all(pool).await?;
-    Ok(found.into_iter().filter(|line| line != "ok").map(|l| format!("log.db: {l}")).collect())
+    let lines: Vec<String> = sqlx::query_scalar("PRAGMA quick_check").fetch_all(pool).await?;
+    Ok(lines.into_iter().filter(|line| line != "ok").map(|l| format!("log.db: {l}")).collect())
 }
 
 /// The end of each partition of the `topics`; ignores partitions that only another program knows.
 pub async fn ends(c: &mut SqliteConnection, topics: &[Topic]) -> Result<Positions, sqlx::Error> {
     let rows: Vec<(String, i32, i64)> =
         sqlx::query_as("SELECT topic, partition, next FROM ends").fetch_all(c).await?;
-    let known = rows.into_iter().filter_map(|(name, partition, next)| {
+    let ends = rows.into_iter().filter_map(|(name, partition, next)| {
         let topic = topics.iter().find(|topic| topic.name() == name)?;
         Some(((*topic, partition), next))
     });
-    Ok(known.collect())
+    Ok(ends.collect())
 }
 
 /// A topic's content in the log.
@@ -344,7 +344,7 @@ pub async fn trim(pool: &SqlitePool, after: i64, before: i64) -> Result<Option<i
     .fetch_one(pool)
     .await?;
     let Some(last) = last else { return Ok(None) };
-    let done = sqlx::query(
+    let deleted = sqlx::query(
         // CROSS JOIN fixes the order: first the few messages, then the groups' positions.
         "DELETE FROM messages WHERE id IN (
              SELECT messages.id FROM messages
@@ -359,6 +359,6 @@ pub async fn trim(pool: &SqlitePool, after: i64, before: i64) -> Result<Option<i
     .bind(before)
     .execute(pool)
     .await?;
-    tracing::debug!(removed = done.rows_affected(), "consumed messages deleted");
+    tracing::debug!(removed = deleted.rows_affected(), "consumed messages deleted");
     Ok(Some(last))
 }

@@ -93,8 +93,8 @@ impl Ends {
     pub fn publish(&self, ends: &Positions) {
         let mut positions = self.positions.lock();
         for (partition, end) in ends {
-            let known = positions.entry(*partition).or_insert(0);
-            *known = (*known).max(*end);
+            let published = positions.entry(*partition).or_insert(0);
+            *published = (*published).max(*end);
         }
         drop(positions);
         self.changed.send_replace(());
@@ -173,12 +173,12 @@ impl Writer {
                 }
                 Command::Register { group, topic, reply } => {
                     let partitions = self.published.partitions();
-                    let done = rows::register(&self.pool, &group, topic, partitions).await;
-                    let _ = reply.send(done.map_err(LogError::from));
+                    let registered = rows::register(&self.pool, &group, topic, partitions).await;
+                    let _ = reply.send(registered.map_err(LogError::from));
                 }
                 Command::Trim { after, before, reply } => {
-                    let done = rows::trim(&self.pool, after, before).await;
-                    let _ = reply.send(done.map_err(LogError::from));
+                    let trimmed = rows::trim(&self.pool, after, before).await;
+                    let _ = reply.send(trimmed.map_err(LogError::from));
                 }
             }
         }
@@ -206,8 +206,9 @@ impl Writer {
         let mut messages = Vec::new();
         for write in writes {
             match write {
-                Write::Append(new) => messages
-                    .extend(new.into_iter().map(|new| self.place(new, &mut ends, &mut changed))),
+                Write::Append(new) => messages.extend(
+                    new.into_iter().map(|new| self.assign_offset(new, &mut ends, &mut changed)),
+                ),
                 Write::Commit { group, topic, positions } => {
                     rows::commit(&mut tx, &group, topic, &positions).await?;
                 }
@@ -234,7 +235,12 @@ impl Writer {
     }
 
     /// Gives a message its partition and offset.
-    fn place(&self, message: NewMessage, ends: &mut Positions, changed: &mut Positions) -> Row {
+    fn assign_offset(
+        &self,
+        message: NewMessage,
+        ends: &mut Positions,
+        changed: &mut Positions,
+    ) -> Row {
         let partition = message.partition_of(self.published.partitions());
         let next = ends.entry((message.topic, partition)).or_insert(0);
         let offset = *next;

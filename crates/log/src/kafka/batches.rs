@@ -75,7 +75,7 @@ pub(super) fn open(
             last: -1,
             pending: None,
             query_at: Instant::now(),
-            look_at: Instant::now() + CHECK_INTERVAL,
+            check_at: Instant::now() + CHECK_INTERVAL,
             ends_at: Instant::now(),
         };
         poller.run();
@@ -99,7 +99,7 @@ struct Poller {
     /// A query in progress, and the positions before it.
     pending: Option<(BTreeMap<i32, GroupOffset>, PendingOffsets)>,
     query_at: Instant,
-    look_at: Instant,
+    check_at: Instant,
     ends_at: Instant,
 }
 
@@ -189,20 +189,20 @@ impl Poller {
             self.query_at = now + PAUSE;
         }
         let waiting = self.cursors.assigned();
-        let asked: Vec<i32> = if now >= self.look_at {
-            self.look_at = now + CHECK_INTERVAL;
+        let requested: Vec<i32> = if now >= self.check_at {
+            self.check_at = now + CHECK_INTERVAL;
             self.held.keys().copied().collect()
         } else if now >= self.query_at {
             waiting.iter().map(|(partition, _)| *partition).collect()
         } else {
             return;
         };
-        if !asked.is_empty() {
-            self.pending = Some((self.cursors.positions(), self.begin(asked, waiting)));
+        if !requested.is_empty() {
+            self.pending = Some((self.cursors.positions(), self.begin(requested, waiting)));
         }
     }
 
-    fn begin(&self, asked: Vec<i32>, waiting: Vec<(i32, u64)>) -> PendingOffsets {
+    fn begin(&self, requested: Vec<i32>, waiting: Vec<(i32, u64)>) -> PendingOffsets {
         let (producer, topic) = (self.producer.clone(), self.member.topic.clone());
         let (cursors, polling) = (self.cursors.clone(), thread::current());
         let partitions = self.member.partitions.clone();
@@ -210,7 +210,7 @@ impl Poller {
         self.runtime.spawn(async move {
             // A revoked partition is not waited for.
             let is_requested = move |partition| {
-                asked.contains(&partition) && partitions.epoch(partition).is_some()
+                requested.contains(&partition) && partitions.epoch(partition).is_some()
             };
             let topic_offsets = tokio::task::spawn_blocking(move || {
                 producer.known_topic_offsets(&topic, is_requested)
@@ -251,9 +251,9 @@ impl Poller {
 
     /// Reads a batch of each ready partition while there is room; returns whether there was any.
     fn read(&mut self) -> bool {
-        let mut any = false;
+        let mut has_read = false;
         for ready in self.cursors.ready(self.last) {
-            let Ok(room) = self.sender.try_reserve() else { break };
+            let Ok(permit) = self.sender.try_reserve() else { break };
             let (messages, error) = match self.held.get(&ready.partition) {
                 Some(held) if held.fetched == Some(ready.epoch) => {
                     take(&held.queue, self.topic, self.limits)
@@ -263,16 +263,16 @@ impl Poller {
             match self.cursors.build_batch(ready, messages) {
                 Some(batch) => {
                     self.last = ready.partition;
-                    room.send(Ok(batch));
-                    any = true;
+                    permit.send(Ok(batch));
+                    has_read = true;
                 }
-                None => drop(room),
+                None => drop(permit),
             }
             if let Some(error) = error {
                 self.failed(ready.partition, &error);
             }
         }
-        any
+        has_read
     }
 
     /// An offset out of range stops fetching its partition; other errors are temporary.
@@ -281,7 +281,7 @@ impl Poller {
         if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AutoOffsetReset) {
             self.cursors.stop(partition, "the log returned no message at this offset or after it");
             // The topic may have changed, so check it now.
-            self.look_at = Instant::now();
+            self.check_at = Instant::now();
         }
     }
 

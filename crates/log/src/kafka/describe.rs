@@ -85,21 +85,24 @@ pub(super) fn known_end<C: ClientContext>(
 }
 
 /// An object of librdkafka, released when this is dropped.
-struct Owned<T>(*mut T, unsafe extern "C" fn(*mut T));
+struct Owned<T> {
+    pointer: *mut T,
+    destroy: unsafe extern "C" fn(*mut T),
+}
 
 impl<T> Owned<T> {
-    fn new(made: *mut T, destroy: unsafe extern "C" fn(*mut T)) -> Result<Self, LogError> {
-        if made.is_null() {
+    fn new(pointer: *mut T, destroy: unsafe extern "C" fn(*mut T)) -> Result<Self, LogError> {
+        if pointer.is_null() {
             return Err(LogError::Unavailable("cannot describe a topic".into()));
         }
-        Ok(Self(made, destroy))
+        Ok(Self { pointer, destroy })
     }
 }
 
 impl<T> Drop for Owned<T> {
     fn drop(&mut self) {
         // SAFETY: it is not null, and nothing else releases it.
-        unsafe { (self.1)(self.0) }
+        unsafe { (self.destroy)(self.pointer) }
     }
 }
 
@@ -118,23 +121,29 @@ fn topic_id<C: ClientContext>(client: &Client<C>, topic: &str) -> Result<String,
             native::rd_kafka_AdminOptions_new(client, operation),
             native::rd_kafka_AdminOptions_destroy,
         )?;
-        native::rd_kafka_AdminOptions_set_request_timeout(options.0, millis, ptr::null_mut(), 0);
+        native::rd_kafka_AdminOptions_set_request_timeout(
+            options.pointer,
+            millis,
+            ptr::null_mut(),
+            0,
+        );
         let topics = Owned::new(
             native::rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len()),
             native::rd_kafka_TopicCollection_destroy,
         )?;
-        native::rd_kafka_DescribeTopics(client, topics.0, options.0, queue.0);
+        native::rd_kafka_DescribeTopics(client, topics.pointer, options.pointer, queue.pointer);
         // The request's own time-out comes first; this one covers a missing event.
         let event = Owned::new(
-            native::rd_kafka_queue_poll(queue.0, 2 * millis),
+            native::rd_kafka_queue_poll(queue.pointer, 2 * millis),
             native::rd_kafka_event_destroy,
         )?;
-        check_response(native::rd_kafka_event_error(event.0))?;
-        let result = native::rd_kafka_event_DescribeTopics_result(event.0);
+        check_response(native::rd_kafka_event_error(event.pointer))?;
+        let result = native::rd_kafka_event_DescribeTopics_result(event.pointer);
         let mut count = 0;
-        let described = match result.is_null() {
-            true => ptr::null_mut(),
-            false => native::rd_kafka_DescribeTopics_result_topics(result, &mut count),
+        let described = if result.is_null() {
+            ptr::null_mut()
+        } else {
+            native::rd_kafka_DescribeTopics_result_topics(result, &mut count)
         };
         if count != 1 || described.is_null() {
             return Err(LogError::Unavailable(format!("the cluster did not describe {topic}")));

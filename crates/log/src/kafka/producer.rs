@@ -42,7 +42,7 @@ type Confirmed = Arc<Mutex<Option<Instant>>>;
 
 /// librdkafka's producer.
 struct Client {
-    made: Instant,
+    created: Instant,
     confirmed: Confirmed,
     /// Time limit for the first confirmation: DNS, TLS and logins may be slow.
     confirm_timeout: Duration,
@@ -55,7 +55,7 @@ impl Client {
         let producer = BackgroundDrop::new(producer(settings)?);
         let partitions = Arc::new(Partitions::new(settings.topics, settings.partitions));
         Ok(Self {
-            made: Instant::now(),
+            created: Instant::now(),
             confirmed: Arc::default(),
             confirm_timeout,
             partitions,
@@ -70,7 +70,7 @@ impl Client {
     /// Whether its time limit has passed without a confirmation since `began`.
     fn is_stuck_since(&self, began: Instant) -> bool {
         match self.last_confirmed() {
-            None => self.made.elapsed() >= self.confirm_timeout,
+            None => self.created.elapsed() >= self.confirm_timeout,
             Some(last) => last < began,
         }
     }
@@ -88,33 +88,34 @@ impl Client {
 /// partitions.
 pub(super) struct Append {
     /// Messages that are not durable yet.
-    left: AtomicUsize,
+    pending: AtomicUsize,
     /// None once the result was sent.
     answer: Mutex<Option<oneshot::Sender<KafkaResult<()>>>>,
     /// The time of the client's last confirmation.
     confirmed: Confirmed,
     partitions: Arc<Partitions>,
     /// The partitions of its messages.
-    places: Vec<(Topic, i32)>,
+    topic_partitions: Vec<(Topic, i32)>,
     /// Held until its only message is confirmed or has failed, even if the caller has stopped
     /// waiting.
     _alone: Option<ExclusiveSend>,
 }
 
 impl Append {
-    fn of(
+    fn new(
         messages: &[&NewMessage],
         client: &Client,
         alone: Option<ExclusiveSend>,
     ) -> (Arc<Self>, oneshot::Receiver<KafkaResult<()>>) {
         let (sender, answer) = oneshot::channel();
-        let place = |message: &&NewMessage| (message.topic, client.partitions.of(message));
+        let topic_partition =
+            |message: &&NewMessage| (message.topic, client.partitions.partition_of(message));
         let append = Self {
-            left: AtomicUsize::new(messages.len()),
+            pending: AtomicUsize::new(messages.len()),
             answer: Mutex::new(Some(sender)),
             confirmed: client.confirmed.clone(),
             partitions: client.partitions.clone(),
-            places: messages.iter().map(place).collect(),
+            topic_partitions: messages.iter().map(topic_partition).collect(),
             _alone: alone,
         };
         (Arc::new(append), answer)
@@ -135,8 +136,8 @@ impl ProducerContext for Tracing {
             Ok(_) => {
                 *append.confirmed.lock() = Some(Instant::now());
                 fail_point!("log::delivered");
-                if append.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-                    append.partitions.confirmed(&append.places);
+                if append.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
+                    append.partitions.confirmed(&append.topic_partitions);
                     append.answer(Ok(()));
                 }
             }
@@ -193,17 +194,17 @@ impl Producer {
     async fn send_all(&self, client: &Client, messages: &[NewMessage]) -> Result<(), LogError> {
         let (mut first, mut rest) = (BTreeMap::new(), Vec::new());
         for message in messages {
-            let place = (message.topic, client.partitions.of(message));
-            match first.entry(place) {
-                Entry::Vacant(entry) if !client.partitions.is_known(place) => {
+            let topic_partition = (message.topic, client.partitions.partition_of(message));
+            match first.entry(topic_partition) {
+                Entry::Vacant(entry) if !client.partitions.is_known(topic_partition) => {
                     entry.insert(message);
                 }
                 _ => rest.push(message),
             }
         }
         if !first.is_empty() {
-            let first = first.into_iter().map(async |(place, message)| {
-                let Some(alone) = client.partitions.alone(place).await else {
+            let first = first.into_iter().map(async |(topic_partition, message)| {
+                let Some(alone) = client.partitions.alone(topic_partition).await else {
                     return Ok(Some(message));
                 };
                 self.send_together(client, &[message], Some(alone)).await.map(|()| None)
@@ -224,7 +225,7 @@ impl Producer {
         messages: &[&NewMessage],
         alone: Option<ExclusiveSend>,
     ) -> Result<(), LogError> {
-        let (append, answer) = Append::of(messages, client, alone);
+        let (append, answer) = Append::new(messages, client, alone);
         for message in messages {
             let topic = self.settings.topic(message.topic);
             while let Err(error) = send(client, &topic, message, append.clone()) {
@@ -297,7 +298,7 @@ fn send(
         .key(&message.key)
         .payload(&message.payload)
         .headers(OwnedHeaders::new_with_capacity(1).insert(request_id));
-    record.partition = Some(client.partitions.of(message));
+    record.partition = Some(client.partitions.partition_of(message));
     client.producer.send(record).map_err(|(error, _)| error)
 }
 
@@ -439,7 +440,7 @@ mod tests {
     #[tokio::test]
     async fn a_producer_is_stuck_when_nothing_is_confirmed_since_an_append_began() {
         let client = Client::new(&settings(&[]), Duration::from_secs(3600)).unwrap();
-        let began = client.made + Duration::from_millis(10);
+        let began = client.created + Duration::from_millis(10);
         assert!(!client.is_stuck_since(began), "it still may take its time");
         *client.confirmed.lock() = Some(began);
         assert!(!client.is_stuck_since(began), "others were confirmed");

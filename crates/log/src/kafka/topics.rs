@@ -222,11 +222,11 @@ async fn wrong_properties(
                 value("max.message.bytes").unwrap_or_default()
             ));
         }
-        let wanted = min_in_sync(replication as i32);
-        if number("min.insync.replicas").is_some_and(|count| count < i64::from(wanted)) {
+        let required = min_in_sync(replication as i32);
+        if number("min.insync.replicas").is_some_and(|count| count < i64::from(required)) {
             lines.push(format!(
                 "topic {name} has min.insync.replicas {}: an append may be on one broker only; \
-                 set it to {wanted}",
+                 set it to {required}",
                 value("min.insync.replicas").unwrap_or_default()
             ));
         }
@@ -298,8 +298,7 @@ async fn unreachable_brokers(brokers: &str) -> Vec<String> {
 }
 
 fn addresses(brokers: &str) -> impl Iterator<Item = String> {
-    brokers.split(',').map(str::trim).map(|broker| match broker.contains(':') {
-        true => broker.to_owned(),
-        false => format!("{broker}:9092"),
+    brokers.split(',').map(str::trim).map(|broker| {
+        if broker.contains(':') { broker.to_owned() } else { format!("{broker}:9092") }
     })
 }

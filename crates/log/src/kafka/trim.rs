@@ -25,15 +25,15 @@ pub(super) async fn trim(
 ) -> Result<u64, LogError> {
     let (name, partitions) = (settings.topic(topic), settings.partitions);
     let client = settings.client(&[], &[("group.id", &settings.group(group))]);
-    let asked = name.clone();
-    let look = move || -> Result<_, LogError> {
+    let topic_name = name.clone();
+    let query = move || -> Result<_, LogError> {
         // It only queries, and is no part of the group.
         let consumer: BaseConsumer<Tracing> = create(&client, Tracing)?;
-        let topic_offsets = describe::topic_offsets(consumer.client(), &asked, 0..partitions)?;
+        let topic_offsets = describe::topic_offsets(consumer.client(), &topic_name, 0..partitions)?;
         let at = |offset| -> Result<_, KafkaError> {
             let mut list = TopicPartitionList::new();
             let mut partitions = topic_offsets.ranges.iter().map(|range| range.partition);
-            partitions.try_for_each(|p| list.add_partition_offset(&asked, p, offset))?;
+            partitions.try_for_each(|p| list.add_partition_offset(&topic_name, p, offset))?;
             Ok(list)
         };
         let committed = at(Offset::Invalid)
@@ -44,7 +44,7 @@ pub(super) async fn trim(
             .map_err(unavailable)?;
         Ok((topic_offsets, committed, recent))
     };
-    let (topic_offsets, committed, recent) = tokio::task::spawn_blocking(look)
+    let (topic_offsets, committed, recent) = tokio::task::spawn_blocking(query)
         .await
         .map_err(|error| LogError::Unavailable(error.to_string()))??;
     let (committed, recent) = (offsets(&committed), offsets(&recent));
@@ -55,24 +55,24 @@ pub(super) async fn trim(
         known.map(|position| (position.partition, position.next)).collect();
     let old = |range: &OffsetRange| {
         let partition = range.partition;
-        let Some(Offset::Offset(mut until)) = committed.get(&partition).copied() else {
+        let Some(Offset::Offset(mut end)) = committed.get(&partition).copied() else {
             return None;
         };
         match recent.get(&partition)? {
-            Offset::Offset(first) => until = until.min(*first),
+            Offset::Offset(first) => end = end.min(*first),
             // No recent message.
             Offset::End => {}
             _ => return None,
         }
-        until = until.min(*applied.get(&partition)?);
-        (until > range.earliest).then_some(until)
+        end = end.min(*applied.get(&partition)?);
+        (end > range.earliest).then_some(end)
     };
     let (mut list, mut messages) = (TopicPartitionList::new(), 0);
     for range in &topic_offsets.ranges {
-        if let Some(until) = old(range) {
-            list.add_partition_offset(&name, range.partition, Offset::Offset(until))
+        if let Some(end) = old(range) {
+            list.add_partition_offset(&name, range.partition, Offset::Offset(end))
                 .map_err(unavailable)?;
-            messages += (until - range.earliest).unsigned_abs();
+            messages += (end - range.earliest).unsigned_abs();
         }
     }
     if messages > 0 {
@@ -84,8 +84,8 @@ pub(super) async fn trim(
 /// The offsets of the partitions that the cluster returned.
 fn offsets(list: &TopicPartitionList) -> BTreeMap<i32, Offset> {
     let elements = list.elements();
-    let told = elements.iter().filter(|partition| partition.error().is_ok());
-    told.map(|partition| (partition.partition(), partition.offset())).collect()
+    let returned = elements.iter().filter(|partition| partition.error().is_ok());
+    returned.map(|partition| (partition.partition(), partition.offset())).collect()
 }
 
 /// Deletes everything before the offsets.

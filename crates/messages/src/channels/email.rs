@@ -1,4 +1,15 @@
 //! Emails, sent to the workspace's relay by SMTP. The relay signs and paces them.
+//!
+//! | module | is about |
+//! |---|---|
+//! | `compose` | the email of a rendered message object |
+//! | `header`, `plain` | header fields; the plain text of an HTML body |
+//! | `connections` | pools of connections to each relay; sends an email on one of them |
+//! | `connect` | opens a connection: TLS, login |
+//! | `conversation` | the SMTP conversation about one email, and the outcome of its replies |
+//! | `connection`, `reply` | commands and their replies on one connection |
+//!
+//! Start with [`send`].
 
 mod compose;
 mod connect;
@@ -22,14 +33,14 @@ use gateway::workspaces::Channel;
 
 /// Sends an email to the relay.
 pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
-    let Some(email) = &message.settings.email else {
+    let Some(settings) = &message.settings.email else {
         return Outcome::Failed("the workspace declares no email".into());
     };
-    let letter = match compose::compose(app, message, email) {
-        Ok(letter) => letter,
+    let email = match compose::compose(app, message, settings) {
+        Ok(email) => email,
         Err(outcome) => return outcome,
     };
-    app.relays.send_email(&email.smtp, message.is_transactional, &app.config, &letter).await
+    app.relays.send_email(&settings.smtp, message.is_transactional, &app.config, &email).await
 }
 
 /// The Message-ID without its brackets: the same for each attempt.
@@ -38,7 +49,7 @@ fn message_id(id: &MessageId, host: &str) -> String {
 }
 
 /// Parses a message's id, or the Message-ID of its email.
-pub fn named(text: &str) -> Option<MessageId> {
+pub fn parse_message_id(text: &str) -> Option<MessageId> {
     let text = text.trim();
     let text = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).unwrap_or(text);
     let Some((local, _)) = text.split_once('@') else { return MessageId::parse(text) };
@@ -57,10 +68,10 @@ mod tests {
         let id = MessageId { dispatch_id, service_id, channel: Channel::Email };
         let message_id = message_id(&id, "acme.example");
         for text in [id.to_string(), message_id.clone(), format!(" <{message_id}> ")] {
-            assert_eq!(named(&text), Some(id), "{text}");
+            assert_eq!(parse_message_id(&text), Some(id), "{text}");
         }
         for other in ["", "<>", "@", "<a@b>", "a.b@c", &message_id[1..]] {
-            assert_eq!(named(other), None, "{other}");
+            assert_eq!(parse_message_id(other), None, "{other}");
         }
     }
 }

@@ -172,7 +172,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
             message.settings.without(channel).unwrap_or("the channel has no provider configured");
         return Outcome::Failed(why.into());
     };
-    let to = match recipient(app, message).await {
+    let to = match destination(app, message).await {
         Ok(to) => to,
         Err(outcome) => return outcome,
     };
@@ -205,7 +205,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
     if matches!(outcome, Outcome::Later { .. }) {
         return outcome;
     }
-    let response = response(answer.status, &answer.body);
+    let response = read_response(answer.status, &answer.body);
     match apply_response(app, message, &to, (&response, sent_at)).await {
         Some(reason) => Outcome::Bounced(reason),
         None => outcome,
@@ -242,18 +242,18 @@ fn app_id<'a>(message: &Outgoing<'a>) -> Option<&'a str> {
 }
 
 /// The destination, or the outcome if there is none.
-async fn recipient<'a>(app: &App, message: &Outgoing<'a>) -> Result<Destination<'a>, Outcome> {
+async fn destination<'a>(app: &App, message: &Outgoing<'a>) -> Result<Destination<'a>, Outcome> {
     let unreachable = |why: &str| Outcome::Unreachable(why.to_owned());
     if message.id.channel.is_push() {
-        let tokens = tokens(message);
-        return match tokens.is_empty() {
-            true => Err(unreachable("the user has no matching device")),
-            false => Ok(Destination::Devices { tokens }),
-        };
+        let tokens = matching_devices(message);
+        if tokens.is_empty() {
+            return Err(unreachable("the user has no matching device"));
+        }
+        return Ok(Destination::Devices { tokens });
     }
     let group = message.rendered.object.get("subscription_group_id").and_then(Value::as_str);
     let group = group.unwrap_or_default().trim();
-    let from = sender(message.settings, message.id.channel, group)
+    let from = sender_number(message.settings, message.id.channel, group)
         .ok_or_else(|| unreachable("the workspace does not declare the subscription group"))?;
     if !message.recipient.is_in_group(group) {
         return Err(unreachable("the user is not in the subscription group"));
@@ -269,15 +269,15 @@ async fn recipient<'a>(app: &App, message: &Outgoing<'a>) -> Result<Destination<
 }
 
 /// The sender's number of a subscription group.
-fn sender<'a>(settings: &'a Settings, channel: Channel, group: &str) -> Option<&'a str> {
+fn sender_number<'a>(settings: &'a Settings, channel: Channel, group: &str) -> Option<&'a str> {
     let id = Uuid::try_parse(group).ok()?;
-    let group = settings.subscription_groups.iter().find(|one| one.id == id)?;
+    let group = settings.subscription_groups.iter().find(|group| group.id == id)?;
     (group.channel == channel).then_some(group.from.as_str())
 }
 
 /// The user's devices with the message's app or, if the message names none, with an app that the
 /// workspace declares for the platform.
-fn tokens<'a>(message: &Outgoing<'a>) -> Vec<Device<'a>> {
+fn matching_devices<'a>(message: &Outgoing<'a>) -> Vec<Device<'a>> {
     let channel = message.id.channel;
     let platform = match channel {
         Channel::AndroidPush => Platform::Android,
@@ -285,20 +285,20 @@ fn tokens<'a>(message: &Outgoing<'a>) -> Vec<Device<'a>> {
         Channel::WebPush => Platform::Web,
         _ => Platform::Ios,
     };
-    let app = app_id(message);
-    let is_meant = |of: &str| match app {
-        Some(app) => app.eq_ignore_ascii_case(of),
+    let named_app = app_id(message);
+    let has_matching_app = |token_app: &str| match named_app {
+        Some(named_app) => named_app.eq_ignore_ascii_case(token_app),
         None => {
-            let of = Uuid::try_parse(of).ok();
+            let token_app = Uuid::try_parse(token_app).ok();
             let mut apps = message.settings.apps.iter();
-            apps.any(|app| app.platform == platform && Some(app.id) == of)
+            apps.any(|app| app.platform == platform && Some(app.id) == token_app)
         }
     };
     let mut devices: Vec<Device<'a>> = Vec::new();
     for token in message.recipient.push_tokens() {
-        let is_known = devices.iter().any(|known| known.token == token.token);
-        let is_of_kind = token.is_live_activity == (channel == Channel::LiveActivity);
-        if is_of_kind && is_meant(token.app_id) && !is_known {
+        let is_repeat = devices.iter().any(|device| device.token == token.token);
+        let has_matching_kind = token.is_live_activity == (channel == Channel::LiveActivity);
+        if has_matching_kind && has_matching_app(token.app_id) && !is_repeat {
             let (app_id, token, device_id) = (token.app_id, token.token, token.device_id);
             devices.push(Device { app_id, token, device_id });
         }
@@ -307,11 +307,13 @@ fn tokens<'a>(message: &Outgoing<'a>) -> Vec<Device<'a>> {
 }
 
 /// The report about the destination in a response with success, 404 or 410.
-fn response(status: StatusCode, body: &[u8]) -> ProviderResponse {
-    let may_say = status.is_success() || matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE);
-    match may_say {
-        true => serde_json::from_slice(body).unwrap_or_default(),
-        false => ProviderResponse::default(),
+fn read_response(status: StatusCode, body: &[u8]) -> ProviderResponse {
+    let can_have_report =
+        status.is_success() || matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE);
+    if can_have_report {
+        serde_json::from_slice(body).unwrap_or_default()
+    } else {
+        ProviderResponse::default()
     }
 }
 
@@ -325,12 +327,12 @@ async fn apply_response(
     let workspace = message.workspace_id;
     let (stored, reason) = match to {
         Destination::Devices { tokens } => {
-            let is_gone = |device: &&Device<'_>| {
-                response.invalid_tokens.iter().any(|one| one == device.token)
+            let is_invalid = |device: &&Device<'_>| {
+                response.invalid_tokens.iter().any(|token| token == device.token)
             };
-            let gone: Vec<InvalidToken> = tokens
+            let invalid: Vec<InvalidToken> = tokens
                 .iter()
-                .filter(is_gone)
+                .filter(is_invalid)
                 .map(|device| InvalidToken {
                     service_id: message.id.service_id,
                     app_id: Some(device.app_id.to_owned()),
@@ -338,19 +340,19 @@ async fn apply_response(
                     sent_at,
                 })
                 .collect();
-            if gone.is_empty() {
+            if invalid.is_empty() {
                 return None;
             }
-            let is_all = gone.len() == tokens.len();
-            let reason =
-                is_all.then(|| "none of the user's push tokens is registered any more".to_owned());
-            (remove_tokens(app.clone(), workspace, gone).await, reason)
+            let are_all_invalid = invalid.len() == tokens.len();
+            let reason = are_all_invalid
+                .then(|| "none of the user's push tokens is registered any more".to_owned());
+            (remove_tokens(app.clone(), workspace, invalid).await, reason)
         }
         Destination::Number { phone, .. } => {
             if !response.invalid_number {
                 return None;
             }
-            let added = add_invalid(app.clone(), workspace, phone.clone()).await;
+            let added = add_invalid_number(app.clone(), workspace, phone.clone()).await;
             (added, Some(INVALID_BY_PROVIDER.to_owned()))
         }
     };
@@ -365,17 +367,17 @@ async fn apply_response(
 async fn remove_tokens(
     app: App,
     workspace: i32,
-    gone: Vec<InvalidToken>,
+    invalid: Vec<InvalidToken>,
 ) -> Result<(), StoreError> {
     let work = tokio::spawn(async move {
         let mut tx = app.store.write().await?;
-        devices::remove_tokens(&mut tx, workspace, &gone).await?;
+        devices::remove_tokens(&mut tx, workspace, &invalid).await?;
         tx.commit().await
     });
     work.await.unwrap_or(Err(StoreError::Timeout))
 }
 
-async fn add_invalid(app: App, workspace: i32, phone: String) -> Result<(), StoreError> {
+async fn add_invalid_number(app: App, workspace: i32, phone: String) -> Result<(), StoreError> {
     let Ok(number) = PhoneNumber::parse(&phone) else { return Ok(()) };
     let work = tokio::spawn(async move {
         let mut tx = app.store.write().await?;

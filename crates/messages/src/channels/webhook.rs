@@ -39,7 +39,7 @@ const RESERVED: [&str; 16] = [
 ];
 
 pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
-    let mut request = match read(&message.rendered.object, &app.config) {
+    let mut request = match read_request(&message.rendered.object, &app.config) {
         Ok(request) => request,
         Err(why) => return Outcome::Failed(why),
     };
@@ -56,7 +56,7 @@ pub async fn send(app: &App, message: &Outgoing<'_>) -> Outcome {
 }
 
 /// Reads the message object; the error names the invalid field.
-fn read(object: &Map<String, Value>, config: &Config) -> Result<Request, String> {
+fn read_request(object: &Map<String, Value>, config: &Config) -> Result<Request, String> {
     let url = object.get("url").and_then(Value::as_str).unwrap_or_default().trim();
     let url: Url = outbound::check_address(url, config).map_err(|why| format!("url {why}"))?;
     let method = match object.get("request_method").and_then(Value::as_str) {
@@ -73,8 +73,8 @@ fn read(object: &Map<String, Value>, config: &Config) -> Result<Request, String>
     }
     if !body.is_empty() {
         let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&body).is_ok();
-        let usual = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
-        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(usual));
+        let default_type = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
+        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(default_type));
     }
     let response = ResponseBody::ErrorText;
     Ok(Request { method, url, headers, body, timeout: None, response })
@@ -88,23 +88,23 @@ fn headers(given: Option<&Value>) -> Result<HeaderMap, String> {
     })?;
     let mut headers = HeaderMap::new();
     for (name, value) in given {
-        let key = check_header(name).map_err(|why| format!("request_headers.{name}: {why}"))?;
+        let header = check_header(name).map_err(|why| format!("request_headers.{name}: {why}"))?;
         let value = value.as_str().and_then(|text| HeaderValue::from_str(text).ok());
         let value = value
             .ok_or_else(|| format!("request_headers.{name}: expected a string of one line"))?;
-        headers.insert(key, value);
+        headers.insert(header, value);
     }
     Ok(headers)
 }
 
 /// Checks that a webhook may have a header with that name.
 pub(super) fn check_header(name: &str) -> Result<HeaderName, String> {
-    let read = HeaderName::from_bytes(name.as_bytes());
-    let read = read.map_err(|_| "invalid header name".to_owned())?;
-    match RESERVED.contains(&read.as_str()) {
-        true => Err("this header is reserved for the service".into()),
-        false => Ok(read),
+    let name = HeaderName::from_bytes(name.as_bytes());
+    let name = name.map_err(|_| "invalid header name".to_owned())?;
+    if RESERVED.contains(&name.as_str()) {
+        return Err("this header is reserved for the service".into());
     }
+    Ok(name)
 }
 
 #[cfg(test)]
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn read_json(object: Value) -> Result<Request, String> {
-        read(object.as_object().unwrap(), &Config::default())
+        read_request(object.as_object().unwrap(), &Config::default())
     }
 
     fn webhook(change: Value) -> Value {

@@ -11,7 +11,7 @@ use kit::retry::Retry as _;
 use store::StoreError;
 
 /// Maximum number of writes in one transaction.
-const MAX: usize = 500;
+const MAX_WRITES: usize = 500;
 
 /// The waiting writes. Cheap to clone.
 pub struct WriteBatcher<T>(Arc<Mutex<State<T>>>);
@@ -41,24 +41,24 @@ impl<T> Default for WriteBatcher<T> {
 }
 
 impl<T: Send + 'static> WriteBatcher<T> {
-    /// Writes this together with other waiting writes; returns once it is durable. The write
-    /// happens even if the future is dropped.
-    pub async fn write<W, F>(&self, one: T, write: W) -> Result<(), WriteError>
+    /// Writes a row together with other waiting ones; returns once it is durable. It is written
+    /// even if the future is dropped.
+    pub async fn write<W, F>(&self, row: T, write: W) -> Result<(), WriteError>
     where
         W: Fn(Vec<T>) -> F + Send + 'static,
         F: Future<Output = Result<(), StoreError>> + Send + 'static,
     {
-        let (done, answer) = oneshot::channel();
-        let begins = {
+        let (done, result) = oneshot::channel();
+        let must_start = {
             let mut state = self.0.lock();
-            state.waiting.push((one, done));
+            state.waiting.push((row, done));
             !std::mem::replace(&mut state.is_running, true)
         };
-        if begins {
-            let together = self.clone();
-            tokio::spawn(async move { together.work(write).await });
+        if must_start {
+            let batcher = self.clone();
+            tokio::spawn(async move { batcher.work(write).await });
         }
-        answer.await.unwrap_or_else(|_| {
+        result.await.unwrap_or_else(|_| {
             Err(WriteError { reason: "the write failed".into(), can_retry: true })
         })
     }
@@ -69,25 +69,25 @@ impl<T: Send + 'static> WriteBatcher<T> {
         F: Future<Output = Result<(), StoreError>> + Send + 'static,
     {
         // After a panic, the others must not wait forever.
-        let mut at_work = RunningGuard { together: &self, is_finished: false };
+        let mut running = RunningGuard { batcher: &self, is_finished: false };
         loop {
-            let taken = {
+            let batch = {
                 let mut state = self.0.lock();
-                let most = state.waiting.len().min(MAX);
-                let taken: Vec<_> = state.waiting.drain(..most).collect();
-                if taken.is_empty() {
+                let length = state.waiting.len().min(MAX_WRITES);
+                let batch: Vec<_> = state.waiting.drain(..length).collect();
+                if batch.is_empty() {
                     state.is_running = false;
-                    at_work.is_finished = true;
+                    running.is_finished = true;
                     return;
                 }
-                taken
+                batch
             };
-            let (all, done): (Vec<T>, Vec<_>) = taken.into_iter().unzip();
-            let written = write(all).await.map_err(|error| WriteError {
+            let (rows, callers): (Vec<T>, Vec<_>) = batch.into_iter().unzip();
+            let written = write(rows).await.map_err(|error| WriteError {
                 reason: error.to_string(),
                 can_retry: error.can_retry(),
             });
-            for done in done {
+            for done in callers {
                 // The caller may no longer wait.
                 let _ = done.send(written.clone());
             }
@@ -96,14 +96,14 @@ impl<T: Send + 'static> WriteBatcher<T> {
 }
 
 struct RunningGuard<'t, T> {
-    together: &'t WriteBatcher<T>,
+    batcher: &'t WriteBatcher<T>,
     is_finished: bool,
 }
 
 impl<T> Drop for RunningGuard<'_, T> {
     fn drop(&mut self) {
         if !self.is_finished {
-            let mut state = self.together.0.lock();
+            let mut state = self.batcher.0.lock();
             state.is_running = false;
             state.waiting.clear();
         }
@@ -118,22 +118,23 @@ mod tests {
 
     #[tokio::test]
     async fn concurrent_writes_are_batched() {
-        let together = WriteBatcher::default();
+        let batcher = WriteBatcher::default();
         let (calls, written) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
         let write = {
             let (calls, written) = (calls.clone(), written.clone());
-            move |all: Vec<usize>| {
+            move |rows: Vec<usize>| {
                 calls.fetch_add(1, Ordering::SeqCst);
                 let written = written.clone();
                 async move {
                     tokio::task::yield_now().await;
-                    written.lock().extend(all);
+                    written.lock().extend(rows);
                     Ok(())
                 }
             }
         };
-        let all = (0..100).map(|n| together.write(n, write.clone()));
-        assert!(futures::future::join_all(all).await.into_iter().all(|one| one.is_ok()));
+        let writes = (0..100).map(|row| batcher.write(row, write.clone()));
+        let results = futures::future::join_all(writes).await;
+        assert!(results.into_iter().all(|result| result.is_ok()));
         let mut written = written.lock().clone();
         written.sort_unstable();
         assert_eq!(written, (0..100).collect::<Vec<_>>());
@@ -141,13 +142,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failure_is_everybodys_and_a_panic_nobodys_end() {
-        let together = WriteBatcher::default();
+    async fn a_failure_fails_all_its_writes_and_a_panic_ends_no_later_one() {
+        let batcher = WriteBatcher::default();
         let fails = |_| async { Err(StoreError::Timeout) };
-        let failed = together.write(1, fails).await.unwrap_err();
+        let failed = batcher.write(1, fails).await.unwrap_err();
         assert!(failed.can_retry && failed.reason.contains("did not respond"), "{failed:?}");
         let panics = |_| async { panic!("as planned") };
-        assert!(together.write(2, panics).await.is_err());
-        assert_eq!(together.write(3, |_| async { Ok(()) }).await, Ok(()));
+        assert!(batcher.write(2, panics).await.is_err());
+        assert_eq!(batcher.write(3, |_| async { Ok(()) }).await, Ok(()));
     }
 }

@@ -28,19 +28,19 @@ pub(super) enum LineBreaks {
 impl Piece {
     /// An array of pieces; fixed if all of them are.
     pub fn array(pieces: Vec<Self>) -> Self {
-        match pieces.iter().all(|piece| matches!(piece, Self::Fixed(_))) {
-            true => Self::Fixed(pieces.into_iter().map(Self::into_fixed).collect()),
-            false => Self::Array(pieces),
+        if pieces.iter().all(|piece| matches!(piece, Self::Fixed(_))) {
+            Self::Fixed(pieces.into_iter().map(Self::into_fixed).collect())
+        } else {
+            Self::Array(pieces)
         }
     }
 
     pub fn object(pieces: Vec<(String, Self)>) -> Self {
-        match pieces.iter().all(|(_, piece)| matches!(piece, Self::Fixed(_))) {
-            true => {
-                let members = pieces.into_iter().map(|(name, piece)| (name, piece.into_fixed()));
-                Self::Fixed(Value::Object(members.collect()))
-            }
-            false => Self::Object(pieces),
+        if pieces.iter().all(|(_, piece)| matches!(piece, Self::Fixed(_))) {
+            let fields = pieces.into_iter().map(|(name, piece)| (name, piece.into_fixed()));
+            Self::Fixed(Value::Object(fields.collect()))
+        } else {
+            Self::Object(pieces)
         }
     }
 
@@ -51,17 +51,17 @@ impl Piece {
         }
     }
 
-    pub fn render(&self, data: &dyn Data, work: &mut RenderBudget) -> Result<Value, Stop> {
+    pub fn render(&self, data: &dyn Data, budget: &mut RenderBudget) -> Result<Value, Stop> {
         Ok(match self {
             Self::Fixed(value) => value.clone(),
             Self::Text(template, lines) => {
-                lines.apply(template.render_within(data, work)?).map_err(Stop::Failed)?.into()
+                lines.apply(template.render_within(data, budget)?).map_err(Stop::Failed)?.into()
             }
             Self::Array(pieces) => {
-                let values = pieces.iter().map(|piece| piece.render(data, work));
+                let values = pieces.iter().map(|piece| piece.render(data, budget));
                 Value::Array(values.collect::<Result<_, _>>()?)
             }
-            Self::Object(pieces) => Value::Object(render(pieces, data, work)?),
+            Self::Object(pieces) => Value::Object(render(pieces, data, budget)?),
         })
     }
 }
@@ -70,17 +70,17 @@ impl Piece {
 pub(super) fn render(
     pieces: &[(String, Piece)],
     data: &dyn Data,
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
 ) -> Result<Map<String, Value>, Stop> {
-    let mut members = Map::new();
+    let mut fields = Map::new();
     for (name, piece) in pieces {
-        let value = piece.render(data, work).map_err(|stop| match stop {
+        let value = piece.render(data, budget).map_err(|stop| match stop {
             Stop::Failed(text) => Stop::Failed(about_field(name, &text)),
             aborted => aborted,
         })?;
-        members.insert(name.clone(), value);
+        fields.insert(name.clone(), value);
     }
-    Ok(members)
+    Ok(fields)
 }
 
 impl LineBreaks {
@@ -94,9 +94,9 @@ impl LineBreaks {
                 _ => Ok(text),
             },
             Self::Joined if text.contains(char::is_control) => {
-                let words = text.split(|c: char| c.is_control()).map(str::trim);
-                let words: Vec<&str> = words.filter(|words| !words.is_empty()).collect();
-                Ok(words.join(" "))
+                let lines = text.split(|c: char| c.is_control()).map(str::trim);
+                let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+                Ok(lines.join(" "))
             }
             Self::Joined => Ok(text),
         }

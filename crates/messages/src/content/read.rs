@@ -6,7 +6,7 @@ use template::Template;
 use uuid::Uuid;
 
 use super::piece::{LineBreaks, Piece};
-use super::table::{EXPIRE_AT, FieldSpec, Kind, MAX_SECONDS, TIME_TO_LIVE, members};
+use super::table::{EXPIRE_AT, FieldSpec, Kind, MAX_SECONDS, TIME_TO_LIVE, known_fields};
 use super::{Content, Message, MessageSource, Problem};
 use crate::channels::{self, MAX_HEADERS};
 use crate::personalization::names;
@@ -41,20 +41,20 @@ impl Content {
     /// Null means absent.
     pub fn read(
         messages: &Map<String, Value>,
-        place: MessageSource,
+        source: MessageSource,
         settings: &Settings,
     ) -> (Self, Map<String, Value>, Vec<Problem>) {
-        let (mut content, mut kept, mut problems) = (Self::default(), Map::new(), Vec::new());
+        let (mut content, mut accepted, mut problems) = (Self::default(), Map::new(), Vec::new());
         for (name, value) in messages.iter().filter(|(_, value)| !value.is_null()) {
             let path = format!("messages.{}", beginning(name, MAX_ID));
-            let channel = match usable(name, &path, place, settings) {
+            let channel = match usable_channel(name, &path, source, settings) {
                 Ok(channel) => channel,
                 Err(problem) => {
                     problems.push(problem);
                     continue;
                 }
             };
-            let mut reader = Reader::new(settings, place);
+            let mut reader = Reader::new(settings, source);
             let message = match value.as_object() {
                 Some(object) => reader.message(channel, object, &path),
                 None => problem(path, "expected an object"),
@@ -62,24 +62,24 @@ impl Content {
             match message {
                 Ok((message, object)) if reader.fatal.is_empty() => {
                     content.messages.push(message);
-                    kept.insert(name.clone(), object.into());
+                    accepted.insert(name.clone(), object.into());
                 }
                 Ok(_) => {}
                 Err(problem) => problems.push(problem),
             }
             problems.append(&mut reader.fatal);
         }
-        (content, kept, problems)
+        (content, accepted, problems)
     }
 
     /// The message of a live activity. The strings of its alert are templates; the rest is data of
     /// the app.
     pub fn live_activity(
         object: &Map<String, Value>,
-        place: MessageSource,
+        source: MessageSource,
     ) -> Result<Self, Problem> {
         let settings = Settings::default();
-        let mut reader = Reader::new(&settings, place);
+        let mut reader = Reader::new(&settings, source);
         let mut pieces = Vec::with_capacity(object.len());
         for (name, value) in object.iter().filter(|(_, value)| !value.is_null()) {
             let piece = match value.as_object().filter(|_| name == "aps") {
@@ -97,7 +97,7 @@ impl Content {
 }
 
 /// The errors of an email template: those of an email object with these fields, except that fields
-/// other than `body` may be missing. `path` is its place.
+/// other than `body` may be missing. `path` is the template's path in the file.
 pub fn check_email_template(
     fields: &Map<String, Value>,
     path: &str,
@@ -113,10 +113,10 @@ pub fn check_email_template(
 }
 
 /// The channel with that name, if it can be used.
-fn usable(
+fn usable_channel(
     name: &str,
     path: &str,
-    place: MessageSource,
+    source: MessageSource,
     settings: &Settings,
 ) -> ReadResult<Channel> {
     let channel = Channel::from_name(name).filter(|channel| *channel != Channel::LiveActivity);
@@ -124,7 +124,7 @@ fn usable(
         let names = Channel::OF_MESSAGES.map(Channel::name).join(", ");
         return problem(path, format!("unknown channel; expected one of {names}"));
     };
-    if channel == Channel::WhatsApp && place == MessageSource::Schedule {
+    if channel == Channel::WhatsApp && source == MessageSource::Schedule {
         return problem(path, "cannot be scheduled, only sent immediately");
     }
     match settings.without(channel) {
@@ -139,7 +139,7 @@ fn problem<T>(path: impl Into<String>, text: impl Into<String>) -> ReadResult<T>
 
 struct Reader<'a> {
     settings: &'a Settings,
-    place: MessageSource,
+    source: MessageSource,
     values: usize,
     bytes: usize,
     /// Errors that fail the whole request; all are reported.
@@ -147,8 +147,8 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(settings: &'a Settings, place: MessageSource) -> Self {
-        Self { settings, place, values: 0, bytes: 0, fatal: Vec::new() }
+    fn new(settings: &'a Settings, source: MessageSource) -> Self {
+        Self { settings, source, values: 0, bytes: 0, fatal: Vec::new() }
     }
 
     /// The message, and its object without nulls.
@@ -158,16 +158,16 @@ impl<'a> Reader<'a> {
         object: &Map<String, Value>,
         path: &str,
     ) -> ReadResult<(Message, Map<String, Value>)> {
-        let known = members(channel);
+        let known_fields = known_fields(channel);
         let is_there = |name: &str| object.get(name).is_some_and(|value| !value.is_null());
         // The id of a known template was replaced with the template's fields. Objects that earlier
         // versions stored can have any id, which is ignored.
-        let is_stored = self.place == MessageSource::Stored;
+        let is_stored = self.source == MessageSource::Stored;
         if channel == Channel::Email && !is_stored && is_there(EMAIL_TEMPLATE_ID) {
             let path = format!("{path}.{EMAIL_TEMPLATE_ID}");
             return Err(Problem { path, text: UNKNOWN_EMAIL_TEMPLATE.into(), is_fatal: true });
         }
-        let missing = known.iter().find(|known| known.is_required && !is_there(known.name));
+        let missing = known_fields.iter().find(|field| field.is_required && !is_there(field.name));
         if let Some(missing) = missing {
             return problem(format!("{path}.{}", missing.name), MISSING);
         }
@@ -178,10 +178,10 @@ impl<'a> Reader<'a> {
             );
         }
         let pieces = self.fields(channel, object, path)?;
-        let mut kept = object.clone();
-        kept.retain(|_, value| !value.is_null());
+        let mut accepted = object.clone();
+        accepted.retain(|_, value| !value.is_null());
         let variation_id = object.get("message_variation_id").and_then(Value::as_str);
-        Ok((Message::new(channel, variation_id.map(str::to_owned), pieces), kept))
+        Ok((Message::new(channel, variation_id.map(str::to_owned), pieces), accepted))
     }
 
     /// The fields of a message object that are not null.
@@ -195,9 +195,9 @@ impl<'a> Reader<'a> {
         for (name, value) in object.iter().filter(|(_, value)| !value.is_null()) {
             self.count(0, name.len(), path)?;
             let path = format!("{path}.{}", beginning(name, MAX_ID));
-            let known = members(channel).iter().find(|known| known.name == name);
+            let known = known_fields(channel).iter().find(|field| field.name == name);
             let piece = match known {
-                Some(known) => self.field(known, channel, value, &path)?,
+                Some(field) => self.field(field, channel, value, &path)?,
                 None => self.any(value, &path, LineBreaks::Many, 2)?,
             };
             pieces.push((name.clone(), piece));
@@ -320,14 +320,15 @@ impl<'a> Reader<'a> {
         let mut pieces = Vec::new();
         for (name, value) in headers.iter().filter(|(_, value)| !value.is_null()) {
             self.count(0, name.len(), path)?;
-            let inside = format!("{path}.{}", beginning(name, MAX_ID));
-            channels::check_header(channel, name).or_else(|text| problem(&inside, text))?;
+            let header_path = format!("{path}.{}", beginning(name, MAX_ID));
+            channels::check_header(channel, name).or_else(|text| problem(&header_path, text))?;
             if !value.is_string() {
-                return problem(inside, "expected a string");
+                return problem(header_path, "expected a string");
             }
-            let piece = self.any(value, &inside, LineBreaks::One, 3)?;
+            let piece = self.any(value, &header_path, LineBreaks::One, 3)?;
             if let Piece::Fixed(Value::String(text)) = &piece {
-                channels::check_header_value(channel, text).or_else(|why| problem(&inside, why))?;
+                channels::check_header_value(channel, text)
+                    .or_else(|why| problem(&header_path, why))?;
             }
             pieces.push((name.clone(), piece));
         }
@@ -363,8 +364,9 @@ impl<'a> Reader<'a> {
             Value::String(source) => self.template(source, path, lines)?,
             Value::Array(values) => {
                 let mut pieces = Vec::with_capacity(values.len());
-                for (i, value) in values.iter().enumerate() {
-                    pieces.push(self.any(value, &format!("{path}[{i}]"), lines, level + 1)?);
+                for (index, value) in values.iter().enumerate() {
+                    let path = format!("{path}[{index}]");
+                    pieces.push(self.any(value, &path, lines, level + 1)?);
                 }
                 Piece::array(pieces)
             }
@@ -392,7 +394,7 @@ impl<'a> Reader<'a> {
                 return Ok(Piece::Fixed(Value::Null));
             }
         };
-        if let Some(mistake) = template.mistake().filter(|_| self.place != MessageSource::Stored) {
+        if let Some(mistake) = template.mistake().filter(|_| self.source != MessageSource::Stored) {
             self.add_fatal_error(path, mistake.to_string());
         }
         self.count(0, template.bytes_of_blocks(), path)?;

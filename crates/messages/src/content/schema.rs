@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::read::{MAX_BYTES, MAX_DEPTH, MAX_VALUES};
-use super::table::{EXPIRE_AT, FieldSpec, Kind, MAX_SECONDS, TIME_TO_LIVE, members};
+use super::table::{EXPIRE_AT, FieldSpec, Kind, MAX_SECONDS, TIME_TO_LIVE, known_fields};
 use gateway::formats::{Identifier, schema_of};
 use gateway::workspaces::Channel;
 use gateway::workspaces::email_templates::EMAIL_TEMPLATE_ID;
@@ -23,8 +23,8 @@ impl JsonSchema for Messages {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let any = Channel::OF_MESSAGES.map(|channel| {
-            let about = match channel {
+        let properties = Channel::OF_MESSAGES.map(|channel| {
+            let description = match channel {
                 Channel::WhatsApp => "Not allowed in scheduled messages.".to_owned(),
                 _ => format!(
                     "At most {MAX_VALUES} values in {MAX_DEPTH} levels, and {MAX_BYTES} bytes of \
@@ -32,9 +32,9 @@ impl JsonSchema for Messages {
                      also receive unknown fields."
                 ),
             };
-            (channel.name().to_owned(), json!({ "description": about }))
+            (channel.name().to_owned(), json!({ "description": description }))
         });
-        let right = Channel::OF_MESSAGES.map(|channel| {
+        let valid_messages = Channel::OF_MESSAGES.map(|channel| {
             json!({
                 "properties": { channel.name(): message(channel) }, "required": [channel.name()],
             })
@@ -43,30 +43,30 @@ impl JsonSchema for Messages {
             "description": "The messages to send, by channel. Strings are Liquid templates, at any \
                             depth. Message objects that cannot be sent are reported in `errors`, \
                             and the others are sent. At least one must be valid.",
-            "type": "object", "properties": Map::from_iter(any), "anyOf": right,
+            "type": "object", "properties": Map::from_iter(properties), "anyOf": valid_messages,
         })
     }
 }
 
 /// A message object.
 fn message(channel: Channel) -> Value {
-    let members = members(channel);
-    let properties = members.iter().map(|field| (field.name.to_owned(), value(field)));
+    let fields = known_fields(channel);
+    let properties = fields.iter().map(|field| (field.name.to_owned(), value(field)));
     let required: Vec<&str> =
-        members.iter().filter(|field| field.is_required).map(|field| field.name).collect();
+        fields.iter().filter(|field| field.is_required).map(|field| field.name).collect();
     let mut object = json!({
         "type": "object",
         "properties": Map::from_iter(properties),
         "required": required,
     });
     if channel == Channel::ContentCard {
-        let one = |one: &str, other: &str| {
+        let only = |name: &str, other: &str| {
             json!({
-                "properties": { one: { "not": { "type": "null" } }, other: { "type": "null" } },
-                "required": [one],
+                "properties": { name: { "not": { "type": "null" } }, other: { "type": "null" } },
+                "required": [name],
             })
         };
-        object["anyOf"] = json!([one(TIME_TO_LIVE, EXPIRE_AT), one(EXPIRE_AT, TIME_TO_LIVE),]);
+        object["anyOf"] = json!([only(TIME_TO_LIVE, EXPIRE_AT), only(EXPIRE_AT, TIME_TO_LIVE)]);
     }
     if channel == Channel::Email {
         with_template(&mut object, &required);

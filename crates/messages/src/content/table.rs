@@ -50,11 +50,11 @@ pub(super) enum Kind {
 /// Maximum `time_to_live`, in seconds: a hundred years.
 pub(super) const MAX_SECONDS: u64 = 100 * 365 * 86_400;
 
-const fn must(name: &'static str, kind: Kind, about: &'static str) -> FieldSpec {
+const fn required(name: &'static str, kind: Kind, about: &'static str) -> FieldSpec {
     FieldSpec { name, kind, is_required: true, about }
 }
 
-const fn may(name: &'static str, kind: Kind, about: &'static str) -> FieldSpec {
+const fn optional(name: &'static str, kind: Kind, about: &'static str) -> FieldSpec {
     FieldSpec { name, kind, is_required: false, about }
 }
 
@@ -66,52 +66,56 @@ const GROUP: &str = "ID of a subscription group that the workspace file declares
 
 /// A field that every message object can have.
 pub(super) const VARIATION: FieldSpec =
-    may("message_variation_id", Kind::Id, "Identifies the variation in statistics.");
+    optional("message_variation_id", Kind::Id, "Identifies the variation in statistics.");
 
 const APPLE_PUSH: &[FieldSpec] = &[
     VARIATION,
-    must("alert", Kind::Alert, "The text, or an object in the format of Apple's `alert`."),
+    required("alert", Kind::Alert, "The text, or an object in the format of Apple's `alert`."),
 ];
 
 const PUSH: &[FieldSpec] = &[
     VARIATION,
-    must("alert", Kind::Text, "The text."),
-    must("title", Kind::Text, "The title above the text."),
+    required("alert", Kind::Text, "The text."),
+    required("title", Kind::Text, "The title above the text."),
 ];
 
 const EMAIL: &[FieldSpec] = &[
     VARIATION,
-    must("app_id", Kind::Id, APP),
-    must("from", Kind::Mailbox, "The sender, such as `Acme <hello@acme.example>`."),
-    must("body", Kind::Text, "The body as HTML."),
-    may("subject", Kind::Subject, "The subject."),
-    may("reply_to", Kind::Mailbox, "Address for replies."),
-    may("bcc", Kind::Mailboxes, "Addresses that get a blind copy."),
-    may("plaintext_body", Kind::Text, "The body as plain text."),
-    may("preheader", Kind::Subject, "The text that mailboxes show after the subject."),
-    may("headers", Kind::Headers, "Additional headers."),
-    may("extras", Kind::Object, "Accepted, but not part of the email."),
+    required("app_id", Kind::Id, APP),
+    required("from", Kind::Mailbox, "The sender, such as `Acme <hello@acme.example>`."),
+    required("body", Kind::Text, "The body as HTML."),
+    optional("subject", Kind::Subject, "The subject."),
+    optional("reply_to", Kind::Mailbox, "Address for replies."),
+    optional("bcc", Kind::Mailboxes, "Addresses that get a blind copy."),
+    optional("plaintext_body", Kind::Text, "The body as plain text."),
+    optional("preheader", Kind::Subject, "The text that mailboxes show after the subject."),
+    optional("headers", Kind::Headers, "Additional headers."),
+    optional("extras", Kind::Object, "Accepted, but not part of the email."),
 ];
 
 const WEBHOOK: &[FieldSpec] = &[
     VARIATION,
-    must("url", Kind::Address, "URL of the request: http or https, not a private address."),
-    must("request_method", Kind::OneOf(METHODS), "The HTTP method of the request."),
-    may("request_headers", Kind::Headers, "Headers of the request."),
-    may("body", Kind::Text, "The body of the request."),
+    required("url", Kind::Address, "URL of the request: http or https, not a private address."),
+    required("request_method", Kind::OneOf(METHODS), "The HTTP method of the request."),
+    optional("request_headers", Kind::Headers, "Headers of the request."),
+    optional("body", Kind::Text, "The body of the request."),
 ];
 
 const CONTENT_CARD: &[FieldSpec] = &[
     VARIATION,
-    must("type", Kind::OneOf(CARDS), "Layout of the card."),
-    must("title", Kind::Text, "The title above the text."),
-    must("description", Kind::Text, "The text."),
-    may(
+    required("type", Kind::OneOf(CARDS), "Layout of the card."),
+    required("title", Kind::Text, "The title above the text."),
+    required("description", Kind::Text, "The text."),
+    optional(
         TIME_TO_LIVE,
         Kind::Seconds,
         "Seconds for which the card is shown. Set either this or `expire_at`.",
     ),
-    may(EXPIRE_AT, Kind::Time, "Time when the card expires. Set either this or `time_to_live`."),
+    optional(
+        EXPIRE_AT,
+        Kind::Time,
+        "Time when the card expires. Set either this or `time_to_live`.",
+    ),
 ];
 
 /// A content card has exactly one of these two fields.
@@ -120,21 +124,21 @@ pub(super) const EXPIRE_AT: &str = "expire_at";
 
 const SMS: &[FieldSpec] = &[
     VARIATION,
-    must("subscription_group_id", Kind::Group, GROUP),
-    must("body", Kind::Text, "The text."),
-    must("app_id", Kind::Id, APP),
+    required("subscription_group_id", Kind::Group, GROUP),
+    required("body", Kind::Text, "The text."),
+    required("app_id", Kind::Id, APP),
 ];
 
 const WHATS_APP: &[FieldSpec] = &[
     VARIATION,
-    must("app_id", Kind::Id, APP),
-    must("subscription_group_id", Kind::Group, GROUP),
-    must("message_type", Kind::Id, "The type of `message`."),
-    must("message", Kind::Object, "The message in the provider's format."),
+    required("app_id", Kind::Id, APP),
+    required("subscription_group_id", Kind::Group, GROUP),
+    required("message_type", Kind::Id, "The type of `message`."),
+    required("message", Kind::Object, "The message in the provider's format."),
 ];
 
 /// The known fields of a channel's message object.
-pub(super) fn members(channel: Channel) -> &'static [FieldSpec] {
+pub(super) fn known_fields(channel: Channel) -> &'static [FieldSpec] {
     match channel {
         Channel::ApplePush => APPLE_PUSH,
         Channel::AndroidPush | Channel::KindlePush | Channel::WebPush => PUSH,

@@ -55,7 +55,8 @@ fn complete() -> Value {
     })
 }
 
-fn one(channel: &str, change: Value) -> Value {
+/// A message object of a channel, with some fields changed.
+fn message_with(channel: &str, change: Value) -> Value {
     let mut message = object(complete()[channel].clone());
     message.extend(object(change));
     json!({ channel: message })
@@ -63,9 +64,9 @@ fn one(channel: &str, change: Value) -> Value {
 
 /// The errors of a message object with one change.
 fn problems(channel: &str, change: Value) -> Vec<String> {
-    let (content, kept, problems) = read(one(channel, change));
-    assert_eq!(content.messages().len(), kept.len());
-    assert_eq!(problems.is_empty(), kept.len() == 1);
+    let (content, accepted, problems) = read(message_with(channel, change));
+    assert_eq!(content.messages().len(), accepted.len());
+    assert_eq!(problems.is_empty(), accepted.len() == 1);
     problems
         .iter()
         .map(|problem| format!("{problem}{}", if problem.is_fatal { "!" } else { "" }))
@@ -84,18 +85,18 @@ fn render(messages: Value, profile: Value) -> Result<Map<String, Value>, Stop> {
     assert_eq!(problems, []);
     let [message] = content.messages() else { panic!("one message") };
     let profile = object(profile);
-    let scope = Scope::of(&profile, 0);
+    let scope = Scope::from_profile(&profile, 0);
     message.render(&scope).map(|rendered| rendered.object)
 }
 
 #[test]
 fn complete_messages_are_accepted_for_every_channel() {
-    let (content, kept, problems) = read(complete());
+    let (content, accepted, problems) = read(complete());
     assert_eq!(problems, []);
-    assert_eq!(Value::Object(kept.clone()), complete());
+    assert_eq!(Value::Object(accepted.clone()), complete());
     let channels: Vec<&str> =
         content.messages().iter().map(|message| message.channel.name()).collect();
-    assert!(channels.iter().eq(kept.keys()), "{channels:?}");
+    assert!(channels.iter().eq(accepted.keys()), "{channels:?}");
 }
 
 #[test]
@@ -116,8 +117,8 @@ fn a_member_that_is_required_and_missing_is_named() {
                 channel,
                 &[(json!({ *name: null }), &format!(".{name}: required field is missing"))],
             );
-            let (_, kept, problems) = read(one(channel, json!({ *name: 5 })));
-            assert!(kept.is_empty(), "{channel}.{name}");
+            let (_, accepted, problems) = read(message_with(channel, json!({ *name: 5 })));
+            assert!(accepted.is_empty(), "{channel}.{name}");
             assert_eq!(problems[0].path, format!("messages.{channel}.{name}"));
             assert!(!problems[0].is_fatal);
         }
@@ -230,8 +231,8 @@ fn invalid_channels_do_not_affect_the_others() {
     messages.insert("fax".into(), json!({}));
     messages.insert("live_activity".into(), json!({ "a": 1 }));
     messages["email"]["from"] = Value::Null;
-    let without = Settings { push: None, ..settings() };
-    let (content, kept, problems) = Content::read(&messages, MessageSource::Send, &without);
+    let no_push = Settings { push: None, ..settings() };
+    let (content, accepted, problems) = Content::read(&messages, MessageSource::Send, &no_push);
     let paths: Vec<&str> = problems.iter().map(|problem| &*problem.path).collect();
     let expected = [
         "android_push",
@@ -246,7 +247,7 @@ fn invalid_channels_do_not_affect_the_others() {
     assert!(problems.iter().all(|problem| !problem.is_fatal));
     assert_eq!(problems[0].text, "the workspace declares no providers.push");
     assert!(problems[3].text.starts_with("unknown channel; expected one of apple_push, "));
-    assert_eq!(kept.keys().collect::<Vec<_>>(), ["content_card", "sms", "webhook"]);
+    assert_eq!(accepted.keys().collect::<Vec<_>>(), ["content_card", "sms", "webhook"]);
     assert_eq!(content.messages().len(), 3);
 }
 
@@ -264,27 +265,28 @@ fn whats_app_is_sent_and_not_scheduled() {
         }],
         ..settings()
     };
-    for (place, is_taken) in
+    for (source, is_accepted) in
         [(MessageSource::Send, true), (MessageSource::Schedule, false), (MessageSource::File, true)]
     {
-        let (content, kept, problems) = Content::read(&object(message.clone()), place, &settings);
-        assert_eq!((kept.len(), problems.len()), if is_taken { (1, 0) } else { (0, 1) });
-        assert_eq!(content.messages().len(), kept.len());
+        let (content, accepted, problems) =
+            Content::read(&object(message.clone()), source, &settings);
+        assert_eq!((accepted.len(), problems.len()), if is_accepted { (1, 0) } else { (0, 1) });
+        assert_eq!(content.messages().len(), accepted.len());
     }
 }
 
 #[test]
 fn a_template_that_does_not_parse_condemns_all() {
-    let (content, kept, problems) = read(json!({
+    let (content, accepted, problems) = read(json!({
         "email": {
             "app_id": "a", "from": "{{", "body": "a\n {{ x | nope }}", "deep": [{ "a": "{% if %}" }],
         },
         "android_push": { "alert": "a", "title": "t" },
     }));
-    let mut told: Vec<String> = problems.iter().map(Problem::to_string).collect();
-    told.sort();
+    let mut texts: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    texts.sort();
     assert_eq!(
-        told,
+        texts,
         [
             "messages.email.body: line 2, column 9: unknown filter `nope`",
             "messages.email.deep[0].a: line 1, column 7: a value is missing",
@@ -292,26 +294,30 @@ fn a_template_that_does_not_parse_condemns_all() {
         ]
     );
     assert!(problems.iter().all(|problem| problem.is_fatal));
-    assert_eq!((content.messages().len(), kept.len()), (1, 1));
+    assert_eq!((content.messages().len(), accepted.len()), (1, 1));
 }
 
 #[test]
 fn a_mistake_in_a_template_condemns_all_where_it_is_new() {
-    let messages = object(one("android_push", json!({ "alert": "{{${frist_name}}}{{ 1 }}" })));
-    for (place, is_taken) in [
+    let messages =
+        object(message_with("android_push", json!({ "alert": "{{${frist_name}}}{{ 1 }}" })));
+    for (source, is_accepted) in [
         (MessageSource::Send, false),
         (MessageSource::Schedule, false),
         (MessageSource::File, false),
         (MessageSource::Stored, true),
     ] {
-        let (content, kept, problems) = Content::read(&messages, place, &settings());
-        assert_eq!((content.messages().len(), kept.len()), (is_taken.into(), is_taken.into()));
-        assert!(problems.iter().all(|problem| problem.is_fatal), "{place:?}");
+        let (content, accepted, problems) = Content::read(&messages, source, &settings());
+        assert_eq!(
+            (content.messages().len(), accepted.len()),
+            (is_accepted.into(), is_accepted.into())
+        );
+        assert!(problems.iter().all(|problem| problem.is_fatal), "{source:?}");
         let text = problems.first().map(|problem| problem.text.as_str());
-        assert!(text.is_none_or(|text| text.contains("`${first_name}`")), "{place:?}");
+        assert!(text.is_none_or(|text| text.contains("`${first_name}`")), "{source:?}");
         let profile = Map::new();
         for message in content.messages() {
-            let rendered = message.render(&Scope::of(&profile, 0)).unwrap();
+            let rendered = message.render(&Scope::from_profile(&profile, 0)).unwrap();
             assert_eq!(rendered.object["alert"], "1");
         }
     }
@@ -319,7 +325,7 @@ fn a_mistake_in_a_template_condemns_all_where_it_is_new() {
 
 #[test]
 fn extras_of_all_texts_go_with_the_message() {
-    let (content, ..) = read(one(
+    let (content, ..) = read(message_with(
         "android_push",
         json!({
             "alert": "a{% message_extras :key a :value 1 %}",
@@ -327,7 +333,7 @@ fn extras_of_all_texts_go_with_the_message() {
         }),
     ));
     let profile = object(json!({ "first_name": "Ann" }));
-    let rendered = content.messages()[0].render(&Scope::of(&profile, 0)).unwrap();
+    let rendered = content.messages()[0].render(&Scope::from_profile(&profile, 0)).unwrap();
     assert_eq!((&rendered.object["alert"], &rendered.object["title"]), (&json!("a"), &json!("b")));
     assert_eq!(json!(rendered.extras), json!({ "a": "1", "b": "Ann" }));
 }
@@ -373,8 +379,8 @@ fn sizes_are_bounded() {
     for _ in 0..MAX_DEPTH {
         deep = json!([deep]);
     }
-    let (_, kept, problems) = read(one("android_push", json!({ "extra": deep })));
-    assert!(kept.is_empty() && problems[0].text == "a message can nest at most 32 levels");
+    let (_, accepted, problems) = read(message_with("android_push", json!({ "extra": deep })));
+    assert!(accepted.is_empty() && problems[0].text == "a message can nest at most 32 levels");
 }
 
 #[test]
@@ -401,29 +407,29 @@ fn all_texts_are_rendered_but_identifiers() {
             "unknown": { "deep": [["Ann"]], "kept": null }, "count": 5,
         })
     );
-    let (content, _, _) = read(one("email", json!({ "message_variation_id": "v1" })));
+    let (content, _, _) = read(message_with("email", json!({ "message_variation_id": "v1" })));
     assert_eq!(content.messages()[0].variation_id.as_deref(), Some("v1"));
 }
 
 #[test]
 fn no_profile_adds_a_line_to_a_header_or_an_address() {
-    let email = |member: &str| one("email", json!({ member: "{{${first_name}}}" }));
+    let email = |member: &str| message_with("email", json!({ member: "{{${first_name}}}" }));
     for evil in ["a@b.example\r\nBcc: all@c.example", "a\nb", "a\0b", "a\u{85}b"] {
         for member in ["from", "reply_to", "bcc"] {
             let stop = render(email(member), json!({ "first_name": evil }));
             assert_eq!(stop, Err(Stop::Failed(format!("{member} must be one line"))));
         }
         let headers = json!({ "headers": { "X-A": "b {{${first_name}}}" } });
-        let stop = render(one("email", headers), json!({ "first_name": evil }));
+        let stop = render(message_with("email", headers), json!({ "first_name": evil }));
         assert_eq!(stop, Err(Stop::Failed("headers: X-A must be one line".into())));
         let url = json!({ "url": "https://example.com/{{${first_name}}}" });
-        let stop = render(one("webhook", url), json!({ "first_name": evil }));
+        let stop = render(message_with("webhook", url), json!({ "first_name": evil }));
         assert_eq!(stop, Err(Stop::Failed("url must be one line".into())));
     }
     let subject = render(email("subject"), json!({ "first_name": " Ann\r\n Lee\n" })).unwrap();
     assert_eq!(subject["subject"], "Ann Lee");
     let around = render(
-        one("email", json!({ "from": "\n{{${first_name}}}\n" })),
+        message_with("email", json!({ "from": "\n{{${first_name}}}\n" })),
         json!({ "first_name": "a@b.example" }),
     );
     assert_eq!(around.unwrap()["from"], "a@b.example");
@@ -431,10 +437,10 @@ fn no_profile_adds_a_line_to_a_header_or_an_address() {
 
 #[test]
 fn an_abort_and_a_bound_end_the_whole_message() {
-    let abort = one("email", json!({ "subject": "{% abort_message('no name') %}" }));
+    let abort = message_with("email", json!({ "subject": "{% abort_message('no name') %}" }));
     assert_eq!(render(abort, json!({})), Err(Stop::Aborted("no name".into())));
     let long = "{% for i in (1..200000) %}{% endfor %}";
-    let twice = one("email", json!({ "subject": long, "body": long, "preheader": long }));
+    let twice = message_with("email", json!({ "subject": long, "body": long, "preheader": long }));
     let stop = render(twice, json!({})).unwrap_err();
     assert!(
         matches!(stop, Stop::Failed(text) if text.ends_with("the template takes more than 500000 steps"))
@@ -454,7 +460,7 @@ fn only_live_activity_alerts_have_templates() {
     let [message] = content.messages() else { panic!("one message") };
     assert_eq!((message.channel, &message.variation_id), (Channel::LiveActivity, &None));
     let nobody = Map::new();
-    let scope = Scope::of(&nobody, 0);
+    let scope = Scope::from_profile(&nobody, 0);
     assert_eq!(
         Value::Object(message.render(&scope).unwrap().object),
         json!({
@@ -492,22 +498,17 @@ fn the_schema_describes_every_field() {
         assert!(schema["properties"][channel.name()]["description"].is_string());
         // One of these must be valid.
         let mut any = schema["anyOf"].as_array().unwrap().iter();
-        let right = any.find(|right| right["required"] == json!([channel.name()]));
-        let message = &right.unwrap()["properties"][channel.name()];
-        for member in table::members(channel) {
-            assert_eq!(message["properties"][member.name]["description"], member.about);
+        let schema = any.find(|schema| schema["required"] == json!([channel.name()]));
+        let message = &schema.unwrap()["properties"][channel.name()];
+        for field in table::known_fields(channel) {
+            assert_eq!(message["properties"][field.name]["description"], field.about);
             // An email with an email template can lack some of them.
             let required = match channel {
                 Channel::Email => &message["anyOf"][0]["required"],
                 _ => &message["required"],
             };
             let required = required.as_array().unwrap();
-            assert_eq!(
-                required.contains(&member.name.into()),
-                member.is_required,
-                "{}",
-                member.name
-            );
+            assert_eq!(required.contains(&field.name.into()), field.is_required, "{}", field.name);
         }
     }
 }

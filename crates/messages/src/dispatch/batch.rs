@@ -11,8 +11,8 @@ use super::capping::Allowance;
 use super::error::DispatchError;
 use super::job::Job;
 use super::left_out::LeftOut;
-use super::message_rows::{self, New, Open, PartContext, Settled};
-use super::named::{Resolved, read, resolve};
+use super::message_rows::{self, NewMessage, OpenMessage, PartContext, Settled};
+use super::named::{Resolved, load_users, resolve};
 use super::part_rows::{self, Part, PartProgress, Recipients};
 use super::settle;
 use super::state::{Counts, RowState};
@@ -34,8 +34,8 @@ const MAX_SKIPPED_USERS: i64 = 5_000;
 /// Approximate bytes of profiles that are read at a time.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Number of users in the first read, before the size of their profiles is known.
-const FIRST: i64 = 50;
+/// Number of users in the first page, before the size of their profiles is known.
+const FIRST_PAGE_USERS: i64 = 50;
 
 /// The reason for failed messages to a user with damaged data.
 const UNREADABLE_PROFILE: &str = "cannot read the user's stored profile";
@@ -95,7 +95,7 @@ pub(super) struct LoadedUser {
 struct Page {
     users: Vec<LoadedUser>,
     activity: HashMap<Uuid, Vec<u8>>,
-    at: Position,
+    end: Position,
     is_last: bool,
     walked: i64,
     /// Number of unknown identifiers.
@@ -111,15 +111,15 @@ struct Chosen {
 
 impl PartReader {
     pub fn new(app: &App, job: Arc<Job>, part: Part, claim: Claim) -> Self {
-        let limit = FIRST.min(i64::from(app.config.messages.batch_users));
+        let limit = FIRST_PAGE_USERS.min(i64::from(app.config.messages.batch_users));
         Self { app: app.clone(), job, part, claim, limit }
     }
 
     /// Adapts the number of users of the next read to the size of the profiles of the last one.
     fn adapt(&mut self, users: usize, bytes: usize) {
         if users > 0 {
-            let fitting = users * PAGE_BYTES / bytes.max(1);
-            self.limit = (fitting as i64).clamp(1, i64::from(self.app.config.messages.batch_users));
+            let limit = users * PAGE_BYTES / bytes.max(1);
+            self.limit = (limit as i64).clamp(1, i64::from(self.app.config.messages.batch_users));
         }
     }
 
@@ -130,7 +130,7 @@ impl PartReader {
         Ok(tx.commit().await?)
     }
 
-    pub fn common(&self) -> PartContext {
+    pub fn context(&self) -> PartContext {
         PartContext::new(self.job.order.workspace_id, self.job.order.campaign_id, &self.part)
     }
 
@@ -141,29 +141,29 @@ impl PartReader {
         }
         let now = self.app.clock.now_ms();
         let (mut walked, mut chosen, mut left_out) = (0, Vec::new(), LeftOut::default());
-        let (at, is_last) = loop {
+        let (position, is_last) = loop {
             let page = self.page().await?;
-            let (at, is_last) = (page.at, page.is_last);
+            let (position, is_last) = (page.end, page.is_last);
             walked += page.walked;
             left_out.unknown += page.unknown;
-            let (some, others) = self.choose(page, now).await?;
-            chosen.extend(some);
-            left_out += others;
+            let (chosen_of_page, left_out_of_page) = self.choose(page, now).await?;
+            chosen.extend(chosen_of_page);
+            left_out += left_out_of_page;
             if !chosen.is_empty() || is_last || walked >= MAX_SKIPPED_USERS {
-                break (at, is_last);
+                break (position, is_last);
             }
             if let Recipients::UserRange(from, _) = &mut self.part.recipients {
-                *from = at;
+                *from = position;
             }
             if stop.is_cancelled() {
                 return Err(DispatchError::Stopped);
             }
         };
-        let moved = PartProgress { at, is_walked: is_last, walked, left_out };
-        let batch = self.store_messages(chosen, moved, now).await?;
+        let progress = PartProgress { position, is_walked: is_last, walked, left_out };
+        let batch = self.store_messages(chosen, progress, now).await?;
         self.part.is_walked = is_last;
         if let Recipients::UserRange(from, _) = &mut self.part.recipients {
-            *from = at;
+            *from = position;
         }
         metrics::counter!("longshore_dispatch_users_total").increment(walked.unsigned_abs());
         Ok(Some(batch))
@@ -206,14 +206,14 @@ impl PartReader {
             youngest,
             activity: false,
         };
-        let (users, at) = scan::page(tx, &user_range, self.limit).await?;
+        let (users, end) = scan::page(tx, &user_range, self.limit).await?;
         let walked = users.len() as i64;
         let read = |(service_id, doc)| LoadedUser { service_id, doc, named: None };
         Ok(Page {
             users: users.into_iter().map(read).collect(),
             activity: HashMap::new(),
-            at: at.unwrap_or(to),
-            is_last: at.is_none_or(|at| at >= to),
+            end: end.unwrap_or(to),
+            is_last: end.is_none_or(|end| end >= to),
             walked,
             unknown: 0,
         })
@@ -221,16 +221,16 @@ impl PartReader {
 
     async fn named(&self, tx: &mut Tx, named: &[Named]) -> Result<Page, StoreError> {
         let workspace = self.job.order.workspace_id;
-        let Resolved { users: meant, unknown } = resolve(tx, workspace, named).await?;
-        let known = meant.len();
-        let users = read(tx, workspace, meant).await?;
+        let Resolved { users: resolved, unknown } = resolve(tx, workspace, named).await?;
+        let known = resolved.len();
+        let users = load_users(tx, workspace, resolved).await?;
         // Unknown users are looked up in each wave, but counted only in the last one.
         let is_last = self.part.wave.is_none_or(|wave| wave.is_last);
         let unknown = if is_last { unknown + (known - users.len()) as i64 } else { 0 };
         Ok(Page {
             users,
             activity: HashMap::new(),
-            at: Position { slice: 0, service_id: Uuid::nil() },
+            end: Position { slice: 0, service_id: Uuid::nil() },
             is_last: true,
             walked: named.len() as i64,
             unknown,
@@ -247,44 +247,44 @@ impl PartReader {
     async fn store_messages(
         &self,
         mut chosen: Vec<Chosen>,
-        mut moved: PartProgress,
+        mut progress: PartProgress,
         now: i64,
     ) -> Result<Batch, DispatchError> {
-        let (job, common) = (&self.job, self.common());
+        let (job, context) = (&self.job, self.context());
         let mut tx = self.app.store.write().await?;
         claims::progress(&mut tx, &self.claim, self.app.config.lease()).await?;
         if job.is_capped() {
             let due = chosen.iter().filter(|chosen| !chosen.user.messages.is_empty());
             let ids = due.map(|chosen| chosen.user.recipient.service_id).collect();
             let rules = &job.settings.frequency_capping;
-            let mut allowance = Allowance::load(&mut tx, common, rules, ids, now).await?;
+            let mut allowance = Allowance::load(&mut tx, context, rules, ids, now).await?;
             for Chosen { user, .. } in &mut chosen {
                 let (id, wanted) = (user.recipient.service_id, user.messages.len());
                 user.messages.retain(|due| allowance.take(id, due.channel));
-                moved.left_out.capped += (wanted - user.messages.len()) as i64;
+                progress.left_out.capped += (wanted - user.messages.len()) as i64;
             }
         }
-        let new: Vec<New> = chosen.iter().flat_map(Chosen::rows).collect();
-        let noted = message_rows::insert(&mut tx, common, &new, now).await?;
-        if noted.len() < new.len() {
+        let new: Vec<NewMessage> = chosen.iter().flat_map(Chosen::rows).collect();
+        let inserted = message_rows::insert(&mut tx, context, &new, now).await?;
+        if inserted.len() < new.len() {
             // The others were stored in an earlier wave, or by an attempt whose commit had no
             // response.
-            let noted: HashSet<(Uuid, Channel)> = noted.into_iter().collect();
-            chosen.iter_mut().for_each(|chosen| chosen.retain(&noted));
+            let inserted: HashSet<(Uuid, Channel)> = inserted.into_iter().collect();
+            chosen.iter_mut().for_each(|chosen| chosen.retain(&inserted));
         }
-        if !part_rows::advance(&mut tx, common.dispatch, common.part, &moved).await? {
+        if !part_rows::advance(&mut tx, context.dispatch, context.part, &progress).await? {
             return Err(DispatchError::Lost);
         }
         let mut counts = Counts::default();
         for (channel, state, _) in chosen.iter().flat_map(|chosen| &chosen.ended) {
             counts.add(*channel, *state);
         }
-        settle::count(&mut tx, &job.order, common, &counts).await?;
+        settle::count(&mut tx, &job.order, context, &counts).await?;
         fail_point!("dispatch::noted");
         tx.commit().await?;
         fail_point!("dispatch::committed");
         counts.emit();
-        moved.left_out.emit();
+        progress.left_out.emit();
         let users = chosen.into_iter().map(|chosen| chosen.user);
         Ok(Batch {
             users: users.filter(|user| !user.messages.is_empty()).collect(),
@@ -294,19 +294,19 @@ impl PartReader {
 
     /// Messages that were stored before and are due at `now`.
     pub async fn open(&mut self, now: i64) -> Result<Option<Batch>, DispatchError> {
-        let (common, limit) = (self.common(), self.limit);
+        let (context, limit) = (self.context(), self.limit);
         let mut tx = self.app.store.snapshot().await?;
-        let open = message_rows::open(&mut tx, common.dispatch, common.part, now, limit).await?;
+        let open = message_rows::open(&mut tx, context.dispatch, context.part, now, limit).await?;
         if open.is_empty() {
             return Ok(None);
         }
         let named = match &self.part.recipients {
-            Recipients::Named(named) => resolve(&mut tx, common.workspace, named).await?.users,
+            Recipients::Named(named) => resolve(&mut tx, context.workspace, named).await?.users,
             Recipients::UserRange(..) => Vec::new(),
         };
-        let ids: HashSet<Uuid> = open.iter().map(|open| open.service_id).collect();
+        let ids: HashSet<Uuid> = open.iter().map(|message| message.service_id).collect();
         let ids: Vec<Uuid> = ids.into_iter().collect();
-        let stored = find_users(&mut tx, common.workspace, &ids, For::Reading).await?;
+        let stored = find_users(&mut tx, context.workspace, &ids, For::Reading).await?;
         drop(tx);
         self.adapt(stored.len(), stored.iter().map(|user| user.doc.len()).sum());
         let job = self.job.clone();
@@ -325,27 +325,28 @@ pub(super) async fn compute<T: Send + 'static>(
 }
 
 impl Chosen {
-    fn rows(&self) -> impl Iterator<Item = New> {
+    fn rows(&self) -> impl Iterator<Item = NewMessage> {
         let service_id = self.user.recipient.service_id;
         let due = self.user.messages.iter().map(|due| (due.channel, None));
         let ended = self.ended.iter();
         let ended = ended.map(|(channel, state, why)| (*channel, Some((*state, *why))));
-        due.chain(ended).map(move |(channel, ended)| New { service_id, channel, ended })
+        due.chain(ended).map(move |(channel, ended)| NewMessage { service_id, channel, ended })
     }
 
-    fn retain(&mut self, noted: &HashSet<(Uuid, Channel)>) {
+    /// Keeps only messages that were inserted.
+    fn retain(&mut self, inserted: &HashSet<(Uuid, Channel)>) {
         let id = self.user.recipient.service_id;
-        self.user.messages.retain(|due| noted.contains(&(id, due.channel)));
-        self.ended.retain(|(channel, ..)| noted.contains(&(id, *channel)));
+        self.user.messages.retain(|due| inserted.contains(&(id, due.channel)));
+        self.ended.retain(|(channel, ..)| inserted.contains(&(id, *channel)));
     }
 }
 
 fn choose(job: &Job, wave: Option<&Wave>, page: Page, now: i64) -> (Vec<Chosen>, LeftOut) {
     let (mut chosen, mut left_out) = (Vec::new(), LeftOut::default());
     for LoadedUser { service_id, doc, named } in page.users {
-        let read = read_user(service_id, &doc, page.activity.get(&service_id).map(Vec::as_slice));
-        let (recipient, activity) = match read {
-            Ok(read) => read,
+        let activity = page.activity.get(&service_id).map(Vec::as_slice);
+        let (recipient, activity) = match read_user(service_id, &doc, activity) {
+            Ok(user) => user,
             Err(why) => {
                 // It is unknown whether the user is in the audience, so each message gets the
                 // reason.
@@ -399,15 +400,16 @@ fn read_user<'a>(
     Ok((recipient, activity))
 }
 
-/// Whether a user's subscription allows a message. SMS and WhatsApp have subscription groups, which
-/// their channels check. Other channels have no subscriptions.
-fn is_subscribed(user: &Recipient, channel: Channel, wanted: SubscriptionState) -> bool {
+/// Whether a user's subscription allows a message, with the order's `required` state. SMS and
+/// WhatsApp have subscription groups, which their channels check. Other channels have no
+/// subscriptions.
+fn is_subscribed(user: &Recipient, channel: Channel, required: SubscriptionState) -> bool {
     let state = match channel {
         Channel::Email => user.email_subscription(),
         push if push.is_push() => user.push_subscription(),
         _ => return true,
     };
-    match wanted {
+    match required {
         SubscriptionState::All => true,
         SubscriptionState::Subscribed => state != Subscription::Unsubscribed,
         SubscriptionState::OptedIn => state == Subscription::OptedIn,
@@ -427,7 +429,7 @@ fn without_address(user: &Recipient, channel: Channel) -> Option<&'static str> {
 /// Messages that were stored before, with the current state of their users.
 fn reopen(
     job: &Job,
-    open: Vec<Open>,
+    open: Vec<OpenMessage>,
     stored: Vec<StoredUser>,
     named: Vec<(Uuid, Arc<Named>)>,
 ) -> Batch {
@@ -445,7 +447,7 @@ fn reopen(
         })
         .collect();
     let mut ended = Vec::new();
-    for Open { service_id, channel, attempts, created_at } in open {
+    for OpenMessage { service_id, channel, attempts, created_at } in open {
         let index = job.content.messages().iter().position(|message| message.channel == channel);
         let (state, why) = match (users.get_mut(&service_id), index) {
             (Some(Err(why)), _) => (RowState::Failed, *why),

@@ -26,7 +26,7 @@ impl<'a> Allowance<'a> {
     /// so that two concurrent sends cannot both use the last free message.
     pub async fn load(
         tx: &mut Tx,
-        common: PartContext,
+        context: PartContext,
         rules: &'a [CappingRule],
         users: Vec<Uuid>,
         now: i64,
@@ -37,29 +37,30 @@ impl<'a> Allowance<'a> {
             .collect();
         slices.sort_unstable();
         slices.dedup();
-        message_rows::lock_capping(tx, common.workspace, &slices).await?;
+        message_rows::lock_capping(tx, context.workspace, &slices).await?;
         let days = rules.iter().map(|rule| rule.days).max().unwrap_or(0);
         let since = now.saturating_sub(i64::from(days) * DAY_MS);
-        let sent = message_rows::sent_since(tx, common, &users, since).await?;
+        let sent = message_rows::sent_since(tx, context, &users, since).await?;
         Ok(Self { rules, now, sent })
     }
 
     /// Whether a user can be sent a message by a channel. If so, counts the message.
     pub fn take(&mut self, user: Uuid, channel: Channel) -> bool {
         let sent = self.sent.entry(user).or_default();
-        let may = self.rules.iter().all(|rule| {
-            if rule.channel.is_some_and(|of| of != channel) {
+        let is_allowed = self.rules.iter().all(|rule| {
+            let applies_to =
+                |channel: Channel| rule.channel.is_none_or(|limited| limited == channel);
+            if !applies_to(channel) {
                 return true;
             }
             let since = self.now.saturating_sub(i64::from(rule.days) * DAY_MS);
-            let counts =
-                |(by, at): &&(Channel, i64)| *at > since && rule.channel.is_none_or(|of| of == *by);
+            let counts = |(channel, at): &&(Channel, i64)| *at > since && applies_to(*channel);
             (sent.iter().filter(counts).count() as u64) < u64::from(rule.messages)
         });
-        if may {
+        if is_allowed {
             sent.push((channel, self.now));
         }
-        may
+        is_allowed
     }
 }
 
@@ -72,12 +73,12 @@ mod tests {
         let rule = |messages, days, channel| CappingRule { messages, days, channel };
         let rules = [rule(2, 7, Some(Channel::Email)), rule(3, 1, None)];
         let (user, now) = (Uuid::from_u128(1), 100 * DAY_MS);
-        let old = vec![
+        let sent = vec![
             (Channel::Email, now - 8 * DAY_MS),
             (Channel::Email, now - 6 * DAY_MS),
             (Channel::Sms, now - DAY_MS),
         ];
-        let mut allowance = Allowance { rules: &rules, now, sent: HashMap::from([(user, old)]) };
+        let mut allowance = Allowance { rules: &rules, now, sent: HashMap::from([(user, sent)]) };
         assert!(allowance.take(user, Channel::Email));
         assert!(!allowance.take(user, Channel::Email));
         assert!(allowance.take(user, Channel::Sms) && allowance.take(user, Channel::Webhook));

@@ -7,7 +7,7 @@ use super::{State, message_rows, part_rows, report_rows, rows, telemetry};
 use crate::order::Order;
 use kit::clock::format_time;
 use runtime::kinds;
-use store::claims::{self};
+use store::claims;
 use store::{StoreError, Tx};
 
 /// Ends a dispatch if all of its work is done.
@@ -17,7 +17,7 @@ pub(super) async fn finish(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
         return Ok(());
     }
     if let Some(dispatch) = rows::load(tx, id).await? {
-        console(tx, &dispatch.order, now).await?;
+        add_console_record(tx, &dispatch.order, now).await?;
         telemetry::ended(State::Done, dispatch.order.accepted_at, now);
     }
     tracing::info!(dispatch = %id.simple(), "dispatch completed");
@@ -27,14 +27,14 @@ pub(super) async fn finish(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
 /// Ends a dispatch early: open messages are given up, and the workers that hold its parts are woken
 /// to stop. Each settles its messages in flight before it releases its claim ([`settle_part`]).
 /// Returns whether the dispatch had not already ended.
-pub(super) async fn end(
+pub(super) async fn end_early(
     tx: &mut Tx,
     id: Uuid,
     state: State,
     note: Option<&str>,
 ) -> Result<bool, StoreError> {
     let now = claims::now(tx).await?;
-    let is_ended = rows::end(tx, id, state, note, now).await?;
+    let is_ended = rows::end_early(tx, id, state, note, now).await?;
     claims::withdraw(tx, kinds::DISPATCH_PLAN, id).await?;
     claims::withdraw_unheld(tx, kinds::DISPATCH_PART, id).await?;
     part_rows::withdraw_unheld_named(tx, id).await?;
@@ -56,7 +56,7 @@ pub(super) async fn end(
 /// Cancels a dispatch: messages that a worker has handed to their channel are still sent, and no
 /// others. Returns whether it had not already ended.
 pub async fn cancel(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
-    end(tx, id, State::Cancelled, None).await
+    end_early(tx, id, State::Cancelled, None).await
 }
 
 /// Settles a part of a dispatch that has ended, once none of its messages are in flight: its last
@@ -69,9 +69,9 @@ pub(super) async fn settle_part(tx: &mut Tx, id: Uuid, part: i64) -> Result<(), 
 }
 
 /// Keeps a record of a request that targeted a segment: `longshore console-log` lists them.
-async fn console(tx: &mut Tx, order: &Order, now: i64) -> Result<(), StoreError> {
+async fn add_console_record(tx: &mut Tx, order: &Order, now: i64) -> Result<(), StoreError> {
     let Some(segment) = order.target.segment_id else { return Ok(()) };
-    let Some(found) = report_rows::one(tx, order.dispatch_id).await? else { return Ok(()) };
+    let Some(summary) = report_rows::summary(tx, order.dispatch_id).await? else { return Ok(()) };
     let record = json!({
         "dispatch_id": order.dispatch_id.simple().to_string(),
         "call": order.kind,
@@ -85,14 +85,14 @@ async fn console(tx: &mut Tx, order: &Order, now: i64) -> Result<(), StoreError>
         "received_at": format_time(order.accepted_at),
         "finished_at": format_time(now),
         "results": {
-            "users": found.walked,
-            "sent": found.sent,
-            "unreachable": found.unreachable,
-            "aborted": found.aborted,
-            "failed": found.failed,
-            "bounced": found.bounced,
-            "left_out": found.left_out,
+            "users": summary.walked,
+            "sent": summary.sent,
+            "unreachable": summary.unreachable,
+            "aborted": summary.aborted,
+            "failed": summary.failed,
+            "bounced": summary.bounced,
+            "left_out": summary.left_out,
         },
     });
-    report_rows::add_console(tx, order.workspace_id, order.dispatch_id, now, &record).await
+    report_rows::add_console_record(tx, order.workspace_id, order.dispatch_id, now, &record).await
 }

@@ -25,9 +25,10 @@ pub(super) type Reasons = BTreeMap<(Channel, RowState), String>;
 /// The last reason of messages that wait, and of messages that failed.
 pub(super) fn reasons(settled: &[Settled]) -> Reasons {
     let mut reasons = Reasons::new();
-    for one in settled.iter().rev() {
-        if let (RowState::Waiting | RowState::Failed, Some(reason)) = (one.state, &one.reason) {
-            reasons.entry((one.channel, one.state)).or_insert_with(|| reason.clone());
+    for message in settled.iter().rev() {
+        let (channel, state) = (message.channel, message.state);
+        if let (RowState::Waiting | RowState::Failed, Some(reason)) = (state, &message.reason) {
+            reasons.entry((channel, state)).or_insert_with(|| reason.clone());
         }
     }
     reasons
@@ -44,8 +45,8 @@ impl FailureLog {
     pub fn log(&self, dispatch: Uuid, counts: &Counts, reasons: &Reasons) {
         for ((channel, state), reason) in reasons {
             let count = counts.by_channel.get(&(*channel, *state)).copied().unwrap_or(0);
-            let about = (dispatch, *channel, *state);
-            let Some(count) = self.count_to_log(about, count, Instant::now()) else { continue };
+            let key = (dispatch, *channel, *state);
+            let Some(count) = self.count_to_log(key, count, Instant::now()) else { continue };
             let (dispatch, channel) = (dispatch.simple(), channel.name());
             match state {
                 RowState::Waiting => {
@@ -57,7 +58,7 @@ impl FailureLog {
     }
 
     /// Number of messages that the next log line covers; none if the last line is too recent.
-    fn count_to_log(&self, about: FailureKey, count: i64, now: Instant) -> Option<i64> {
+    fn count_to_log(&self, key: FailureKey, count: i64, now: Instant) -> Option<i64> {
         if count == 0 {
             return None;
         }
@@ -66,7 +67,7 @@ impl FailureLog {
             let is_new = |at: Instant| now.saturating_duration_since(at) < MIN_INTERVAL;
             logged.retain(|_, (at, _)| at.is_some_and(is_new));
         }
-        let (at, unlogged) = logged.entry(about).or_default();
+        let (at, unlogged) = logged.entry(key).or_default();
         *unlogged += count;
         if at.is_some_and(|at| now.saturating_duration_since(at) < MIN_INTERVAL) {
             return None;
@@ -81,16 +82,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_complaints_are_logged_once_a_minute() {
+    fn equal_failures_are_logged_once_a_minute() {
         let (failure_log, now) = (FailureLog::default(), Instant::now());
         let later = |seconds| now + Duration::from_secs(seconds);
-        let about = (Uuid::nil(), Channel::Email, RowState::Waiting);
-        assert_eq!(failure_log.count_to_log(about, 0, now), None);
-        assert_eq!(failure_log.count_to_log(about, 3, now), Some(3));
-        assert_eq!(failure_log.count_to_log(about, 2, later(1)), None);
-        assert_eq!(failure_log.count_to_log(about, 4, later(59)), None);
-        assert_eq!(failure_log.count_to_log(about, 1, later(60)), Some(7));
-        assert_eq!(failure_log.count_to_log(about, 1, later(120)), Some(1));
+        let key = (Uuid::nil(), Channel::Email, RowState::Waiting);
+        assert_eq!(failure_log.count_to_log(key, 0, now), None);
+        assert_eq!(failure_log.count_to_log(key, 3, now), Some(3));
+        assert_eq!(failure_log.count_to_log(key, 2, later(1)), None);
+        assert_eq!(failure_log.count_to_log(key, 4, later(59)), None);
+        assert_eq!(failure_log.count_to_log(key, 1, later(60)), Some(7));
+        assert_eq!(failure_log.count_to_log(key, 1, later(120)), Some(1));
         for other in [
             (Uuid::nil(), Channel::Sms, RowState::Waiting),
             (Uuid::nil(), Channel::Email, RowState::Failed),
@@ -102,29 +103,29 @@ mod tests {
 
     #[test]
     fn the_last_reason_of_each_state_is_kept() {
-        let one = |channel, state, why: &str| {
+        let message = |channel, state, why: &str| {
             Settled::ended(Uuid::nil(), channel, state, Some(why.to_owned()))
         };
         let settled = [
-            one(Channel::Email, RowState::Waiting, "busy"),
-            one(Channel::Email, RowState::Waiting, "away"),
-            one(Channel::Email, RowState::Failed, "refused"),
-            one(Channel::Sms, RowState::Unreachable, "no phone number"),
+            message(Channel::Email, RowState::Waiting, "busy"),
+            message(Channel::Email, RowState::Waiting, "away"),
+            message(Channel::Email, RowState::Failed, "refused"),
+            message(Channel::Sms, RowState::Unreachable, "no phone number"),
         ];
-        let told = [
+        let expected = [
             ((Channel::Email, RowState::Waiting), "away".to_owned()),
             ((Channel::Email, RowState::Failed), "refused".to_owned()),
         ];
-        assert_eq!(reasons(&settled), Reasons::from(told));
+        assert_eq!(reasons(&settled), Reasons::from(expected));
     }
 
     #[test]
-    fn old_complaints_are_evicted() {
+    fn old_failures_are_evicted() {
         let (failure_log, now) = (FailureLog::default(), Instant::now());
         for number in 0..3 * MAX_ENTRIES as u128 {
-            let about = (Uuid::from_u128(number), Channel::Email, RowState::Waiting);
+            let key = (Uuid::from_u128(number), Channel::Email, RowState::Waiting);
             let at = now + Duration::from_secs(number as u64);
-            assert_eq!(failure_log.count_to_log(about, 1, at), Some(1));
+            assert_eq!(failure_log.count_to_log(key, 1, at), Some(1));
         }
         assert!(failure_log.logged.lock().len() <= MAX_ENTRIES + 1);
     }

@@ -12,7 +12,7 @@ use store::{StoreError, Tx, from_row, on};
 pub const MAX_COUNTED_MESSAGES: i64 = 10_000;
 
 /// Maximum number of reasons that are shown for a channel and state.
-const MOST_REASONS: i64 = 3;
+const MAX_SHOWN_REASONS: i64 = 3;
 
 /// The reason for the state of messages of a dispatch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -43,7 +43,7 @@ pub async fn reasons(tx: &mut Tx, dispatch: Uuid) -> Result<Vec<Reason>, StoreEr
                GROUP BY channel, state, reason) AS counted
          WHERE place <= $3 ORDER BY channel, state, place",
     )
-    .bind(dispatch).bind(MAX_COUNTED_MESSAGES).bind(MOST_REASONS).fetch_all(c).await?))
+    .bind(dispatch).bind(MAX_COUNTED_MESSAGES).bind(MAX_SHOWN_REASONS).fetch_all(c).await?))
 }
 
 /// A stored message to a user. Times are milliseconds since the epoch, and ISO 8601 in JSON.

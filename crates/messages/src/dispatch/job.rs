@@ -35,7 +35,7 @@ pub(super) struct Job {
     /// A recipient must be in all of these audiences.
     audiences: Vec<Matcher>,
     /// Slices of the control group, if it is excluded.
-    left_out: Vec<i16>,
+    excluded_slices: Vec<i16>,
     /// Newer users are excluded.
     pub youngest: Option<Uuid>,
     zone: TimeZone,
@@ -46,13 +46,13 @@ pub(super) async fn check(
     tx: &mut Tx,
     order: &Order,
 ) -> Result<(workspaces::Workspace, Option<String>), DispatchError> {
-    let gone = |what: &str| DispatchError::Permanent(format!("{what} was deleted"));
+    let deleted = |subject: &str| DispatchError::Permanent(format!("{subject} was deleted"));
     let workspace = workspaces::by_id(tx, order.workspace_id).await?;
-    let workspace = workspace.ok_or_else(|| gone("the workspace"))?;
+    let workspace = workspace.ok_or_else(|| deleted("the workspace"))?;
     let name = match order.campaign_id {
         None => None,
         Some(id) => match rows::campaign_name(tx, workspace.id, id).await? {
-            None => return Err(gone(&format!("the campaign {id}"))),
+            None => return Err(deleted(&format!("the campaign {id}"))),
             name => name,
         },
     };
@@ -62,14 +62,14 @@ pub(super) async fn check(
 /// The current audience of the order's segment, as JSON; none if the order has no segment.
 pub(super) async fn segment(tx: &mut Tx, order: &Order) -> Result<Option<String>, DispatchError> {
     let Some(id) = order.target.segment_id else { return Ok(None) };
-    let found = workspaces::segment(tx, order.workspace_id, id).await?;
-    let audience =
-        found.ok_or_else(|| DispatchError::Permanent(format!("the segment {id} was deleted")))?;
+    let audience = workspaces::segment(tx, order.workspace_id, id).await?;
+    let audience = audience
+        .ok_or_else(|| DispatchError::Permanent(format!("the segment {id} was deleted")))?;
     Ok(Some(audience.to_string()))
 }
 
 /// The control group's slices, if the order excludes the control group.
-async fn left_out(tx: &mut Tx, order: &Order) -> Result<Vec<i16>, DispatchError> {
+async fn excluded_slices(tx: &mut Tx, order: &Order) -> Result<Vec<i16>, DispatchError> {
     if !order.kind.excludes_control_group() {
         return Ok(Vec::new());
     }
@@ -79,14 +79,14 @@ async fn left_out(tx: &mut Tx, order: &Order) -> Result<Vec<i16>, DispatchError>
 
 impl Job {
     pub async fn load(app: &App, tx: &mut Tx, dispatch: Dispatch) -> Result<Self, DispatchError> {
-        let Dispatch { order, segment: fixed, youngest, .. } = dispatch;
+        let Dispatch { order, segment, youngest, .. } = dispatch;
         let (workspace, name) = check(tx, &order).await?;
-        let segment = match fixed {
-            Some(fixed) => Some(fixed),
-            None => segment(tx, &order).await?,
+        let segment = match segment {
+            Some(segment) => Some(segment),
+            None => self::segment(tx, &order).await?,
         };
-        let left_out = left_out(tx, &order).await?;
-        let settings = settings::of(app, order.workspace_id).await?;
+        let excluded_slices = excluded_slices(tx, &order).await?;
+        let settings = settings::find(app, order.workspace_id).await?;
         let mut audiences = Vec::new();
         if let Some(segment) = segment {
             let tree = parsed("dispatches.segment", order.dispatch_id, &segment)?;
@@ -98,21 +98,31 @@ impl Job {
         let content = content(app, &order, &settings)?;
         let zone = zones::zone(&workspace.time_zone).unwrap_or(TimeZone::UTC);
         let (origin, app) = (origin(&order, name), Some(app.clone()));
-        Ok(Self { order, settings, content, origin, app, audiences, left_out, youngest, zone })
+        Ok(Self {
+            order,
+            settings,
+            content,
+            origin,
+            app,
+            audiences,
+            excluded_slices,
+            youngest,
+            zone,
+        })
     }
 
     /// A job for messages without a dispatch.
     #[cfg(test)]
-    pub fn of_messages(messages: &serde_json::Map<String, Value>) -> Self {
+    pub fn from_messages(messages: &serde_json::Map<String, Value>) -> Self {
         let settings = Arc::new(Settings::default());
-        let (content, kept, _) = Content::read(messages, MessageSource::Send, &settings);
+        let (content, accepted, _) = Content::read(messages, MessageSource::Send, &settings);
         let order = Order {
             dispatch_id: Uuid::nil(),
             workspace_id: 1,
             kind: Kind::Send,
             campaign_id: None,
             send_id: None,
-            messages: kept,
+            messages: accepted,
             target: crate::order::Target::default(),
             subscription_state: crate::order::SubscriptionState::All,
             ignores_capping: false,
@@ -121,9 +131,17 @@ impl Job {
             accepted_at: 0,
             request_id: "r".into(),
         };
-        let (audiences, left_out, zone) = (Vec::new(), Vec::new(), TimeZone::UTC);
-        let (origin, app, youngest) = (Origin::default(), None, None);
-        Self { order, settings, content, origin, app, audiences, left_out, youngest, zone }
+        Self {
+            order,
+            settings,
+            content,
+            origin: Origin::default(),
+            app: None,
+            audiences: Vec::new(),
+            excluded_slices: Vec::new(),
+            youngest: None,
+            zone: TimeZone::UTC,
+        }
     }
 
     /// Who can unsubscribe from a message to this user.
@@ -153,10 +171,10 @@ impl Job {
             return Err(Exclusion::NotInAudience);
         }
         let slice = service_id::bucket(&user.service_id).map(service_id::slice_of);
-        match slice.is_some_and(|slice| self.left_out.contains(&slice)) {
-            true => Err(Exclusion::ControlGroup),
-            false => Ok(()),
+        if slice.is_some_and(|slice| self.excluded_slices.contains(&slice)) {
+            return Err(Exclusion::ControlGroup);
         }
+        Ok(())
     }
 
     /// Messages of a campaign or a Canvas are subject to frequency capping; a send without a
@@ -176,9 +194,9 @@ pub(super) fn variation(order: &Order, channel: Channel) -> &str {
 }
 
 /// The matcher of a tree that was checked before it was accepted.
-fn matcher(tree: Result<Audience, AudienceError>, what: &str) -> Result<Matcher, DispatchError> {
+fn matcher(tree: Result<Audience, AudienceError>, name: &str) -> Result<Matcher, DispatchError> {
     let tree =
-        tree.map_err(|error| DispatchError::Permanent(format!("cannot read the {what}: {error}")))?;
+        tree.map_err(|error| DispatchError::Permanent(format!("cannot read the {name}: {error}")))?;
     Ok(tree.matcher())
 }
 
@@ -215,11 +233,11 @@ fn content(app: &App, order: &Order, settings: &Settings) -> Result<Content, Dis
         }
     };
     let content = app.cores.compute_here(read);
-    match content.messages().is_empty() {
-        true => Err(DispatchError::Permanent(
+    if content.messages().is_empty() {
+        return Err(DispatchError::Permanent(
             "none of its messages can be sent: check the workspace's settings of these channels"
                 .into(),
-        )),
-        false => Ok(content),
+        ));
     }
+    Ok(content)
 }

@@ -56,7 +56,7 @@ impl LeftOut {
     /// Updates metrics, after the commit.
     pub(super) fn emit(&self) {
         for (reason, count) in self.by_reason().into_iter().filter(|(_, count)| *count > 0) {
-            metrics::counter!("longshore_dispatch_left_out_total", "reason" => reason)
+            metrics::counter!("longshore_dispatch_excluded_total", "reason" => reason)
                 .increment(count.unsigned_abs());
         }
     }

@@ -7,19 +7,19 @@ use uuid::Uuid;
 use super::part_rows::Part;
 use super::state::RowState;
 use gateway::workspaces::Channel;
-use runtime::outbound::kept;
+use runtime::outbound::stored_text;
 use store::{StoreError, Tx, execute, from_row, insert_rows, on, to_json};
 
 /// A message to store.
 #[derive(Clone, Debug)]
-pub(super) struct New {
+pub(super) struct NewMessage {
     pub service_id: Uuid,
     pub channel: Channel,
     /// The final state and its reason, if the message ended before it was sent.
     pub ended: Option<(RowState, &'static str)>,
 }
 
-impl New {
+impl NewMessage {
     fn state(&self) -> RowState {
         self.ended.map_or(RowState::Pending, |(state, _)| state)
     }
@@ -29,7 +29,7 @@ impl New {
     }
 }
 
-/// Values that all messages of a part share.
+/// What the messages of a part have in common.
 #[derive(Clone, Copy)]
 pub(super) struct PartContext {
     pub workspace: i32,
@@ -47,20 +47,20 @@ impl PartContext {
 /// Writes messages; returns those that are new.
 pub(super) async fn insert(
     tx: &mut Tx,
-    common: PartContext,
-    new: &[New],
+    context: PartContext,
+    new: &[NewMessage],
     now: i64,
 ) -> Result<Vec<(Uuid, Channel)>, StoreError> {
-    Ok(insert_rows!(tx, "messages", new, |new| {
-        workspace_id: common.workspace,
-        service_id: new.service_id,
-        dispatch_id: common.dispatch,
-        channel: new.channel.name(),
-        part: common.part,
-        campaign_id: common.campaign,
-        state: new.state().name(),
+    Ok(insert_rows!(tx, "messages", new, |message| {
+        workspace_id: context.workspace,
+        service_id: message.service_id,
+        dispatch_id: context.dispatch,
+        channel: message.channel.name(),
+        part: context.part,
+        campaign_id: context.campaign,
+        state: message.state().name(),
         created_at: now,
-        reason: new.reason(),
+        reason: message.reason(),
     }, "ON CONFLICT (workspace_id, service_id, dispatch_id, channel) DO NOTHING
         RETURNING service_id, channel" => (Uuid, Channel)))
 }
@@ -77,9 +77,9 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    /// Messages that ended, with the stored reason.
+    /// A message that ended, with the reason in its stored form.
     pub fn ended(service_id: Uuid, channel: Channel, state: RowState, why: Option<String>) -> Self {
-        let reason = why.map(|why| kept(&why));
+        let reason = why.map(|why| stored_text(&why));
         Self { service_id, channel, state, next_at: None, sent_at: None, reason }
     }
 }
@@ -89,20 +89,21 @@ impl Settled {
 /// each counts once.
 pub(super) async fn settle(
     tx: &mut Tx,
-    common: PartContext,
+    context: PartContext,
     settled: &[&Settled],
 ) -> Result<Vec<(Uuid, Channel, RowState)>, StoreError> {
-    let PartContext { workspace, dispatch, .. } = common;
+    let PartContext { workspace, dispatch, .. } = context;
     Ok(match tx {
         _ if settled.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
-            let ids: Vec<Uuid> = settled.iter().map(|one| one.service_id).collect();
-            let channels: Vec<&str> = settled.iter().map(|one| one.channel.name()).collect();
-            let states: Vec<&str> = settled.iter().map(|one| one.state.name()).collect();
-            let next: Vec<Option<i64>> = settled.iter().map(|one| one.next_at).collect();
-            let sent: Vec<Option<i64>> = settled.iter().map(|one| one.sent_at).collect();
+            let ids: Vec<Uuid> = settled.iter().map(|message| message.service_id).collect();
+            let channels: Vec<&str> =
+                settled.iter().map(|message| message.channel.name()).collect();
+            let states: Vec<&str> = settled.iter().map(|message| message.state.name()).collect();
+            let next: Vec<Option<i64>> = settled.iter().map(|message| message.next_at).collect();
+            let sent: Vec<Option<i64>> = settled.iter().map(|message| message.sent_at).collect();
             let reasons: Vec<Option<&str>> =
-                settled.iter().map(|one| one.reason.as_deref()).collect();
+                settled.iter().map(|message| message.reason.as_deref()).collect();
             sqlx::query_as(
                 // The limit forces an index lookup for each message; without it, the planner scans
                 // all messages while there are no statistics. IS TRUE forces the index by users:
@@ -143,10 +144,10 @@ pub(super) async fn settle(
         Tx::Sqlite(tx) => {
             let rows: Vec<_> = settled
                 .iter()
-                .map(|one| {
-                    let (channel, state) = (one.channel.name(), one.state.name());
-                    let reason = one.reason.as_deref();
-                    (one.service_id, channel, state, one.next_at, one.sent_at, reason)
+                .map(|message| {
+                    let (channel, state) = (message.channel.name(), message.state.name());
+                    let reason = message.reason.as_deref();
+                    (message.service_id, channel, state, message.next_at, message.sent_at, reason)
                 })
                 .collect();
             sqlx::query_as(
@@ -179,13 +180,13 @@ pub(super) async fn settle(
 
 /// A stored message without an outcome yet.
 #[derive(Clone, Debug)]
-pub(super) struct Open {
+pub(super) struct OpenMessage {
     pub service_id: Uuid,
     pub channel: Channel,
     pub attempts: i32,
     pub created_at: i64,
 }
-from_row! { Open { service_id, channel, attempts, created_at } }
+from_row! { OpenMessage { service_id, channel, attempts, created_at } }
 
 /// Messages of a part that are due at `now`, at most `limit`: those that were never tried first, so
 /// that failing ones do not hold them up.
@@ -195,7 +196,7 @@ pub(super) async fn open(
     part: i64,
     now: i64,
     limit: i64,
-) -> Result<Vec<Open>, StoreError> {
+) -> Result<Vec<OpenMessage>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT service_id, channel, attempts, created_at FROM messages
          WHERE dispatch_id = $1 AND part = $2 AND state IN ('pending', 'waiting')
@@ -289,7 +290,7 @@ pub(super) async fn lock_capping(
 /// channel. Ignores `dispatch`, because its messages are not sent twice.
 pub(super) async fn sent_since(
     tx: &mut Tx,
-    common: PartContext,
+    context: PartContext,
     users: &[Uuid],
     since: i64,
 ) -> Result<HashMap<Uuid, Vec<(Channel, i64)>>, StoreError> {
@@ -307,10 +308,10 @@ pub(super) async fn sent_since(
                        AND state IN ('pending', 'waiting', 'sent', 'delivered', 'bounced')
                      OFFSET 0) AS found",
             )
-            .bind(common.workspace)
+            .bind(context.workspace)
             .bind(users)
             .bind(since)
-            .bind(common.dispatch)
+            .bind(context.dispatch)
             .fetch_all(&mut **tx)
             .await?
         }
@@ -322,19 +323,19 @@ pub(super) async fn sent_since(
                    AND created_at > $3 AND campaign_id IS NOT NULL AND dispatch_id <> $4
                    AND state IN ('pending', 'waiting', 'sent', 'delivered', 'bounced')",
             )
-            .bind(common.workspace)
+            .bind(context.workspace)
             .bind(to_json(users)?)
             .bind(since)
-            .bind(common.dispatch)
+            .bind(context.dispatch)
             .fetch_all(&mut **tx)
             .await?
         }
     };
-    let mut found: HashMap<Uuid, Vec<(Channel, i64)>> = HashMap::new();
+    let mut by_user: HashMap<Uuid, Vec<(Channel, i64)>> = HashMap::new();
     for (user, channel, at) in rows {
-        found.entry(user).or_default().push((channel, at));
+        by_user.entry(user).or_default().push((channel, at));
     }
-    Ok(found)
+    Ok(by_user)
 }
 
 /// Deletes the messages of an erased user.

@@ -25,25 +25,25 @@ pub(super) async fn resolve(
     workspace: i32,
     named: &[Named],
 ) -> Result<Resolved, StoreError> {
-    let mut found: HashMap<(Kind, String), Uuid> = HashMap::new();
+    let mut ids: HashMap<(Kind, String), Uuid> = HashMap::new();
     for kind in [Kind::ExternalId, Kind::Alias] {
         let keys: Vec<String> = named.iter().filter_map(|named| key(&named.who, kind)).collect();
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         for identifier in find_identifiers(tx, workspace, kind, &keys).await? {
-            found.insert((kind, identifier.value), identifier.service_id);
+            ids.insert((kind, identifier.value), identifier.service_id);
         }
     }
-    let meant = |who: &Who| match who {
+    let service_id = |who: &Who| match who {
         Who::ServiceId(id) => {
             Some(*id).filter(|id| people::users::service_id::bucket(id).is_some())
         }
         who => [Kind::ExternalId, Kind::Alias]
             .into_iter()
-            .find_map(|kind| found.get(&(kind, key(who, kind)?)).copied()),
+            .find_map(|kind| ids.get(&(kind, key(who, kind)?)).copied()),
     };
     let mut seen = HashSet::new();
     let known: Vec<_> =
-        named.iter().filter_map(|named| Some((meant(&named.who)?, named))).collect();
+        named.iter().filter_map(|named| Some((service_id(&named.who)?, named))).collect();
     let unknown = (named.len() - known.len()) as i64;
     let users = known.into_iter().filter(|(id, _)| seen.insert(*id));
     let users = users.map(|(id, named)| (id, Arc::new(named.clone()))).collect();
@@ -60,13 +60,13 @@ fn key(who: &Who, kind: Kind) -> Option<String> {
 }
 
 /// The profiles of those users who exist.
-pub(super) async fn read(
+pub(super) async fn load_users(
     tx: &mut Tx,
     workspace: i32,
-    meant: Vec<(Uuid, Arc<Named>)>,
+    resolved: Vec<(Uuid, Arc<Named>)>,
 ) -> Result<Vec<LoadedUser>, StoreError> {
-    let ids: Vec<Uuid> = meant.iter().map(|(id, _)| *id).collect();
-    let mut named: HashMap<Uuid, Arc<Named>> = meant.into_iter().collect();
+    let ids: Vec<Uuid> = resolved.iter().map(|(id, _)| *id).collect();
+    let mut named: HashMap<Uuid, Arc<Named>> = resolved.into_iter().collect();
     let stored = find_users(tx, workspace, &ids, For::Reading).await?;
     let read = |stored: StoredUser| LoadedUser {
         named: named.remove(&stored.service_id),

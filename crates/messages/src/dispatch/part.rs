@@ -79,7 +79,7 @@ async fn work_on(
             let (dispatch, part) = (reader.part.dispatch_id, reader.part.number);
             let guard = Arc::new(Guard::new(app, dispatch, last, stop));
             let (engine, stop) = (engine.clone(), stop.clone());
-            let work = Work { engine, reader: *reader, rest: Batch::default(), guard, stop };
+            let work = Work { engine, reader: *reader, unrendered: Batch::default(), guard, stop };
             match work.run().await {
                 Err(DispatchError::Ended | DispatchError::Lost) => (dispatch, part),
                 result => return result,
@@ -145,11 +145,12 @@ async fn load(app: &App, claim: &Claim) -> Result<Loaded, DispatchError> {
     Ok(Loaded::Open(Box::new(PartReader::new(app, Arc::new(job), part, *claim))))
 }
 
+/// The work of this worker on a part.
 struct Work {
     engine: Arc<Engine>,
     reader: PartReader,
     /// Messages that are stored and not rendered yet.
-    rest: Batch,
+    unrendered: Batch,
     guard: Arc<Guard>,
     stop: CancellationToken,
 }
@@ -167,8 +168,8 @@ impl Work {
             let sending = tokio::spawn(self.send(ready).in_current_span());
             let next = self.next().await;
             let settled = join_task(sending).await?;
-            if let Some(before) = settling.take() {
-                join_task(before).await?;
+            if let Some(previous) = settling.take() {
+                join_task(previous).await?;
             }
             fail_point!("dispatch::sent");
             if let Ok(None) = next
@@ -199,8 +200,8 @@ impl Work {
     async fn resume(&mut self, began: Instant) -> Result<(), DispatchError> {
         let now = self.reader.app.clock.now_ms();
         while let Some(batch) = self.reader.open(now).await? {
-            self.rest = batch;
-            while !self.rest.is_empty() {
+            self.unrendered = batch;
+            while !self.unrendered.is_empty() {
                 let ready = self.render().await?;
                 let settled = self.send(ready).await?;
                 self.settle(settled).await?;
@@ -230,12 +231,12 @@ impl Work {
     /// The next messages, as many as are held at a time; none if all users were processed.
     async fn next(&mut self) -> Result<Option<Ready>, DispatchError> {
         while !self.must_halt() {
-            if !self.rest.is_empty() {
+            if !self.unrendered.is_empty() {
                 return Ok(Some(self.render().await?));
             }
             match self.reader.next(self.guard.halt()).await? {
                 None => return Ok(None),
-                Some(batch) => self.rest = batch,
+                Some(batch) => self.unrendered = batch,
             }
         }
         Err(self.halted())
@@ -244,9 +245,9 @@ impl Work {
     async fn render(&mut self) -> Result<Ready, DispatchError> {
         let (app, job) = (&self.reader.app, self.reader.job.clone());
         let (batch, now, halt) =
-            (std::mem::take(&mut self.rest), app.clock.now_ms(), self.guard.halt().clone());
+            (std::mem::take(&mut self.unrendered), app.clock.now_ms(), self.guard.halt().clone());
         let (ready, rest) = compute(app, move || send::render(&job, batch, now, &halt)).await?;
-        self.rest = rest;
+        self.unrendered = rest;
         Ok(ready)
     }
 
@@ -259,13 +260,14 @@ impl Work {
         let (engine, job) = (self.engine.clone(), self.reader.job.clone());
         let (guard, stop) = (self.guard.clone(), self.stop.clone());
         let is_named = matches!(self.reader.part.recipients, Recipients::Named(_));
-        let common = self.reader.common();
+        let context = self.reader.context();
         async move {
             let sends = if is_named { &engine.named } else { &engine.parts };
-            let (told, outcomes) = unbounded_channel();
-            let sending = send::send(&engine.app, &job, sends, ready, (&guard, &stop), told);
-            let keeping = settle::collect_outcomes(&engine, &job.order, common, outcomes);
-            tokio::join!(sending, keeping).1
+            let (sender, outcomes) = unbounded_channel();
+            let sending = send::send(&engine.app, &job, sends, ready, (&guard, &stop), sender);
+            let collecting = settle::collect_outcomes(&engine, &job.order, context, outcomes);
+            let ((), unstored) = tokio::join!(sending, collecting);
+            unstored
         }
     }
 
@@ -275,8 +277,8 @@ impl Work {
         settled: Vec<Settled>,
     ) -> impl Future<Output = Result<(), DispatchError>> + Send + use<> {
         let (engine, job) = (self.engine.clone(), self.reader.job.clone());
-        let common = self.reader.common();
-        async move { settle::note(&engine, &job.order, common, settled).await }
+        let context = self.reader.context();
+        async move { settle::store_outcomes(&engine, &job.order, context, settled).await }
     }
 
     /// Stores the last outcomes, and releases the part: as done, or until the next waiting message
@@ -305,19 +307,19 @@ impl Work {
         if !rows::lock_open(&mut tx, id).await? {
             return Err(DispatchError::Lost);
         }
-        let counts = settle::settle(&mut tx, &job.order, self.reader.common(), settled).await?;
+        let counts = settle::settle(&mut tx, &job.order, self.reader.context(), settled).await?;
         let outcome = match message_rows::next_open(&mut tx, id, part.number).await? {
             Some(at) => {
                 // Not for each waiting message separately.
-                let least = app.config.messages.retry_ms / 4;
+                let min_delay = app.config.messages.retry_ms / 4;
                 let delay = at.saturating_sub(app.clock.now_ms()).max(0).unsigned_abs();
-                let delay = Duration::from_millis(delay.max(least));
+                let delay = Duration::from_millis(delay.max(min_delay));
                 claims::offer_again(&mut tx, claim, delay).await?;
                 "waits"
             }
             None => {
                 claims::finish(&mut tx, claim).await?;
-                end(&mut tx, part).await?;
+                finish(&mut tx, part).await?;
                 "done"
             }
         };
@@ -325,7 +327,7 @@ impl Work {
         tx.commit().await?;
         fail_point!("dispatch::left");
         let reasons = failure_log::reasons(settled);
-        settle::told(&self.engine, self.reader.common(), &counts, &reasons);
+        settle::emit(&self.engine, self.reader.context(), &counts, &reasons);
         telemetry::part(outcome);
         Ok(())
     }
@@ -337,8 +339,8 @@ async fn join_task<T>(task: JoinHandle<T>) -> T {
 }
 
 /// Marks a part as done, and its dispatch if no other work is left.
-async fn end(tx: &mut Tx, part: &Part) -> Result<(), DispatchError> {
-    if !rows::count_part(tx, part.dispatch_id).await? {
+async fn finish(tx: &mut Tx, part: &Part) -> Result<(), DispatchError> {
+    if !rows::count_part_done(tx, part.dispatch_id).await? {
         return Err(DispatchError::Lost);
     }
     part_rows::mark_done(tx, part.dispatch_id, part.number).await?;
@@ -377,7 +379,7 @@ async fn try_give_up(
     };
     let id = part.dispatch_id;
     if let Some(DispatchError::Permanent(_)) = error {
-        ending::end(&mut tx, id, State::Failed, Some(&why)).await?;
+        ending::end_early(&mut tx, id, State::Failed, Some(&why)).await?;
         claims::finish(&mut tx, claim).await?;
         ending::settle_part(&mut tx, id, part.number).await?;
         return Ok(tx.commit().await?);
@@ -393,15 +395,15 @@ async fn try_give_up(
     failed.iter().for_each(|channel| counts.add(*channel, RowState::Failed));
     if let Some(dispatch) = rows::load(&mut tx, id).await? {
         let order = dispatch.order;
-        let common = PartContext::new(order.workspace_id, order.campaign_id, &part);
-        settle::count(&mut tx, &order, common, &counts).await?;
+        let context = PartContext::new(order.workspace_id, order.campaign_id, &part);
+        settle::count(&mut tx, &order, context, &counts).await?;
     }
     if failed.is_empty() {
-        rows::note(&mut tx, id, &format!("part {} was given up: {why}", part.number)).await?;
-        end(&mut tx, &part).await?;
+        rows::set_note(&mut tx, id, &format!("part {} was given up: {why}", part.number)).await?;
+        finish(&mut tx, &part).await?;
         telemetry::part("given_up");
     } else {
-        let job = claims::Job::of_workspace(claim.workspace, claim.job);
+        let job = claims::Job::new(claim.workspace, claim.job);
         claims::offer(&mut tx, claim.kind, job, claim.item, Duration::ZERO).await?;
     }
     tx.commit().await?;

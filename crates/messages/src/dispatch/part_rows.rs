@@ -105,12 +105,12 @@ from_row! {
 }
 
 macro_rules! part {
-    ($which:literal) => {
+    ($condition:literal) => {
         concat!(
             "SELECT dispatch_id, part, wave, named, at_slice, at_id, to_slice, to_id, is_walked,
                     is_done
              FROM dispatch_parts WHERE ",
-            $which
+            $condition
         )
     };
 }
@@ -156,7 +156,7 @@ fn read(row: PartRow) -> Result<Part, StoreError> {
 
 /// The progress of a part.
 pub(super) struct PartProgress {
-    pub at: Position,
+    pub position: Position,
     pub is_walked: bool,
     /// Users who were processed, and how many of them were excluded from some or all messages.
     pub walked: i64,
@@ -168,7 +168,7 @@ pub(super) async fn advance(
     tx: &mut Tx,
     dispatch: Uuid,
     part: i64,
-    moved: &PartProgress,
+    progress: &PartProgress,
 ) -> Result<bool, StoreError> {
     let advanced = execute!(
         tx,
@@ -183,15 +183,15 @@ pub(super) async fn advance(
         )
         .bind(dispatch)
         .bind(part)
-        .bind(moved.at.slice)
-        .bind(moved.at.service_id)
-        .bind(moved.is_walked)
-        .bind(moved.walked)
-        .bind(moved.left_out.unknown)
-        .bind(moved.left_out.not_in_audience)
-        .bind(moved.left_out.control_group)
-        .bind(moved.left_out.unsubscribed)
-        .bind(moved.left_out.capped)
+        .bind(progress.position.slice)
+        .bind(progress.position.service_id)
+        .bind(progress.is_walked)
+        .bind(progress.walked)
+        .bind(progress.left_out.unknown)
+        .bind(progress.left_out.not_in_audience)
+        .bind(progress.left_out.control_group)
+        .bind(progress.left_out.unsubscribed)
+        .bind(progress.left_out.capped)
     );
     Ok(advanced == 1)
 }

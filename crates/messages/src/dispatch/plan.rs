@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::DispatchError;
-use super::rows::{self, Planned};
+use super::rows::{self, Plan};
 use super::{ending, job, part_rows};
 use crate::app::App;
 use crate::dispatch::state::State;
@@ -23,9 +23,10 @@ pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
         return Err(DispatchError::Permanent(text));
     }
     let mut tx = app.store.snapshot().await?;
-    let found = rows::load(&mut tx, claim.job).await?;
+    let dispatch = rows::load(&mut tx, claim.job).await?;
     let wave = rows::wave(&mut tx, claim.job, claim.item).await?;
-    let (Some(dispatch), Some(wave)) = (found.filter(|found| !found.state.is_final()), wave) else {
+    let running = dispatch.filter(|dispatch| !dispatch.state.is_final());
+    let (Some(dispatch), Some(wave)) = (running, wave) else {
         drop(tx);
         let mut tx = app.store.write().await?;
         claims::finish(&mut tx, claim).await?;
@@ -35,16 +36,16 @@ pub async fn plan(app: &App, claim: &Claim) -> Result<(), DispatchError> {
     traces::continue_trace(&order.request_id);
     job::check(&mut tx, order).await?;
     let segment = match dispatch.segment {
-        Some(fixed) => Some(fixed),
+        Some(segment) => Some(segment),
         None => job::segment(&mut tx, order).await?,
     };
     // Including the slices of the control group, because its excluded users are counted.
     let slices: Vec<i16> = (0..SLICES).collect();
     let per_part = app.config.messages.part_users;
-    let cuts = scan::cut(&mut tx, order.workspace_id, &slices, per_part).await?;
+    let boundaries = scan::cut(&mut tx, order.workspace_id, &slices, per_part).await?;
     drop(tx);
     fail_point!("dispatch::looked");
-    write(app, claim, order.workspace_id, wave.as_ref(), segment.as_deref(), &cuts).await
+    write(app, claim, order.workspace_id, wave.as_ref(), segment.as_deref(), &boundaries).await
 }
 
 /// Stores the plan in one transaction: the parts and their claims.
@@ -54,17 +55,18 @@ async fn write(
     workspace: i32,
     wave: Option<&Wave>,
     segment: Option<&str>,
-    cuts: &PartBoundaries,
+    boundaries: &PartBoundaries,
 ) -> Result<(), DispatchError> {
     let (id, now) = (claim.job, app.clock.now_ms());
-    let parts = cuts.ends.len() as i64;
-    let planned = Planned { segment, youngest: cuts.youngest, users: cuts.users, parts };
+    let PartBoundaries { ends, youngest, users } = boundaries;
+    let parts = ends.len() as i64;
+    let plan = Plan { segment, youngest: *youngest, users: *users, parts };
     let mut tx = app.store.write().await?;
-    let last = rows::planned(&mut tx, id, &planned, now).await?.ok_or(DispatchError::Lost)?;
+    let last = rows::add_parts(&mut tx, id, &plan, now).await?.ok_or(DispatchError::Lost)?;
     claims::finish(&mut tx, claim).await?;
     let first = last - parts + 1;
-    part_rows::insert(&mut tx, id, first, wave, Position::START, &cuts.ends).await?;
-    let job = claims::Job::of_workspace(workspace, id);
+    part_rows::insert(&mut tx, id, first, wave, Position::START, ends).await?;
+    let job = claims::Job::new(workspace, id);
     claims::offer_range(&mut tx, kinds::DISPATCH_PART, job, first..last + 1, Duration::ZERO)
         .await?;
     if parts == 0 {
@@ -73,7 +75,7 @@ async fn write(
     tx.commit().await?;
     fail_point!("dispatch::planned");
     claims::analyze_if_many(&app.store, parts).await;
-    tracing::info!(dispatch = %id.simple(), users = cuts.users, parts, "planned");
+    tracing::info!(dispatch = %id.simple(), users, parts, "planned");
     Ok(())
 }
 
@@ -88,6 +90,6 @@ pub async fn give_up(
     }
     let note = error.map_or_else(|| "planning did not finish".to_owned(), ToString::to_string);
     let mut tx = app.store.write().await?;
-    ending::end(&mut tx, claim.job, State::Failed, Some(&note)).await?;
+    ending::end_early(&mut tx, claim.job, State::Failed, Some(&note)).await?;
     Ok(tx.commit().await?)
 }

@@ -18,50 +18,51 @@ pub enum Report {
     Bounced(String),
 }
 
-/// Stores reports about messages, each once; returns how many messages were unknown. The reports
-/// must be in the order of their ids. They are counted after all are stored, to lock rows in the
-/// same order as other writers.
-pub async fn reported(
+/// Stores reports about messages, each once; returns how many were new. Reports about unknown
+/// messages are ignored. The reports must be in the order of their ids. They are counted after all
+/// are stored, to lock rows in the same order as other writers.
+pub async fn store_reports(
     tx: &mut Tx,
     workspace_id: i32,
     reports: &[(MessageId, Report)],
 ) -> Result<usize, StoreError> {
-    let (mut noted, mut emitted) = (0, Counts::default());
+    let (mut stored, mut sent) = (0, Counts::default());
     let mut parts: BTreeMap<(Uuid, i64), Counts> = BTreeMap::new();
-    let mut of_campaigns: BTreeMap<(Uuid, Uuid, Channel), OutcomeCounts> = BTreeMap::new();
+    let mut by_campaign: BTreeMap<(Uuid, Uuid, Channel), OutcomeCounts> = BTreeMap::new();
     for (id, report) in reports {
-        let Some(told) = report_rows::report(tx, workspace_id, id, report).await? else { continue };
-        noted += 1;
+        let message = report_rows::store_report(tx, workspace_id, id, report).await?;
+        let Some(message) = message else { continue };
+        stored += 1;
         let mut added = OutcomeCounts::default();
         match report {
             Report::Delivered => added.delivered = 1,
             Report::Bounced(_) => added.bounced = 1,
         }
         // The worker has not stored yet that it was sent, and no longer needs to.
-        if told.was_open {
+        if message.was_open {
             added.sent = 1;
-            let part = parts.entry((id.dispatch_id, told.part)).or_default();
+            let part = parts.entry((id.dispatch_id, message.part)).or_default();
             part.add(id.channel, RowState::Sent);
-            emitted.add(id.channel, RowState::Sent);
+            sent.add(id.channel, RowState::Sent);
         }
-        if let Some(campaign) = told.campaign_id {
-            *of_campaigns.entry((campaign, id.dispatch_id, id.channel)).or_default() += added;
+        if let Some(campaign) = message.campaign_id {
+            *by_campaign.entry((campaign, id.dispatch_id, id.channel)).or_default() += added;
         }
     }
     for ((dispatch, part), counts) in &parts {
         part_rows::count(tx, *dispatch, *part, &counts.totals).await?;
     }
     let mut statistics: BTreeMap<(Uuid, String, &str), OutcomeCounts> = BTreeMap::new();
-    for ((campaign, dispatch, channel), added) in of_campaigns {
+    for ((campaign, dispatch, channel), added) in by_campaign {
         if let Some(dispatch) = rows::load(tx, dispatch).await? {
             let variation = job::variation(&dispatch.order, channel).to_owned();
             *statistics.entry((campaign, variation, channel.name())).or_default() += added;
         }
     }
     for ((campaign, variation, channel), added) in &statistics {
-        let of = (workspace_id, *campaign, variation.as_str(), *channel);
-        report_rows::add_statistics(tx, of, added).await?;
+        let key = (workspace_id, *campaign, variation.as_str(), *channel);
+        report_rows::add_statistics(tx, key, added).await?;
     }
-    emitted.emit();
-    Ok(noted)
+    sent.emit();
+    Ok(stored)
 }

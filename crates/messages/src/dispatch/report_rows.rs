@@ -62,11 +62,11 @@ pub async fn sent_at(
             .await?
         }
     };
-    let sent = |(service_id, dispatch_id, channel, at): (Uuid, Uuid, String, i64)| {
+    let read = |(service_id, dispatch_id, channel, at): (Uuid, Uuid, String, i64)| {
         let channel = Channel::from_name(&channel)?;
         Some((MessageId { dispatch_id, service_id, channel }, at))
     };
-    Ok(rows.into_iter().filter_map(sent).collect())
+    Ok(rows.into_iter().filter_map(read).collect())
 }
 
 // Statistics ---------------------------------------------------------------------------
@@ -223,7 +223,7 @@ macro_rules! shown_state {
 pub use shown_state;
 
 macro_rules! listed {
-    ($which:expr) => {
+    ($condition:expr) => {
         concat!(
             "WITH d AS (
                  SELECT dispatches.*, workspaces.name AS workspace, ",
@@ -231,7 +231,7 @@ macro_rules! listed {
             " AS shown_state FROM dispatches
                  LEFT JOIN workspaces ON workspaces.id = dispatches.workspace_id
                  WHERE ",
-            $which,
+            $condition,
             "), p AS (
                  SELECT dispatch_id, sum(walked) AS walked, sum(sent) AS sent,
                         sum(unreachable) AS unreachable, sum(aborted) AS aborted,
@@ -277,7 +277,7 @@ pub async fn list(
     .bind(workspace).bind(state.map(State::name)).bind(i64::from(limit)).fetch_all(c).await?))
 }
 
-pub async fn one(tx: &mut Tx, id: Uuid) -> Result<Option<DispatchSummary>, StoreError> {
+pub async fn summary(tx: &mut Tx, id: Uuid) -> Result<Option<DispatchSummary>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(listed!("dispatches.id = $1"))
         .bind(id).fetch_optional(c).await?))
 }
@@ -309,7 +309,7 @@ pub async fn unsent_messages(tx: &mut Tx, id: Uuid) -> Result<UnsentMessages, St
 
 // The console --------------------------------------------------------------------------------
 
-pub(super) async fn add_console(
+pub(super) async fn add_console_record(
     tx: &mut Tx,
     workspace: i32,
     dispatch: Uuid,
@@ -332,16 +332,20 @@ pub(super) async fn add_console(
 
 /// A record of the developer console.
 #[derive(Clone, Debug)]
-pub struct Console {
+pub struct ConsoleRecord {
     pub dispatch_id: Uuid,
     pub at: i64,
     /// A JSON object.
     pub record: String,
 }
-from_row! { Console { dispatch_id, at, record } }
+from_row! { ConsoleRecord { dispatch_id, at, record } }
 
 /// A workspace's latest records.
-pub async fn console(tx: &mut Tx, workspace: i32, limit: u32) -> Result<Vec<Console>, StoreError> {
+pub async fn console_records(
+    tx: &mut Tx,
+    workspace: i32,
+    limit: u32,
+) -> Result<Vec<ConsoleRecord>, StoreError> {
     Ok(on!(tx, c => sqlx::query_as(
         "SELECT dispatch_id, at, record FROM console_log WHERE workspace_id = $1
          ORDER BY at DESC, dispatch_id DESC LIMIT $2",
@@ -415,7 +419,7 @@ pub(super) struct ReportedMessage {
 
 /// Stores a report; none if the message is unknown, or the report is a repeat. A delivered message
 /// can still bounce, but not the other way round.
-pub(super) async fn report(
+pub(super) async fn store_report(
     tx: &mut Tx,
     workspace: i32,
     id: &MessageId,
@@ -461,25 +465,25 @@ pub(super) async fn report(
 // Deletion ---------------------------------------------------------------------------------------
 
 /// Maximum number of messages that one statement removes.
-const SWEEP: i64 = 5_000;
+const MAX_DELETED: i64 = 5_000;
 
 /// A dispatch of a workspace that ended before a time.
-pub(super) async fn old(
+pub(super) async fn ended_before(
     tx: &mut Tx,
     workspace: i32,
-    before: i64,
+    time: i64,
 ) -> Result<Option<Uuid>, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
         "SELECT id FROM dispatches WHERE workspace_id = $1 AND finished_at < $2
          ORDER BY finished_at LIMIT 1",
     )
-    .bind(workspace).bind(before).fetch_optional(c).await?))
+    .bind(workspace).bind(time).fetch_optional(c).await?))
 }
 
 /// Removes some messages of a dispatch, or the dispatch once it has none; returns whether the
 /// dispatch is removed.
 pub(super) async fn delete_dispatch(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
-    let gone = execute!(
+    let deleted = execute!(
         &mut *tx,
         sqlx::query(
             "DELETE FROM messages WHERE (workspace_id, service_id, dispatch_id, channel) IN (
@@ -487,9 +491,9 @@ pub(super) async fn delete_dispatch(tx: &mut Tx, id: Uuid) -> Result<bool, Store
                  WHERE dispatch_id = $1 LIMIT $2)",
         )
         .bind(id)
-        .bind(SWEEP)
+        .bind(MAX_DELETED)
     );
-    if gone > 0 {
+    if deleted > 0 {
         return Ok(false);
     }
     execute!(&mut *tx, sqlx::query("DELETE FROM dispatches WHERE id = $1").bind(id));

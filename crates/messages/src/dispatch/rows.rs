@@ -10,14 +10,15 @@ use store::documents::parsed;
 use store::{StoreError, Tx, execute, on};
 
 /// Writes a dispatch; returns whether it is new.
-pub(super) async fn insert(tx: &mut Tx, order: &Order, is_whole: bool) -> Result<bool, StoreError> {
-    let users = Vec::new();
-    let target = Target { users, ..order.target.clone() };
+pub(super) async fn insert(
+    tx: &mut Tx,
+    order: &Order,
+    has_all_waves: bool,
+) -> Result<bool, StoreError> {
+    // Its part has the listed users.
+    let target = Target { users: Vec::new(), ..order.target.clone() };
     let written = Order { target, ..order.clone() }.to_json();
-    let state = match order.target.users.is_empty() {
-        true => State::Planning,
-        false => State::Running,
-    };
+    let state = if order.target.users.is_empty() { State::Planning } else { State::Running };
     let inserted = execute!(
         tx,
         sqlx::query(
@@ -32,7 +33,7 @@ pub(super) async fn insert(tx: &mut Tx, order: &Order, is_whole: bool) -> Result
         .bind(state.name())
         .bind(order.campaign_id)
         .bind(written)
-        .bind(is_whole)
+        .bind(has_all_waves)
         .bind(&order.request_id)
         .bind(order.accepted_at)
     );
@@ -62,7 +63,7 @@ pub(super) async fn is_running(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError
 }
 
 /// The number that identifies a wave within its dispatch.
-pub(super) fn number(wave: Option<&Wave>) -> i64 {
+pub(super) fn wave_number(wave: Option<&Wave>) -> i64 {
     wave.map_or(0, |wave| wave.at_ms)
 }
 
@@ -79,13 +80,13 @@ pub(super) async fn insert_wave(
              ON CONFLICT (dispatch_id, number) DO NOTHING",
         )
         .bind(id)
-        .bind(number(wave))
+        .bind(wave_number(wave))
         .bind(wave.map(to_json))
     );
     Ok(inserted == 1)
 }
 
-/// A wave by its number.
+/// A wave by its number; `Some(None)` for the users of a dispatch without waves.
 pub(super) async fn wave(
     tx: &mut Tx,
     id: Uuid,
@@ -99,7 +100,8 @@ pub(super) async fn wave(
         .transpose()
 }
 
-pub(super) async fn make_whole(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+/// Marks that no other wave follows.
+pub(super) async fn mark_waves_complete(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     execute!(tx, sqlx::query("UPDATE dispatches SET is_whole = TRUE WHERE id = $1").bind(id));
     Ok(())
 }
@@ -145,20 +147,20 @@ pub(super) async fn load(tx: &mut Tx, id: Uuid) -> Result<Option<Dispatch>, Stor
     .transpose()
 }
 
-/// The result of planning a wave's parts.
-pub(super) struct Planned<'a> {
+/// The plan of a wave's parts.
+pub(super) struct Plan<'a> {
     pub segment: Option<&'a str>,
     pub youngest: Uuid,
     pub users: i64,
     pub parts: i64,
 }
 
-/// Counts the parts of a wave. Returns the number of the last part; none if the dispatch has ended.
-/// Values that the first wave has set stay.
-pub(super) async fn planned(
+/// Adds the parts of a wave to the counts. Returns the number of the last part; none if the
+/// dispatch has ended. Values that the first wave has set stay.
+pub(super) async fn add_parts(
     tx: &mut Tx,
     id: Uuid,
-    plan: &Planned<'_>,
+    plan: &Plan<'_>,
     now: i64,
 ) -> Result<Option<i64>, StoreError> {
     Ok(on!(tx, c => sqlx::query_scalar(
@@ -174,7 +176,7 @@ pub(super) async fn planned(
 }
 
 /// Counts a part as done; returns whether the dispatch was running.
-pub(super) async fn count_part(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
+pub(super) async fn count_part_done(tx: &mut Tx, id: Uuid) -> Result<bool, StoreError> {
     let counted = execute!(
         tx,
         sqlx::query(
@@ -202,7 +204,7 @@ pub(super) async fn finish(tx: &mut Tx, id: Uuid, now: i64) -> Result<bool, Stor
 }
 
 /// Ends a dispatch early; returns whether it had not ended already.
-pub(super) async fn end(
+pub(super) async fn end_early(
     tx: &mut Tx,
     id: Uuid,
     state: State,
@@ -238,7 +240,7 @@ pub(super) async fn move_end(tx: &mut Tx, id: Uuid, now: i64) -> Result<(), Stor
 }
 
 /// Sets the note of a dispatch, unless it has one.
-pub(super) async fn note(tx: &mut Tx, id: Uuid, note: &str) -> Result<(), StoreError> {
+pub(super) async fn set_note(tx: &mut Tx, id: Uuid, note: &str) -> Result<(), StoreError> {
     execute!(
         tx,
         sqlx::query("UPDATE dispatches SET note = $2 WHERE id = $1 AND note IS NULL")

@@ -41,9 +41,15 @@ const MAX_RENDERED_BYTES: usize = 4 << 20;
 /// Rendered messages, and the outcomes of those that could not be rendered.
 pub(super) struct Ready {
     users: Vec<User>,
-    /// Each message with the index of its user.
-    messages: Vec<(usize, DueMessage, Draft)>,
+    messages: Vec<ReadyMessage>,
     settled: Vec<Settled>,
+}
+
+struct ReadyMessage {
+    /// Index in [`Ready::users`].
+    user_index: usize,
+    due: DueMessage,
+    draft: Draft,
 }
 
 /// A message that is rendered, or that needs external data first.
@@ -67,16 +73,18 @@ pub(super) fn render(
     while bytes < MAX_RENDERED_BYTES && !halt.is_cancelled() {
         let Some(user) = waiting.next() else { break };
         for due in &user.messages {
-            match render_one(job, &user, *due, now, &Answers::default()) {
+            let draft = match render_message(job, &user, *due, now, &Answers::default()) {
                 Ok(rendered) => {
                     bytes += rendered.object.values().map(text_bytes).sum::<usize>();
-                    messages.push((users.len(), *due, Draft::Rendered(rendered)));
+                    Draft::Rendered(rendered)
                 }
-                Err(Stop::Needs(request)) => {
-                    messages.push((users.len(), *due, Draft::Needs(*request, now)));
+                Err(Stop::Needs(request)) => Draft::Needs(*request, now),
+                Err(stop) => {
+                    settled.push(stopped(&user, *due, stop));
+                    continue;
                 }
-                Err(stop) => settled.push(stopped(&user, *due, stop)),
-            }
+            };
+            messages.push(ReadyMessage { user_index: users.len(), due: *due, draft });
         }
         users.push(user);
     }
@@ -95,7 +103,7 @@ fn stopped(user: &User, due: DueMessage, stop: Stop) -> Settled {
     Settled::ended(user.recipient.service_id, due.channel, state, Some(reason))
 }
 
-fn render_one(
+fn render_message(
     job: &Job,
     user: &User,
     due: DueMessage,
@@ -138,9 +146,9 @@ async fn complete(
     let workspace_id = job.order.workspace_id;
     let external =
         External { app, workspace_id, settings: &job.settings, is_urgent: false, time: None };
-    let render = |answers: &Answers| render_one(job, user, due, now, answers);
+    let render = |answers: &Answers| render_message(job, user, due, now, answers);
     let rendered = external.render(Some(needs), &mut Vec::new(), render).await;
-    rendered.map_err(|unrendered| match unrendered {
+    rendered.map_err(|error| match error {
         RenderError::Stopped(stop) => stopped(user, due, stop),
         RenderError::Later { reason, is_counted: true, .. } if due.attempts + 1 >= MAX_ATTEMPTS => {
             stopped(user, due, Stop::Aborted(reason))
@@ -170,16 +178,16 @@ fn entry_properties(job: &Job, named: Option<&Named>) -> Option<TreeObject> {
     Some(all.map_or_else(|| own.clone(), |all| all.merged(own)))
 }
 
-/// Sends messages in parallel, as far as `sends` has places for the workspace, and reports the
-/// outcome of each. Starts none that the guard does not allow. When the worker must stop, it soon
-/// abandons those in progress, too: they get no outcome, and are sent again.
+/// Sends messages in parallel, as far as `sends` has permits for the workspace, and reports the
+/// outcome of each to `outcomes`. Starts none that the guard does not allow. When the worker must
+/// stop, it soon abandons those in progress, too: they get no outcome, and are sent again.
 pub(super) async fn send(
     app: &App,
     job: &Arc<Job>,
     sends: &SharedMemory,
     ready: Ready,
     (guard, stop): (&Guard, &CancellationToken),
-    told: UnboundedSender<Settled>,
+    outcomes: UnboundedSender<Settled>,
 ) {
     let Ready { users, messages, settled } = ready;
     let halt = guard.halt();
@@ -188,28 +196,29 @@ pub(super) async fn send(
         tokio::time::sleep(GRACE).await;
     }
     .shared();
-    let (users, told, limit) = (&users, &told, app.config.messages.sends_in_flight);
+    let (users, outcomes, limit) = (&users, &outcomes, app.config.messages.sends_in_flight);
     let workspace = Holder::Workspace(job.order.workspace_id);
     // The receiver outlives the senders.
-    let tell = |settled| drop(told.send(settled));
-    settled.into_iter().for_each(tell);
+    let report = |settled| drop(outcomes.send(settled));
+    settled.into_iter().for_each(report);
     let reserve = || async {
         tokio::select! {
             biased;
             () = halt.cancelled() => None,
-            place = sends.reserve(workspace, SLOT_BYTES) => Some(place),
+            permit = sends.reserve(workspace, SLOT_BYTES) => Some(permit),
         }
     };
-    // One message of the part at a time waits for a place.
-    let messages = futures::stream::iter(messages).then(|(at, due, draft)| async move {
-        let place = match &draft {
+    // One message of the part at a time waits for a permit.
+    let messages = futures::stream::iter(messages).then(|message| async move {
+        let permit = match &message.draft {
             Draft::Rendered(_) => reserve().await,
             Draft::Needs(..) => None,
         };
-        (at, due, draft, place)
+        (message, permit)
     });
-    let handing = messages.for_each_concurrent(limit, |(at, due, draft, place)| {
-        let (user, grace) = (&users[at], grace.clone());
+    let sending = messages.for_each_concurrent(limit, |(message, permit)| {
+        let ReadyMessage { user_index, due, draft } = message;
+        let (user, grace) = (&users[user_index], grace.clone());
         async move {
             let rendered = match draft {
                 Draft::Rendered(rendered) => rendered,
@@ -218,26 +227,28 @@ pub(super) async fn send(
                     () = halt.cancelled() => return,
                     completed = complete(app, job, user, due, (request, now)) => match completed {
                         Ok(rendered) => rendered,
-                        Err(settled) => return tell(settled),
+                        Err(settled) => return report(settled),
                     },
                 },
             };
-            let place = match place {
-                Some(place) => Some(place),
+            let permit = match permit {
+                Some(permit) => Some(permit),
                 None => reserve().await,
             };
-            let Some(_place) = place else { return };
+            let Some(_permit) = permit else { return };
             if !guard.allows().await {
                 return;
             }
-            let handed = send_message(app, job, user, due, &rendered);
+            let attempt = send_message(app, job, user, due, &rendered);
             tokio::select! {
-                outcome = handed => tell(after_attempt(app, user.recipient.service_id, due, outcome)),
+                outcome = attempt => {
+                    report(after_attempt(app, user.recipient.service_id, due, outcome));
+                }
                 () = grace => {}
             }
         }
     });
-    handing.await;
+    sending.await;
 }
 
 async fn send_message(
@@ -263,8 +274,8 @@ async fn send_message(
         send_id: job.order.send_id.as_deref(),
         request_id: &job.order.request_id,
     };
-    let handed = AssertUnwindSafe(channels::send(app, outgoing)).catch_unwind();
-    handed.await.unwrap_or_else(|panic| {
+    let attempt = AssertUnwindSafe(channels::send(app, outgoing)).catch_unwind();
+    attempt.await.unwrap_or_else(|panic| {
         Outcome::Failed(format!("sending panicked: {}", panics::text(&*panic)))
     })
 }
@@ -315,7 +326,7 @@ mod tests {
             "url": "https://acme.example/", "request_method": "POST",
             "body": "x".repeat(900_000),
         });
-        let job = Job::of_messages(json!({ "webhook": webhook }).as_object().unwrap());
+        let job = Job::from_messages(json!({ "webhook": webhook }).as_object().unwrap());
         let user = |number: u128| {
             let recipient = Recipient::read(Uuid::from_u128(number), "{}").unwrap();
             let channel = Channel::Webhook;
@@ -327,8 +338,8 @@ mod tests {
         while !batch.is_empty() {
             let (ready, rest) = render(&job, batch, 0, &CancellationToken::new());
             assert!((1..=5).contains(&ready.messages.len()), "{}", ready.messages.len());
-            let places = ready.messages.iter().map(|(place, ..)| *place);
-            seen.extend(places.map(|place| ready.users[place].recipient.service_id.as_u128()));
+            let users = ready.messages.iter().map(|message| &ready.users[message.user_index]);
+            seen.extend(users.map(|user| user.recipient.service_id.as_u128()));
             batch = rest;
         }
         assert_eq!(seen, (0..23).collect::<Vec<_>>());

@@ -23,14 +23,14 @@ const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) async fn count(
     tx: &mut Tx,
     order: &Order,
-    common: PartContext,
+    context: PartContext,
     counts: &Counts,
 ) -> Result<(), StoreError> {
     if counts.is_empty() {
         return Ok(());
     }
-    part_rows::count(tx, common.dispatch, common.part, &counts.totals).await?;
-    let Some(campaign) = common.campaign else { return Ok(()) };
+    part_rows::count(tx, context.dispatch, context.part, &counts.totals).await?;
+    let Some(campaign) = context.campaign else { return Ok(()) };
     // Locked last, because all parts share these rows; in the order of their keys.
     let mut rows: BTreeMap<(&str, &str), OutcomeCounts> = BTreeMap::new();
     for ((channel, state), count) in &counts.by_channel {
@@ -38,8 +38,8 @@ pub(super) async fn count(
         rows.entry((variation, channel.name())).or_default().add(*state, *count);
     }
     for ((variation, channel), added) in rows {
-        let of = (common.workspace, campaign, variation, channel);
-        report_rows::add_statistics(tx, of, &added).await?;
+        let key = (context.workspace, campaign, variation, channel);
+        report_rows::add_statistics(tx, key, &added).await?;
     }
     Ok(())
 }
@@ -48,32 +48,32 @@ pub(super) async fn count(
 pub(super) async fn settle(
     tx: &mut Tx,
     order: &Order,
-    common: PartContext,
+    context: PartContext,
     settled: &mut [Settled],
 ) -> Result<Counts, DispatchError> {
     // Sorted, so that two workers that settle the same messages do not deadlock.
-    settled.sort_unstable_by_key(|one| (one.service_id, one.channel));
-    let mut left: Vec<&Settled> = settled.iter().collect();
+    settled.sort_unstable_by_key(|message| (message.service_id, message.channel));
+    let mut unwritten: Vec<&Settled> = settled.iter().collect();
     let mut counts = Counts::default();
     // Repeated for messages that another writer changed at the same moment, if they are still open.
     for _ in 0..2 {
         let mut written = HashSet::new();
-        for (user, channel, state) in message_rows::settle(tx, common, &left).await? {
+        for (user, channel, state) in message_rows::settle(tx, context, &unwritten).await? {
             counts.add(channel, state);
             written.insert((user, channel));
         }
-        left.retain(|one| !written.contains(&(one.service_id, one.channel)));
+        unwritten.retain(|message| !written.contains(&(message.service_id, message.channel)));
     }
-    count(tx, order, common, &counts).await?;
+    count(tx, order, context, &counts).await?;
     Ok(counts)
 }
 
 /// Stores the outcomes of messages, with retries for as long as a lease, because a message without
 /// a stored outcome is sent again. Needs no claim: the messages were sent.
-pub(super) async fn note(
+pub(super) async fn store_outcomes(
     engine: &Engine,
     order: &Order,
-    common: PartContext,
+    context: PartContext,
     mut settled: Vec<Settled>,
 ) -> Result<(), DispatchError> {
     if settled.is_empty() {
@@ -83,19 +83,19 @@ pub(super) async fn note(
     let reasons = failure_log::reasons(&settled);
     let mut tries = TimedRetries::within(app.config.lease());
     loop {
-        let noted = async {
+        let storing = async {
             let mut tx = app.store.write().await?;
-            let counts = settle(&mut tx, order, common, &mut settled).await?;
+            let counts = settle(&mut tx, order, context, &mut settled).await?;
             tx.commit().await?;
             Ok(counts)
         };
-        match noted.await {
+        match storing.await {
             Err(DispatchError::Store(error)) if error.can_retry() && tries.again().await => {
                 tracing::warn!(%error, "cannot store the status of messages; retrying");
             }
-            noted => {
+            stored => {
                 fail_point!("dispatch::settled");
-                told(engine, common, &noted?, &reasons);
+                emit(engine, context, &stored?, &reasons);
                 return Ok(());
             }
         }
@@ -103,9 +103,9 @@ pub(super) async fn note(
 }
 
 /// Updates metrics and the log, after the commit.
-pub(super) fn told(engine: &Engine, common: PartContext, counts: &Counts, reasons: &Reasons) {
+pub(super) fn emit(engine: &Engine, context: PartContext, counts: &Counts, reasons: &Reasons) {
     counts.emit();
-    engine.failure_log.log(common.dispatch, counts, reasons);
+    engine.failure_log.log(context.dispatch, counts, reasons);
 }
 
 /// Stores outcomes as they arrive, several together if they arrive quickly. Returns the last ones,
@@ -113,18 +113,18 @@ pub(super) fn told(engine: &Engine, common: PartContext, counts: &Counts, reason
 pub(super) async fn collect_outcomes(
     engine: &Engine,
     order: &Order,
-    common: PartContext,
+    context: PartContext,
     mut outcomes: UnboundedReceiver<Settled>,
 ) -> Result<Vec<Settled>, DispatchError> {
     let mut settled = Vec::new();
-    let mut until = Instant::now() + FLUSH_INTERVAL;
+    let mut flush_at = Instant::now() + FLUSH_INTERVAL;
     loop {
-        match timeout_at(until, outcomes.recv()).await {
-            Ok(Some(one)) => settled.push(one),
+        match timeout_at(flush_at, outcomes.recv()).await {
+            Ok(Some(message)) => settled.push(message),
             Ok(None) => return Ok(settled),
             Err(_) => {
-                note(engine, order, common, std::mem::take(&mut settled)).await?;
-                until = Instant::now() + FLUSH_INTERVAL;
+                store_outcomes(engine, order, context, std::mem::take(&mut settled)).await?;
+                flush_at = Instant::now() + FLUSH_INTERVAL;
             }
         }
     }

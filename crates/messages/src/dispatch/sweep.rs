@@ -28,12 +28,13 @@ pub async fn sweep(app: &App, shutdown: &CancellationToken) -> Result<(), StoreE
         while !shutdown.is_cancelled() {
             // An idle SQLite never takes the write lock for this.
             let mut tx = app.store.snapshot().await?;
-            let Some(old) = report_rows::old(&mut tx, workspace.id, before).await? else { break };
+            let dispatch = report_rows::ended_before(&mut tx, workspace.id, before).await?;
+            let Some(dispatch) = dispatch else { break };
             drop(tx);
-            let mut is_gone = false;
-            while !is_gone && !shutdown.is_cancelled() {
+            let mut is_deleted = false;
+            while !is_deleted && !shutdown.is_cancelled() {
                 let mut tx = app.store.write().await?;
-                is_gone = report_rows::delete_dispatch(&mut tx, old).await?;
+                is_deleted = report_rows::delete_dispatch(&mut tx, dispatch).await?;
                 tx.commit().await?;
                 retry::wait(PAUSE, shutdown).await;
             }
@@ -45,11 +46,11 @@ pub async fn sweep(app: &App, shutdown: &CancellationToken) -> Result<(), StoreE
 /// How long a workspace's messages are kept: at least as long as its frequency capping and its
 /// conversion windows look back.
 async fn retention_ms(app: &App, workspace: i32) -> Result<i64, StoreError> {
-    let settings = settings::of(app, workspace).await?;
+    let settings = settings::find(app, workspace).await?;
     let capping = settings.frequency_capping.iter().map(|rule| i64::from(rule.days) * DAY_MS);
     let mut tx = app.store.snapshot().await?;
-    let heeding = campaigns::triggered_by_purchases(&mut tx, workspace).await?;
-    let windows = heeding.iter().filter_map(Campaign::conversion_window);
-    let days = i64::from(app.config.messages.keep_days) * DAY_MS;
-    Ok(capping.chain(windows).max().unwrap_or(0).max(days))
+    let triggered = campaigns::triggered_by_purchases(&mut tx, workspace).await?;
+    let windows = triggered.iter().filter_map(Campaign::conversion_window);
+    let keep = i64::from(app.config.messages.keep_days) * DAY_MS;
+    Ok(capping.chain(windows).max().unwrap_or(0).max(keep))
 }

@@ -30,7 +30,7 @@ struct Entries<K, V> {
 
 struct Entry<V> {
     value: Arc<OnceCell<V>>,
-    until: Instant,
+    expires_at: Instant,
     bytes: usize,
 }
 
@@ -45,31 +45,32 @@ impl<K: Key, V: Clone> Cache<K, V> {
     /// size in bytes. Without a size it is not cached: only callers that already wait get it.
     pub async fn get(&self, key: K, age: Duration, read: BoxFuture<'_, (V, Option<usize>)>) -> V {
         let (value, now) = (self.value(&key, age), Instant::now());
-        let mut came = None;
+        let mut read_bytes = None;
         let read = async {
             let (value, bytes) = read.await;
-            came = Some(bytes);
+            read_bytes = Some(bytes);
             value
         };
-        let got = value.get_or_init(|| read).await.clone();
-        if let Some(bytes) = came {
+        let result = value.get_or_init(|| read).await.clone();
+        // This caller has read it.
+        if let Some(bytes) = read_bytes {
             let mut entries = self.0.lock();
             match bytes {
-                Some(bytes) => entries.keep(&key, bytes, now),
+                Some(bytes) => entries.set_size(&key, bytes, now),
                 None => entries.remove_same(&key, &value),
             }
         }
-        got
+        result
     }
 
     fn value(&self, key: &K, age: Duration) -> Arc<OnceCell<V>> {
         let (mut entries, now) = (self.0.lock(), Instant::now());
-        if let Some(entry) = entries.by_key.get(key).filter(|entry| entry.until > now) {
+        if let Some(entry) = entries.by_key.get(key).filter(|entry| entry.expires_at > now) {
             return entry.value.clone();
         }
         entries.remove(key);
         let value = Arc::new(OnceCell::new());
-        let entry = Entry { value: value.clone(), until: now + age, bytes: 0 };
+        let entry = Entry { value: value.clone(), expires_at: now + age, bytes: 0 };
         entries.by_key.insert(key.clone(), entry);
         value
     }
@@ -88,8 +89,8 @@ impl<K: Key, V> Entries<K, V> {
         }
     }
 
-    /// Counts a value's bytes, and makes room if the cache is full.
-    fn keep(&mut self, key: &K, bytes: usize, now: Instant) {
+    /// Counts a value's bytes, and evicts others if the cache is full.
+    fn set_size(&mut self, key: &K, bytes: usize, now: Instant) {
         let Some(entry) = self.by_key.get_mut(key) else { return };
         self.bytes = self.bytes - entry.bytes + bytes;
         entry.bytes = bytes;
@@ -98,35 +99,35 @@ impl<K: Key, V> Entries<K, V> {
         }
     }
 
-    fn used(&self) -> Use {
-        Use { bytes: self.bytes, entries: self.by_key.len() }
+    fn used(&self) -> Usage {
+        Usage { bytes: self.bytes, entries: self.by_key.len() }
     }
 
     /// Evicts expired values, and then, until a quarter is free, the value that expires first of
     /// the workspace that uses most: so that no workspace evicts the few values of another.
     fn evict(&mut self, now: Instant) {
-        let mut by_workspace: HashMap<i32, (Use, Vec<(Instant, K)>)> = HashMap::new();
+        let mut by_workspace: HashMap<i32, (Usage, Vec<(Instant, K)>)> = HashMap::new();
         let mut expired = Vec::new();
         for (key, entry) in &self.by_key {
-            if entry.until <= now {
+            if entry.expires_at <= now {
                 expired.push(key.clone());
                 continue;
             }
-            let (used, ends) = by_workspace.entry(key.workspace()).or_default();
+            let (used, values) = by_workspace.entry(key.workspace()).or_default();
             used.bytes += entry.bytes;
             used.entries += 1;
-            ends.push((entry.until, key.clone()));
+            values.push((entry.expires_at, key.clone()));
         }
         expired.iter().for_each(|key| self.remove(key));
         // The end of each list expires first.
-        for (_, ends) in by_workspace.values_mut() {
-            ends.sort_by_key(|(until, _)| std::cmp::Reverse(*until));
+        for (_, values) in by_workspace.values_mut() {
+            values.sort_by_key(|(expires_at, _)| std::cmp::Reverse(*expires_at));
         }
         while self.used().is_full(0.75) {
             let largest =
                 by_workspace.values_mut().max_by(|(a, _), (b, _)| a.share().total_cmp(&b.share()));
-            let Some((used, ends)) = largest else { return };
-            let Some((_, key)) = ends.pop() else { return };
+            let Some((used, values)) = largest else { return };
+            let Some((_, key)) = values.pop() else { return };
             used.bytes -= self.by_key.get(&key).map_or(0, |entry| entry.bytes);
             used.entries -= 1;
             self.remove(&key);
@@ -136,16 +137,16 @@ impl<K: Key, V> Entries<K, V> {
 
 /// What values use of the cache.
 #[derive(Clone, Copy, Default)]
-struct Use {
+struct Usage {
     bytes: usize,
     entries: usize,
 }
 
-impl Use {
+impl Usage {
     /// The part of the limits, from 0 to 1.
     fn share(self) -> f64 {
-        let part = |used: usize, limit: usize| used as f64 / limit as f64;
-        part(self.bytes, MAX_BYTES).max(part(self.entries, MAX_ENTRIES))
+        let ratio = |used: usize, limit: usize| used as f64 / limit as f64;
+        ratio(self.bytes, MAX_BYTES).max(ratio(self.entries, MAX_ENTRIES))
     }
 
     fn is_full(self, limit: f64) -> bool {
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_value_is_read_once_and_one_that_is_not_kept_again() {
+    async fn only_values_with_a_size_are_cached() {
         let (cache, reads) = (Cache::<u8, usize>::default(), AtomicUsize::new(0));
         let read = |bytes| {
             let reads = &reads;
@@ -208,8 +209,8 @@ mod tests {
             };
             cache.get(1, LONG, read.boxed())
         };
-        let got = futures::future::join_all((0..50).map(ask)).await;
-        assert!(got.iter().all(|read| *read == 0), "{got:?}");
+        let values = futures::future::join_all((0..50).map(ask)).await;
+        assert!(values.iter().all(|value| *value == 0), "{values:?}");
     }
 
     #[tokio::test]
@@ -231,24 +232,24 @@ mod tests {
     async fn a_workspace_does_not_evict_the_values_of_another() {
         for bytes in [1 << 20, 1] {
             let cache = Cache::<(i32, usize), ()>::default();
-            let keep = async |workspace, key, age| {
+            let fill = async |workspace, key, age| {
                 cache.get((workspace, key), age, async { ((), Some(bytes)) }.boxed()).await;
             };
-            let fill = MAX_ENTRIES.min(MAX_BYTES / bytes) * 2;
-            for key in 0..fill {
-                keep(1, key, DAY).await;
+            let count = MAX_ENTRIES.min(MAX_BYTES / bytes) * 2;
+            for key in 0..count {
+                fill(1, key, DAY).await;
             }
             // Values that expire before all those of the other workspace.
             for key in 0..5 {
-                keep(2, key, LONG).await;
+                fill(2, key, LONG).await;
             }
-            for key in fill..2 * fill {
-                keep(1, key, DAY).await;
+            for key in count..2 * count {
+                fill(1, key, DAY).await;
             }
             assert!((0..5).all(|key| cache.holds(&(2, key))), "{bytes} bytes each");
             // A workspace alone may use all.
-            let held = cache.0.lock().by_key.len();
-            assert!(held * 2 > MAX_ENTRIES.min(MAX_BYTES / bytes), "{held}");
+            let cached = cache.0.lock().by_key.len();
+            assert!(cached * 2 > MAX_ENTRIES.min(MAX_BYTES / bytes), "{cached}");
         }
     }
 }

@@ -27,7 +27,7 @@ const MAX_BYTES: usize = 4 << 20;
 const MAX_SCANNED: usize = 100_000;
 
 /// Number of items that are read at a time.
-const PAGE: i64 = 500;
+const PAGE_ITEMS: i64 = 500;
 
 type Found = Result<Arc<Answer>, RenderError>;
 
@@ -50,7 +50,7 @@ impl Key for CacheKey {
 /// The existing items among `ids`, in the order of `ids`.
 pub async fn items(external: &External<'_>, catalog: &str, ids: &[String]) -> Found {
     let request = Request::Items { catalog: catalog.to_owned(), ids: ids.to_vec() };
-    let read = async { kept(read_items(external, catalog, ids).await) }.boxed();
+    let read = async { with_size(read_items(external, catalog, ids).await) }.boxed();
     let key = CacheKey { workspace: external.workspace_id, request };
     external.app.catalog_reads.0.get(key, ITEMS_AGE, read).await
 }
@@ -67,14 +67,14 @@ pub async fn selection(
         return Ok(Arc::new(Answer::Nothing));
     };
     let request = Request::Selection { catalog: catalog.to_owned(), name: name.to_owned() };
-    let read = async { kept(read_selection(external, selection).await) }.boxed();
+    let read = async { with_size(read_selection(external, selection).await) }.boxed();
     let key = CacheKey { workspace: external.workspace_id, request };
     external.app.catalog_reads.0.get(key, SELECTION_AGE, read).await
 }
 
 /// A result and its size for the cache; failures have no size and are not cached.
-fn kept(read: Result<Vec<TreeObject>, StoreError>) -> (Found, Option<usize>) {
-    match read {
+fn with_size(items: Result<Vec<TreeObject>, StoreError>) -> (Found, Option<usize>) {
+    match items {
         Ok(items) => {
             let bytes = items.iter().map(size_of_object).sum();
             let items = items.into_iter().map(Tree::Object).collect();
@@ -98,18 +98,18 @@ fn kept(read: Result<Vec<TreeObject>, StoreError>) -> (Found, Option<usize>) {
 /// Approximate size of a value in bytes.
 fn size(value: &Tree) -> usize {
     match value {
-        Tree::Text(text) | Tree::Number(text) => VALUE + text.len(),
-        Tree::Array(list) => list.iter().map(size).sum::<usize>() + VALUE,
+        Tree::Text(text) | Tree::Number(text) => VALUE_BYTES + text.len(),
+        Tree::Array(list) => list.iter().map(size).sum::<usize>() + VALUE_BYTES,
         Tree::Object(object) => size_of_object(object),
-        Tree::Null | Tree::Bool(_) => VALUE,
+        Tree::Null | Tree::Bool(_) => VALUE_BYTES,
     }
 }
 
 /// Approximate size of a value without its texts, in bytes.
-const VALUE: usize = 64;
+const VALUE_BYTES: usize = 64;
 
 fn size_of_object(object: &TreeObject) -> usize {
-    object.iter().map(|(name, value)| name.len() + size(value)).sum::<usize>() + VALUE
+    object.iter().map(|(name, value)| name.len() + size(value)).sum::<usize>() + VALUE_BYTES
 }
 
 async fn read_items(
@@ -117,7 +117,7 @@ async fn read_items(
     catalog: &str,
     ids: &[String],
 ) -> Result<Vec<TreeObject>, StoreError> {
-    let (app, mut room) = (external.app, ByteBudget::new(MAX_BYTES));
+    let (app, mut budget) = (external.app, ByteBudget::new(MAX_BYTES));
     let Some(catalog) = known::find(app, external.workspace_id, catalog).await? else {
         return Ok(Vec::new());
     };
@@ -126,11 +126,11 @@ async fn read_items(
     distinct.dedup();
     let wanted: Vec<(i32, &str)> = distinct.into_iter().map(|id| (catalog.id, id)).collect();
     let mut tx = app.store.snapshot().await?;
-    let found = rows::find_items(&mut tx, &wanted, &mut room).await?;
+    let found = rows::find_items(&mut tx, &wanted, &mut budget).await?;
     tx.commit().await?;
     let mut by_id = HashMap::new();
     for item in found {
-        by_id.insert(item.item_id.clone(), tree(&item)?);
+        by_id.insert(item.item_id.clone(), template_value(&item)?);
     }
     Ok(ids.iter().filter_map(|id| by_id.get(id)).cloned().collect())
 }
@@ -144,7 +144,7 @@ fn read_item(item: &rows::StoredItem) -> Result<Map<String, Value>, StoreError> 
 }
 
 /// An item for a template: its id, then its fields in their order.
-fn tree(item: &rows::StoredItem) -> Result<TreeObject, StoreError> {
+fn template_value(item: &rows::StoredItem) -> Result<TreeObject, StoreError> {
     let fields = TreeObject::parse(&item.doc).map_err(|error| corrupt(item, &error))?;
     let id = TreeObject::new([(ID.into(), Tree::Text(item.item_id.as_str().into()))]);
     Ok(id.merged(&fields))
@@ -166,7 +166,7 @@ async fn read_selection(
     let (mut chosen, mut after, mut scanned) = (Vec::new(), String::new(), 0);
     loop {
         let mut tx = app.store.snapshot().await?;
-        let page = rows::items_after(&mut tx, catalog.id, &after, PAGE).await?;
+        let page = rows::items_after(&mut tx, catalog.id, &after, PAGE_ITEMS).await?;
         tx.commit().await?;
         let Some(last) = page.last() else { break };
         after.clone_from(&last.item_id);
@@ -184,7 +184,8 @@ async fn read_selection(
         chosen.truncate(selection.limit as usize);
         tokio::task::yield_now().await;
     }
-    let chosen = chosen.iter().map(|(_, item)| tree(item)).collect::<Result<Vec<_>, _>>()?;
+    let chosen =
+        chosen.iter().map(|(_, item)| template_value(item)).collect::<Result<Vec<_>, _>>()?;
     if chosen.iter().map(size_of_object).sum::<usize>() > MAX_BYTES {
         return Err(StoreError::TooLarge);
     }

@@ -111,7 +111,7 @@ struct WorkspaceLimits {
     urgent_permits: Semaphore,
     /// When the next request may be made.
     next: Mutex<Instant>,
-    /// Held by the request that waits for its turn, of those that are not urgent.
+    /// Held by the first of the waiting requests, of those that are not urgent.
     first: tokio::sync::Mutex<()>,
     servers: Mutex<HashMap<String, Server>>,
 }
@@ -135,24 +135,21 @@ impl WorkspaceLimits {
 
     /// Waits until the rate limit allows another request. Urgent requests reserve the next turn
     /// immediately, so that they wait only for other urgent ones.
-    async fn turn(&self, requests_per_second: u32, is_urgent: bool) {
+    async fn wait_for_turn(&self, requests_per_second: u32, is_urgent: bool) {
         let interval = Duration::from_secs(1) / requests_per_second.max(1);
-        let _first = match is_urgent {
-            true => None,
-            false => Some(self.first.lock().await),
-        };
+        let _first = if is_urgent { None } else { Some(self.first.lock().await) };
         loop {
-            let (at, is_taken) = {
+            let (turn, is_reserved) = {
                 let (mut next, now) = (self.next.lock(), Instant::now());
-                let at = (*next).max(now);
-                let is_taken = is_urgent || at == now;
-                if is_taken {
-                    *next = at + interval;
+                let turn = (*next).max(now);
+                let is_reserved = is_urgent || turn == now;
+                if is_reserved {
+                    *next = turn + interval;
                 }
-                (at, is_taken)
+                (turn, is_reserved)
             };
-            tokio::time::sleep_until(at.into()).await;
-            if is_taken {
+            tokio::time::sleep_until(turn.into()).await;
+            if is_reserved {
                 return;
             }
         }
@@ -164,7 +161,8 @@ impl WorkspaceLimits {
         until.checked_duration_since(Instant::now())
     }
 
-    fn note(&self, server: &str, has_failed: bool) {
+    /// Counts a failure of a server, or resets the count.
+    fn record(&self, server: &str, has_failed: bool) {
         let mut servers = self.servers.lock();
         if !has_failed {
             servers.remove(server);
@@ -173,11 +171,11 @@ impl WorkspaceLimits {
         if servers.len() >= MAX_SERVERS {
             servers.clear();
         }
-        let noted = servers.entry(server.to_owned()).or_default();
-        noted.failures += 1;
-        if noted.failures >= MAX_FAILURES {
+        let server = servers.entry(server.to_owned()).or_default();
+        server.failures += 1;
+        if server.failures >= MAX_FAILURES {
             // After the pause, one more failure starts it again.
-            noted.paused_until = Some(Instant::now() + PAUSE_AFTER_FAILURES);
+            server.paused_until = Some(Instant::now() + PAUSE_AFTER_FAILURES);
         }
     }
 }
@@ -188,7 +186,7 @@ pub async fn answer(
     request: &ContentRequest,
     warnings: &mut Vec<String>,
 ) -> Result<Arc<Answer>, RenderError> {
-    let Fetched { answer, failure } = fetched(external, request).await?;
+    let Fetched { answer, failure } = fetch_cached(external, request).await?;
     let Some(Failure { text, is_temporary, after }) = failure else { return Ok(answer) };
     // Not the whole URL, because some paths contain a secret.
     let reason = format!("connected_content from {}: {text}", outbound::shown(&request.url));
@@ -200,7 +198,8 @@ pub async fn answer(
     Ok(answer)
 }
 
-async fn fetched(
+/// The result of a request, from the cache if the request allows it.
+async fn fetch_cached(
     external: &External<'_>,
     request: &ContentRequest,
 ) -> Result<Fetched, RenderError> {
@@ -211,7 +210,7 @@ async fn fetched(
     let credential = match &request.credential {
         None => None,
         // Without the credential, the server would return other content.
-        Some(name) => match allowed.credential(name).filter(|known| known.is_for(&url)) {
+        Some(name) => match allowed.credential(name).filter(|credential| credential.is_for(&url)) {
             Some(credential) => Some(credential),
             None => {
                 let host = url.host_str().unwrap_or_default();
@@ -220,13 +219,13 @@ async fn fetched(
             }
         },
     };
-    let made = match made(request, url, credential) {
-        Ok(made) => made,
+    let http_request = match http_request(request, url, credential) {
+        Ok(http_request) => http_request,
         Err(text) => return Ok(Failure::permanent(text).into()),
     };
     let fetches = &external.app.fetches;
     let read = async {
-        let fetched = fetch(external, fetches, allowed, made).await;
+        let fetched = fetch(external, fetches, allowed, http_request).await;
         let bytes = match (&fetched.failure, &*fetched.answer) {
             (Some(_), _) => None,
             (None, Answer::Text(text)) => Some(text.len()),
@@ -255,8 +254,8 @@ async fn fetched(
 fn size_of(request: &ContentRequest) -> usize {
     let headers = request.headers.iter().map(|(name, value)| name.len() + value.len());
     let texts = [&request.content_type, &request.credential].into_iter().flatten();
-    let more = texts.map(|text| text.len()).chain(headers).sum::<usize>();
-    request.url.len() + request.body.len() + more
+    let optional = texts.map(|text| text.len()).chain(headers).sum::<usize>();
+    request.url.len() + request.body.len() + optional
 }
 
 impl Fetched {
@@ -278,13 +277,15 @@ fn address<'a>(
     let allowed = allowed.ok_or("the workspace file does not allow connected_content")?;
     let url = outbound::check_address(request.url.trim(), &external.app.config)
         .map_err(|why| format!("the URL {why}"))?;
-    match allowed.allows(&url) {
-        true => Ok((url, allowed)),
-        false => Err("the host of the URL is not in connected_content.hosts".into()),
+    if allowed.allows(&url) {
+        Ok((url, allowed))
+    } else {
+        Err("the host of the URL is not in connected_content.hosts".into())
     }
 }
 
-fn made(
+/// The HTTP request, with its headers and body checked.
+fn http_request(
     request: &ContentRequest,
     url: Url,
     credential: Option<&ContentCredential>,
@@ -293,12 +294,12 @@ fn made(
     for (name, value) in &request.headers {
         let name = name.trim();
         channels::check_header(Channel::Webhook, name).map_err(|why| format!("{name}: {why}"))?;
-        let read = HeaderName::from_bytes(name.as_bytes()).ok();
+        let header = HeaderName::from_bytes(name.as_bytes()).ok();
         let value = HeaderValue::from_str(value.trim()).ok();
-        let (Some(read), Some(value)) = (read, value) else {
+        let (Some(header), Some(value)) = (header, value) else {
             return Err(format!("{name}: the value must be one line"));
         };
-        headers.insert(read, value);
+        headers.insert(header, value);
     }
     if let Some(content_type) = &request.content_type {
         let value = HeaderValue::from_str(content_type.trim());
@@ -328,7 +329,7 @@ fn made(
 }
 
 fn authorization(credential: &ContentCredential) -> Result<(HeaderName, HeaderValue), String> {
-    let wrong = || format!("the credential {} cannot be sent", credential.name);
+    let unusable = || format!("the credential {} cannot be sent", credential.name);
     let (name, value) = match (&credential.username, &credential.password, &credential.token) {
         (Some(user), Some(password), _) => {
             let pair = [user.as_bytes(), b":", &password.0].concat();
@@ -336,11 +337,11 @@ fn authorization(credential: &ContentCredential) -> Result<(HeaderName, HeaderVa
         }
         (_, _, Some(token)) => {
             let name = credential.header.as_deref().unwrap_or("authorization");
-            (HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?, token.0.clone())
+            (HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?, token.0.clone())
         }
-        _ => return Err(wrong()),
+        _ => return Err(unusable()),
     };
-    Ok((name, HeaderValue::from_bytes(&value).map_err(|_| wrong())?))
+    Ok((name, HeaderValue::from_bytes(&value).map_err(|_| unusable())?))
 }
 
 async fn fetch(
@@ -357,45 +358,45 @@ async fn fetch(
     let server = outbound::shown(request.url.as_str());
     // The semaphores are never closed.
     let permits = if external.is_urgent { &workspace.urgent_permits } else { &workspace.permits };
-    let _place = permits.acquire().await;
-    if let Some(rest) = workspace.remaining_pause(&server) {
+    let _permit = permits.acquire().await;
+    if let Some(pause) = workspace.remaining_pause(&server) {
         let text = "the server failed too often; requests to it are paused";
-        return Failure::temporary(text, Some(rest)).into();
+        return Failure::temporary(text, Some(pause)).into();
     }
-    workspace.turn(allowed.requests_per_second, external.is_urgent).await;
+    workspace.wait_for_turn(allowed.requests_per_second, external.is_urgent).await;
     let app = external.app;
     match app.sender.request(request, &app.clock).await {
         Ok(answered) => {
             let status = answered.status;
             let is_temporary = status.is_server_error()
                 || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS);
-            workspace.note(&server, is_temporary);
-            read(&answered, is_temporary)
+            workspace.record(&server, is_temporary);
+            read_response(&answered, is_temporary)
         }
         Err(RequestError::Refused(why)) => Failure::permanent(why).into(),
         Err(RequestError::Failed(why)) => {
-            workspace.note(&server, true);
+            workspace.record(&server, true);
             Failure::temporary(why, None).into()
         }
     }
 }
 
 /// Converts a response for the template. An object always gets the status as a field.
-fn read(answered: &HttpResponse, is_temporary: bool) -> Fetched {
-    let status = answered.status;
-    let failure = |text: String| Failure { text, is_temporary, after: answered.retry_after };
-    if !answered.is_complete {
+fn read_response(response: &HttpResponse, is_temporary: bool) -> Fetched {
+    let status = response.status;
+    let failure = |text: String| Failure { text, is_temporary, after: response.retry_after };
+    if !response.is_complete {
         let text =
             format!("the response has more than {MAX_RESPONSE} bytes or did not end in time");
         return failure(text).into();
     }
-    let refused = || failure(format!("the server responded with status {}", status.as_u16()));
-    let refused = (!status.is_success()).then(refused);
-    let has_json_content_type = answered.content_type.as_deref().is_some_and(|kind| {
+    let failed_status = (!status.is_success())
+        .then(|| failure(format!("the server responded with status {}", status.as_u16())));
+    let has_json_content_type = response.content_type.as_deref().is_some_and(|kind| {
         let kind = kind.split(';').next().unwrap_or_default().trim();
         kind.eq_ignore_ascii_case(JSON) || kind.ends_with("+json")
     });
-    let text = str::from_utf8(&answered.body).map_err(|error| error.to_string());
+    let text = str::from_utf8(&response.body).map_err(|error| error.to_string());
     let tree = text.and_then(|text| json::check_readable(text).and_then(|()| Tree::parse(text)));
     let answer = match tree {
         Ok(Tree::Object(object)) => {
@@ -403,14 +404,14 @@ fn read(answered: &HttpResponse, is_temporary: bool) -> Fetched {
             let status = TreeObject::new([(STATUS.into(), status)]);
             Answer::Json(Tree::Object(object.merged(&status)))
         }
-        _ if refused.is_some() => Answer::Nothing,
+        _ if failed_status.is_some() => Answer::Nothing,
         Ok(value) => Answer::Json(value),
         Err(error) if has_json_content_type => {
             return failure(format!("the response is not JSON: {error}")).into();
         }
-        Err(_) => Answer::Text(String::from_utf8_lossy(&answered.body).into_owned()),
+        Err(_) => Answer::Text(String::from_utf8_lossy(&response.body).into_owned()),
     };
-    Fetched { answer: Arc::new(answer), failure: refused }
+    Fetched { answer: Arc::new(answer), failure: failed_status }
 }
 
 #[cfg(test)]
@@ -420,7 +421,7 @@ mod tests {
     #[tokio::test]
     async fn urgent_requests_precede_waiting_ones() {
         let workspace = WorkspaceLimits::new();
-        let turn = |is_urgent| workspace.turn(20, is_urgent);
+        let turn = |is_urgent| workspace.wait_for_turn(20, is_urgent);
         turn(false).await;
         let (done, urgent) = (std::cell::Cell::new(0), std::cell::Cell::new(None));
         let others = (0..10).map(|_| async {

@@ -100,12 +100,12 @@ async fn start(
         Begun::Turn(turn) => turn,
     };
     let members = turn.in_place(JsonText::object)?;
-    let settings = settings::of(&app, caller.workspace.id).await?;
+    let settings = settings::find(&app, caller.workspace.id).await?;
     // Regular expressions of an audience are compiled.
     let start = app.cores.compute_here(|| StartRequest::read(&members, &settings));
     let start = start.map_err(|error| turn.rejected(error))?;
     let Received { id, at } = turn.received();
     let message = start.order(id, &caller, at).to_log(app.config.log.partitions)?;
-    let response = StoredResponse::of(StatusCode::CREATED, &Success::default())?;
+    let response = StoredResponse::json(StatusCode::CREATED, &Success::default())?;
     turn.append(vec![message], response).await
 }

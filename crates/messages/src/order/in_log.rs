@@ -83,10 +83,10 @@ mod tests {
     #[test]
     fn orders_survive_a_round_trip_through_the_log() {
         let order = order("b");
-        let new = order.clone().to_log(64).unwrap();
-        let other = Order { request_id: "another".into(), ..order.clone() }.to_log(64).unwrap();
-        assert_eq!((&new.payload, new.partition), (&other.payload, other.partition));
-        assert!(new.partition.is_some_and(|partition| (0..64).contains(&partition)));
+        let first = order.clone().to_log(64).unwrap();
+        let repeat = Order { request_id: "another".into(), ..order.clone() }.to_log(64).unwrap();
+        assert_eq!((&first.payload, first.partition), (&repeat.payload, repeat.partition));
+        assert!(first.partition.is_some_and(|partition| (0..64).contains(&partition)));
         let message = |payload: Vec<u8>| Message {
             topic: topics::MESSAGES,
             partition: 0,
@@ -96,7 +96,7 @@ mod tests {
             payload,
             request_id: "r".into(),
         };
-        assert_eq!(Order::from_log(&message(new.payload)).unwrap(), order);
+        assert_eq!(Order::from_log(&message(first.payload)).unwrap(), order);
         for damaged in ["", "{}", "[]"] {
             assert!(Order::from_log(&message(damaged.into())).is_err(), "{damaged}");
         }
@@ -121,9 +121,10 @@ mod tests {
 
     #[test]
     fn oversized_orders_are_rejected() {
-        let most = MAX_MESSAGE_BYTES - ENVELOPE_BYTES - order("").to_log(1).unwrap().payload.len();
-        assert!(order(&"x".repeat(most)).to_log(1).is_ok());
-        let refused = order(&"x".repeat(most + 1)).to_log(1);
-        assert!(matches!(refused, Err(ApiError::TooLarge)));
+        let without_text = order("").to_log(1).unwrap().payload.len();
+        let max_text = MAX_MESSAGE_BYTES - ENVELOPE_BYTES - without_text;
+        assert!(order(&"x".repeat(max_text)).to_log(1).is_ok());
+        let oversized = order(&"x".repeat(max_text + 1)).to_log(1);
+        assert!(matches!(oversized, Err(ApiError::TooLarge)));
     }
 }

@@ -42,7 +42,7 @@ fn zones() -> Vec<String> {
 #[test]
 fn local_times_are_due_per_time_zone() {
     let when = wall(Timing::Local, "2026-11-21T10:00:00");
-    let of = |zone| due(when, 0, &user(zone), None, &TimeZone::get("Asia/Tokyo").unwrap());
+    let due_in = |zone| due(when, 0, &user(zone), None, &TimeZone::get("Asia/Tokyo").unwrap());
     for (zone, utc) in [
         (Some("Europe/Berlin"), "2026-11-21T09:00:00Z"),
         (Some("America/New_York"), "2026-11-21T15:00:00Z"),
@@ -53,7 +53,7 @@ fn local_times_are_due_per_time_zone() {
         (None, "2026-11-21T01:00:00Z"),
         (Some("Mars/Base"), "2026-11-21T01:00:00Z"),
     ] {
-        assert_eq!(of(zone), ms(utc), "{zone:?}");
+        assert_eq!(due_in(zone), ms(utc), "{zone:?}");
     }
     let moments = moments(when);
     assert_eq!(moments.first(), Some(&ms("2026-11-20T20:00:00Z")));
@@ -63,9 +63,9 @@ fn local_times_are_due_per_time_zone() {
 
 #[test]
 fn local_times_are_resolved_at_clock_changes() {
-    let of = |text| due(wall(Timing::Local, text), 0, &user(None), None, &berlin());
-    assert_eq!(of("2026-03-29T02:30:00"), ms("2026-03-29T01:30:00Z"));
-    assert_eq!(of("2026-10-25T02:30:00"), ms("2026-10-25T00:30:00Z"));
+    let due_in_berlin = |text| due(wall(Timing::Local, text), 0, &user(None), None, &berlin());
+    assert_eq!(due_in_berlin("2026-03-29T02:30:00"), ms("2026-03-29T01:30:00Z"));
+    assert_eq!(due_in_berlin("2026-10-25T02:30:00"), ms("2026-10-25T00:30:00Z"));
 }
 
 fn berlin() -> TimeZone {
@@ -73,9 +73,9 @@ fn berlin() -> TimeZone {
 }
 
 #[test]
-fn the_best_hour_is_that_of_most_activity_on_the_users_wall() {
+fn the_best_hour_is_that_of_most_activity_in_the_users_zone() {
     let when = wall(Timing::Optimal, "2026-11-21T18:00:00");
-    let of = |times: &[&str], made_at: &str| {
+    let due_for = |times: &[&str], made_at: &str| {
         let packed = active_at(times);
         let activity = Activity::decode(&packed).unwrap();
         due(when, ms(made_at), &user(None), Some(&activity), &berlin())
@@ -88,13 +88,13 @@ fn the_best_hour_is_that_of_most_activity_on_the_users_wall() {
         "2026-11-04T20:30:00Z",
         "2026-11-05T19:00:00Z",
     ];
-    assert_eq!(of(&evenings, "2026-11-20T00:00:00Z"), ms("2026-11-21T19:00:00Z"));
+    assert_eq!(due_for(&evenings, "2026-11-20T00:00:00Z"), ms("2026-11-21T19:00:00Z"));
     // Both hours are equal: the first one that is still to come.
-    assert_eq!(of(&evenings[1..], "2026-11-20T00:00:00Z"), ms("2026-11-21T19:00:00Z"));
-    assert_eq!(of(&evenings[1..], "2026-11-21T19:30:00Z"), ms("2026-11-21T20:00:00Z"));
-    assert_eq!(of(&evenings, "2026-11-21T20:30:00Z"), ms("2026-11-21T17:00:00Z"));
+    assert_eq!(due_for(&evenings[1..], "2026-11-20T00:00:00Z"), ms("2026-11-21T19:00:00Z"));
+    assert_eq!(due_for(&evenings[1..], "2026-11-21T19:30:00Z"), ms("2026-11-21T20:00:00Z"));
+    assert_eq!(due_for(&evenings, "2026-11-21T20:30:00Z"), ms("2026-11-21T17:00:00Z"));
     // No activity is known: the given time.
-    assert_eq!(of(&[], "2026-11-20T00:00:00Z"), ms("2026-11-21T17:00:00Z"));
+    assert_eq!(due_for(&[], "2026-11-20T00:00:00Z"), ms("2026-11-21T17:00:00Z"));
     let moments = moments(when);
     assert!((100..300).contains(&moments.len()), "{}", moments.len());
 }
@@ -150,7 +150,7 @@ fn waves(when: When, made_at: i64, pauses: &[i64]) -> Vec<Wave> {
     let (mut progress, mut waves) = (Progress::default(), Vec::new());
     let (mut now, moments) = (made_at, moments(when));
     for turn in 0.. {
-        let step = step_of(moments.clone(), when, made_at, progress, (now, HOUR));
+        let step = step_through(moments.clone(), when, made_at, progress, (now, HOUR));
         waves.extend(step.wave);
         progress = step.progress;
         match step.next_at {
@@ -198,10 +198,10 @@ proptest! {
             let due = due(when, made_at, &user, Some(&activity), &TimeZone::UTC);
             prop_assert!(moments.binary_search(&due).is_ok(), "{zone} {due}");
             // The first wave that includes a user sends; later waves find that it was sent.
-            let own = waves.iter().position(|w| is_in(w, &user, Some(&activity), &TimeZone::UTC));
-            let own = own.expect("a wave of their own");
-            prop_assert!(waves[own].at_ms >= due);
-            prop_assert!(own == 0 || waves[own - 1].at_ms < due, "{zone} was sent to late");
+            let includes = |wave: &Wave| is_in(wave, &user, Some(&activity), &TimeZone::UTC);
+            let index = waves.iter().position(includes).expect("a wave with the user");
+            prop_assert!(waves[index].at_ms >= due);
+            prop_assert!(index == 0 || waves[index - 1].at_ms < due, "{zone} was sent to late");
         }
     }
 
@@ -211,13 +211,13 @@ proptest! {
         minutes in 0..1440_i64,
         from in prop::sample::select(zones()),
         to in prop::sample::select(zones()),
-        at in 0..60_usize,
+        moved_before in 0..60_usize,
     ) {
         let mut when = wall(Timing::Local, "2026-10-25T00:00:00");
         when.time += minutes * MINUTE;
         let waves = waves(when, when.time - 72 * HOUR, &[0]);
         let sent = waves.iter().enumerate().find(|(number, wave)| {
-            let zone = if *number < at { &from } else { &to };
+            let zone = if *number < moved_before { &from } else { &to };
             is_in(wave, &user(Some(zone)), None, &TimeZone::UTC)
         });
         prop_assert!(sent.is_some());

@@ -59,20 +59,20 @@ impl Azure {
         });
         let staged: Vec<Staging> = staged.try_buffered(PARTS_IN_FLIGHT).try_collect().await?;
         let mut list = BlockList::default();
-        let mut whole = [0; 16];
+        let mut blob_md5 = [0; 16];
         for staging in staged {
             match staging {
                 Staging::Block(number, _) => {
                     // Includes committed blocks: a lost response is requested again.
                     list.blocks.push(BlobBlockType::new_latest(block_id(number)));
                 }
-                Staging::End(md5) => whole = md5,
+                Staging::End(md5) => blob_md5 = md5,
             }
         }
         let request = self
             .blob(path)
             .put_block_list(list)
-            .content_md5(BlobContentMD5(whole))
+            .content_md5(BlobContentMD5(blob_md5))
             .content_type(BlobContentType::from_static(content_type(options)))
             .metadata(to_metadata(options));
         self.call("write", path, request).await?;

@@ -63,7 +63,7 @@ impl Files {
     ) -> Result<Download, SignatureError> {
         let file = self.root.join(checked_path(path).map_err(|_| SignatureError::Malformed)?);
         let [expires, name, signature] = ["expires", "name", "signature"]
-            .map(|wanted| value_of(query, wanted).ok_or(SignatureError::Malformed));
+            .map(|name| value_of(query, name).ok_or(SignatureError::Malformed));
         let expires: i64 = expires?.parse().map_err(|_| SignatureError::Malformed)?;
         let (name, signature) = (name?, signature?);
         let tag =
@@ -80,9 +80,9 @@ impl Files {
 }
 
 /// The value of a parameter that occurs once in the query.
-fn value_of(query: &str, wanted: &str) -> Option<String> {
+fn value_of(query: &str, parameter: &str) -> Option<String> {
     let mut values =
-        url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == wanted);
+        url::form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == parameter);
     let (_, value) = values.next()?;
     values.next().is_none().then(|| value.into_owned())
 }
@@ -140,7 +140,7 @@ mod tests {
                 "{path}?{query}"
             );
         }
-        let others = Files { secrets: secrets(), ..files.clone() };
-        assert_eq!(others.verify(path, query, at(0)), Err(SignatureError::Wrong));
+        let other_key = Files { secrets: secrets(), ..files.clone() };
+        assert_eq!(other_key.verify(path, query, at(0)), Err(SignatureError::Wrong));
     }
 }

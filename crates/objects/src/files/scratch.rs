@@ -35,17 +35,17 @@ impl Drop for Scratch {
 
 impl Scratch {
     /// Creates a folder, and deletes those of killed processes.
-    pub fn make(root: &Path) -> io::Result<Self> {
+    pub fn create(root: &Path) -> io::Result<Self> {
         let _lock = lock(root)?;
-        let all = root.join(TEMPORARY);
-        fs::create_dir_all(&all)?;
-        for entry in fs::read_dir(&all)? {
+        let folders = root.join(TEMPORARY);
+        fs::create_dir_all(&folders)?;
+        for entry in fs::read_dir(&folders)? {
             let folder = entry?.path();
             if !is_in_use(&folder)? {
                 remove_folder(&folder)?;
             }
         }
-        let folder = all.join(Uuid::new_v4().to_string());
+        let folder = folders.join(Uuid::new_v4().to_string());
         fs::create_dir(&folder)?;
         Ok(Self { _lock: lock(&folder)?, folder })
     }
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn files_of_a_killed_process_are_swept() {
         let root = tempfile::tempdir().unwrap();
-        let living = Scratch::make(root.path()).unwrap();
+        let living = Scratch::create(root.path()).unwrap();
         let written = living.temporary();
         fs::write(&written.0, b"half").unwrap();
         let killed = root.path().join(TEMPORARY).join("killed");
@@ -83,7 +83,7 @@ mod tests {
         for name in [LOCK, "half"] {
             fs::write(killed.join(name), b"").unwrap();
         }
-        drop(Scratch::make(root.path()).unwrap());
+        drop(Scratch::create(root.path()).unwrap());
         assert!(!killed.exists());
         assert!(written.0.exists());
         drop((living, written));

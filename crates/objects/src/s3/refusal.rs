@@ -191,7 +191,7 @@ mod tests {
     #[tokio::test]
     async fn clock_skew_is_detected_without_an_error_code() {
         let s3 = a_bucket().await;
-        let of = |code, seconds| {
+        let refusal = |code, seconds| {
             let mut answer = Response::new(403.try_into().unwrap(), "".into());
             let time = Timestamp::now() + SignedDuration::from_secs(seconds);
             let date =
@@ -200,10 +200,10 @@ mod tests {
             s3.refusal("HeadObject", "a key", code, &answer)
         };
         for (code, seconds) in [("", 3_600), ("", -3_600), ("RequestTimeTooSkewed", 0)] {
-            assert!(of(code, seconds).is_clock_error(), "{code} {seconds}");
+            assert!(refusal(code, seconds).is_clock_error(), "{code} {seconds}");
         }
         for (code, seconds) in [("", 0), ("", 600), ("AccessDenied", 3_600)] {
-            assert!(!of(code, seconds).is_clock_error(), "{code} {seconds}");
+            assert!(!refusal(code, seconds).is_clock_error(), "{code} {seconds}");
         }
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use regex::Regex;
 use serde_json::{Map, Number, Value};
 
+use super::condition::compile;
 use super::number::compare;
-use super::test::compile;
-use super::{Audience, Comparison, Operand, Test};
+use super::{Audience, Comparison, Condition, Operand};
 use crate::users::Recipient;
 use crate::users::activity::Activity;
 use crate::users::recipient::Subscription;
@@ -16,7 +16,7 @@ use kit::clock::parse_time;
 
 /// Maximum bytes of a text that a pattern can match; a longer text never matches. The time of a
 /// match grows with the text and the pattern.
-const MAX_MATCHED: usize = 16 << 10;
+const MAX_MATCHED_BYTES: usize = 16 << 10;
 
 const DAY_MS: i128 = Duration::from_secs(24 * 60 * 60).as_millis() as i128;
 
@@ -34,7 +34,7 @@ enum Node {
     Or(Vec<Node>),
     CustomAttribute {
         name: String,
-        condition: Condition,
+        check: Negatable<Check>,
     },
     Push(Negatable<Subscription>),
     Email(Negatable<Subscription>),
@@ -46,20 +46,18 @@ enum Node {
         /// Any product if absent.
         product_id: Option<String>,
         name: String,
-        condition: Condition,
+        check: Negatable<Check>,
     },
 }
 
 /// A comparison, or its complement.
 #[derive(Debug)]
 struct Negatable<T> {
-    of: T,
+    positive: T,
     is_negated: bool,
 }
 
-type Condition = Negatable<Check>;
-
-/// The condition on a value.
+/// A check of a value.
 #[derive(Debug)]
 enum Check {
     Exists,
@@ -76,7 +74,7 @@ enum Check {
         ordering: Ordering,
         than: u32,
     },
-    /// Never true: a test that was not read from JSON.
+    /// Never true: a condition that was not read from JSON.
     Never,
 }
 
@@ -91,7 +89,7 @@ impl Audience {
     /// Prepares the audience for matching. Compiles its regular expressions, which takes at most
     /// milliseconds for those that [`read`](Self::read) accepts.
     pub fn matcher(&self) -> Matcher {
-        Matcher { root: Node::of(self), needs_activity: self.needs_activity() }
+        Matcher { root: Node::new(self), needs_activity: self.needs_activity() }
     }
 
     fn needs_activity(&self) -> bool {
@@ -118,32 +116,32 @@ impl Matcher {
 }
 
 impl Node {
-    fn of(audience: &Audience) -> Self {
-        let all = |nodes: &[Audience]| nodes.iter().map(Self::of).collect();
+    fn new(audience: &Audience) -> Self {
+        let all = |nodes: &[Audience]| nodes.iter().map(Self::new).collect();
         match audience {
             Audience::And(nodes) => Self::And(all(nodes)),
             Audience::Or(nodes) => Self::Or(all(nodes)),
-            Audience::CustomAttribute { name, test } => {
-                Self::CustomAttribute { name: name.clone(), condition: Condition::of(test) }
+            Audience::CustomAttribute { name, condition } => {
+                Self::CustomAttribute { name: name.clone(), check: Negatable::new(condition) }
             }
-            Audience::PushSubscriptionStatus(test) => Self::Push(status(test)),
-            Audience::EmailSubscriptionStatus(test) => Self::Email(status(test)),
-            Audience::LastUsedApp(test) => {
-                let ordering = match test.comparison {
+            Audience::PushSubscriptionStatus(condition) => Self::Push(status(condition)),
+            Audience::EmailSubscriptionStatus(condition) => Self::Email(status(condition)),
+            Audience::LastUsedApp(condition) => {
+                let ordering = match condition.comparison {
                     Comparison::After => Ordering::Greater,
                     _ => Ordering::Less,
                 };
-                let than = match test.operand {
+                let than = match condition.operand {
                     Operand::Time(time, _) => time,
                     // Not read from JSON: matches nobody.
                     _ => return Self::Or(Vec::new()),
                 };
                 Self::LastUsedApp { ordering, than }
             }
-            Audience::PurchaseProperty { product_id, name, test } => Self::PurchaseProperty {
+            Audience::PurchaseProperty { product_id, name, condition } => Self::PurchaseProperty {
                 product_id: product_id.clone(),
                 name: name.clone(),
-                condition: Condition::of(test),
+                check: Negatable::new(condition),
             },
         }
     }
@@ -154,19 +152,19 @@ impl Node {
         match self {
             Self::And(nodes) => nodes.iter().all(|node| node.holds(user)),
             Self::Or(nodes) => nodes.iter().any(|node| node.holds(user)),
-            Self::CustomAttribute { name, condition } => {
+            Self::CustomAttribute { name, check } => {
                 let attributes = recipient.profile.get("custom_attributes");
-                condition.is_met([attributes.and_then(|all| all.get(name))], user.now)
+                check.passes([attributes.and_then(|all| all.get(name))], user.now)
             }
-            Self::Push(asked) => asked.is(recipient.push_subscription()),
-            Self::Email(asked) => asked.is(recipient.email_subscription()),
+            Self::Push(status) => status.matches(recipient.push_subscription()),
+            Self::Email(status) => status.matches(recipient.email_subscription()),
             Self::LastUsedApp { ordering, than } => {
                 recipient.last_used_app().is_some_and(|last| last.cmp(than) == *ordering)
             }
-            Self::PurchaseProperty { product_id, name, condition } => {
+            Self::PurchaseProperty { product_id, name, check } => {
                 let properties = purchases(user, product_id.as_deref());
                 let values = properties.iter().map(|properties| properties.get(name));
-                condition.is_met(values, user.now)
+                check.passes(values, user.now)
             }
         }
     }
@@ -184,59 +182,60 @@ fn purchases(user: &User<'_>, product_id: Option<&str>) -> Vec<Map<String, Value
     }
 }
 
-fn status(test: &Test) -> Negatable<Subscription> {
-    let of = match &test.operand {
+fn status(condition: &Condition) -> Negatable<Subscription> {
+    let positive = match &condition.operand {
         Operand::Text(text) if text == "opted_in" => Subscription::OptedIn,
         Operand::Text(text) if text == "unsubscribed" => Subscription::Unsubscribed,
         _ => Subscription::Subscribed,
     };
-    Negatable { of, is_negated: test.comparison.is_negative() }
+    Negatable { positive, is_negated: condition.comparison.is_negative() }
 }
 
 impl<T: PartialEq> Negatable<T> {
-    fn is(&self, value: T) -> bool {
-        (self.of == value) != self.is_negated
+    fn matches(&self, value: T) -> bool {
+        (self.positive == value) != self.is_negated
     }
 }
 
-impl Condition {
-    fn of(test: &Test) -> Self {
-        Self { of: Check::of(test), is_negated: test.comparison.is_negative() }
+impl Negatable<Check> {
+    fn new(condition: &Condition) -> Self {
+        let is_negated = condition.comparison.is_negative();
+        Self { positive: Check::new(condition), is_negated }
     }
 
     /// Whether one of the values matches; for a negative comparison, whether none does.
-    fn is_met<'v>(&self, values: impl IntoIterator<Item = Option<&'v Value>>, now: i64) -> bool {
-        let is_there = |value: &&Value| !value.is_null();
-        let mut values = values.into_iter().flatten().filter(is_there);
-        values.any(|value| self.of.passes(value, now)) != self.is_negated
+    fn passes<'v>(&self, values: impl IntoIterator<Item = Option<&'v Value>>, now: i64) -> bool {
+        let is_present = |value: &&Value| !value.is_null();
+        let mut values = values.into_iter().flatten().filter(is_present);
+        values.any(|value| self.positive.passes(value, now)) != self.is_negated
     }
 }
 
 impl Check {
     /// The check of a comparison, or of the comparison that it negates.
-    fn of(test: &Test) -> Self {
+    fn new(condition: &Condition) -> Self {
         use Comparison as C;
-        let days = |is_past, ordering| match &test.operand {
+        let days = |is_past, ordering| match &condition.operand {
             Operand::Days(than) => Self::Days { is_past, ordering, than: *than },
             _ => Self::Never,
         };
-        let time = |ordering| match &test.operand {
+        let time = |ordering| match &condition.operand {
             Operand::Time(than, _) => Self::Time(ordering, *than),
             _ => Self::Never,
         };
-        let number = |stands| match &test.operand {
-            Operand::Number(than) => Self::Number(stands, than.clone()),
+        let number = |has_order| match &condition.operand {
+            Operand::Number(than) => Self::Number(has_order, than.clone()),
             _ => Self::Never,
         };
-        match test.comparison {
+        match condition.comparison {
             C::Exists | C::DoesNotExist => Self::Exists,
             C::Equals | C::NotEqual | C::DoesNotEqual | C::Is | C::IsNot => {
-                scalar(&test.operand).map_or(Self::Never, Self::Equals)
+                scalar(&condition.operand).map_or(Self::Never, Self::Equals)
             }
             C::IncludesValue | C::DoesNotIncludeValue => {
-                scalar(&test.operand).map_or(Self::Never, Self::Includes)
+                scalar(&condition.operand).map_or(Self::Never, Self::Includes)
             }
-            C::MatchesRegex | C::DoesNotMatchRegex => match &test.operand {
+            C::MatchesRegex | C::DoesNotMatchRegex => match &condition.operand {
                 Operand::Text(pattern) => compile(pattern).map_or(Self::Never, Self::Matches),
                 _ => Self::Never,
             },
@@ -257,15 +256,15 @@ impl Check {
         match self {
             Self::Exists => true,
             Self::Equals(wanted) => is_equal(wanted, value),
-            Self::Matches(regex) => {
-                value.as_str().is_some_and(|text| text.len() <= MAX_MATCHED && regex.is_match(text))
-            }
+            Self::Matches(regex) => value
+                .as_str()
+                .is_some_and(|text| text.len() <= MAX_MATCHED_BYTES && regex.is_match(text)),
             Self::Includes(wanted) => {
                 let elements = value.as_array().map(Vec::as_slice).unwrap_or_default();
                 elements.iter().any(|element| is_equal(wanted, element))
             }
-            Self::Number(stands, than) => {
-                value.as_number().is_some_and(|number| stands(compare(number, than)))
+            Self::Number(has_order, than) => {
+                value.as_number().is_some_and(|number| has_order(compare(number, than)))
             }
             Self::Time(ordering, than) => time(value).is_some_and(|at| at.cmp(than) == *ordering),
             Self::Days { is_past, ordering, than } => time(value).is_some_and(|at| {
@@ -308,8 +307,8 @@ fn is_equal(a: &Value, b: &Value) -> bool {
 /// `trigger.purchase.properties` of a campaign. Types are never coerced. Null equals nothing,
 /// because no property is null.
 pub fn has_properties(wanted: &Map<String, Value>, properties: &Map<String, Value>) -> bool {
-    let is_there = |(name, value): (&String, &Value)| {
+    let has_equal = |(name, value): (&String, &Value)| {
         properties.get(name).is_some_and(|property| is_equal(value, property))
     };
-    wanted.iter().all(is_there)
+    wanted.iter().all(has_equal)
 }

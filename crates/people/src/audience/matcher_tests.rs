@@ -46,19 +46,19 @@ fn holds(tree: &Value, profile: Value, purchases: &[(String, Value)]) -> bool {
 }
 
 /// The simple evaluator's result.
-fn plainly(tree: &Value, profile: &Value, purchases: &[(String, Value)]) -> bool {
+fn evaluate(tree: &Value, profile: &Value, purchases: &[(String, Value)]) -> bool {
     let (name, inside) = tree.as_object().unwrap().iter().next().unwrap();
     let nodes = || inside.as_array().unwrap().iter();
     match name.as_str() {
-        "AND" => return nodes().all(|node| plainly(node, profile, purchases)),
-        "OR" => return nodes().any(|node| plainly(node, profile, purchases)),
+        "AND" => return nodes().all(|node| evaluate(node, profile, purchases)),
+        "OR" => return nodes().any(|node| evaluate(node, profile, purchases)),
         _ => {}
     }
     let comparison = inside["comparison"].as_str().unwrap();
     if let Some((positive, _)) = NEGATIVE.iter().find(|(_, negative)| *negative == comparison) {
         let mut positive_leaf = inside.clone();
         positive_leaf["comparison"] = json!(positive);
-        return !plainly(&json!({ name: positive_leaf }), profile, purchases);
+        return !evaluate(&json!({ name: positive_leaf }), profile, purchases);
     }
     let wanted = &inside["value"];
     match name.as_str() {
@@ -67,9 +67,9 @@ fn plainly(tree: &Value, profile: &Value, purchases: &[(String, Value)]) -> bool
             passes(comparison, wanted, &profile["custom_attributes"][name])
         }
         "purchase_property" => purchases.iter().any(|(product, properties)| {
-            let is_meant = inside["product_id"].as_str().is_none_or(|id| id == product);
+            let is_product = inside["product_id"].as_str().is_none_or(|id| id == product);
             let name = inside["property_name"].as_str().unwrap();
-            is_meant && passes(comparison, wanted, &properties[name])
+            is_product && passes(comparison, wanted, &properties[name])
         }),
         "last_used_app" => {
             let apps = profile["apps"].as_array().cloned().unwrap_or_default();
@@ -103,9 +103,9 @@ fn passes(comparison: &str, wanted: &Value, value: &Value) -> bool {
             Some((value, wanted)) => value == wanted,
             None => value == wanted,
         },
-        "includes_value" => value
-            .as_array()
-            .is_some_and(|elements| elements.iter().any(|one| passes("equals", wanted, one))),
+        "includes_value" => value.as_array().is_some_and(|elements| {
+            elements.iter().any(|element| passes("equals", wanted, element))
+        }),
         "matches_regex" => {
             let regex = Regex::new(wanted.as_str().unwrap()).unwrap();
             value.as_str().is_some_and(|text| regex.is_match(text))
@@ -222,8 +222,8 @@ fn any_profile() -> impl Strategy<Value = Value> {
 }
 
 /// The fields of a condition on a value.
-fn any_question() -> impl Strategy<Value = Value> {
-    let of = |comparisons: &'static [&'static str], value: BoxedStrategy<Value>| {
+fn any_condition() -> impl Strategy<Value = Value> {
+    let condition = |comparisons: &'static [&'static str], value: BoxedStrategy<Value>| {
         (prop::sample::select(comparisons), value)
             .prop_map(|(comparison, value)| json!({ "comparison": comparison, "value": value }))
     };
@@ -231,18 +231,18 @@ fn any_question() -> impl Strategy<Value = Value> {
     let time = |value: &Value| value.as_str().is_some_and(|text| parse_time(text).is_ok());
     let patterns = ["", "^a", "b$", "^$", "[0-9]+", "(?i)A", "T12", "(a|b)*c?"];
     prop_oneof![
-        of(&["equals", "not_equal"], only(|value| !value.is_boolean())),
-        of(&["equals", "does_not_equal"], only(Value::is_boolean)),
-        of(&["includes_value", "does_not_include_value"], any_scalar().boxed()),
-        of(
+        condition(&["equals", "not_equal"], only(|value| !value.is_boolean())),
+        condition(&["equals", "does_not_equal"], only(Value::is_boolean)),
+        condition(&["includes_value", "does_not_include_value"], any_scalar().boxed()),
+        condition(
             &["matches_regex", "does_not_match_regex"],
             prop::sample::select(patterns.to_vec()).prop_map(Value::from).boxed()
         ),
-        of(
+        condition(
             &["greater_than", "greater_than_or_equal_to", "less_than", "less_than_or_equal_to"],
             only(Value::is_number)
         ),
-        of(
+        condition(
             &[
                 "less_than_x_days_ago",
                 "greater_than_x_days_ago",
@@ -251,30 +251,30 @@ fn any_question() -> impl Strategy<Value = Value> {
             ],
             (0..5u32).prop_map(Value::from).boxed()
         ),
-        of(&["after", "before"], only(time)),
-        of(&["exists", "does_not_exist"], Just(Value::Null).boxed()),
+        condition(&["after", "before"], only(time)),
+        condition(&["exists", "does_not_exist"], Just(Value::Null).boxed()),
     ]
 }
 
 fn any_leaf() -> impl Strategy<Value = Value> {
     let status = prop::sample::select(vec!["opted_in", "subscribed", "unsubscribed"]);
-    let is = prop::sample::select(vec!["is", "is_not"]);
-    let which = prop::sample::select(vec!["push_subscription_status", "email_subscription_status"]);
+    let comparison = prop::sample::select(vec!["is", "is_not"]);
+    let topic = prop::sample::select(vec!["push_subscription_status", "email_subscription_status"]);
     let sides = prop::sample::select(vec!["after", "before"]);
     prop_oneof![
-        4 => (any_name(), any_question()).prop_map(|(name, mut leaf)| {
+        4 => (any_name(), any_condition()).prop_map(|(name, mut leaf)| {
             leaf["custom_attribute_name"] = json!(name);
             json!({ "custom_attribute": leaf })
         }),
-        3 => (any_name(), prop::option::of(any_name()), any_question()).prop_map(
+        3 => (any_name(), prop::option::of(any_name()), any_condition()).prop_map(
             |(name, product, mut leaf)| {
                 leaf["property_name"] = json!(name);
                 leaf["product_id"] = json!(product);
                 json!({ "purchase_property": leaf })
             }
         ),
-        1 => (which, is, status).prop_map(|(which, is, status)| {
-            json!({ which: { "comparison": is, "value": status } })
+        1 => (topic, comparison, status).prop_map(|(topic, comparison, status)| {
+            json!({ topic: { "comparison": comparison, "value": status } })
         }),
         1 => (sides, -3 * DAY..3 * DAY).prop_map(|(side, away)| json!({ "last_used_app": {
             "comparison": side, "value": format_time(NOW + away)
@@ -293,10 +293,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn it_is_as_a_plain_reading_has_it(
+    fn matches_like_a_simple_evaluator(
         tree in any_tree(), profile in any_profile(), purchases in any_purchases()
     ) {
-        let expected = plainly(&tree, &profile, &purchases);
+        let expected = evaluate(&tree, &profile, &purchases);
         prop_assert_eq!(holds(&tree, profile, &purchases), expected);
     }
 
@@ -315,8 +315,8 @@ proptest! {
             let other = json!({ name: other });
             // `does_not_equal` is only for booleans, `not_equal` only for other values.
             if Audience::read_segment(&other).is_ok() {
-                let is = holds(&leaf, profile.clone(), &purchases);
-                prop_assert_eq!(holds(&other, profile.clone(), &purchases), !is, "{}", other);
+                let expected = !holds(&leaf, profile.clone(), &purchases);
+                prop_assert_eq!(holds(&other, profile.clone(), &purchases), expected, "{}", other);
             }
         }
     }

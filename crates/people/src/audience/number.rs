@@ -28,8 +28,6 @@ fn float(number: &Number) -> f64 {
 fn compare_with_float(whole: i128, float: f64) -> Ordering {
     // Beyond 128 bits this saturates, still on the correct side.
     let floor = float.floor();
-    whole.cmp(&(floor as i128)).then(match float > floor {
-        true => Ordering::Less,
-        false => Ordering::Equal,
-    })
+    let fraction = if float > floor { Ordering::Less } else { Ordering::Equal };
+    whole.cmp(&(floor as i128)).then(fraction)
 }

@@ -3,8 +3,10 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::test::{Comparisons, Kind, OF_ATTRIBUTES, OF_LAST_USES, OF_SUBSCRIPTIONS};
-use super::{Audience, AudienceError, Test};
+use super::condition::{
+    ATTRIBUTE_COMPARISONS, Comparisons, LAST_USE_COMPARISONS, OperandKind, SUBSCRIPTION_COMPARISONS,
+};
+use super::{Audience, AudienceError, Condition};
 
 /// Maximum number of nodes from the root to a leaf, including both.
 pub(super) const MAX_DEPTH: usize = 32;
@@ -21,7 +23,7 @@ const NODES: &str =
     "AND, OR, custom_attribute, push_subscription_status, email_subscription_status, last_used_app";
 
 /// The name of the condition that is allowed only in segments.
-const OF_SEGMENTS: &str = "purchase_property";
+const SEGMENT_NODE: &str = "purchase_property";
 
 type Read<T> = Result<T, AudienceError>;
 
@@ -55,17 +57,17 @@ enum JsonPath<'a> {
 }
 
 impl JsonPath<'_> {
-    fn path(&self) -> String {
+    fn text(&self) -> String {
         match self {
             Self::Root => String::new(),
             Self::Member(Self::Root, name) => (*name).to_owned(),
-            Self::Member(place, name) => format!("{}.{name}", place.path()),
-            Self::Element(place, index) => format!("{}[{index}]", place.path()),
+            Self::Member(parent, name) => format!("{}.{name}", parent.text()),
+            Self::Element(parent, index) => format!("{}[{index}]", parent.text()),
         }
     }
 
-    fn wrong<T>(&self, text: impl Into<String>) -> Read<T> {
-        Err(AudienceError { path: self.path(), text: text.into() })
+    fn error<T>(&self, text: impl Into<String>) -> Read<T> {
+        Err(AudienceError { path: self.text(), text: text.into() })
     }
 }
 
@@ -76,133 +78,147 @@ struct Reader {
 }
 
 impl Reader {
-    fn node(&mut self, value: &Value, at: &JsonPath<'_>, depth: usize) -> Read<Audience> {
+    fn node(&mut self, value: &Value, path: &JsonPath<'_>, depth: usize) -> Read<Audience> {
         if depth > MAX_DEPTH {
-            return at.wrong(format!("an audience can nest at most {MAX_DEPTH} levels"));
+            return path.error(format!("an audience can nest at most {MAX_DEPTH} levels"));
         }
         let Some(object) = value.as_object() else {
-            return at.wrong("expected an object with one condition");
+            return path.error("expected an object with one condition");
         };
         let mut members = object.iter().filter(|(_, value)| !value.is_null());
         let (Some((name, value)), None) = (members.next(), members.next()) else {
-            return at.wrong(format!(
+            return path.error(format!(
                 "a node must have exactly one field, one of {}",
-                self.nodes_there_are()
+                self.node_names()
             ));
         };
-        let inside = JsonPath::Member(at, name);
+        let field_path = JsonPath::Member(path, name);
         match name.as_str() {
-            "AND" => self.nodes(value, &inside, depth).map(Audience::And),
-            "OR" => self.nodes(value, &inside, depth).map(Audience::Or),
-            _ => self.leaf(name, value, &inside, at),
+            "AND" => self.nodes(value, &field_path, depth).map(Audience::And),
+            "OR" => self.nodes(value, &field_path, depth).map(Audience::Or),
+            _ => self.leaf(name, value, &field_path, path),
         }
     }
 
-    fn nodes(&mut self, value: &Value, at: &JsonPath<'_>, depth: usize) -> Read<Vec<Audience>> {
+    fn nodes(&mut self, value: &Value, path: &JsonPath<'_>, depth: usize) -> Read<Vec<Audience>> {
         let Some(nodes) = value.as_array().filter(|nodes| !nodes.is_empty()) else {
-            return at.wrong("expected a non-empty array of conditions");
+            return path.error("expected a non-empty array of conditions");
         };
         let nodes = nodes.iter().enumerate();
-        nodes.map(|(i, node)| self.node(node, &JsonPath::Element(at, i), depth + 1)).collect()
+        nodes
+            .map(|(index, node)| self.node(node, &JsonPath::Element(path, index), depth + 1))
+            .collect()
     }
 
     fn leaf(
         &mut self,
         name: &str,
         value: &Value,
-        at: &JsonPath<'_>,
-        node: &JsonPath<'_>,
+        path: &JsonPath<'_>,
+        node_path: &JsonPath<'_>,
     ) -> Read<Audience> {
-        let (comparisons, make): (Comparisons, fn(Test) -> Audience) = match name {
+        let (comparisons, audience): (Comparisons, fn(Condition) -> Audience) = match name {
             "custom_attribute" => {
-                let (members, test) = self.attribute_test(value, at)?;
-                let name = name_in(members, "custom_attribute_name", at)?;
-                return Ok(Audience::CustomAttribute { name, test });
+                let (members, condition) = self.attribute_condition(value, path)?;
+                let name = name_in(members, "custom_attribute_name", path)?;
+                return Ok(Audience::CustomAttribute { name, condition });
             }
-            OF_SEGMENTS if self.is_segment => {
-                let (members, test) = self.attribute_test(value, at)?;
-                let name = name_in(members, "property_name", at)?;
+            SEGMENT_NODE if self.is_segment => {
+                let (members, condition) = self.attribute_condition(value, path)?;
+                let name = name_in(members, "property_name", path)?;
                 let has_product = members.get("product_id").is_some_and(|id| !id.is_null());
                 let product_id =
-                    has_product.then(|| name_in(members, "product_id", at)).transpose()?;
-                return Ok(Audience::PurchaseProperty { product_id, name, test });
+                    has_product.then(|| name_in(members, "product_id", path)).transpose()?;
+                return Ok(Audience::PurchaseProperty { product_id, name, condition });
             }
-            "push_subscription_status" => (OF_SUBSCRIPTIONS, Audience::PushSubscriptionStatus),
-            "email_subscription_status" => (OF_SUBSCRIPTIONS, Audience::EmailSubscriptionStatus),
-            "last_used_app" => (OF_LAST_USES, Audience::LastUsedApp),
+            "push_subscription_status" => {
+                (SUBSCRIPTION_COMPARISONS, Audience::PushSubscriptionStatus)
+            }
+            "email_subscription_status" => {
+                (SUBSCRIPTION_COMPARISONS, Audience::EmailSubscriptionStatus)
+            }
+            "last_used_app" => (LAST_USE_COMPARISONS, Audience::LastUsedApp),
             _ => {
-                let there_are = self.nodes_there_are();
-                return node.wrong(format!("unknown condition; expected one of {there_are}"));
+                let names = self.node_names();
+                return node_path.error(format!("unknown condition; expected one of {names}"));
             }
         };
-        read_test(self.members(value, at)?, comparisons, at).map(make)
+        read_condition(self.members(value, path)?, comparisons, path).map(audience)
     }
 
     /// The condition on an attribute or a property, from the leaf's fields.
-    fn attribute_test<'a>(
+    fn attribute_condition<'a>(
         &mut self,
         value: &'a Value,
-        at: &JsonPath<'_>,
-    ) -> Read<(&'a Map<String, Value>, Test)> {
-        let members = self.members(value, at)?;
-        self.count_pattern(members, at)?;
-        Ok((members, read_test(members, OF_ATTRIBUTES, at)?))
+        path: &JsonPath<'_>,
+    ) -> Read<(&'a Map<String, Value>, Condition)> {
+        let members = self.members(value, path)?;
+        self.count_pattern(members, path)?;
+        Ok((members, read_condition(members, ATTRIBUTE_COMPARISONS, path)?))
     }
 
-    fn nodes_there_are(&self) -> String {
-        let more = if self.is_segment { [", ", OF_SEGMENTS].concat() } else { String::new() };
+    fn node_names(&self) -> String {
+        let more = if self.is_segment { [", ", SEGMENT_NODE].concat() } else { String::new() };
         format!("{NODES}{more}")
     }
 
-    fn count_pattern(&mut self, members: &Map<String, Value>, at: &JsonPath<'_>) -> Read<()> {
+    fn count_pattern(&mut self, members: &Map<String, Value>, path: &JsonPath<'_>) -> Read<()> {
         let comparison = members.get("comparison").and_then(Value::as_str);
         self.patterns += usize::from(comparison.is_some_and(|name| name.ends_with("_regex")));
-        match self.patterns > MAX_PATTERNS {
-            true => {
-                at.wrong(format!("an audience can have at most {MAX_PATTERNS} regular expressions"))
-            }
-            false => Ok(()),
+        if self.patterns > MAX_PATTERNS {
+            let text = format!("an audience can have at most {MAX_PATTERNS} regular expressions");
+            return path.error(text);
         }
+        Ok(())
     }
 
-    fn members<'a>(&mut self, value: &'a Value, at: &JsonPath<'_>) -> Read<&'a Map<String, Value>> {
+    fn members<'a>(
+        &mut self,
+        value: &'a Value,
+        path: &JsonPath<'_>,
+    ) -> Read<&'a Map<String, Value>> {
         self.conditions += 1;
         if self.conditions > MAX_CONDITIONS {
-            return at.wrong(format!("an audience can have at most {MAX_CONDITIONS} conditions"));
+            return path.error(format!("an audience can have at most {MAX_CONDITIONS} conditions"));
         }
-        value.as_object().map_or_else(|| at.wrong("expected an object"), Ok)
+        value.as_object().map_or_else(|| path.error("expected an object"), Ok)
     }
 }
 
 /// A field with the name of an attribute, a property or a product.
-fn name_in(members: &Map<String, Value>, member: &str, at: &JsonPath<'_>) -> Read<String> {
+fn name_in(members: &Map<String, Value>, member: &str, path: &JsonPath<'_>) -> Read<String> {
     let name = members.get(member).and_then(Value::as_str);
     let name = name.filter(|name| (1..=MAX_NAME).contains(&name.chars().count()));
     name.map(str::to_owned).map_or_else(
         || {
-            let meant = format!("expected a string of 1 to {MAX_NAME} characters");
-            JsonPath::Member(at, member).wrong(meant)
+            let expected = format!("expected a string of 1 to {MAX_NAME} characters");
+            JsonPath::Member(path, member).error(expected)
         },
         Ok,
     )
 }
 
-fn read_test(members: &Map<String, Value>, all: Comparisons, at: &JsonPath<'_>) -> Read<Test> {
+fn read_condition(
+    members: &Map<String, Value>,
+    comparisons: Comparisons,
+    path: &JsonPath<'_>,
+) -> Read<Condition> {
     let name = members.get("comparison").and_then(Value::as_str);
-    let found = all.iter().find(|(comparison, _)| Some(comparison.name()) == name);
+    let found = comparisons.iter().find(|(comparison, _)| Some(comparison.name()) == name);
     let Some((comparison, kinds)) = found else {
-        let names: Vec<&str> = all.iter().map(|(comparison, _)| comparison.name()).collect();
-        return JsonPath::Member(at, "comparison")
-            .wrong(format!("expected one of {}", names.join(", ")));
+        let names: Vec<&str> =
+            comparisons.iter().map(|(comparison, _)| comparison.name()).collect();
+        return JsonPath::Member(path, "comparison")
+            .error(format!("expected one of {}", names.join(", ")));
     };
     let value = members.get("value").filter(|value| !value.is_null());
-    let at = JsonPath::Member(at, "value");
+    let path = JsonPath::Member(path, "value");
     match kinds.iter().find_map(|kind| kind.read(value)) {
-        Some(Ok(operand)) => Ok(Test { comparison: *comparison, operand }),
-        Some(Err(text)) => at.wrong(text),
+        Some(Ok(operand)) => Ok(Condition { comparison: *comparison, operand }),
+        Some(Err(text)) => path.error(text),
         None => {
-            let meant: Vec<String> = kinds.iter().copied().map(Kind::in_words).collect();
-            at.wrong(format!("{} takes {}", comparison.name(), meant.join(" or ")))
+            let expected: Vec<String> = kinds.iter().copied().map(OperandKind::describe).collect();
+            path.error(format!("{} takes {}", comparison.name(), expected.join(" or ")))
         }
     }
 }

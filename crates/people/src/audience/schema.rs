@@ -6,10 +6,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
 use super::Audience;
-use super::read::{MAX_CONDITIONS, MAX_DEPTH, MAX_NAME};
-use super::test::{
-    Comparisons, Kind, MAX_PATTERN, OF_ATTRIBUTES, OF_LAST_USES, OF_SUBSCRIPTIONS, STATUSES,
+use super::condition::{
+    ATTRIBUTE_COMPARISONS, Comparison, Comparisons, LAST_USE_COMPARISONS, MAX_PATTERN, OperandKind,
+    STATUSES, SUBSCRIPTION_COMPARISONS,
 };
+use super::read::{MAX_CONDITIONS, MAX_DEPTH, MAX_NAME};
 use gateway::formats::{Time, schema_of};
 
 impl JsonSchema for Audience {
@@ -27,17 +28,17 @@ impl JsonSchema for Audience {
              {MAX_DEPTH} levels."
         );
         let name = json!({ "type": "string", "minLength": 1, "maxLength": MAX_NAME });
-        let leaf = |comparisons| json!({ "type": "object", "anyOf": tests(comparisons) });
-        let mut attribute = leaf(OF_ATTRIBUTES);
+        let leaf = |comparisons| json!({ "type": "object", "anyOf": conditions(comparisons) });
+        let mut attribute = leaf(ATTRIBUTE_COMPARISONS);
         attribute["properties"] = json!({ "custom_attribute_name": name });
         attribute["required"] = json!(["custom_attribute_name"]);
         let fields = [
             ("AND", nodes(&all)),
             ("OR", nodes("At least one condition is true.")),
             ("custom_attribute", attribute),
-            ("push_subscription_status", leaf(OF_SUBSCRIPTIONS)),
-            ("email_subscription_status", leaf(OF_SUBSCRIPTIONS)),
-            ("last_used_app", leaf(OF_LAST_USES)),
+            ("push_subscription_status", leaf(SUBSCRIPTION_COMPARISONS)),
+            ("email_subscription_status", leaf(SUBSCRIPTION_COMPARISONS)),
+            ("last_used_app", leaf(LAST_USE_COMPARISONS)),
         ];
         let names = fields.each_ref().map(|(name, _)| *name);
         let node = |(name, field): (&str, Value)| {
@@ -57,34 +58,34 @@ impl JsonSchema for Audience {
 }
 
 /// Each comparison with the schema of its operand.
-fn tests(comparisons: Comparisons) -> Vec<Value> {
-    let test = |(comparison, kinds): &(super::test::Comparison, &[Kind])| {
+fn conditions(comparisons: Comparisons) -> Vec<Value> {
+    let condition = |(comparison, kinds): &(Comparison, &[OperandKind])| {
         let value = match kinds {
             [kind] => value(*kind),
             _ => json!({ "anyOf": kinds.iter().map(|kind| value(*kind)).collect::<Vec<_>>() }),
         };
-        let has_none = kinds.contains(&Kind::None);
+        let has_none = kinds.contains(&OperandKind::None);
         let required = if has_none { vec!["comparison"] } else { vec!["comparison", "value"] };
         json!({
             "properties": { "comparison": { "const": comparison.name() }, "value": value },
             "required": required,
         })
     };
-    comparisons.iter().map(test).collect()
+    comparisons.iter().map(condition).collect()
 }
 
-fn value(kind: Kind) -> Value {
+fn value(kind: OperandKind) -> Value {
     match kind {
-        Kind::None => json!({ "type": "null" }),
-        Kind::Text => json!({ "type": "string" }),
-        Kind::Regex => json!({
+        OperandKind::None => json!({ "type": "null" }),
+        OperandKind::Text => json!({ "type": "string" }),
+        OperandKind::Regex => json!({
             "type": "string", "maxLength": MAX_PATTERN, "format": "regex",
             "description": "A regular expression, without look-around or back-references.",
         }),
-        Kind::Number => json!({ "type": "number" }),
-        Kind::Boolean => json!({ "type": "boolean" }),
-        Kind::Time => schema_of::<Time>(),
-        Kind::Days => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
-        Kind::Status => json!({ "enum": STATUSES }),
+        OperandKind::Number => json!({ "type": "number" }),
+        OperandKind::Boolean => json!({ "type": "boolean" }),
+        OperandKind::Time => schema_of::<Time>(),
+        OperandKind::Days => json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX }),
+        OperandKind::Status => json!({ "enum": STATUSES }),
     }
 }

@@ -9,7 +9,7 @@ fn leaf(comparison: &str, value: Value) -> Value {
     }})
 }
 
-fn refusal(value: &Value) -> String {
+fn error_text(value: &Value) -> String {
     Audience::read(value).expect_err(&value.to_string()).to_string()
 }
 
@@ -29,9 +29,9 @@ fn a_tree_is_read_and_written_back() {
     let read = Audience::read(&tree).unwrap();
     assert_eq!(read.to_json(), tree);
     let Audience::And(nodes) = &read else { panic!("{read:?}") };
-    let Audience::CustomAttribute { name, test } = &nodes[0] else { panic!("{read:?}") };
-    assert_eq!((name.as_str(), test.comparison), ("tier", Comparison::IncludesValue));
-    assert_eq!(test.operand, Operand::Text("gold".into()));
+    let Audience::CustomAttribute { name, condition } = &nodes[0] else { panic!("{read:?}") };
+    assert_eq!((name.as_str(), condition.comparison), ("tier", Comparison::IncludesValue));
+    assert_eq!(condition.operand, Operand::Text("gold".into()));
 }
 
 #[test]
@@ -60,11 +60,15 @@ fn comparisons_accept_only_their_types() {
         ("does_not_exist", &[]),
     ];
     let (none, list, object) = (Value::Null, json!(["a"]), json!({ "a": 1 }));
-    for (comparison, taken) in takes {
+    for (comparison, accepted) in takes {
         for value in [&text, &number, &boolean, &days, &list, &object, &none] {
-            let needs_none = taken.is_empty() && value.is_null();
+            let needs_none = accepted.is_empty() && value.is_null();
             let read = Audience::read(&leaf(comparison, value.clone()));
-            assert_eq!(read.is_ok(), taken.contains(&value) || needs_none, "{comparison} {value}");
+            assert_eq!(
+                read.is_ok(),
+                accepted.contains(&value) || needs_none,
+                "{comparison} {value}"
+            );
         }
     }
 }
@@ -120,7 +124,7 @@ fn errors_name_the_path() {
             "push_subscription_status.value: is takes one of opted_in, subscribed, unsubscribed",
         ),
     ] {
-        let text = refusal(&tree);
+        let text = error_text(&tree);
         assert!(text.starts_with(expected), "{tree}\n{text}");
     }
 }
@@ -134,21 +138,21 @@ fn a_segment_may_ask_for_purchases_and_an_audience_may_not() {
     };
     for tree in [leaf(json!({})), leaf(json!({ "product_id": "tea" }))] {
         assert_eq!(Audience::read_segment(&tree).unwrap().to_json(), tree);
-        let refused = refusal(&tree);
-        assert!(refused.starts_with("OR[0]: unknown condition; expected one of"), "{refused}");
-        assert!(!refused.contains("purchase_property"), "{refused}");
+        let text = error_text(&tree);
+        assert!(text.starts_with("OR[0]: unknown condition; expected one of"), "{text}");
+        assert!(!text.contains("purchase_property"), "{text}");
     }
-    let refusal = |tree| Audience::read_segment(&tree).unwrap_err().to_string();
+    let error_text = |tree| Audience::read_segment(&tree).unwrap_err().to_string();
     for (members, expected) in [
         (json!({ "property_name": "" }), "property_name: expected a string of 1 to 255"),
         (json!({ "product_id": 5 }), "product_id: expected a string of 1 to 255"),
         (json!({ "comparison": "is" }), "comparison: expected one of equals, "),
         (json!({ "value": [] }), "value: equals takes"),
     ] {
-        let refused = refusal(leaf(members));
-        assert!(refused.starts_with(&format!("OR[0].purchase_property.{expected}")), "{refused}");
+        let text = error_text(leaf(members));
+        assert!(text.starts_with(&format!("OR[0].purchase_property.{expected}")), "{text}");
     }
-    assert!(refusal(json!({ "NOT": 1 })).ends_with("last_used_app, purchase_property"));
+    assert!(error_text(json!({ "NOT": 1 })).ends_with("last_used_app, purchase_property"));
 }
 
 #[test]
@@ -156,10 +160,10 @@ fn depth_and_number_are_bounded() {
     let nested =
         |levels| (1..levels).fold(leaf("exists", Value::Null), |node, _| json!({ "AND": [node] }));
     assert!(Audience::read(&nested(32)).is_ok());
-    assert!(refusal(&nested(33)).ends_with(": an audience can nest at most 32 levels"));
+    assert!(error_text(&nested(33)).ends_with(": an audience can nest at most 32 levels"));
     let wide = |conditions| json!({ "OR": vec![leaf("exists", Value::Null); conditions] });
     assert!(Audience::read(&wide(250)).is_ok());
-    assert!(refusal(&wide(251)).ends_with("at most 250 conditions"));
+    assert!(error_text(&wide(251)).ends_with("at most 250 conditions"));
 }
 
 /// JSON of meaningful names and values, combined randomly.

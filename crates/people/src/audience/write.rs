@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::{Audience, Operand, Test};
+use super::{Audience, Condition, Operand};
 
 impl Serialize for Audience {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -18,20 +18,20 @@ impl Audience {
         match self {
             Self::And(all) => json!({ "AND": nodes(all) }),
             Self::Or(any) => json!({ "OR": nodes(any) }),
-            Self::CustomAttribute { name, test } => {
-                let mut leaf = test.to_json();
+            Self::CustomAttribute { name, condition } => {
+                let mut leaf = condition.to_json();
                 leaf["custom_attribute_name"] = name.as_str().into();
                 json!({ "custom_attribute": leaf })
             }
-            Self::PushSubscriptionStatus(test) => {
-                json!({ "push_subscription_status": test.to_json() })
+            Self::PushSubscriptionStatus(condition) => {
+                json!({ "push_subscription_status": condition.to_json() })
             }
-            Self::EmailSubscriptionStatus(test) => {
-                json!({ "email_subscription_status": test.to_json() })
+            Self::EmailSubscriptionStatus(condition) => {
+                json!({ "email_subscription_status": condition.to_json() })
             }
-            Self::LastUsedApp(test) => json!({ "last_used_app": test.to_json() }),
-            Self::PurchaseProperty { product_id, name, test } => {
-                let mut leaf = test.to_json();
+            Self::LastUsedApp(condition) => json!({ "last_used_app": condition.to_json() }),
+            Self::PurchaseProperty { product_id, name, condition } => {
+                let mut leaf = condition.to_json();
                 leaf["property_name"] = name.as_str().into();
                 if let Some(id) = product_id {
                     leaf["product_id"] = id.as_str().into();
@@ -42,7 +42,7 @@ impl Audience {
     }
 }
 
-impl Test {
+impl Condition {
     fn to_json(&self) -> Value {
         let value: Value = match &self.operand {
             Operand::None => return json!({ "comparison": self.comparison.name() }),

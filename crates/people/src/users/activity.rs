@@ -136,13 +136,14 @@ impl<'a> Activity<'a> {
     /// does not stays at the maximum.
     pub fn record_revenue(&mut self, currency: &str, millionths: i64) -> bool {
         match self.revenue.binary_search_by(|(c, _)| c.as_ref().cmp(currency)) {
-            Ok(at) => {
-                let sum = self.revenue[at].1.checked_add(millionths);
-                self.revenue[at].1 = sum.unwrap_or(i64::MAX);
-                sum.is_some()
+            Ok(index) => {
+                let (_, sum) = &mut self.revenue[index];
+                let new = sum.checked_add(millionths);
+                *sum = new.unwrap_or(i64::MAX);
+                new.is_some()
             }
-            Err(at) => {
-                self.revenue.insert(at, (Cow::Owned(currency.to_owned()), millionths));
+            Err(index) => {
+                self.revenue.insert(index, (Cow::Owned(currency.to_owned()), millionths));
                 true
             }
         }
@@ -161,17 +162,17 @@ impl<'a> Activity<'a> {
     /// were any.
     pub fn prune(&mut self, today: Date) -> bool {
         let oldest = day_number(today) - i64::from(KEPT_DAYS) + 1;
-        let mut forgot = self.prune_properties();
+        let mut has_expired = self.prune_properties();
         for all in [&mut self.purchases, &mut self.events] {
             if all.iter().any(|series| series.days.iter().any(|tally| tally.day() < oldest)) {
-                forgot = true;
+                has_expired = true;
                 all.retain_mut(|series| {
                     series.days.retain(|tally| tally.day() >= oldest);
                     !series.days.is_empty()
                 });
             }
         }
-        forgot
+        has_expired
     }
 
     /// Deletes the names that occurred longest ago, above [`MAX_BYTES`]; returns how many.
@@ -184,19 +185,19 @@ impl<'a> Activity<'a> {
         let mut all: Vec<&mut Series<'_>> =
             self.purchases.iter_mut().chain(&mut self.events).collect();
         all.sort_by_key(|series| series.last());
-        let mut forgotten = 0;
+        let mut removed = 0;
         for series in all {
             if bytes <= MAX_BYTES {
                 break;
             }
             bytes -= series.max_bytes();
             series.days.clear();
-            forgotten += 1;
+            removed += 1;
         }
         for all in [&mut self.purchases, &mut self.events] {
             all.retain(|series| !series.days.is_empty());
         }
-        forgotten
+        removed
     }
 
     fn prune_properties(&mut self) -> bool {
@@ -205,14 +206,16 @@ impl<'a> Activity<'a> {
         if all().map(bytes).sum::<usize>() <= MAX_PROPERTIES {
             return false;
         }
-        let mut with: Vec<&mut Series<'_>> =
+        let mut latest_first: Vec<&mut Series<'_>> =
             self.purchases.iter_mut().chain(&mut self.events).collect();
-        with.sort_by_key(|series| std::cmp::Reverse(series.last()));
-        let mut kept = 0;
-        for series in with {
-            match kept + bytes(series) {
-                fits if fits <= MAX_PROPERTIES => kept = fits,
-                _ => series.properties = None,
+        latest_first.sort_by_key(|series| std::cmp::Reverse(series.last()));
+        let mut total = 0;
+        for series in latest_first {
+            let with_series = total + bytes(series);
+            if with_series <= MAX_PROPERTIES {
+                total = with_series;
+            } else {
+                series.properties = None;
             }
         }
         true
@@ -324,17 +327,17 @@ impl<'a> Activity<'a> {
 
     /// A copy that borrows nothing.
     pub fn into_owned(self) -> Activity<'static> {
-        let own = |series: Vec<Series<'a>>| {
-            let own = |s: Series<'a>| Series {
+        let owned = |series: Vec<Series<'a>>| {
+            let owned = |s: Series<'a>| Series {
                 name: Cow::Owned(s.name.into()),
                 days: s.days,
                 properties: s.properties.map(|properties| Cow::Owned(properties.into())),
             };
-            series.into_iter().map(own).collect()
+            series.into_iter().map(owned).collect()
         };
         Activity {
-            purchases: own(self.purchases),
-            events: own(self.events),
+            purchases: owned(self.purchases),
+            events: owned(self.events),
             revenue: self.revenue.into_iter().map(|(c, m)| (Cow::Owned(c.into()), m)).collect(),
         }
     }
@@ -366,25 +369,25 @@ impl Series<'_> {
 }
 
 fn properties<'s>(all: &'s [Series<'_>], name: &str) -> Option<(i64, &'s str)> {
-    let at = all.binary_search_by(|series| series.name.as_ref().cmp(name)).ok()?;
-    Some((all[at].last(), all[at].properties.as_deref()?))
+    let index = all.binary_search_by(|series| series.name.as_ref().cmp(name)).ok()?;
+    Some((all[index].last(), all[index].properties.as_deref()?))
 }
 
 fn record(all: &mut Vec<Series<'_>>, name: &str, at: i64, count: u64, properties: Option<&str>) {
     if count == 0 {
         return;
     }
-    let most = (i64::from(MAX_DAY) + 1) * DAY_MS - 1;
-    let at = at.clamp(-i64::from(MAX_DAY) * DAY_MS, most);
+    let latest = (i64::from(MAX_DAY) + 1) * DAY_MS - 1;
+    let at = at.clamp(-i64::from(MAX_DAY) * DAY_MS, latest);
     let tally = Tally { first: at, last: at, count };
     match all.binary_search_by(|series| series.name.as_ref().cmp(name)) {
-        Err(place) => {
+        Err(index) => {
             let properties = properties.map(|properties| Cow::Owned(properties.to_owned()));
             let name = Cow::Owned(name.to_owned());
-            all.insert(place, Series { name, days: vec![tally], properties });
+            all.insert(index, Series { name, days: vec![tally], properties });
         }
-        Ok(place) => {
-            let series = &mut all[place];
+        Ok(index) => {
+            let series = &mut all[index];
             if at >= series.last() {
                 series.properties = properties.map(|properties| Cow::Owned(properties.to_owned()));
             }
@@ -399,14 +402,14 @@ fn record(all: &mut Vec<Series<'_>>, name: &str, at: i64, count: u64, properties
 
 fn absorb(all: &mut Vec<Series<'_>>, others: &[Series<'_>]) {
     for other in others {
-        let Ok(at) = all.binary_search_by(|series| series.name.cmp(&other.name)) else {
-            let at = all.partition_point(|series| series.name < other.name);
-            let own = |text: &Cow<'_, str>| Cow::Owned(text.as_ref().to_owned());
-            let (name, properties) = (own(&other.name), other.properties.as_ref().map(own));
-            all.insert(at, Series { name, days: other.days.clone(), properties });
+        let Ok(index) = all.binary_search_by(|series| series.name.cmp(&other.name)) else {
+            let index = all.partition_point(|series| series.name < other.name);
+            let owned = |text: &Cow<'_, str>| Cow::Owned(text.as_ref().to_owned());
+            let (name, properties) = (owned(&other.name), other.properties.as_ref().map(owned));
+            all.insert(index, Series { name, days: other.days.clone(), properties });
             continue;
         };
-        let series = &mut all[at];
+        let series = &mut all[index];
         if other.last() > series.last() {
             series.properties =
                 other.properties.as_ref().map(|p| Cow::Owned(p.as_ref().to_owned()));
@@ -583,7 +586,7 @@ mod tests {
         ]
     }
 
-    fn fold(steps: &[Step]) -> Activity<'static> {
+    fn activity(steps: &[Step]) -> Activity<'static> {
         let mut activity = Activity::default();
         for step in steps {
             match step {
@@ -599,31 +602,31 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_order_of_folding_does_not_matter(
+        fn the_order_of_recording_does_not_matter(
             (steps, shuffled) in prop::collection::vec(step(), 0..40)
                 .prop_flat_map(|steps| (Just(steps.clone()), Just(steps).prop_shuffle()))
         ) {
-            prop_assert_eq!(fold(&steps), fold(&shuffled));
+            prop_assert_eq!(activity(&steps), activity(&shuffled));
         }
 
         #[test]
         fn encoded_activity_is_decoded(steps in prop::collection::vec(step(), 0..40)) {
-            let activity = fold(&steps);
+            let activity = activity(&steps);
             let bytes = activity.encode();
             prop_assert_eq!(Activity::decode(&bytes), Ok(activity));
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(
+        fn any_bytes_are_read_or_rejected(
             steps in prop::collection::vec(step(), 0..10),
             flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
             tail in prop::collection::vec(any::<u8>(), 0..64),
         ) {
-            let mut bytes = fold(&steps).encode();
+            let mut bytes = activity(&steps).encode();
             bytes.extend(&tail);
-            for (place, byte) in flips {
-                let place = place.index(bytes.len());
-                bytes[place] = byte;
+            for (index, byte) in flips {
+                let index = index.index(bytes.len());
+                bytes[index] = byte;
             }
             if let Ok(activity) = Activity::decode(&bytes) {
                 let again = activity.encode();
@@ -659,7 +662,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_lengths_are_refused() {
+    fn hostile_lengths_are_rejected() {
         // A list of 2^63 series, a name of 2^62 bytes.
         for hostile in [
             &[1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f][..],
@@ -710,8 +713,8 @@ mod tests {
         }
         assert!(read.prune(date(1970, 1, 1)));
         assert!(!read.prune(date(1970, 1, 1)));
-        let kept = |name| read.purchase_properties(name).is_some();
-        assert_eq!(["a", "b", "c"].map(kept), [true, true, false]);
+        let has_properties = |name| read.purchase_properties(name).is_some();
+        assert_eq!(["a", "b", "c"].map(has_properties), [true, true, false]);
         assert_eq!(read.event_properties("tea"), Some((7, "{}")));
     }
 
@@ -726,12 +729,12 @@ mod tests {
             activity.record_event(&format!("{n:0>50}"), at + 1, 1, None);
         }
         let before = activity.clone();
-        let forgotten = activity.prune_names();
+        let removed = activity.prune_names();
         assert_eq!(activity.prune_names(), 0);
-        let left = activity.purchases.len() + activity.events.len();
-        assert_eq!(left + forgotten as usize, 40_000);
+        let remaining = activity.purchases.len() + activity.events.len();
+        assert_eq!(remaining + removed as usize, 40_000);
         // As many as there is room for, the latest ones.
-        assert!((20_000..30_000).contains(&left), "{left}");
+        assert!((20_000..30_000).contains(&remaining), "{remaining}");
         assert!(activity.purchases.iter().zip(&before.purchases).take(10_000).all(|(a, b)| a == b));
         assert!(activity.events.iter().zip(&before.events).take(10_000).all(|(a, b)| a == b));
         let packed = activity.encode();

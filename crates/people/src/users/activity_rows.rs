@@ -12,10 +12,10 @@ use super::rows::find_in_postgres;
 use crate::users::service_id::{slice, slices};
 use store::{ByteBudget, OpenTransaction, StoreError, Tx, insert_rows, on, to_json};
 
-/// A user's activity, and its place.
+/// A user's activity, and its key.
 #[derive(Clone, Debug)]
 pub struct StoredActivity {
-    /// The place in SQLite's tables; 0 on PostgreSQL.
+    /// The key in SQLite's tables; 0 on PostgreSQL.
     pub key: i64,
     pub service_id: Uuid,
     /// None if the user has no activity yet.
@@ -47,10 +47,10 @@ pub async fn lock_activity(
     tx: &mut Tx,
     workspace: i32,
     ids: &[Uuid],
-    room: &mut ByteBudget,
+    budget: &mut ByteBudget,
 ) -> Result<Vec<StoredActivity>, StoreError> {
     let mut stored = lock(tx, workspace, ids).await?;
-    large_rows::fill(tx, workspace, &mut stored, room).await?;
+    large_rows::fill(tx, workspace, &mut stored, budget).await?;
     Ok(stored)
 }
 
@@ -113,18 +113,18 @@ async fn lock_in_postgres(
     wanted: Vec<(i16, Uuid)>,
 ) -> Result<Vec<StoredActivity>, StoreError> {
     let id = |(id, _): &Body| *id;
-    let places = wanted.iter().copied().unzip();
-    let mut rows = find_in_postgres(tx, LOCK_ACTIVITY, workspace, places, id).await?;
-    let mut first = Vec::new();
+    let slices_and_ids = wanted.iter().copied().unzip();
+    let mut rows = find_in_postgres(tx, LOCK_ACTIVITY, workspace, slices_and_ids, id).await?;
+    let mut begun = Vec::new();
     if rows.len() < wanted.len() {
         let found: HashSet<Uuid> = rows.iter().map(id).collect();
         let without = wanted.into_iter().filter(|(_, id)| !found.contains(id)).collect();
         let (new, more) = begin_in_postgres(tx, workspace, without).await?;
-        first = new;
+        begun = new;
         rows.extend(more);
     }
-    let with = rows.into_iter().map(|(id, body)| (id, Some(body)));
-    let all = with.chain(first.into_iter().map(|id| (id, None)));
+    let with_body = rows.into_iter().map(|(id, body)| (id, Some(body)));
+    let all = with_body.chain(begun.into_iter().map(|id| (id, None)));
     let stored = |(service_id, body)| StoredActivity { key: 0, service_id, body };
     Ok(all.map(stored).collect())
 }
@@ -137,9 +137,9 @@ async fn begin_in_postgres(
     workspace: i32,
     wanted: Vec<(i16, Uuid)>,
 ) -> Result<(Vec<Uuid>, Vec<Body>), StoreError> {
-    let places = wanted.into_iter().unzip();
+    let slices_and_ids = wanted.into_iter().unzip();
     let id = |(_, id): &(i16, Uuid)| *id;
-    let mut users = find_in_postgres(tx, KEEP_USERS, workspace, places, id).await?;
+    let mut users = find_in_postgres(tx, KEEP_USERS, workspace, slices_and_ids, id).await?;
     users.sort_unstable();
     let (slices, ids): (Vec<i16>, Vec<Uuid>) = users.iter().copied().unzip();
     let new: Vec<Uuid> = sqlx::query_scalar(
@@ -214,9 +214,10 @@ pub async fn put_activity(
 ) -> Result<(), StoreError> {
     let slices = slices(rows.iter().map(|(_, id, _)| id))?;
     let rows: Vec<_> = rows.iter().zip(slices).collect();
-    let on_conflict = match tx.is_postgres() {
-        true => "ON CONFLICT (slice, workspace_id, service_id) DO UPDATE SET body = excluded.body",
-        false => "ON CONFLICT (key) DO UPDATE SET body = excluded.body",
+    let on_conflict = if tx.is_postgres() {
+        "ON CONFLICT (slice, workspace_id, service_id) DO UPDATE SET body = excluded.body"
+    } else {
+        "ON CONFLICT (key) DO UPDATE SET body = excluded.body"
     };
     insert_rows!(tx, "activity", rows, |row| {
         [sqlite key: row.0.0]

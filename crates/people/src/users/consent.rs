@@ -101,7 +101,10 @@ pub fn is_state(field: Field) -> bool {
 /// The groups in a value of `subscription_groups`, with their states.
 fn groups(json: &str) -> Vec<(String, String)> {
     let groups: Vec<StoredGroup> = serde_json::from_str(json).unwrap_or_default();
-    groups.into_iter().map(|of| (of.subscription_group_id, of.subscription_state)).collect()
+    groups
+        .into_iter()
+        .map(|group| (group.subscription_group_id, group.subscription_state))
+        .collect()
 }
 
 impl TopicTimes {
@@ -109,14 +112,14 @@ impl TopicTimes {
         *self == Self::default()
     }
 
-    fn of_group(&self, id: &str) -> i64 {
+    fn group(&self, id: &str) -> i64 {
         self.groups.get(id).copied().unwrap_or_default()
     }
 }
 
 impl Times {
     /// The times of decisions like this one.
-    fn of(&mut self, decision: &Decision) -> &mut TopicTimes {
+    fn topic_times(&mut self, decision: &Decision) -> &mut TopicTimes {
         if decision.is_opt_out() { &mut self.unsubscribed } else { &mut self.other }
     }
 }
@@ -138,14 +141,18 @@ impl Decision {
     fn decide(&mut self, met_at: i64, state: Option<&str>, at: i64) {
         let is_opt_out = state == Some(UNSUBSCRIBED);
         let is_last = at > self.at || (at == self.at && (is_opt_out || !self.is_opt_out()));
-        let new = state.map(str::to_owned);
-        match is_last {
-            true if at > met_at => *self = Self { state: new, at },
-            true if is_opt_out => *self = Self { state: new, at: met_at },
+        if !is_last {
+            return;
+        }
+        let state = state.map(str::to_owned);
+        if at > met_at {
+            *self = Self { state, at };
+        } else if is_opt_out {
+            *self = Self { state, at: met_at };
+        } else if !self.is_opt_out() {
             // The state can change, but it must not end an earlier `unsubscribed` that is applied
             // later.
-            true if !self.is_opt_out() => self.state = new,
-            _ => {}
+            self.state = state;
         }
     }
 
@@ -193,17 +200,17 @@ impl Consent {
             address_at: address,
         };
         for (id, state) in profile.get(Field::SubscriptionGroups).map(groups).unwrap_or_default() {
-            let (other, unsubscribed) = (other.of_group(&id), unsubscribed.of_group(&id));
-            let own = consent.decision(Topic::Group(&id));
+            let (other, unsubscribed) = (other.group(&id), unsubscribed.group(&id));
+            let decision = consent.decision(Topic::Group(&id));
             // A group can be there twice, from a request that named it twice.
-            if !own.is_opt_out() {
-                *own = Decision::read(Some(state), other, unsubscribed);
+            if !decision.is_opt_out() {
+                *decision = Decision::read(Some(state), other, unsubscribed);
             }
         }
         for (id, at) in other.groups.into_iter().chain(unsubscribed.groups) {
-            let own = consent.decision(Topic::Group(&id));
-            if own.state.is_none() {
-                own.at = own.at.max(at);
+            let decision = consent.decision(Topic::Group(&id));
+            if decision.state.is_none() {
+                decision.at = decision.at.max(at);
             }
         }
         consent
@@ -237,11 +244,11 @@ impl Consent {
             Topic::Push => return &mut self.push,
             Topic::Group(id) => id,
         };
-        let at = self.groups.iter().position(|(group, _)| group == id).unwrap_or_else(|| {
+        let index = self.groups.iter().position(|(group, _)| group == id).unwrap_or_else(|| {
             self.groups.push((id.to_owned(), Decision::default()));
             self.groups.len() - 1
         });
-        &mut self.groups[at].1
+        &mut self.groups[index].1
     }
 
     /// Applies a decision that was received at a time. None is the state of a user without one. A
@@ -263,14 +270,14 @@ impl Consent {
             Field::EmailSubscribe => self.decide(Topic::Email, text().as_deref(), at),
             Field::PushSubscribe => self.decide(Topic::Push, text().as_deref(), at),
             Field::SubscriptionGroups => {
-                let named = value.map(groups).unwrap_or_default();
-                let is_named = |id: &str| named.iter().any(|(group, _)| group == id);
+                let listed = value.map(groups).unwrap_or_default();
+                let is_listed = |id: &str| listed.iter().any(|(group, _)| group == id);
                 for (id, stored) in &mut self.groups {
-                    if !is_named(id) && !stored.is_opt_out() && stored.at < at {
+                    if !is_listed(id) && !stored.is_opt_out() && stored.at < at {
                         stored.state = None;
                     }
                 }
-                for (id, state) in &named {
+                for (id, state) in &listed {
                     self.decide(Topic::Group(id), Some(state), at);
                 }
             }
@@ -310,7 +317,7 @@ impl Consent {
     /// the request was received. If the other user's names identify this one from then on, so do
     /// later decisions (`both_continue`).
     pub fn meet(&mut self, other: &Self, at: i64, both_continue: bool) {
-        self.combine(other, |own, theirs| own.met(theirs, at, both_continue));
+        self.combine(other, |decision, others| decision.met(others, at, both_continue));
         self.met_at = self.met_at.max(at);
     }
 
@@ -326,9 +333,9 @@ impl Consent {
             self.decision(Topic::Group(id));
         }
         let none = Decision::default();
-        for (id, own) in &mut self.groups {
-            let theirs = other.groups.iter().find(|(group, _)| group == id);
-            *own = combined(own, theirs.map_or(&none, |(_, theirs)| theirs));
+        for (id, decision) in &mut self.groups {
+            let others = other.groups.iter().find(|(group, _)| group == id);
+            *decision = combined(decision, others.map_or(&none, |(_, others)| others));
         }
         self.met_at = self.met_at.max(other.met_at);
         self.address_at = self.address_at.max(other.address_at);
@@ -394,10 +401,10 @@ impl Consent {
 
     fn times(&self) -> Option<String> {
         let mut times = Times { met: self.met_at, address: self.address_at, ..Times::default() };
-        times.of(&self.email).email = self.email.at;
-        times.of(&self.push).push = self.push.at;
+        times.topic_times(&self.email).email = self.email.at;
+        times.topic_times(&self.push).push = self.push.at;
         for (id, decision) in self.groups.iter().filter(|(_, decision)| decision.at != 0) {
-            times.of(decision).groups.insert(id.clone(), decision.at);
+            times.topic_times(decision).groups.insert(id.clone(), decision.at);
         }
         let times = json!(times);
         (times != Value::Object(serde_json::Map::new())).then(|| times.to_string())

@@ -25,7 +25,7 @@ pub struct InvalidToken {
 }
 
 impl InvalidToken {
-    fn is(&self, stored: &Token<'_>) -> bool {
+    fn matches(&self, stored: &Token<'_>) -> bool {
         let is_of_app = |app_id: &String| *app_id == stored.app_id;
         self.token == stored.token && self.app_id.as_ref().is_none_or(is_of_app)
     }
@@ -37,11 +37,11 @@ impl InvalidToken {
 pub async fn remove_tokens(
     tx: &mut Tx,
     workspace: i32,
-    gone: &[InvalidToken],
+    invalid: &[InvalidToken],
 ) -> Result<usize, StoreError> {
     let mut by_user: BTreeMap<Uuid, Vec<&InvalidToken>> = BTreeMap::new();
-    for one in gone.iter().filter(|one| service_id::bucket(&one.service_id).is_some()) {
-        by_user.entry(one.service_id).or_default().push(one);
+    for token in invalid.iter().filter(|token| service_id::bucket(&token.service_id).is_some()) {
+        by_user.entry(token.service_id).or_default().push(token);
     }
     let ids: Vec<Uuid> = by_user.keys().copied().collect();
     let found = lock_users(tx, workspace, &ids, &mut ByteBudget::unlimited()).await?;
@@ -50,15 +50,15 @@ pub async fn remove_tokens(
     let registered = token_rows::find(tx, workspace, &keys).await?;
     let mut changed = Vec::new();
     for mut user in found {
-        let gone = by_user.get(&user.service_id).map_or(&[][..], Vec::as_slice);
-        let is_gone = |token: &Token<'_>| {
-            let own = registered.get(&token.key()).filter(|own| own.service_id == user.service_id);
+        let invalid = by_user.get(&user.service_id).map_or(&[][..], Vec::as_slice);
+        let is_removed = |token: &Token<'_>| {
+            let owner = registered.get(&token.key());
+            let owner = owner.filter(|owner| owner.service_id == user.service_id);
             // An estimated time is the last that is possible.
-            let registered_at = own.map_or(0, |own| own.registered_at.saturating_abs());
-            let is_older = |gone: &InvalidToken| registered_at <= gone.sent_at;
-            gone.iter().any(|gone| gone.is(token) && is_older(gone))
+            let registered_at = owner.map_or(0, |owner| owner.registered_at.saturating_abs());
+            invalid.iter().any(|invalid| invalid.matches(token) && registered_at <= invalid.sent_at)
         };
-        if let Some(document) = without(&user.doc, is_gone) {
+        if let Some(document) = without(&user.doc, is_removed) {
             user.doc = document;
             changed.push(user);
         }
@@ -78,10 +78,10 @@ pub(super) fn keys(document: &str) -> Vec<TokenKey> {
 }
 
 /// The document without some tokens; none if it has none of them, or is unreadable.
-pub(super) fn without(document: &str, is_gone: impl Fn(&Token<'_>) -> bool) -> Option<String> {
+pub(super) fn without(document: &str, is_removed: impl Fn(&Token<'_>) -> bool) -> Option<String> {
     let mut profile = Profile::parse(document).ok()?;
-    let left = tokens::without(profile.get(Field::PushTokens)?, is_gone)?;
-    profile.replace(Field::PushTokens, left.map(String::into_boxed_str));
+    let others = tokens::without(profile.get(Field::PushTokens)?, is_removed)?;
+    profile.replace(Field::PushTokens, others.map(String::into_boxed_str));
     Some(profile.to_document())
 }
 
@@ -91,30 +91,36 @@ mod tests {
 
     #[test]
     fn only_unregistered_tokens_are_removed() {
-        let one = r#"{"app_id":"a","token":"t"}"#;
-        let of_other_app = r#"{"app_id":"b","token":"t","device_id":"d"}"#;
-        let other = r#"{"app_id":"a","token":"u","kind":"live_activity"}"#;
+        let token_t = r#"{"app_id":"a","token":"t"}"#;
+        let token_of_other_app = r#"{"app_id":"b","token":"t","device_id":"d"}"#;
+        let token_u = r#"{"app_id":"a","token":"u","kind":"live_activity"}"#;
         let document = |tokens: &[&str]| match tokens {
             [] => r#"{"first_name":"Ann"}"#.to_owned(),
             tokens => format!(r#"{{"first_name":"Ann","push_tokens":[{}]}}"#, tokens.join(",")),
         };
-        let gone = |app_id: Option<&str>, token: &str| InvalidToken {
+        let invalid = |app_id: Option<&str>, token: &str| InvalidToken {
             service_id: Uuid::nil(),
             app_id: app_id.map(str::to_owned),
             token: token.to_owned(),
             sent_at: 0,
         };
-        let without = |document: &str, gone: &[&InvalidToken]| {
-            super::without(document, |token| gone.iter().any(|gone| gone.is(token)))
+        let without = |document: &str, invalid: &[&InvalidToken]| {
+            super::without(document, |token| invalid.iter().any(|invalid| invalid.matches(token)))
         };
-        let all = document(&[one, of_other_app, other]);
-        assert_eq!(without(&all, &[&gone(Some("a"), "t")]), Some(document(&[of_other_app, other])));
-        assert_eq!(without(&all, &[&gone(None, "t")]), Some(document(&[other])));
-        assert_eq!(without(&all, &[&gone(None, "t"), &gone(Some("a"), "u")]), Some(document(&[])));
-        for none in [gone(Some("c"), "t"), gone(None, "v"), gone(Some("b"), "u")] {
-            assert_eq!(without(&all, &[&none]), None);
+        let all = document(&[token_t, token_of_other_app, token_u]);
+        assert_eq!(
+            without(&all, &[&invalid(Some("a"), "t")]),
+            Some(document(&[token_of_other_app, token_u]))
+        );
+        assert_eq!(without(&all, &[&invalid(None, "t")]), Some(document(&[token_u])));
+        assert_eq!(
+            without(&all, &[&invalid(None, "t"), &invalid(Some("a"), "u")]),
+            Some(document(&[]))
+        );
+        for unknown in [invalid(Some("c"), "t"), invalid(None, "v"), invalid(Some("b"), "u")] {
+            assert_eq!(without(&all, &[&unknown]), None);
         }
-        assert_eq!(without(&document(&[]), &[&gone(None, "t")]), None);
-        assert_eq!(without("[]", &[&gone(None, "t")]), None);
+        assert_eq!(without(&document(&[]), &[&invalid(None, "t")]), None);
+        assert_eq!(without("[]", &[&invalid(None, "t")]), None);
     }
 }

@@ -93,8 +93,8 @@ pub fn names<'a>(id: &'a str, user: Option<&'a StoredUser>) -> Vec<(Name, Cow<'a
 /// The external ids that identify a user; the document must have been read.
 pub(crate) fn external_ids(user: &StoredUser) -> Vec<Cow<'_, str>> {
     let deprecated = Profile::parse(&user.doc).unwrap_or_default().deprecated_external_ids();
-    let own = user.external_id.as_deref().map(Cow::Borrowed);
-    own.into_iter().chain(deprecated.into_iter().map(Cow::Owned)).collect()
+    let current = user.external_id.as_deref().map(Cow::Borrowed);
+    current.into_iter().chain(deprecated.into_iter().map(Cow::Owned)).collect()
 }
 
 /// Removes a user's rows and identifiers, and records the erasure of `names`: data that was
@@ -110,7 +110,7 @@ pub async fn remove(
         remove_identifiers(tx, workspace, user).await?;
     }
     for (kind, value) in names {
-        rows::add_erased(tx, workspace, who(*kind, value), erased_at).await?;
+        rows::add_erased(tx, workspace, name_hash(*kind, value), erased_at).await?;
     }
     match user {
         Some(user) => rows::remove_user(tx, workspace, user).await,
@@ -138,7 +138,7 @@ pub async fn erase(
 }
 
 /// The stored record of an erased name: a hash, so that the name is not readable.
-pub fn who(name: Name, value: &str) -> [u8; 32] {
+pub fn name_hash(name: Name, value: &str) -> [u8; 32] {
     let kind = match name {
         Name::ExternalId => 1,
         Name::Email => 2,
@@ -164,8 +164,8 @@ pub(crate) async fn remove_identifiers(
     let external_ids = external_ids.map(|value| (Kind::ExternalId, value));
     let aliases = aliases.iter().map(|alias| (Kind::Alias, alias.key()));
     for (kind, value) in external_ids.chain(aliases) {
-        let gone = Identifier { kind, value, service_id: id };
-        rows::remove_identifier(tx, workspace, &gone).await?;
+        let identifier = Identifier { kind, value, service_id: id };
+        rows::remove_identifier(tx, workspace, &identifier).await?;
     }
     if let Some(email) = &user.email {
         rows::remove_emails(tx, workspace, &[(email.clone(), id)]).await?;
@@ -203,8 +203,8 @@ async fn find(
     let mut users = rows::find_users(tx, workspace, &ids, purpose).await?;
     if is_external {
         // The transaction that this one waited for may have given the user another external_id.
-        let now = rows::find_identifiers(tx, workspace, Kind::ExternalId, &[id]).await?;
-        users.retain(|user| now.iter().any(|now| now.service_id == user.service_id));
+        let current = rows::find_identifiers(tx, workspace, Kind::ExternalId, &[id]).await?;
+        users.retain(|user| current.iter().any(|owned| owned.service_id == user.service_id));
     }
     if users.is_empty() {
         let email = id.to_lowercase();

@@ -115,8 +115,8 @@ impl User<'_> {
         if self.chance(20) {
             self.key("user_aliases");
             self.open('[');
-            for label in self.some(words::ALIAS_LABELS, 2) {
-                self.item();
+            for label in self.pick_several(words::ALIAS_LABELS, 2) {
+                self.separate();
                 self.open('{');
                 let number = self.number;
                 let seed = self.seed;
@@ -132,9 +132,9 @@ impl User<'_> {
 
     fn person(&mut self) {
         let place = self.place;
-        let (given, gender) = self.one(place.given);
+        let (given, gender) = self.pick(place.given);
         if self.known > Known::Little {
-            let (handle, domain) = (self.one(words::HANDLES), self.one(words::DOMAINS));
+            let (handle, domain) = (self.pick(words::HANDLES), self.pick(words::DOMAINS));
             let number = self.number;
             let seed = self.seed;
             self.raw("email", format_args!("\"{handle}.{seed:x}.{number}@{domain}\""));
@@ -149,7 +149,7 @@ impl User<'_> {
                 self.out.push('"');
             }
             self.text("first_name", given);
-            let family = self.one(place.family);
+            let family = self.pick(place.family);
             self.text("last_name", family);
             let gender = if self.chance(4) { "P" } else { gender };
             if self.chance(70) {
@@ -179,7 +179,7 @@ impl User<'_> {
 
     fn attribution(&mut self) {
         if self.chance(20) {
-            let (campaign, source) = (self.one(words::CAMPAIGNS), self.one(words::SOURCES));
+            let (campaign, source) = (self.pick(words::CAMPAIGNS), self.pick(words::SOURCES));
             self.text("attributed_campaign", campaign);
             self.text("attributed_source", source);
             let (group, ad) = (self.rng.random_range(1..40u32), self.rng.random_range(1..900u32));
@@ -193,20 +193,20 @@ impl User<'_> {
         let rich = self.known == Known::Much;
         self.key("custom_attributes");
         self.open('{');
-        let tier = self.one(words::TIERS);
+        let tier = self.pick(words::TIERS);
         self.text("loyalty_tier", tier);
         let points = self.rng.random_range(0..200_000u32);
         self.raw("loyalty_points", format_args!("{points}"));
-        let (whole, part) = (self.rng.random_range(0..5u32), self.rng.random_range(0..10u32));
-        self.raw("average_rating", format_args!("{whole}.{part}0"));
+        let (stars, tenths) = (self.rng.random_range(0..5u32), self.rng.random_range(0..10u32));
+        self.raw("average_rating", format_args!("{stars}.{tenths}0"));
         let vip = self.chance(10);
         self.raw("is_vip", format_args!("{vip}"));
         let visited = self.moment(self.created_ms);
         self.time("last_visit_at", visited);
-        let color = self.one(words::COLORS);
+        let color = self.pick(words::COLORS);
         self.text("favorite color", color);
         if self.chance(50) {
-            let phrase = self.one(self.place.phrases);
+            let phrase = self.pick(self.place.phrases);
             self.text("delivery_note", phrase);
         }
         if self.chance(15) {
@@ -215,8 +215,8 @@ impl User<'_> {
         if rich || self.chance(30) {
             self.key("favorite_products");
             self.open('[');
-            for (name, _) in self.some(words::PRODUCTS, 4) {
-                self.item();
+            for (name, _) in self.pick_several(words::PRODUCTS, 4) {
+                self.separate();
                 push_string(self.out, name);
             }
             self.close(']');
@@ -235,7 +235,7 @@ impl User<'_> {
         self.key("sizes");
         let (shoe, shirt) = (self.rng.random_range(35..47u32), self.rng.random_range(36..60u32));
         let _ = write!(self.out, "[{shoe},{shirt}.5]");
-        let (city, phrase) = (self.place.city, self.one(self.place.phrases));
+        let (city, phrase) = (self.place.city, self.pick(self.place.phrases));
         self.key("address");
         self.open('{');
         self.text("city", city);
@@ -249,8 +249,8 @@ impl User<'_> {
         self.key("household");
         self.open('[');
         let place = self.place;
-        for (name, _) in self.some(place.given, 3) {
-            self.item();
+        for (name, _) in self.pick_several(place.given, 3) {
+            self.separate();
             self.open('{');
             self.text("name", name);
             let born = self.rng.random_range(1950..2023u32);
@@ -264,18 +264,18 @@ impl User<'_> {
             self.raw(&format!("affinity_{attribute:02}"), format_args!("0.{score:04}"));
         }
         for attribute in 1..=self.rng.random_range(2..6u32) {
-            let phrase = self.one(self.place.phrases);
+            let phrase = self.pick(self.place.phrases);
             self.text(&format!("survey_2024_answer_{attribute}"), phrase);
         }
     }
 
     fn apps_and_devices(&mut self) {
-        let most = if self.known == Known::Much { 3 } else { 1 };
-        let apps = self.some(words::APPS, most);
+        let max_apps = if self.known == Known::Much { 3 } else { 1 };
+        let apps = self.pick_several(words::APPS, max_apps);
         self.key("apps");
         self.open('[');
         for (name, platform) in &apps {
-            self.item();
+            self.separate();
             self.open('{');
             self.text("name", name);
             self.text("platform", platform);
@@ -293,7 +293,7 @@ impl User<'_> {
         self.key("devices");
         self.open('[');
         for (_, platform) in &apps {
-            self.item();
+            self.separate();
             self.open('{');
             self.device(platform);
             self.close('}');
@@ -312,13 +312,13 @@ impl User<'_> {
             "Roku" => &[("Roku Ultra", "Roku OS 12.5")],
             _ => &[("", "Chrome 123"), ("", "Firefox 124"), ("", "Safari 17")],
         };
-        let (model, os) = self.one(models);
+        let (model, os) = self.pick(models);
         if !model.is_empty() {
             self.text("model", model);
         }
         self.text("os", os);
         if matches!(platform, "iOS" | "Android") && self.chance(60) {
-            let carrier = self.one(words::CARRIERS);
+            let carrier = self.pick(words::CARRIERS);
             self.text("carrier", carrier);
         }
         let tracking = self.chance(40);
@@ -343,13 +343,13 @@ impl User<'_> {
     }
 
     fn activity(&mut self) {
-        let (most_events, most_purchases) = match self.known {
+        let (max_events, max_purchases) = match self.known {
             Known::Little => (1, 0),
             Known::Something => (3, 2),
             Known::Much => (7, 6),
         };
         let mut hundredths = 0;
-        let products = self.some(words::PRODUCTS, most_purchases);
+        let products = self.pick_several(words::PRODUCTS, max_purchases);
         if !products.is_empty() && self.chance(65) {
             self.key("purchases");
             self.open('[');
@@ -363,7 +363,7 @@ impl User<'_> {
             let revenue = money::format(hundredths * (money::MILLION / 100));
             self.raw("total_revenue", format_args!("{revenue}"));
         }
-        let events = self.some(words::EVENTS, most_events);
+        let events = self.pick_several(words::EVENTS, max_events);
         if !events.is_empty() {
             self.key("custom_events");
             self.open('[');
@@ -375,12 +375,12 @@ impl User<'_> {
     }
 
     /// One product or event over the last days; returns its count.
-    fn entry(&mut self, name: &str, most: i64) -> i64 {
+    fn entry(&mut self, name: &str, max_count: i64) -> i64 {
         let start = self.created_ms.max(self.end_ms - ACTIVITY_DAYS * DAY_MS);
         let first = self.moment(start);
-        let count = self.rng.random_range(1..=most);
+        let count = self.rng.random_range(1..=max_count);
         let last = if count == 1 { first } else { self.moment(first) };
-        self.item();
+        self.separate();
         self.open('{');
         self.text("name", name);
         self.time("first", first);
@@ -396,21 +396,21 @@ impl User<'_> {
         self.rng.random_range(0..100u32) < percent
     }
 
-    fn one<T: Copy>(&mut self, from: &[T]) -> T {
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.rng.random_range(0..from.len() as u32) as usize]
     }
 
-    /// 1 to `most` different ones (none for 0), ascending.
-    fn some<T: Copy + Ord>(&mut self, from: &[T], most: u32) -> Vec<T> {
-        let mut taken = Vec::new();
-        if most > 0 {
-            for _ in 0..self.rng.random_range(1..=most) {
-                taken.push(self.one(from));
+    /// 1 to `max` different ones (none for 0), ascending.
+    fn pick_several<T: Copy + Ord>(&mut self, from: &[T], max: u32) -> Vec<T> {
+        let mut picked = Vec::new();
+        if max > 0 {
+            for _ in 0..self.rng.random_range(1..=max) {
+                picked.push(self.pick(from));
             }
         }
-        taken.sort_unstable();
-        taken.dedup();
-        taken
+        picked.sort_unstable();
+        picked.dedup();
+        picked
     }
 
     /// A moment from `from` on and before the end.
@@ -430,14 +430,14 @@ impl User<'_> {
         self.first = false;
     }
 
-    fn item(&mut self) {
+    fn separate(&mut self) {
         if !std::mem::replace(&mut self.first, false) {
             self.out.push(',');
         }
     }
 
     fn key(&mut self, name: &str) {
-        self.item();
+        self.separate();
         push_string(self.out, name);
         self.out.push(':');
     }

@@ -135,7 +135,7 @@ pub struct Written {
     /// Only in a dry run: the number of users who would lose a field, by the field.
     pub removed: BTreeMap<String, u64>,
     /// Rejected records, by their index in the batch.
-    pub refused: Vec<(usize, String)>,
+    pub rejected: Vec<(usize, String)>,
 }
 
 /// Writes users into one workspace.
@@ -164,7 +164,7 @@ impl Importer {
     pub async fn run(
         &self,
         inputs: Vec<Input>,
-        mut tell: impl FnMut(Progress<'_>),
+        mut report: impl FnMut(Progress<'_>),
     ) -> Result<Summary, ImportError> {
         let size = if self.store.is_postgres() { POSTGRES_BATCH } else { SQLITE_BATCH };
         let (to_writer, mut batches) = mpsc::channel(2);
@@ -178,8 +178,8 @@ impl Importer {
         let reader = tokio::task::spawn_blocking(move || reader.read(inputs, &to_writer));
         let mut summary = Summary::default();
         while let Some(batch) = batches.recv().await {
-            self.take(batch, &mut summary, &mut tell).await?;
-            if self.options.max_bad_lines.is_some_and(|most| summary.bad > most) {
+            self.write_batch(batch, &mut summary, &mut report).await?;
+            if self.options.max_bad_lines.is_some_and(|max| summary.bad > max) {
                 summary.stopped = true;
                 break;
             }
@@ -190,16 +190,16 @@ impl Importer {
         Ok(summary)
     }
 
-    async fn take(
+    async fn write_batch(
         &self,
         mut batch: lines::Batch,
         summary: &mut Summary,
-        tell: &mut impl FnMut(Progress<'_>),
+        report: &mut impl FnMut(Progress<'_>),
     ) -> Result<(), ImportError> {
         let mut written = self.write(&batch.records).await?;
         let mut bad = std::mem::take(&mut batch.bad);
-        for (place, reason) in std::mem::take(&mut written.refused) {
-            let lines::Origin { file, line, text } = &mut batch.origins[place];
+        for (index, reason) in std::mem::take(&mut written.rejected) {
+            let lines::Origin { file, line, text } = &mut batch.origins[index];
             let text = std::mem::take(text);
             bad.push(BadLine { file: file.to_string(), line: *line, reason, text });
         }
@@ -208,7 +208,7 @@ impl Importer {
             |a, b| if a.file == b.file { a.line.cmp(&b.line) } else { std::cmp::Ordering::Equal },
         );
         for bad in &bad {
-            tell(Progress::Bad(bad));
+            report(Progress::Bad(bad));
             for reason in bad.reason.split(BETWEEN_REASONS) {
                 let reason = kind(reason);
                 let is_known = summary.reasons.contains_key(&reason);
@@ -220,7 +220,6 @@ impl Importer {
                 *summary.reasons.entry(reason).or_default() += 1;
             }
         }
-        let refused = bad.len() as u64;
         summary.lines += batch.lines;
         summary.created += written.created;
         summary.replaced += written.replaced;
@@ -230,7 +229,7 @@ impl Importer {
                 *summary.removed.entry(name).or_default() += users;
             }
         }
-        summary.bad += refused;
+        summary.bad += bad.len() as u64;
         summary.broken_files += batch.broken_files;
         for record in &batch.records {
             for name in &record.ignored {
@@ -239,7 +238,7 @@ impl Importer {
                 }
             }
         }
-        tell(Progress::Written(summary));
+        report(Progress::Written(summary));
         Ok(())
     }
 
@@ -281,14 +280,14 @@ impl Importer {
         let mut imported =
             resolve::ImportedUsers::look_up(&mut tx, workspace, records, purpose).await?;
         let mut written = Written::default();
-        for (place, record) in records.iter().enumerate() {
+        for (index, record) in records.iter().enumerate() {
             match imported.apply(record, &self.ids, now_ms, decided_at) {
                 Ok(applied) => {
                     written.created += u64::from(applied.is_new);
                     written.replaced += u64::from(!applied.is_new);
                     written.kept_unsubscribed += u64::from(applied.is_overruled);
                 }
-                Err(reason) => written.refused.push((place, reason)),
+                Err(reason) => written.rejected.push((index, reason)),
             }
         }
         if self.options.dry_run {

@@ -26,7 +26,7 @@ pub fn last_key(slice: i16, ms: i64) -> i64 {
     first_key(slice, ms) | ((1 << SEQUENCE_BITS) - 1)
 }
 
-/// Keys for new users: each has the place of its id, or the next free place of the same slice and
+/// Keys for new users: each is that of its id, or the next free one of the same slice and
 /// millisecond. Does nothing on PostgreSQL.
 pub async fn allocate_keys(tx: &mut Tx, ids: &[Uuid]) -> Result<Vec<i64>, StoreError> {
     match tx {
@@ -42,11 +42,11 @@ async fn allocate_sqlite_keys(
     let mut wanted = Vec::with_capacity(ids.len());
     for id in ids {
         let first = first_key(slice(id)?, service_id::millis(id));
-        // Two bits between the counters of one process leave room for those of others.
+        // Two bits between the counters of one process leave gaps for those of others.
         wanted.push((first, first | i64::from(service_id::counter(id)) << 2));
     }
     let keys: Vec<i64> = wanted.iter().map(|(_, key)| *key).collect();
-    let mut taken: HashSet<i64> =
+    let mut used: HashSet<i64> =
         sqlx::query_scalar("SELECT key FROM users WHERE key IN (SELECT value FROM json_each($1))")
             .bind(to_json(&keys)?)
             .fetch_all(&mut **tx)
@@ -57,16 +57,16 @@ async fn allocate_sqlite_keys(
     let mut keys = Vec::with_capacity(ids.len());
     for (first, key) in wanted {
         let last = first | ((1 << SEQUENCE_BITS) - 1);
-        if taken.contains(&key) && groups.insert(first) {
+        if used.contains(&key) && groups.insert(first) {
             let group: Vec<i64> =
                 sqlx::query_scalar("SELECT key FROM users WHERE key BETWEEN $1 AND $2")
                     .bind(first)
                     .bind(last)
                     .fetch_all(&mut **tx)
                     .await?;
-            taken.extend(group);
+            used.extend(group);
         }
-        let free = (key..=last).chain(first..key).find(|key| !taken.contains(key));
+        let free = (key..=last).chain(first..key).find(|key| !used.contains(key));
         let free = free.ok_or_else(|| {
             StoreError::Corrupt(format!(
                 "{} users already have service_ids of one slice and millisecond, the maximum with \
@@ -74,7 +74,7 @@ async fn allocate_sqlite_keys(
                 1 << SEQUENCE_BITS
             ))
         })?;
-        taken.insert(free);
+        used.insert(free);
         keys.push(free);
     }
     Ok(keys)

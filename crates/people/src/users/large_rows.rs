@@ -19,14 +19,14 @@ pub async fn lock_users(
     tx: &mut Tx,
     workspace: i32,
     ids: &[Uuid],
-    room: &mut ByteBudget,
+    budget: &mut ByteBudget,
 ) -> Result<Vec<StoredUser>, StoreError> {
     let mut users = rows::find_users(tx, workspace, ids, For::WritingSmall).await?;
-    room.take(users.iter().map(|user| user.doc.len()).sum())?;
+    budget.take(users.iter().map(|user| user.doc.len()).sum())?;
     let large = users.extract_if(.., |user| user.doc.is_empty());
     let large: Vec<Uuid> = large.map(|user| user.service_id).collect();
     if !large.is_empty() {
-        room.take(bytes_of(tx, Large::Documents, workspace, &large).await?)?;
+        budget.take(total_bytes(tx, Large::Documents, workspace, &large).await?)?;
         // They are locked, so they have not changed since the query.
         users.extend(rows::find_users(tx, workspace, &large, For::Reading).await?);
     }
@@ -38,20 +38,20 @@ pub(super) async fn fill(
     tx: &mut Tx,
     workspace: i32,
     stored: &mut [StoredActivity],
-    room: &mut ByteBudget,
+    budget: &mut ByteBudget,
 ) -> Result<(), StoreError> {
-    room.take(stored.iter().flat_map(|stored| &stored.body).map(Vec::len).sum())?;
+    budget.take(stored.iter().flat_map(|stored| &stored.body).map(Vec::len).sum())?;
     let is_large = |stored: &&StoredActivity| stored.body.as_ref().is_some_and(Vec::is_empty);
     let large: Vec<Uuid> = stored.iter().filter(is_large).map(|large| large.service_id).collect();
     if large.is_empty() {
         return Ok(());
     }
-    room.take(bytes_of(tx, Large::Activity, workspace, &large).await?)?;
+    budget.take(total_bytes(tx, Large::Activity, workspace, &large).await?)?;
     let mut bodies = bodies(tx, workspace, &large).await?;
     bodies.sort_unstable_by_key(|(id, _)| *id);
     for stored in stored {
-        if let Ok(at) = bodies.binary_search_by_key(&stored.service_id, |(id, _)| *id) {
-            stored.body = Some(std::mem::take(&mut bodies[at].1));
+        if let Ok(index) = bodies.binary_search_by_key(&stored.service_id, |(id, _)| *id) {
+            stored.body = Some(std::mem::take(&mut bodies[index].1));
         }
     }
     Ok(())
@@ -83,7 +83,7 @@ pub async fn bodies(
                AND users.service_id = unhex(wanted.value ->> 1, '-')",
         )
         .bind(workspace)
-        .bind(json_places(&slices, ids)?)
+        .bind(slices_and_ids_json(&slices, ids)?)
         .fetch_all(&mut **tx)
         .await?),
     }
@@ -96,9 +96,9 @@ enum Large {
 }
 
 /// The size in bytes of users' documents or activity.
-async fn bytes_of(
+async fn total_bytes(
     tx: &mut Tx,
-    what: Large,
+    large: Large,
     workspace: i32,
     ids: &[Uuid],
 ) -> Result<usize, StoreError> {
@@ -133,7 +133,7 @@ async fn bytes_of(
     let slices = slices(ids.iter())?;
     let bytes: i64 = match tx {
         Tx::Postgres(tx) => {
-            let sql = match what {
+            let sql = match large {
                 Large::Documents => postgres!("users", "doc"),
                 Large::Activity => postgres!("activity", "body"),
             };
@@ -141,11 +141,12 @@ async fn bytes_of(
             query.fetch_one(&mut **tx).await?
         }
         Tx::Sqlite(tx) => {
-            let sql = match what {
+            let sql = match large {
                 Large::Documents => sqlite!("doc"),
                 Large::Activity => sqlite!("body"),
             };
-            let query = sqlx::query_scalar(sql).bind(workspace).bind(json_places(&slices, ids)?);
+            let query =
+                sqlx::query_scalar(sql).bind(workspace).bind(slices_and_ids_json(&slices, ids)?);
             query.fetch_one(&mut **tx).await?
         }
     };
@@ -153,6 +154,6 @@ async fn bytes_of(
 }
 
 /// Slices and ids as JSON for SQLite.
-fn json_places(slices: &[i16], ids: &[Uuid]) -> Result<String, StoreError> {
+fn slices_and_ids_json(slices: &[i16], ids: &[Uuid]) -> Result<String, StoreError> {
     to_json(&slices.iter().zip(ids).collect::<Vec<_>>())
 }

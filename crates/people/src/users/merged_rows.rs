@@ -12,7 +12,7 @@ use store::{StoreError, Tx, execute, to_json};
 pub async fn add_merged(
     tx: &mut Tx,
     workspace: i32,
-    gone: Uuid,
+    merged: Uuid,
     kept: Uuid,
     merged_at: i64,
 ) -> Result<(), StoreError> {
@@ -25,7 +25,7 @@ pub async fn add_merged(
              DO UPDATE SET kept_as = excluded.kept_as, merged_at = excluded.merged_at",
         )
         .bind(workspace)
-        .bind(gone)
+        .bind(merged)
         .bind(kept)
         .bind(merged_at)
     );
@@ -53,8 +53,7 @@ pub async fn find_merged(
             *kept = found.get(kept).copied().unwrap_or(*kept);
         }
         wanted = found.values().copied().collect();
-        let asked = found.into_iter().filter(|(gone, _)| ids.contains(gone));
-        merged.extend(asked.collect::<Vec<_>>());
+        merged.extend(found.into_iter().filter(|(id, _)| ids.contains(id)));
     }
     Ok(merged)
 }

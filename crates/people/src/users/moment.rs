@@ -29,7 +29,7 @@ impl TransactionSnapshot {
     }
 
     /// The moment of a [snapshot](store::Store::snapshot).
-    pub async fn of(tx: &mut Tx) -> Result<Self, StoreError> {
+    pub async fn current(tx: &mut Tx) -> Result<Self, StoreError> {
         let (ended, next, open) = match tx {
             Tx::Postgres(tx) => {
                 // All values are from one snapshot, the transaction's.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use store::{StoreError, Tx, insert_rows, to_json};
 
-use super::find::{Name, who};
+use super::find::{Name, name_hash};
 
 /// The class of the addresses' advisory locks in PostgreSQL.
 const LOCK_CLASS: i32 = 0x6f70_746f;
@@ -20,7 +20,7 @@ pub async fn find(
         return Ok(HashMap::new());
     }
     let by_hash: HashMap<[u8; 32], &str> =
-        emails.iter().map(|email| (who(Name::Email, email), *email)).collect();
+        emails.iter().map(|email| (name_hash(Name::Email, email), *email)).collect();
     let found: Vec<(Vec<u8>, i64)> = match tx {
         Tx::Postgres(tx) => {
             let hashes: Vec<&[u8]> = by_hash.keys().map(|hash| &hash[..]).collect();
@@ -56,15 +56,15 @@ pub async fn find(
 pub async fn lock(
     tx: &mut Tx,
     workspace: i32,
-    taken: &[&str],
+    new_emails: &[&str],
     unsubscribed: &[&str],
 ) -> Result<(), StoreError> {
     let Tx::Postgres(tx) = tx else { return Ok(()) };
-    let lock_of = |email: &&str| i32::from(who(Name::Email, email)[0]) ^ (workspace << 8);
+    let lock_number = |email: &&str| i32::from(name_hash(Name::Email, email)[0]) ^ (workspace << 8);
     // By lock; whether it is exclusive.
     let mut locks: BTreeMap<i32, bool> =
-        taken.iter().map(|email| (lock_of(email), false)).collect();
-    locks.extend(unsubscribed.iter().map(|email| (lock_of(email), true)));
+        new_emails.iter().map(|email| (lock_number(email), false)).collect();
+    locks.extend(unsubscribed.iter().map(|email| (lock_number(email), true)));
     if locks.is_empty() {
         return Ok(());
     }
@@ -150,7 +150,7 @@ pub(crate) async fn erase(
 /// The hashes, in the order in which rows are locked.
 fn sorted(emails: &[(&str, i64)]) -> Vec<([u8; 32], i64)> {
     let mut hashes: Vec<_> =
-        emails.iter().map(|(email, at)| (who(Name::Email, email), *at)).collect();
+        emails.iter().map(|(email, at)| (name_hash(Name::Email, email), *at)).collect();
     hashes.sort_unstable();
     hashes
 }

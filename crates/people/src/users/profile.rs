@@ -234,10 +234,10 @@ impl Profile {
 
     /// Sets or removes the times of the user's decisions; returns the former ones.
     pub fn replace_decision_times(&mut self, times: Option<Box<str>>) -> Option<Box<str>> {
-        let at = self.more.iter().position(|(name, _)| &**name == DECISION_TIMES);
-        match (at, times) {
-            (Some(at), Some(times)) => Some(std::mem::replace(&mut self.more[at].1, times)),
-            (Some(at), None) => Some(self.more.remove(at).1),
+        let index = self.more.iter().position(|(name, _)| &**name == DECISION_TIMES);
+        match (index, times) {
+            (Some(index), Some(times)) => Some(std::mem::replace(&mut self.more[index].1, times)),
+            (Some(index), None) => Some(self.more.remove(index).1),
             (None, Some(times)) => {
                 self.more.push((DECISION_TIMES.into(), times));
                 None
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn values_are_normalized() {
-        for (field, json, kept) in [
+        for (field, json, stored) in [
             (Field::FirstName, r#""Zo\u00eb""#, r#""Zoë""#),
             (
                 Field::UninstalledAt,
@@ -350,7 +350,7 @@ mod tests {
             ),
             (Field::Apps, r#"[{"sessions":12,"name":"A"}]"#, r#"[{"name":"A","sessions":"12"}]"#),
         ] {
-            assert_eq!(set(field, json).as_deref(), Ok(kept), "{field:?}");
+            assert_eq!(set(field, json).as_deref(), Ok(stored), "{field:?}");
         }
     }
 
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_are_refused_by_name() {
+    fn bad_values_are_rejected_by_name() {
         let long = format!("\"{}\"", "é".repeat(256));
         for (field, json) in [
             (Field::Phone, r#""0155501""#),
@@ -472,10 +472,10 @@ mod tests {
         #[test]
         fn accepted_values_are_accepted_again(json in any_json()) {
             for field in Field::ALL {
-                if let Ok(kept) = set(field, &json)
-                    && !kept.is_empty()
+                if let Ok(stored) = set(field, &json)
+                    && !stored.is_empty()
                 {
-                    prop_assert_eq!(set(field, &kept), Ok(kept));
+                    prop_assert_eq!(set(field, &stored), Ok(stored));
                 }
             }
         }

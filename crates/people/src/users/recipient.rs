@@ -167,6 +167,6 @@ impl Recipient {
 
 /// The state that an entry of `subscription_groups` has, if it is of that group.
 fn state_in<'a>(group: &'a Map<String, Value>, id: &str) -> Option<&'a str> {
-    let is_it = group.get("subscription_group_id").and_then(Value::as_str) == Some(id);
-    group.get("subscription_state").and_then(Value::as_str).filter(|_| is_it)
+    let is_same = group.get("subscription_group_id").and_then(Value::as_str) == Some(id);
+    group.get("subscription_state").and_then(Value::as_str).filter(|_| is_same)
 }

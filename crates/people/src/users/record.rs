@@ -132,11 +132,11 @@ impl Record {
             activity,
             ignored,
         };
-        let named = record.service_id.is_some()
+        let has_identifier = record.service_id.is_some()
             || record.external_id.is_some()
             || record.email.is_some()
             || !record.aliases.is_empty();
-        if named { Ok(record) } else { Err(RecordError::MissingIdentifier) }
+        if has_identifier { Ok(record) } else { Err(RecordError::MissingIdentifier) }
     }
 
     /// The service_id and the bucket, if they fit each other.
@@ -148,16 +148,16 @@ impl Record {
         let given = profile.get(Field::RandomBucket).and_then(|bucket| bucket.parse().ok());
         let service_id = profile.text(Field::ServiceId).and_then(|id| Uuid::parse_str(&id).ok());
         let Some(id) = service_id else { return (None, given) };
-        let mut refuse =
+        let mut reject =
             |field: Field, reason: &str| errors.push(FieldError::new(field.name(), reason));
         let bucket = service_id::bucket(&id);
         match bucket {
-            None => refuse(Field::ServiceId, "was not created by Longshore"),
+            None => reject(Field::ServiceId, "was not created by Longshore"),
             Some(_) if service_id::millis(&id) > now_ms => {
-                refuse(Field::ServiceId, "is in the future");
+                reject(Field::ServiceId, "is in the future");
             }
             Some(bucket) if given.is_some_and(|given| given != bucket) => {
-                refuse(Field::RandomBucket, "does not match the bucket in service_id");
+                reject(Field::RandomBucket, "does not match the bucket in service_id");
             }
             Some(_) => {}
         }
@@ -166,12 +166,12 @@ impl Record {
 }
 
 fn revenue(json: &str) -> Result<i64, FieldError> {
-    let refuse = |reason| FieldError::new("total_revenue", reason);
+    let error = |reason| FieldError::new("total_revenue", reason);
     // Strings, arrays and other types cannot be read as money.
     // A sum can be at the maximum, so that what was exported can be imported.
     match money::parse(json) {
-        None => Err(refuse("expected a number of at most 9,223,372,036,854.775807")),
-        Some(amount) if amount < 0 => Err(refuse("is negative")),
+        None => Err(error("expected a number of at most 9,223,372,036,854.775807")),
+        Some(amount) if amount < 0 => Err(error("is negative")),
         Some(amount) => Ok(amount),
     }
 }
@@ -185,11 +185,11 @@ fn entries(
     errors: &mut Vec<FieldError>,
     mut record: impl FnMut(&str, i64, u64),
 ) {
-    let items: Vec<JsonFields<'_>> = match json::parse(json) {
-        Ok(items) => items,
+    let objects: Vec<JsonFields<'_>> = match json::parse(json) {
+        Ok(objects) => objects,
         Err(reason) => return errors.push(FieldError::new(field, reason)),
     };
-    for (index, members) in items.iter().enumerate() {
+    for (index, members) in objects.iter().enumerate() {
         match entry(members) {
             Ok((name, first, last, count)) => {
                 record(&name, first.min(now_ms), 1);
@@ -207,31 +207,31 @@ type Entry<'a> = (Cow<'a, str>, i64, i64, u64);
 
 /// Reads an entry. The error has the name of the invalid field and the reason.
 fn entry<'a>(members: &JsonFields<'a>) -> Result<Entry<'a>, (String, String)> {
-    let refuse = |member: &str, reason: &str| (member.to_owned(), reason.to_owned());
+    let error = |member: &str, reason: &str| (member.to_owned(), reason.to_owned());
     if let Some(name) = members.repeated() {
-        return Err(refuse(name, "duplicate field"));
+        return Err(error(name, "duplicate field"));
     }
-    let get = |member: &str| members.get(member).ok_or_else(|| refuse(member, "is missing"));
+    let get = |member: &str| members.get(member).ok_or_else(|| error(member, "is missing"));
     let text = |member: &str| {
-        let text = json::parse(get(member)?).map_err(|reason| refuse(member, &reason));
+        let text = json::parse(get(member)?).map_err(|reason| error(member, &reason));
         text.map(|json::Text(text)| text)
     };
-    let moment = |member: &str| parse_time(&text(member)?).map_err(|why| refuse(member, &why));
+    let moment = |member: &str| parse_time(&text(member)?).map_err(|why| error(member, &why));
     let name = text("name")?;
     if name.is_empty() || name.chars().count() > MAX_TEXT {
-        return Err(refuse("name", &format!("expected 1 to {MAX_TEXT} characters")));
+        return Err(error("name", &format!("expected 1 to {MAX_TEXT} characters")));
     }
     let (first, last) = (moment("first")?, moment("last")?);
     let count = json::whole_number(get("count")?);
     let count = count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
     if count == 0 {
-        return Err(refuse("count", "expected a whole number from 1"));
+        return Err(error("count", "expected a whole number from 1"));
     }
     if last < first {
-        return Err(refuse("last", "is before first"));
+        return Err(error("last", "is before first"));
     }
     if count == 1 && last != first {
-        return Err(refuse("count", "is 1, but first and last are not the same"));
+        return Err(error("count", "is 1, but first and last are not the same"));
     }
     Ok((name, first, last, count))
 }
@@ -405,7 +405,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_line_is_read_or_refused(
+        fn any_line_is_read_or_rejected(
             line in ".{0,60}",
             field in prop::sample::select(Field::ALL.to_vec()),
             value in "[-0-9a-z\"\\[\\]{}:,.\\\\ ]{0,20}",

@@ -25,7 +25,7 @@ pub enum Kind {
 /// A stored user.
 #[derive(Clone, Debug)]
 pub struct StoredUser {
-    /// The place in SQLite's tables; 0 on PostgreSQL.
+    /// The key in SQLite's tables; 0 on PostgreSQL.
     pub key: i64,
     pub service_id: Uuid,
     pub external_id: Option<String>,
@@ -350,13 +350,14 @@ pub async fn add_identifiers(
 pub async fn remove_identifier(
     tx: &mut Tx,
     workspace: i32,
-    gone: &Identifier,
+    identifier: &Identifier,
 ) -> Result<(), StoreError> {
     on!(tx, c => sqlx::query(
         "DELETE FROM identifiers
          WHERE workspace_id = $1 AND kind = $2 AND value = $3 AND service_id = $4",
     )
-    .bind(workspace).bind(gone.kind as i16).bind(&gone.value).bind(gone.service_id)
+    .bind(workspace).bind(identifier.kind as i16).bind(&identifier.value)
+    .bind(identifier.service_id)
     .execute(c).await?.rows_affected());
     Ok(())
 }
@@ -379,13 +380,13 @@ pub async fn add_emails(
 pub async fn remove_emails(
     tx: &mut Tx,
     workspace: i32,
-    gone: &[(String, Uuid)],
+    removed: &[(String, Uuid)],
 ) -> Result<(), StoreError> {
     match tx {
-        _ if gone.is_empty() => {}
+        _ if removed.is_empty() => {}
         Tx::Postgres(tx) => {
             let (emails, ids): (Vec<&str>, Vec<Uuid>) =
-                gone.iter().map(|(email, id)| (email.as_str(), *id)).unzip();
+                removed.iter().map(|(email, id)| (email.as_str(), *id)).unzip();
             // A join could be planned as one scan of all addresses of the workspace, with
             // statistics from when there were none. Rows never move, so all deletions lock them in
             // one order, that of the table.
@@ -403,7 +404,7 @@ pub async fn remove_emails(
             .await?;
         }
         Tx::Sqlite(tx) => {
-            for (email, id) in gone {
+            for (email, id) in removed {
                 sqlx::query(
                     "DELETE FROM emails WHERE workspace_id = $1 AND email = $2 AND service_id = $3",
                 )
@@ -433,7 +434,7 @@ pub async fn sweep_identifiers(tx: &mut Tx, workspace: i32, id: Uuid) -> Result<
 pub async fn add_erased(
     tx: &mut Tx,
     workspace: i32,
-    who: [u8; 32],
+    name_hash: [u8; 32],
     erased_at: i64,
 ) -> Result<(), StoreError> {
     execute!(
@@ -444,39 +445,39 @@ pub async fn add_erased(
              WHERE erased.erased_at < excluded.erased_at",
         )
         .bind(workspace)
-        .bind(&who[..])
+        .bind(&name_hash[..])
         .bind(erased_at)
     );
     Ok(())
 }
 
-/// The times of erasure of those among `who`.
+/// The times of erasure of those among `name_hashes`.
 pub async fn find_erased(
     tx: &mut Tx,
     workspace: i32,
-    who: &[[u8; 32]],
+    name_hashes: &[[u8; 32]],
 ) -> Result<Vec<(Vec<u8>, i64)>, StoreError> {
     Ok(match tx {
-        _ if who.is_empty() => Vec::new(),
+        _ if name_hashes.is_empty() => Vec::new(),
         Tx::Postgres(tx) => {
-            let who: Vec<&[u8]> = who.iter().map(|who| &who[..]).collect();
+            let hashes: Vec<&[u8]> = name_hashes.iter().map(|hash| &hash[..]).collect();
             sqlx::query_as(
                 "SELECT who, erased_at FROM erased WHERE workspace_id = $1 AND who = ANY($2)",
             )
             .bind(workspace)
-            .bind(who)
+            .bind(hashes)
             .fetch_all(&mut **tx)
             .await?
         }
         Tx::Sqlite(tx) => {
-            let hex = |who: &[u8; 32]| who.iter().map(|byte| format!("{byte:02x}")).collect();
-            let who: Vec<String> = who.iter().map(hex).collect();
+            let hex = |hash: &[u8; 32]| hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            let hashes: Vec<String> = name_hashes.iter().map(hex).collect();
             sqlx::query_as(
                 "SELECT who, erased_at FROM erased WHERE workspace_id = $1
                    AND who IN (SELECT unhex(wanted.value) FROM json_each($2) AS wanted)",
             )
             .bind(workspace)
-            .bind(to_json(&who)?)
+            .bind(to_json(&hashes)?)
             .fetch_all(&mut **tx)
             .await?
         }

@@ -26,11 +26,11 @@ const BUFFER_BYTES: usize = 2 * ACTIVITY_BYTES;
 const FIRST_ROWS: i64 = 1_000;
 const MAX_ROWS: i64 = 5_000;
 
-/// A group of users, split into stretches.
+/// A group of users, split into ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartBoundaries {
     pub users: i64,
-    /// The last user of each stretch, ascending; the last one ends with the last user.
+    /// The last user of each range, ascending; the last one ends with the last user.
     pub ends: Vec<Position>,
     /// The largest service_id seen.
     pub youngest: Uuid,
@@ -47,26 +47,26 @@ pub async fn cut(
 ) -> Result<PartBoundaries, StoreError> {
     forbid_sort(tx).await?;
     let per_part = i64::from(per_part);
-    let mut cuts = PartBoundaries { users: 0, ends: Vec::new(), youngest: Uuid::nil() };
+    let mut boundaries = PartBoundaries { users: 0, ends: Vec::new(), youngest: Uuid::nil() };
     // Users after the last end, and the last of them.
     let (mut behind, mut last) = (0, None);
     for &slice in slices {
-        let (mut left, youngest) = count(tx, workspace, slice).await?;
+        let (mut remaining, youngest) = count(tx, workspace, slice).await?;
         let Some(youngest) = youngest else { continue };
-        cuts.users += left;
-        cuts.youngest = cuts.youngest.max(youngest);
+        boundaries.users += remaining;
+        boundaries.youngest = boundaries.youngest.max(youngest);
         let mut after = Uuid::nil();
-        while behind + left >= per_part {
+        while behind + remaining >= per_part {
             let nth = per_part - behind;
             after = nth_after(tx, workspace, slice, after, nth).await?;
-            cuts.ends.push(Position { slice, service_id: after });
-            (behind, left) = (0, left - nth);
+            boundaries.ends.push(Position { slice, service_id: after });
+            (behind, remaining) = (0, remaining - nth);
         }
-        behind += left;
+        behind += remaining;
         last = Some(Position { slice, service_id: youngest });
     }
-    cuts.ends.extend(last.filter(|_| behind > 0));
-    Ok(cuts)
+    boundaries.ends.extend(last.filter(|_| behind > 0));
+    Ok(boundaries)
 }
 
 /// The number of users of a slice, and the youngest one.
@@ -96,7 +96,7 @@ async fn nth_after(
     Ok(found)
 }
 
-/// A stretch of users: those after `after`, up to and including `up_to`, in the slices of `slices`,
+/// A range of users: those after `after`, up to and including `up_to`, in the slices of `slices`,
 /// none younger than `youngest`.
 #[derive(Clone, Debug)]
 pub struct UserRange<'a> {
@@ -117,7 +117,7 @@ pub struct UserRow<'a> {
     pub activity: Option<&'a [u8]>,
 }
 
-/// The part of a stretch in one slice: users after `after`, up to and including `up_to`.
+/// The part of a range in one slice: users after `after`, up to and including `up_to`.
 struct Range {
     workspace: i32,
     slice: i16,
@@ -150,7 +150,7 @@ struct Activities<K> {
 impl Range {
     /// Reads the activity up to `last`, as long as there is room for it. Reads more the next time
     /// if bodies are small, and fewer if they are large: a body can have hundreds of kilobytes.
-    async fn take<K: Copy>(
+    async fn read_activity<K: Copy>(
         &mut self,
         rows: impl Stream<Item = sqlx::Result<(K, Vec<u8>)>>,
         last: K,
@@ -182,12 +182,12 @@ impl Range {
 /// held. It reads what the transaction sees: pass a [snapshot](store::Store::snapshot).
 pub async fn read<E>(
     tx: &mut Tx,
-    stretch: &UserRange<'_>,
+    users: &UserRange<'_>,
     moment: &TransactionSnapshot,
     mut each: impl FnMut(UserRow<'_>) -> Result<(), E>,
 ) -> Result<Result<(), E>, StoreError> {
     forbid_sort(tx).await?;
-    for range in stretch.ranges() {
+    for range in users.ranges() {
         let done = match tx {
             Tx::Postgres(tx) => read_postgres(tx, range, moment, &mut each).await?,
             Tx::Sqlite(tx) => read_sqlite(tx, range, moment, &mut each).await?,
@@ -202,20 +202,20 @@ pub async fn read<E>(
 /// Users with their documents, and the last of them.
 pub type Page = (Vec<(Uuid, String)>, Option<Position>);
 
-/// The first users of a stretch, at most `limit`, and where the next ones begin; none if these are
+/// The first users of a range, at most `limit`, and where the next ones begin; none if these are
 /// all. Their activity is not read.
-pub async fn page(tx: &mut Tx, stretch: &UserRange<'_>, limit: i64) -> Result<Page, StoreError> {
+pub async fn page(tx: &mut Tx, range: &UserRange<'_>, limit: i64) -> Result<Page, StoreError> {
     let mut users: Vec<(Uuid, String)> = Vec::new();
-    for range in stretch.ranges().filter(|range| range.after < range.up_to) {
-        let left = limit - users.len() as i64;
+    for range in range.ranges().filter(|range| range.after < range.up_to) {
+        let remaining = limit - users.len() as i64;
         let more: Vec<(Uuid, String)> = on!(tx, c => sqlx::query_as(
             "SELECT service_id, doc FROM users
              WHERE slice = $1 AND workspace_id = $2 AND service_id > $3 AND service_id <= $4
              ORDER BY service_id LIMIT $5",
         )
-        .bind(range.slice).bind(range.workspace).bind(range.after).bind(range.up_to).bind(left)
+        .bind(range.slice).bind(range.workspace).bind(range.after).bind(range.up_to).bind(remaining)
         .fetch_all(c).await?);
-        let is_full = more.len() as i64 >= left;
+        let is_full = more.len() as i64 >= remaining;
         users.extend(more);
         if is_full {
             let last = users.last().map(|(id, _)| Position { slice: range.slice, service_id: *id });
@@ -262,7 +262,7 @@ async fn read_postgres<E>(
         .bind(range.activity_rows)
         .bind(BUFFER_BYTES as i64)
         .fetch(&mut **tx);
-        let Activities { bodies, up_to } = range.take(rows, range.up_to).await?;
+        let Activities { bodies, up_to } = range.read_activity(rows, range.up_to).await?;
         let activity: HashMap<Uuid, Vec<u8>> = bodies.into_iter().collect();
         let mut users = sqlx::query(
             "SELECT service_id, doc FROM users
@@ -304,7 +304,7 @@ async fn read_sqlite<E>(
     }
     let mut after = first_key(range.slice, service_id::millis(&range.after)) - 1;
     let last = last_key(range.slice, service_id::millis(&range.up_to));
-    let mut together = RowBuffer::default();
+    let mut buffer = RowBuffer::default();
     while after < last {
         let rows = sqlx::query_as(
             "SELECT key, body FROM activity WHERE key > $1 AND key <= $2 ORDER BY key LIMIT $3",
@@ -313,7 +313,7 @@ async fn read_sqlite<E>(
         .bind(last)
         .bind(range.activity_rows)
         .fetch(&mut **tx);
-        let Activities { bodies, up_to } = range.take(rows, last).await?;
+        let Activities { bodies, up_to } = range.read_activity(rows, last).await?;
         let mut activity = bodies.into_iter().peekable();
         let mut users = sqlx::query(
             "SELECT key, workspace_id, service_id, doc FROM users
@@ -327,19 +327,19 @@ async fn read_sqlite<E>(
             let (key, workspace): (i64, i32) = (row.try_get(0)?, row.try_get(1)?);
             let id: Uuid = row.try_get(2)?;
             let mut body = None;
-            while let Some((at, found)) = activity.next_if(|(at, _)| *at <= key) {
-                body = (at == key).then_some(found);
+            while let Some((body_key, found)) = activity.next_if(|(next, _)| *next <= key) {
+                body = (body_key == key).then_some(found);
             }
             if workspace != range.workspace || id <= range.after || id > range.up_to {
                 continue;
             }
-            if let Err(stop) = together.push(id, row, body, each)? {
+            if let Err(stop) = buffer.push(id, row, body, each)? {
                 return Ok(Err(stop));
             }
         }
         after = up_to;
     }
-    together.flush(each)
+    buffer.flush(each)
 }
 
 /// Users of one millisecond, in any order.
@@ -393,35 +393,35 @@ mod tests {
     }
 
     /// Checks how many bodies of one size are used, and how many are read the next time.
-    async fn take(range: &mut Range, there: usize, size: usize) -> (usize, i64) {
-        let limit = usize::try_from(range.activity_rows).unwrap().min(there);
+    async fn read_activity(range: &mut Range, count: usize, size: usize) -> (usize, i64) {
+        let limit = usize::try_from(range.activity_rows).unwrap().min(count);
         let rows = (1..=limit as i64).map(|key| Ok((key, vec![0; size])));
-        let taken = range.take(stream::iter(rows), i64::MAX).await.unwrap();
-        (taken.bodies.len(), taken.up_to)
+        let read = range.read_activity(stream::iter(rows), i64::MAX).await.unwrap();
+        (read.bodies.len(), read.up_to)
     }
 
     #[tokio::test]
     async fn small_activity_is_read_in_growing_batches() {
         let mut range = range(FIRST_ROWS);
-        assert_eq!(take(&mut range, 1_000_000, 100).await, (1_000, 1_000));
-        assert_eq!(take(&mut range, 1_000_000, 100).await, (2_000, 2_000));
-        assert_eq!(take(&mut range, 1_000_000, 100).await, (4_000, 4_000));
-        assert_eq!(take(&mut range, 1_000_000, 100).await, (5_000, 5_000));
-        assert_eq!(take(&mut range, 4_999, 100).await, (4_999, i64::MAX));
+        assert_eq!(read_activity(&mut range, 1_000_000, 100).await, (1_000, 1_000));
+        assert_eq!(read_activity(&mut range, 1_000_000, 100).await, (2_000, 2_000));
+        assert_eq!(read_activity(&mut range, 1_000_000, 100).await, (4_000, 4_000));
+        assert_eq!(read_activity(&mut range, 1_000_000, 100).await, (5_000, 5_000));
+        assert_eq!(read_activity(&mut range, 4_999, 100).await, (4_999, i64::MAX));
     }
 
     #[tokio::test]
     async fn large_activity_stays_within_the_memory_limit() {
         let mut range = range(FIRST_ROWS);
         let size = ACTIVITY_BYTES / 4;
-        assert_eq!(take(&mut range, 1_000_000, size).await, (8, 8));
-        assert_eq!(take(&mut range, 1_000_000, size).await, (8, 8));
-        assert_eq!(take(&mut range, 7, size).await, (7, i64::MAX));
+        assert_eq!(read_activity(&mut range, 1_000_000, size).await, (8, 8));
+        assert_eq!(read_activity(&mut range, 1_000_000, size).await, (8, 8));
+        assert_eq!(read_activity(&mut range, 7, size).await, (7, i64::MAX));
     }
 
     #[tokio::test]
     async fn nothing_is_read_without_activity() {
         let mut range = range(0);
-        assert_eq!(take(&mut range, 10, 100).await, (0, i64::MAX));
+        assert_eq!(read_activity(&mut range, 10, 100).await, (0, i64::MAX));
     }
 }

@@ -21,7 +21,7 @@ use store::claims::{self, Claim, ClaimError};
 use store::{ByteBudget, Store, StoreError};
 
 /// Interval between two passes of a slice.
-const EVERY: Duration = hours(24);
+const INTERVAL: Duration = hours(24);
 
 /// Rows of a page, and the pause after it.
 const PAGE: i64 = 500;
@@ -34,7 +34,7 @@ const ERASURE_RETENTION: Duration = hours(30 * 24);
 pub async fn offer(store: &Store) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
     let slices = 0..i64::from(SLICES);
-    claims::offer_range(&mut tx, kinds::ACTIVITY_SWEEP, Uuid::nil(), slices, EVERY).await?;
+    claims::offer_range(&mut tx, kinds::ACTIVITY_SWEEP, Uuid::nil(), slices, INTERVAL).await?;
     tx.commit().await
 }
 
@@ -42,34 +42,34 @@ pub async fn offer(store: &Store) -> Result<(), StoreError> {
 pub async fn sweep(app: &App, claim: &Claim, stop: &CancellationToken) -> Result<(), ClaimError> {
     let slice = i16::try_from(claim.item).unwrap_or(SLICES);
     unrecorded::record(&app.store, slice, stop).await?;
-    let mut at = Cursor { workspace: i32::MIN, service_id: Uuid::nil(), key: -1 };
+    let mut after = Cursor { workspace: i32::MIN, service_id: Uuid::nil(), key: -1 };
     while !stop.is_cancelled() {
         let mut tx = app.store.snapshot().await?;
         let today = utc_date(from_ms(claims::now(&mut tx).await?));
-        let page = activity_rows::activity_after(&mut tx, slice, at, PAGE).await?;
+        let page = activity_rows::activity_after(&mut tx, slice, after, PAGE).await?;
         drop(tx);
         let Some((last, _)) = page.last() else { break };
-        at = *last;
-        let has_old = |body: &[u8]| Activity::decode(body).is_ok_and(|mut a| a.prune(today));
-        let old: Vec<Cursor> =
-            page.iter().filter(|(_, body)| has_old(body)).map(|(at, _)| *at).collect();
-        for old in old.chunk_by(|a, b| a.workspace == b.workspace) {
-            delete_expired(&app.store, old, today).await?;
+        after = *last;
+        let has_expired = |body: &[u8]| Activity::decode(body).is_ok_and(|mut a| a.prune(today));
+        let expired: Vec<Cursor> =
+            page.iter().filter(|(_, body)| has_expired(body)).map(|(cursor, _)| *cursor).collect();
+        for users in expired.chunk_by(|a, b| a.workspace == b.workspace) {
+            delete_expired(&app.store, users, today).await?;
         }
         retry::wait(PAUSE, stop).await;
     }
     let mut tx = app.store.write().await?;
     let now = claims::now(&mut tx).await?;
     rows::delete_old_erasures(&mut tx, now - millis(ERASURE_RETENTION)).await?;
-    let pause = if stop.is_cancelled() { Duration::ZERO } else { EVERY };
+    let pause = if stop.is_cancelled() { Duration::ZERO } else { INTERVAL };
     claims::postpone(&mut tx, claim, pause).await?;
     Ok(tx.commit().await?)
 }
 
 /// Writes activity of a workspace without expired data. It may have changed since.
-async fn delete_expired(store: &Store, old: &[Cursor], today: Date) -> Result<(), StoreError> {
-    let Some(workspace) = old.first().map(|old| old.workspace) else { return Ok(()) };
-    let ids: Vec<Uuid> = old.iter().map(|old| old.service_id).collect();
+async fn delete_expired(store: &Store, users: &[Cursor], today: Date) -> Result<(), StoreError> {
+    let Some(workspace) = users.first().map(|user| user.workspace) else { return Ok(()) };
+    let ids: Vec<Uuid> = users.iter().map(|user| user.service_id).collect();
     let mut tx = store.write().await?;
     let mut pruned = Vec::with_capacity(ids.len());
     for StoredActivity { key, service_id, body } in

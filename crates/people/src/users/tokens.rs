@@ -54,17 +54,17 @@ pub fn keys(json: &str) -> Vec<TokenKey> {
 
 /// The tokens of both fields; if both have a token, that of the first.
 pub fn merged(first: &str, second: &str) -> String {
-    let own = keys(first);
-    let more = without(second, |token| own.contains(&token.key()));
-    let more = match &more {
+    let first_keys = keys(first);
+    let others = without(second, |token| first_keys.contains(&token.key()));
+    let others = match &others {
         None => second,
         Some(None) => "[]",
-        Some(Some(left)) => left,
+        Some(Some(others)) => others,
     };
-    match (inside(first), inside(more)) {
-        ("", more) => format!("[{more}]"),
-        (own, "") => format!("[{own}]"),
-        (own, more) => format!("[{own},{more}]"),
+    match (inside(first), inside(others)) {
+        ("", others) => format!("[{others}]"),
+        (first, "") => format!("[{first}]"),
+        (first, others) => format!("[{first},{others}]"),
     }
 }
 
@@ -73,15 +73,18 @@ fn inside(array: &str) -> &str {
     inside.unwrap_or_default().trim()
 }
 
-/// A profile's field without some tokens, which is absent if none is left; none if nothing changes.
-pub fn without(json: &str, is_gone: impl Fn(&Token<'_>) -> bool) -> Option<Option<String>> {
+/// A profile's field without some tokens, which is absent if it would be empty; none if nothing changes.
+pub fn without(json: &str, is_removed: impl Fn(&Token<'_>) -> bool) -> Option<Option<String>> {
     let tokens: Vec<&RawValue> = serde_json::from_str(json).ok()?;
-    let is_gone = |token: &RawValue| {
-        serde_json::from_str::<Token<'_>>(token.get()).is_ok_and(|token| is_gone(&token))
+    let is_removed = |token: &RawValue| {
+        serde_json::from_str::<Token<'_>>(token.get()).is_ok_and(|token| is_removed(&token))
     };
-    let left: Vec<&str> =
-        tokens.iter().filter(|token| !is_gone(token)).map(|token| token.get()).collect();
-    (left.len() < tokens.len()).then(|| (!left.is_empty()).then(|| format!("[{}]", left.join(","))))
+    let others: Vec<&str> =
+        tokens.iter().filter(|token| !is_removed(token)).map(|token| token.get()).collect();
+    if others.len() == tokens.len() {
+        return None;
+    }
+    Some((!others.is_empty()).then(|| format!("[{}]", others.join(","))))
 }
 
 /// The effect of a registration.
@@ -147,7 +150,8 @@ impl Registrations {
             Some(owner) => Registered::TakenFrom(owner.service_id),
             None => Registered::Own,
         };
-        let registered_at = former.map_or(received_at, |own| own.registered_at.max(received_at));
+        let registered_at =
+            former.map_or(received_at, |owner| owner.registered_at.max(received_at));
         self.owners.insert(key, Registration { service_id, registered_at });
         self.changed.insert(key);
         registered
@@ -160,12 +164,10 @@ impl Registrations {
             None => Registered::Own,
             Some(owner) => {
                 let is_own = owner.service_id == service_id;
-                match owner.registered_at > 0 || owner.registered_at < -written_at {
-                    true if is_own => return Registered::Own,
-                    true => return Registered::OfAnother,
-                    false if is_own => Registered::Own,
-                    false => Registered::TakenFrom(owner.service_id),
+                if owner.registered_at > 0 || owner.registered_at < -written_at {
+                    return if is_own { Registered::Own } else { Registered::OfAnother };
                 }
+                if is_own { Registered::Own } else { Registered::TakenFrom(owner.service_id) }
             }
         };
         self.owners.insert(key, Registration { service_id, registered_at: -written_at });
@@ -203,20 +205,23 @@ mod tests {
         let token = |app: &str, token: &str, more: &str| {
             format!(r#"{{"app_id":"{app}","token":"{token}"{more}}}"#)
         };
-        let (one, other) = (token("a", "t", r#","device_id":"d""#), token("a", "u", ""));
+        let (token_t, token_u) = (token("a", "t", r#","device_id":"d""#), token("a", "u", ""));
         let list = |tokens: &[&str]| format!("[{}]", tokens.join(","));
         let same = token("A", "t", "");
         for (first, second, both) in [
-            (list(&[&one]), list(&[&same, &other]), list(&[&one, &other])),
-            (list(&[&one]), list(&[&same]), list(&[&one])),
-            (list(&[&one]), list(&[&other]), list(&[&one, &other])),
-            (list(&[]), list(&[&other]), list(&[&other])),
+            (list(&[&token_t]), list(&[&same, &token_u]), list(&[&token_t, &token_u])),
+            (list(&[&token_t]), list(&[&same]), list(&[&token_t])),
+            (list(&[&token_t]), list(&[&token_u]), list(&[&token_t, &token_u])),
+            (list(&[]), list(&[&token_u]), list(&[&token_u])),
         ] {
             assert_eq!(merged(&first, &second), both);
         }
-        assert_eq!(without(&list(&[&one, &other]), |t| t.token == "u"), Some(Some(list(&[&one]))));
-        assert_eq!(without(&list(&[&one]), |t| t.token == "t"), Some(None));
-        assert_eq!(without(&list(&[&one]), |t| t.token == "x"), None);
+        assert_eq!(
+            without(&list(&[&token_t, &token_u]), |t| t.token == "u"),
+            Some(Some(list(&[&token_t])))
+        );
+        assert_eq!(without(&list(&[&token_t]), |t| t.token == "t"), Some(None));
+        assert_eq!(without(&list(&[&token_t]), |t| t.token == "x"), None);
         assert_eq!(without("{}", |_| true), None);
     }
 

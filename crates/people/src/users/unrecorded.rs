@@ -27,7 +27,7 @@ const PAGE: i64 = 50;
 
 /// One pass through a slice.
 pub async fn record(store: &Store, slice: i16, stop: &CancellationToken) -> Result<(), StoreError> {
-    let mut at = Cursor { workspace: i32::MIN, service_id: Uuid::nil(), key: -1 };
+    let mut after = Cursor { workspace: i32::MIN, service_id: Uuid::nil(), key: -1 };
     while !stop.is_cancelled() {
         let mut tx = store.snapshot().await?;
         let until = settings::get(&mut tx, UNTIL).await?.and_then(|until| until.parse().ok());
@@ -35,10 +35,10 @@ pub async fn record(store: &Store, slice: i16, stop: &CancellationToken) -> Resu
         if until.is_none_or(|until: i64| until < now) {
             break;
         }
-        let page = token_rows::users_after(&mut tx, slice, at, PAGE).await?;
+        let page = token_rows::users_after(&mut tx, slice, after, PAGE).await?;
         drop(tx);
         let Some(last) = page.last() else { break };
-        at = *last;
+        after = *last;
         for users in page.chunk_by(|a, b| a.workspace == b.workspace) {
             let ids: Vec<Uuid> = users.iter().map(|user| user.service_id).collect();
             record_users(store, users[0].workspace, ids).await?;

@@ -10,23 +10,23 @@ use store::{Store, StoreError, Tx};
 /// Requests that wait at the same time, for seconds if the store is down. They occupy resources
 /// that requests without the store need, so there are few. A workspace gets at most as many as it
 /// leaves free.
-const PLACES: usize = 64;
+const SLOTS: usize = 64;
 
-/// How long a request waits for a place; after that, the store is down or overloaded.
+/// How long a request waits for a slot; after that, the store is down or overloaded.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The queue of requests for the store. Cheap to clone.
 #[derive(Clone)]
 pub struct StoreQueue {
     store: Store,
-    places: SharedMemory,
+    slots: SharedMemory,
 }
 
 tokio::task_local! {
     static HOLDER: Holder;
 }
 
-/// Does the work of a request whose places in the queue are this holder's. Without one, they are
+/// Does the work of a request whose slots in the queue are this holder's. Without one, they are
 /// those of unauthenticated senders.
 pub async fn held_by<T>(holder: Holder, work: impl Future<Output = T>) -> T {
     HOLDER.scope(holder, work).await
@@ -34,27 +34,27 @@ pub async fn held_by<T>(holder: Holder, work: impl Future<Output = T>) -> T {
 
 impl StoreQueue {
     pub fn new(store: Store) -> Self {
-        Self { store, places: SharedMemory::halves(PLACES * SLOT_BYTES) }
+        Self { store, slots: SharedMemory::halves(SLOTS * SLOT_BYTES) }
     }
 
     /// [`Store::snapshot`].
     pub async fn snapshot(&self) -> Result<Tx, StoreError> {
-        self.pass(self.store.snapshot()).await
+        self.run(self.store.snapshot()).await
     }
 
     /// [`Store::write`].
     pub async fn write(&self) -> Result<Tx, StoreError> {
-        self.pass(self.store.write()).await
+        self.run(self.store.write()).await
     }
 
     /// Runs a statement that is a transaction by itself.
-    pub async fn pass<T>(
+    pub async fn run<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         let holder = HOLDER.try_with(|holder| *holder).unwrap_or(Holder::Unauthenticated);
-        let place = timeout(TIMEOUT, self.places.reserve(holder, SLOT_BYTES)).await;
-        let Ok(_place) = place else {
+        let slot = timeout(TIMEOUT, self.slots.reserve(holder, SLOT_BYTES)).await;
+        let Ok(_slot) = slot else {
             metrics::counter!("longshore_http_refused_total", "reason" => "store").increment(1);
             return Err(StoreError::Timeout);
         };
@@ -72,22 +72,22 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let config = Config { data: directory.path().to_owned(), ..Config::default() };
         let queue = StoreQueue::new(Store::connect(&config.database_url(), 16).await.unwrap());
-        let (one, other) = (Holder::Workspace(1), Holder::Workspace(2));
+        let (busy, other) = (Holder::Workspace(1), Holder::Workspace(2));
         let wait = |holder| {
             let queue = queue.clone();
             let forever =
-                async move { queue.pass(std::future::pending::<Result<(), StoreError>>()).await };
+                async move { queue.run(std::future::pending::<Result<(), StoreError>>()).await };
             tokio::spawn(held_by(holder, forever))
         };
-        let waiting: Vec<_> = (0..PLACES / 2).map(|_| wait(one)).collect();
-        while queue.places.used_and_limit().0 < PLACES / 2 * SLOT_BYTES {
+        let waiting: Vec<_> = (0..SLOTS / 2).map(|_| wait(busy)).collect();
+        while queue.slots.used_and_limit().0 < SLOTS / 2 * SLOT_BYTES {
             tokio::task::yield_now().await;
         }
-        let pass = |holder| held_by(holder, queue.pass(async { Ok(()) }));
-        assert!(matches!(pass(one).await, Err(StoreError::Timeout)));
-        assert!(pass(other).await.is_ok());
-        assert!(queue.pass(async { Ok(()) }).await.is_ok(), "a sender without a key");
+        let run_as = |holder| held_by(holder, queue.run(async { Ok(()) }));
+        assert!(matches!(run_as(busy).await, Err(StoreError::Timeout)));
+        assert!(run_as(other).await.is_ok());
+        assert!(queue.run(async { Ok(()) }).await.is_ok(), "a sender without a key");
         waiting[0].abort();
-        assert!(pass(one).await.is_ok());
+        assert!(run_as(busy).await.is_ok());
     }
 }

@@ -77,14 +77,18 @@ impl Config {
                  reach the gateways, such as https://longshore.example.com",
             ),
         ];
-        problems.into_iter().filter(|(bad, _)| *bad).map(|(_, text)| text.to_owned()).collect()
+        problems
+            .into_iter()
+            .filter(|(is_wrong, _)| *is_wrong)
+            .map(|(_, text)| text.to_owned())
+            .collect()
     }
 
     fn common_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        let mut refuse = |bad: bool, what: &str| {
-            if bad {
-                problems.push(what.to_owned());
+        let mut refuse = |is_wrong: bool, problem: &str| {
+            if is_wrong {
+                problems.push(problem.to_owned());
             }
         };
         let database = self.database_url();

@@ -33,12 +33,12 @@ impl Config {
     /// The folder of a missing installation, as text; none if it exists, or if a command reads
     /// nothing from a folder.
     pub fn missing_installation(&self) -> Option<String> {
-        let place = match self.database_file() {
+        let path = match self.database_file() {
             Some(file) => std::path::absolute(&file).unwrap_or(file),
             None if self.log.url == "embedded" => self.data.join("log.db"),
             None => return None,
         };
-        let folder = place.parent().filter(|_| !place.exists())?.display();
+        let folder = path.parent().filter(|_| !path.exists())?.display();
         Some(format!(
             "no installation found in {folder}: run the command in the folder that contains \
              longshore-data, or set LONGSHORE_DATA or LONGSHORE_DATABASE_URL. `longshore apply \

@@ -41,7 +41,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 /// Other names that the environment may contain: those of commands, and (as prefixes) those of
 /// scripts and tests.
 const OTHER_VARIABLES: &[&str] = &["LONGSHORE_CONFIG", "LONGSHORE_KEY", "LONGSHORE_URL"];
-const BESIDE_PREFIXES: &[&str] = &["LONGSHORE_TEST_", "LONGSHORE_SERVICES_"];
+const OTHER_PREFIXES: &[&str] = &["LONGSHORE_TEST_", "LONGSHORE_SERVICES_"];
 
 /// Lists, which the environment writes with commas.
 const LISTS: &[&str] = &["allow_private", "trusted_proxies"];
@@ -76,14 +76,14 @@ impl Config {
 }
 /// Parses addresses and networks; the error names each invalid text.
 pub(super) fn networks<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<IpNet>, D::Error> {
-    let (mut networks, mut bad) = (Vec::new(), Vec::new());
+    let (mut networks, mut invalid) = (Vec::new(), Vec::new());
     for text in Vec::<String>::deserialize(list)? {
         match network(&text) {
             Ok(network) => networks.push(network),
-            Err(error) => bad.push(error),
+            Err(error) => invalid.push(error),
         }
     }
-    if bad.is_empty() { Ok(networks) } else { Err(D::Error::custom(bad.join("; "))) }
+    if invalid.is_empty() { Ok(networks) } else { Err(D::Error::custom(invalid.join("; "))) }
 }
 
 /// The given settings, and their errors.
@@ -92,8 +92,8 @@ struct Given {
     values: Dict,
     /// The variables that values come from, by path; the others come from the file.
     variables: BTreeMap<Vec<String>, String>,
-    /// Variables of Services of Kubernetes.
-    of_services: Vec<String>,
+    /// Variables that Kubernetes sets for Services.
+    service_variables: Vec<String>,
     problems: Vec<String>,
 }
 
@@ -123,7 +123,9 @@ impl Given {
                 continue;
             };
             match (path_of(&name), value.into_string()) {
-                (None, Ok(text)) if is_of_service(&name, &text) => self.of_services.push(name),
+                (None, Ok(text)) if is_service_variable(&name, &text) => {
+                    self.service_variables.push(name);
+                }
                 (None, _) => self.problems.push(no_setting(&name, variables())),
                 (_, Err(_)) => self.problems.push(format!("{name}: is not UTF-8")),
                 (Some(path), Ok(text)) => {
@@ -137,7 +139,7 @@ impl Given {
     /// The settings, or all errors.
     fn checked(mut self, mode: Mode) -> Result<Config, ConfigError> {
         let mut config = self.settings();
-        config.warnings.extend(of_services(&self.of_services));
+        config.warnings.extend(service_warning(&self.service_variables));
         let mut problems = self.problems;
         problems.extend(config.problems(mode));
         if problems.is_empty() { Ok(config) } else { Err(ConfigError { problems }) }
@@ -164,8 +166,9 @@ impl Given {
     fn problem(&self, path: &[String], value: &Value, error: &Error) -> String {
         let setting = path.join(".");
         if let Kind::UnknownField(..) = error.kind {
-            let given = self.variables.iter().filter(|(of, _)| of.starts_with(path));
-            let mut names = given.map(|(_, name)| no_setting(name, variables())).peekable();
+            let variables = self.variables.iter().filter(|(origin, _)| origin.starts_with(path));
+            let mut names =
+                variables.map(|(_, name)| no_setting(name, self::variables())).peekable();
             return match names.peek() {
                 Some(_) => names.collect::<Vec<_>>().join("; "),
                 None => no_setting(&setting, settings()),
@@ -190,9 +193,9 @@ fn no_setting(name: &str, known: impl Iterator<Item = String>) -> String {
         name.strip_prefix("LONGSHORE_").unwrap_or(name)
     }
     let known: Vec<String> = known.collect();
-    let meant = nearest(end(name), known.iter().map(|known| end(known)));
-    match meant.and_then(|meant| known.iter().find(|known| end(known) == meant)) {
-        Some(meant) => format!("{name}: unknown setting; did you mean {meant}?"),
+    let similar = nearest(end(name), known.iter().map(|known| end(known)));
+    match similar.and_then(|similar| known.iter().find(|known| end(known) == similar)) {
+        Some(similar) => format!("{name}: unknown setting; did you mean {similar}?"),
         None => format!("{name}: unknown setting"),
     }
 }
@@ -215,20 +218,20 @@ fn settings() -> impl Iterator<Item = String> {
 
 /// Every variable that is read, except librdkafka's properties.
 fn variables() -> impl Iterator<Item = String> {
-    let beside = OTHER_VARIABLES.iter().map(|name| (*name).to_owned());
-    beside.chain(settings().map(|setting| variable(&setting)))
+    let others = OTHER_VARIABLES.iter().map(|name| (*name).to_owned());
+    others.chain(settings().map(|setting| variable(&setting)))
 }
 
 /// The environment variable of a setting, such as `LONGSHORE_WORKER__LEASE_MS`.
 pub fn variable(setting: &str) -> String {
-    let short = ENVIRONMENT.iter().find(|(_, of)| *of == setting);
+    let short = ENVIRONMENT.iter().find(|(_, path)| *path == setting);
     let long = || format!("LONGSHORE_{}", setting.to_uppercase().replace('.', "__"));
     short.map_or_else(long, |(short, _)| (*short).to_owned())
 }
 
 /// Whether Kubernetes sets a variable in every pod, for a Service whose name is or begins with
 /// `longshore`, such as `LONGSHORE_SERVICE_HOST` and `LONGSHORE_GATEWAY_PORT_80_TCP_ADDR`.
-fn is_of_service(name: &str, value: &str) -> bool {
+fn is_service_variable(name: &str, value: &str) -> bool {
     static NAME: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
             "^LONGSHORE(?:_[A-Z0-9_]+)?_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?\
@@ -242,7 +245,7 @@ fn is_of_service(name: &str, value: &str) -> bool {
 }
 
 /// The one warning about variables of Services.
-fn of_services(names: &[String]) -> Option<String> {
+fn service_warning(names: &[String]) -> Option<String> {
     const SHOWN: usize = 3;
     let mut shown = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {
@@ -259,7 +262,7 @@ fn of_services(names: &[String]) -> Option<String> {
 pub fn is_setting(name: &str) -> bool {
     name.starts_with("LONGSHORE_")
         && !OTHER_VARIABLES.contains(&name)
-        && !BESIDE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        && !OTHER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// The path of a variable's setting.
@@ -406,19 +409,19 @@ mod tests {
             ],
         )
         .unwrap();
-        let wanted = [
+        let expected = [
             ("client.id", "b"),
             ("sasl.password", "17"),
             ("sasl.username", "longshore"),
             ("security.protocol", "SSL"),
         ];
-        let wanted = wanted.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert_eq!(config.log.kafka, wanted.into());
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(config.log.kafka, expected.into());
     }
 
     #[test]
     fn unreadable_settings_are_reported_together() {
-        let found = problems(
+        let reported = problems(
             "ops = 5\nlog_format = \"xml\"\npublic_url = \"example\"\n[worker]\nlease = 1\n\
              [exports]\nattempts = -1\nretry_ms = 1.5\n[log]\nreplication = 70000\n",
             &[
@@ -429,7 +432,7 @@ mod tests {
                 ("LONGSHORE_ALLOW_PRIVATE", "10.0.0.300, 10.0.0.1, me"),
             ],
         );
-        let mut wanted = vec![
+        let mut expected = vec![
             "LONGSHORE_KEYS: unknown setting; did you mean LONGSHORE_KEY?",
             "LONGSHORE_ALLOW_PRIVATE: \"10.0.0.300\" is not an IP address or a network such as \
              10.0.0.0/8; \"me\" is not an IP address or a network such as 10.0.0.0/8",
@@ -444,31 +447,31 @@ mod tests {
             "LONGSHORE_WORKER__LEASE_MS: expected a whole number from 0, found \"abc\"",
             "LONGSHORE_WORKR__POLL_MS: unknown setting; did you mean LONGSHORE_WORKER__POLL_MS?",
         ];
-        let mut found: Vec<&str> = found.iter().map(String::as_str).collect();
-        found.sort_unstable();
-        wanted.sort_unstable();
-        assert_eq!(found, wanted);
+        let mut reported: Vec<&str> = reported.iter().map(String::as_str).collect();
+        reported.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(reported, expected);
     }
 
     #[test]
     fn unknown_settings_suggest_the_nearest_name() {
-        for (file, variable, meant) in [
+        for (file, variable, similar) in [
             ("", "LONGSHORE_LISTNE", "LONGSHORE_LISTEN"),
             ("", "LONGSHORE_DATABSE_URL", "LONGSHORE_DATABASE_URL"),
             ("", "LONGSHORE_WORKER__LEASE", "LONGSHORE_WORKER__LEASE_MS"),
             ("[expots]\nattempts = 1\n", "HOME", "exports"),
             ("secret_kye = \"x\"\n", "HOME", "secret_key"),
         ] {
-            let found = problems(file, &[(variable, "x")]);
-            let question = format!("did you mean {meant}?");
-            assert!(found.len() == 1 && found[0].ends_with(&question), "{found:?}");
+            let reported = problems(file, &[(variable, "x")]);
+            let question = format!("did you mean {similar}?");
+            assert!(reported.len() == 1 && reported[0].ends_with(&question), "{reported:?}");
         }
         assert_eq!(problems("", &[("LONGSHORE_XYZZY", "1")]), ["LONGSHORE_XYZZY: unknown setting"]);
     }
 
     #[test]
     fn variables_of_services_are_ignored_with_one_warning() {
-        let of_services = [
+        let service_variables = [
             ("LONGSHORE_PORT", "tcp://10.96.0.7:80"),
             ("LONGSHORE_SERVICE_HOST", "10.96.0.7"),
             ("LONGSHORE_SERVICE_PORT", "80"),
@@ -481,7 +484,7 @@ mod tests {
             ("LONGSHORE_GATEWAY_SERVICE_HOST", "10.96.0.8"),
             ("LONGSHORE_GATEWAY_PORT_9100_TCP_ADDR", "10.96.0.8"),
         ];
-        let config = load("", &of_services).unwrap();
+        let config = load("", &service_variables).unwrap();
         assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
         assert!(load("", &[("LONGSHORE_LISTEN", "[::1]:1")]).unwrap().warnings.is_empty());
         for name in

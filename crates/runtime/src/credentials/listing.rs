@@ -28,8 +28,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub struct CachedList<T> {
     latest: Mutex<Option<Arc<T>>>,
     /// The holder reads.
-    turn: tokio::sync::Mutex<Option<Reading>>,
-    places: Semaphore,
+    last_reading: tokio::sync::Mutex<Option<Reading>>,
+    waiting: Semaphore,
 }
 
 /// The last reading.
@@ -42,8 +42,8 @@ impl<T> Default for CachedList<T> {
     fn default() -> Self {
         Self {
             latest: Mutex::default(),
-            turn: tokio::sync::Mutex::default(),
-            places: Semaphore::new(WAITING),
+            last_reading: tokio::sync::Mutex::default(),
+            waiting: Semaphore::new(WAITING),
         }
     }
 }
@@ -69,14 +69,14 @@ impl<T: Send + Sync + 'static> CachedList<T> {
         &self,
         read: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<Arc<T>, FindError> {
-        let asked = Instant::now();
-        let Ok(_place) = self.places.try_acquire() else {
+        let called_at = Instant::now();
+        let Ok(_permit) = self.waiting.try_acquire() else {
             metrics::counter!("longshore_http_refused_total", "reason" => "keys").increment(1);
             return Err(FindError::Busy);
         };
-        let mut turn = self.turn.lock().await;
-        if let Some(Reading { began, failed }) = &*turn {
-            let is_later = *began >= asked;
+        let mut last_reading = self.last_reading.lock().await;
+        if let Some(Reading { began, failed }) = &*last_reading {
+            let is_later = *began >= called_at;
             match (failed, self.latest()) {
                 (Some(error), _) if is_later => return Err(FindError::Store(error.clone())),
                 (None, Some(list)) if is_later => return Ok(list),
@@ -88,12 +88,12 @@ impl<T: Send + Sync + 'static> CachedList<T> {
             Ok(list) => {
                 let list = Arc::new(list);
                 *self.latest.lock() = Some(list.clone());
-                *turn = Some(Reading { began, failed: None });
+                *last_reading = Some(Reading { began, failed: None });
                 Ok(list)
             }
             Err(error) => {
                 let error = Arc::new(error);
-                *turn = Some(Reading { began, failed: Some(error.clone()) });
+                *last_reading = Some(Reading { began, failed: Some(error.clone()) });
                 Err(FindError::Store(error))
             }
         }
@@ -120,27 +120,27 @@ mod tests {
                 listing.refresh(read).await
             }
         };
-        let all = futures::future::join_all((0..WAITING + 10).map(|_| ask())).await;
-        let busy = all.iter().filter(|one| matches!(one, Err(FindError::Busy))).count();
+        let results = futures::future::join_all((0..WAITING + 10).map(|_| ask())).await;
+        let busy = results.iter().filter(|result| matches!(result, Err(FindError::Busy))).count();
         assert_eq!(busy, 10);
         // The first read began before the other calls, the second after them.
         assert!(readings.load(Ordering::SeqCst) <= 2);
-        assert!(all.iter().flatten().all(|list| **list <= 1));
+        assert!(results.iter().flatten().all(|list| **list <= 1));
         let before = readings.load(Ordering::SeqCst);
         assert_eq!(*ask().await.unwrap(), before, "what was read before it asked is too old");
         assert_eq!(listing.latest().as_deref(), Some(&before));
-        let seen = listing.latest();
+        let old_list = listing.latest();
         listing.change(|list| *list += 100);
         assert_eq!(listing.latest().as_deref(), Some(&(before + 100)));
-        assert_eq!(seen.as_deref(), Some(&before), "holders keep the old list");
+        assert_eq!(old_list.as_deref(), Some(&before), "holders keep the old list");
     }
 
     #[tokio::test]
     async fn a_reading_that_fails_fails_for_all_that_wait() {
         let listing = CachedList::<usize>::default();
         let fails = || listing.refresh(async { Err(StoreError::Timeout) });
-        let all = futures::future::join_all((0..5).map(|_| fails())).await;
-        assert!(all.iter().all(|one| matches!(one, Err(FindError::Store(_)))));
+        let results = futures::future::join_all((0..5).map(|_| fails())).await;
+        assert!(results.iter().all(|result| matches!(result, Err(FindError::Store(_)))));
         assert_eq!(*listing.refresh(async { Ok(7) }).await.unwrap(), 7);
     }
 }

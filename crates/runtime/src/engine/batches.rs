@@ -195,9 +195,9 @@ impl<H: Handler> Runner<H> {
                 }
                 _ = reports.tick() => {
                     let waiting = statuses.waiting();
-                    let all = statuses.all(self.shared.app.clock.now_ms());
-                    self.report(&all, &waiting);
-                    positions.query_if_due(&all, statuses);
+                    let partitions = statuses.partitions(self.shared.app.clock.now_ms());
+                    self.report(&partitions, &waiting);
+                    positions.query_if_due(&partitions, statuses);
                 }
                 next = consumer.next() => match next {
                     Ok((batch, ack)) => {
@@ -249,9 +249,9 @@ impl<H: Handler> Runner<H> {
             let waiting = status.since.map_or(0, |since| (now - since).max(0));
             self.gauge(status.partition, status.behind, waiting);
         }
-        let held: BTreeSet<i32> = statuses.iter().map(|status| status.partition).collect();
-        self.reported.difference(&held).for_each(|partition| self.gauge(*partition, 0, 0));
-        self.reported = held;
+        let assigned: BTreeSet<i32> = statuses.iter().map(|status| status.partition).collect();
+        self.reported.difference(&assigned).for_each(|partition| self.gauge(*partition, 0, 0));
+        self.reported = assigned;
         let stopped = statuses.iter().filter_map(|status| status.stopped.as_ref());
         let mut lines: Vec<String> = stopped.map(|(_, reason)| reason.clone()).collect();
         let (topic, group) = (self.topic.name(), self.shared.group);

@@ -59,7 +59,7 @@ pub struct Options {
     pub pause: Duration,
     pub lease: Duration,
     /// Poll interval of an idle worker if offers of other processes do not wake it; otherwise
-    /// [`QUIET`] times as long.
+    /// [`WOKEN_POLL_FACTOR`] times as long.
     pub poll: Duration,
     /// Time limit for work in progress when the worker must stop.
     pub drain: Duration,
@@ -68,7 +68,7 @@ pub struct Options {
 impl Options {
     /// With this many rows of one workspace in progress, and one more for others: so a workspace
     /// whose work hangs does not stop theirs.
-    pub fn with_places(self, per_workspace: usize) -> Self {
+    pub fn with_workspace_limit(self, per_workspace: usize) -> Self {
         Self { in_flight: per_workspace + 1, per_workspace, ..self }
     }
 }
@@ -77,7 +77,7 @@ impl Options {
 pub const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// How many times less often an idle loop polls if offers wake it.
-const QUIET: u32 = 10;
+const WOKEN_POLL_FACTOR: u32 = 10;
 
 /// The first pause after a wake-up that found no work; it doubles with each, to
 /// [`MAX_EMPTY_BACKOFF`]. When a row wakes a whole fleet, all workers but one find nothing.
@@ -85,7 +85,7 @@ const INITIAL_EMPTY_BACKOFF: Duration = Duration::from_millis(5);
 const MAX_EMPTY_BACKOFF: Duration = Duration::from_millis(500);
 
 /// How long a row that this worker cannot process stays unclaimed.
-const LEFT_PAUSE: Duration = Duration::from_secs(5);
+const UNPROCESSABLE_PAUSE: Duration = Duration::from_secs(5);
 
 /// How long a worker skips a job that only a newer worker can process.
 const NEWER_PAUSE: Duration = Duration::from_secs(5);
@@ -121,52 +121,53 @@ pub async fn run<H: Handler>(
     let (mut is_woken, mut empty_wakeups) = (false, 0);
     while !shutdown.is_cancelled() {
         wakes.mark_unchanged();
-        let room = tasks.room(options);
-        let wait = match take(&store, H::KIND, options, room, avoided.jobs(), &shutdown).await {
-            Ok(taken) if taken.claims.is_empty() => {
-                empty_wakeups = if is_woken { empty_wakeups + 1 } else { 0 };
-                idle_pause(taken.next, options, store.wake().is_listening())
-            }
-            Ok(taken) => {
-                (failures, is_woken, empty_wakeups) = (0, false, 0);
-                for claim in taken.claims {
-                    let one = ClaimTask {
-                        store: store.clone(),
-                        handler: handler.clone(),
-                        options,
-                        avoided: avoided.clone(),
-                    };
-                    let span = tracing::info_span!(
-                        "claim", kind = H::KIND.name(), job = %claim.job, item = claim.item,
-                        attempt = claim.attempt,
-                        // Known once the work has loaded its job.
-                        request_id = tracing::field::Empty,
-                    );
-                    tasks.spawn(
-                        claim.workspace,
-                        one.run(claim, stop.child_token()).instrument(span),
-                    );
+        let capacity = tasks.capacity(options);
+        let wait =
+            match claim_rows(&store, H::KIND, options, capacity, avoided.jobs(), &shutdown).await {
+                Ok(claimed) if claimed.claims.is_empty() => {
+                    empty_wakeups = if is_woken { empty_wakeups + 1 } else { 0 };
+                    idle_pause(claimed.next, options, store.wake().is_listening())
                 }
-                continue;
-            }
-            Err(error) => {
-                failures += 1;
-                tracing::warn!(kind = H::KIND.name(), %error, "cannot query for work");
-                retry::backoff(failures, options.poll, Duration::from_secs(10))
-            }
-        };
-        let has_room = tasks.running.len() < options.in_flight;
+                Ok(claimed) => {
+                    (failures, is_woken, empty_wakeups) = (0, false, 0);
+                    for claim in claimed.claims {
+                        let task = ClaimTask {
+                            store: store.clone(),
+                            handler: handler.clone(),
+                            options,
+                            avoided: avoided.clone(),
+                        };
+                        let span = tracing::info_span!(
+                            "claim", kind = H::KIND.name(), job = %claim.job, item = claim.item,
+                            attempt = claim.attempt,
+                            // Known once the work has loaded its job.
+                            request_id = tracing::field::Empty,
+                        );
+                        tasks.spawn(
+                            claim.workspace,
+                            task.run(claim, stop.child_token()).instrument(span),
+                        );
+                    }
+                    continue;
+                }
+                Err(error) => {
+                    failures += 1;
+                    tracing::warn!(kind = H::KIND.name(), %error, "cannot query for work");
+                    retry::backoff(failures, options.poll, Duration::from_secs(10))
+                }
+            };
+        let has_capacity = tasks.running.len() < options.in_flight;
         let woken = async {
-            let rested = Instant::now() + rest(empty_wakeups);
+            let next_query = Instant::now() + empty_wakeup_pause(empty_wakeups);
             // The sender belongs to the store.
             let _changed = wakes.changed().await;
-            sleep_until(rested).await;
+            sleep_until(next_query).await;
         };
         is_woken = false;
         tokio::select! {
             () = shutdown.cancelled() => {}
             () = tasks.next_ended(), if !tasks.running.is_empty() => {}
-            () = woken, if has_room => is_woken = true,
+            () = woken, if has_capacity => is_woken = true,
             () = sleep(wait) => {}
         }
     }
@@ -193,22 +194,22 @@ impl Tasks {
     }
 
     /// What may be claimed next.
-    fn room(&self, options: Options) -> Room {
+    fn capacity(&self, options: Options) -> Capacity {
         let mut counts: HashMap<i32, usize> = HashMap::new();
         self.workspaces.values().for_each(|id| *counts.entry(*id).or_default() += 1);
         let limit = options.per_workspace;
-        let (full, others): (Vec<_>, Vec<_>) =
+        let (full, open): (Vec<_>, Vec<_>) =
             counts.into_iter().partition(|(_, count)| *count >= limit);
-        let held = others.iter().map(|(_, count)| *count).max().unwrap_or(0);
-        Room {
-            rows: options.in_flight.saturating_sub(self.running.len()).min(limit - held),
+        let max_running = open.iter().map(|(_, count)| *count).max().unwrap_or(0);
+        Capacity {
+            rows: options.in_flight.saturating_sub(self.running.len()).min(limit - max_running),
             full: full.into_iter().map(|(workspace, _)| workspace).collect(),
         }
     }
 }
 
 /// What a worker may claim.
-struct Room {
+struct Capacity {
     /// Rows of any workspace that is not full.
     rows: usize,
     /// Workspaces with as many rows in progress as they may have.
@@ -218,39 +219,40 @@ struct Room {
 /// How long an idle loop waits, unless it is woken: until the next row is due.
 fn idle_pause(next: Option<Duration>, options: Options, is_woken: bool) -> Duration {
     let (poll, is_due) = (options.poll, next == Some(Duration::ZERO));
-    let longest = match is_woken && !is_due {
+    let longest = if is_woken && !is_due {
         // A worker that polls once per lease knows the end of every lease in time.
-        true => poll.saturating_mul(QUIET).min(options.lease.max(poll)),
-        false => poll,
+        poll.saturating_mul(WOKEN_POLL_FACTOR).min(options.lease.max(poll))
+    } else {
+        poll
     };
     let pause = longest.mul_f64(rand::rng().random_range(0.8..1.0));
     next.filter(|_| !is_due).map_or(pause, |next| next.min(pause))
 }
 
 /// The minimum time between a query without a result and the next one for a wake-up.
-fn rest(empty_wakeups: u32) -> Duration {
+fn empty_wakeup_pause(empty_wakeups: u32) -> Duration {
     match empty_wakeups {
         0 => Duration::ZERO,
-        some => retry::backoff(some, INITIAL_EMPTY_BACKOFF, MAX_EMPTY_BACKOFF),
+        count => retry::backoff(count, INITIAL_EMPTY_BACKOFF, MAX_EMPTY_BACKOFF),
     }
 }
 
-async fn take(
+async fn claim_rows(
     store: &Store,
     kind: Kind,
     options: Options,
-    room: Room,
+    capacity: Capacity,
     avoided: Vec<Uuid>,
     shutdown: &CancellationToken,
 ) -> Result<Claimed, StoreError> {
     // A few at a time, so that other workers and other jobs get theirs.
-    let limit = u32::try_from(room.rows.min(4)).unwrap_or(4);
+    let limit = u32::try_from(capacity.rows.min(4)).unwrap_or(4);
     if limit == 0 {
         return Ok(Claimed::default());
     }
     let store = store.clone();
     let taking = async move {
-        let skipped = Skipped { jobs: &avoided, workspaces: &room.full };
+        let skipped = Skipped { jobs: &avoided, workspaces: &capacity.full };
         let Options { per_receiver, lease, .. } = options;
         claims::take_except(&store, kind, limit, per_receiver, lease, skipped).await
     };
@@ -345,7 +347,7 @@ impl<H: Handler> ClaimTask<H> {
         };
         match result {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => self.failed(&claim, &error, stop.is_cancelled()).await,
+            Ok(Err(error)) => self.handle_failure(&claim, &error, stop.is_cancelled()).await,
             Err(panic) => {
                 tracing::error!(%panic, "the work panicked");
                 self.release(&claim, self.pause(&claim)).await
@@ -353,7 +355,7 @@ impl<H: Handler> ClaimTask<H> {
         }
     }
 
-    async fn failed(
+    async fn handle_failure(
         &self,
         claim: &Claim,
         error: &H::Error,
@@ -397,8 +399,8 @@ impl<H: Handler> ClaimTask<H> {
     /// worker would be rejected.
     async fn is_clock_wrong(&self) -> bool {
         let store = self.store.clone();
-        let asking = async move { claims::now(&mut store.snapshot().await?).await };
-        match within_timeout(asking, sleep(TIMEOUT)).await {
+        let query = async move { claims::now(&mut store.snapshot().await?).await };
+        match within_timeout(query, sleep(TIMEOUT)).await {
             Ok(now) => (now - Timestamp::now().as_millisecond()).abs() > millis(MAX_CLOCK_SKEW),
             Err(error) => {
                 tracing::warn!(%error, "cannot read the database's clock");
@@ -413,14 +415,15 @@ impl<H: Handler> ClaimTask<H> {
             self.avoided.add(claim.job, pause);
         }
         let (store, claim) = (self.store.clone(), *claim);
-        let leaving = async move { claims::release_uncounted(&store, &claim, LEFT_PAUSE).await };
+        let leaving =
+            async move { claims::release_uncounted(&store, &claim, UNPROCESSABLE_PAUSE).await };
         within_timeout(leaving, sleep(TIMEOUT)).await
     }
 
     async fn release(&self, claim: &Claim, delay: Duration) -> Result<(), ClaimError> {
         let (store, claim) = (self.store.clone(), *claim);
-        let handing = async move { claims::release(&store, &claim, delay).await };
-        within_timeout(handing, sleep(TIMEOUT)).await
+        let releasing = async move { claims::release(&store, &claim, delay).await };
+        within_timeout(releasing, sleep(TIMEOUT)).await
     }
 }
 
@@ -440,11 +443,11 @@ async fn renew(
         if done.is_cancelled() {
             return;
         }
-        let asked = Instant::now();
+        let renewed_at = Instant::now();
         let store = store.clone();
         let renewing = async move { claims::renew(&store, &claim, lease).await };
         match within_timeout(renewing, sleep_until(held_until)).await {
-            Ok(()) => held_until = asked + lease,
+            Ok(()) => held_until = renewed_at + lease,
             Err(ClaimError::Lost) => return stop.cancel(),
             Err(ClaimError::Store(error)) => {
                 tracing::warn!(%error, "cannot renew a lease");
@@ -477,15 +480,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_workspace_leaves_room_for_others() {
-        let (options, mut tasks) = (options().with_places(4), Tasks::default());
+        let (options, mut tasks) = (options().with_workspace_limit(4), Tasks::default());
         let mut claimed = Vec::new();
         for workspace in [1, 1, 2, 1, 1] {
-            let Room { rows, full } = tasks.room(options);
+            let Capacity { rows, full } = tasks.capacity(options);
             claimed.push((rows, full.contains(&workspace)));
             tasks.spawn(workspace, std::future::pending());
         }
         assert_eq!(claimed, [(4, false), (3, false), (2, false), (2, false), (1, false)]);
-        let Room { rows, full } = tasks.room(options);
+        let Capacity { rows, full } = tasks.capacity(options);
         assert_eq!((rows, full), (0, vec![1]));
     }
 

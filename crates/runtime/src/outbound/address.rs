@@ -206,8 +206,8 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let allowed = self.allowed.clone();
         Box::pin(async move {
-            let found = look_up(&LOOKUPS, name.as_str().to_owned(), 0).await?;
-            Ok(Box::new(reachable(found.into_iter(), &allowed)?.into_iter()) as Addrs)
+            let addresses = look_up(&LOOKUPS, name.as_str().to_owned(), 0).await?;
+            Ok(Box::new(reachable(addresses.into_iter(), &allowed)?.into_iter()) as Addrs)
         })
     }
 }
@@ -223,22 +223,22 @@ pub async fn look_up_relay(host: &str, port: u16) -> io::Result<Vec<SocketAddr>>
 /// Looks up a name with the system's resolver, on a thread.
 async fn look_up(lookups: &Arc<Semaphore>, name: String, port: u16) -> io::Result<Vec<SocketAddr>> {
     let permit = lookups.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let found = spawn_blocking(move || {
-        let found = (name.as_str(), port).to_socket_addrs();
+    let addresses = spawn_blocking(move || {
+        let addresses = (name.as_str(), port).to_socket_addrs();
         drop(permit);
-        found
+        addresses
     });
-    Ok(found.await??.collect())
+    Ok(addresses.await??.collect())
 }
 
 /// The allowed addresses; an error if there is none.
 fn reachable(
-    found: impl Iterator<Item = SocketAddr>,
+    addresses: impl Iterator<Item = SocketAddr>,
     allowed: &[IpNet],
 ) -> Result<Vec<SocketAddr>, Refused> {
     let mut refused = None;
     let mut reachable = Vec::new();
-    for address in found {
+    for address in addresses {
         match non_public_kind(address.ip(), allowed) {
             None => reachable.push(address),
             Some(kind) => refused = Some(Refused { kind, address: address.ip() }),
@@ -414,14 +414,14 @@ mod tests {
 
     #[test]
     fn names_resolve_only_to_allowed_addresses() {
-        let found = |addresses: &[&str]| {
+        let resolve = |addresses: &[&str]| {
             let list: Vec<SocketAddr> =
                 addresses.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 0)).collect();
             reachable(list.into_iter(), &[])
         };
-        assert_eq!(found(&["8.8.8.8", "10.0.0.1", "::1"]).unwrap().len(), 1);
-        assert!(found(&[]).unwrap().is_empty());
-        let error = found(&["10.0.0.1", "::ffff:10.0.0.2"]).unwrap_err().to_string();
+        assert_eq!(resolve(&["8.8.8.8", "10.0.0.1", "::1"]).unwrap().len(), 1);
+        assert!(resolve(&[]).unwrap().is_empty());
+        let error = resolve(&["10.0.0.1", "::ffff:10.0.0.2"]).unwrap_err().to_string();
         assert!(error.contains("a private address"), "{error}");
     }
 
@@ -438,16 +438,16 @@ mod tests {
 
     #[tokio::test]
     async fn lookups_of_relays_are_bounded_and_have_their_own_share() {
-        let all = LOOKUPS.clone().acquire_many_owned(256).await.unwrap();
+        let permits = LOOKUPS.clone().acquire_many_owned(256).await.unwrap();
         assert!(!look_up_relay("localhost", 25).await.unwrap().is_empty());
-        drop(all);
-        let all = RELAY_LOOKUPS.clone().acquire_many_owned(64).await.unwrap();
-        let found = look_up_relay("127.0.0.1", 25).await.unwrap();
-        assert_eq!(found, ["127.0.0.1:25".parse().unwrap()]);
-        let mut found = std::pin::pin!(look_up_relay("localhost", 25));
-        assert!(futures::poll!(&mut found).is_pending());
-        drop(all);
-        assert!(found.await.unwrap().iter().all(|address| address.port() == 25));
+        drop(permits);
+        let permits = RELAY_LOOKUPS.clone().acquire_many_owned(64).await.unwrap();
+        let addresses = look_up_relay("127.0.0.1", 25).await.unwrap();
+        assert_eq!(addresses, ["127.0.0.1:25".parse().unwrap()]);
+        let mut addresses = std::pin::pin!(look_up_relay("localhost", 25));
+        assert!(futures::poll!(&mut addresses).is_pending());
+        drop(permits);
+        assert!(addresses.await.unwrap().iter().all(|address| address.port() == 25));
     }
 
     proptest! {

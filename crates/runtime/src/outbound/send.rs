@@ -59,7 +59,7 @@ pub struct Failure {
 impl Failure {
     /// A failure without a response from the receiver.
     pub fn no_response(error: impl Into<String>) -> Self {
-        Self { status: None, retry_after: None, error: kept(&error.into()) }
+        Self { status: None, retry_after: None, error: stored_text(&error.into()) }
     }
 }
 
@@ -122,7 +122,7 @@ impl HttpResponse {
         if !text.trim().is_empty() {
             error = format!("{error}: {}", text.trim());
         }
-        kept(&error)
+        stored_text(&error)
     }
 }
 
@@ -172,12 +172,12 @@ impl Sender {
             .client
             .get_or_try_init(|| async { self.connect() })
             .await
-            .map_err(|error| RequestError::Failed(kept(&causes(&error))))?;
+            .map_err(|error| RequestError::Failed(stored_text(&causes(&error))))?;
         let secrets = secrets_of(&request.url);
         let limit = request.timeout.unwrap_or(self.timeout);
-        let made = client.request(request.method, request.url).headers(request.headers);
-        let made = if request.body.is_empty() { made } else { made.body(request.body) };
-        let answer = made.timeout(limit).send().await;
+        let builder = client.request(request.method, request.url).headers(request.headers);
+        let builder = if request.body.is_empty() { builder } else { builder.body(request.body) };
+        let answer = builder.timeout(limit).send().await;
         let answer = answer.map_err(|error| self.no_response(error, limit))?;
         let retry_after = answer.headers().get(header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| parse_retry_after(value, clock));
@@ -218,9 +218,10 @@ impl Sender {
             (true, false) => format!("no response within {timeout:?}"),
             _ => causes(&error),
         };
-        match is_refused(&error) {
-            true => RequestError::Refused(kept(&text)),
-            false => RequestError::Failed(kept(&text)),
+        if is_refused(&error) {
+            RequestError::Refused(stored_text(&text))
+        } else {
+            RequestError::Failed(stored_text(&text))
         }
     }
 }
@@ -233,24 +234,24 @@ fn is_refused(error: &(dyn Error + 'static)) -> bool {
 /// The delay of a `Retry-After`: a number of seconds, or a time.
 fn parse_retry_after(value: &HeaderValue, clock: &Clock) -> Option<Duration> {
     let text = value.to_str().ok()?.trim();
-    let asked = match text.parse() {
+    let delay = match text.parse() {
         Ok(seconds) => Duration::from_secs(seconds),
         // A time in the past means no delay.
         Err(_) => {
-            let until = rfc2822::parse(text).ok()?.timestamp();
-            Duration::try_from(until.duration_since(clock.now())).unwrap_or_default()
+            let retry_at = rfc2822::parse(text).ok()?.timestamp();
+            Duration::try_from(retry_at.duration_since(clock.now())).unwrap_or_default()
         }
     };
-    Some(asked.min(MAX_RETRY_AFTER))
+    Some(delay.min(MAX_RETRY_AFTER))
 }
 
 /// The first bytes of a body, and whether they are all of it. Bytes that cannot be read in time are
 /// ignored.
 async fn beginning(mut answer: Response, max_bytes: usize) -> (Vec<u8>, bool) {
     let (mut bytes, mut is_complete) = (Vec::new(), false);
-    let until = Instant::now() + READ_TIME;
+    let deadline = Instant::now() + READ_TIME;
     while bytes.len() <= max_bytes {
-        match timeout_at(until, answer.chunk()).await {
+        match timeout_at(deadline, answer.chunk()).await {
             Ok(Ok(Some(chunk))) => bytes.extend_from_slice(&chunk),
             Ok(Ok(None)) => {
                 is_complete = true;
@@ -271,10 +272,11 @@ fn secrets_of(url: &Url) -> Vec<String> {
     let values = url.query_pairs().map(|(_, value)| value.into_owned());
     let user = [Some(url.username()), url.password()].into_iter().flatten();
     // A short value is not a secret, and replacing it would make the text unreadable.
-    let named = query.chain(values).chain(user.map(str::to_owned)).filter(|one| one.len() >= 6);
+    let parameters =
+        query.chain(values).chain(user.map(str::to_owned)).filter(|value| value.len() >= 6);
     // A path segment that is a plain word is no secret either.
     let steps = url.path().split('/').filter(|step| step.len() >= 12);
-    named.chain(steps.map(str::to_owned)).collect()
+    parameters.chain(steps.map(str::to_owned)).collect()
 }
 
 /// The text of an error and its causes.
@@ -292,7 +294,7 @@ fn causes(error: &dyn Error) -> String {
 }
 
 /// A text in its stored form: one line, without NUL, of limited length.
-pub fn kept(text: &str) -> String {
+pub fn stored_text(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(plain).take(MAX_STORED_CHARACTERS).collect()
 }
@@ -303,8 +305,8 @@ mod tests {
 
     #[test]
     fn stored_errors_are_short_and_plain() {
-        assert_eq!(kept("a\0b\nc"), "a b c");
-        assert_eq!(kept(&"é".repeat(10_000)).chars().count(), MAX_STORED_CHARACTERS);
+        assert_eq!(stored_text("a\0b\nc"), "a b c");
+        assert_eq!(stored_text(&"é".repeat(10_000)).chars().count(), MAX_STORED_CHARACTERS);
     }
 
     #[test]

@@ -54,8 +54,8 @@ pub fn is_signed(secret: &[u8], headers: &HeaderMap, now: i64, body: &[u8]) -> b
         return false;
     }
     let mac = mac(secret, id, timestamp, body);
-    let signatures = signatures.split(' ').filter_map(|one| one.strip_prefix("v1,"));
-    let mut signatures = signatures.filter_map(|one| BASE64_STANDARD.decode(one).ok());
+    let signatures = signatures.split(' ').filter_map(|signature| signature.strip_prefix("v1,"));
+    let mut signatures = signatures.filter_map(|signature| BASE64_STANDARD.decode(signature).ok());
     signatures.any(|signature| mac.clone().verify_slice(&signature).is_ok())
 }
 

@@ -178,8 +178,8 @@ fn count_dropped(spans: usize) {
 /// its kind, a batch by its topic.
 fn name(span: &mut SpanData) {
     let find = |name: &str| {
-        let found = span.attributes.iter().find(|attribute| attribute.key.as_str() == name);
-        found.map(|attribute| attribute.value.as_str().into_owned()).unwrap_or_default()
+        let attribute = span.attributes.iter().find(|attribute| attribute.key.as_str() == name);
+        attribute.map(|attribute| attribute.value.as_str().into_owned()).unwrap_or_default()
     };
     let (name, kind) = match span.name.as_ref() {
         "request" => (format!("{} {}", find("method"), find("path")), SpanKind::Server),

@@ -1,6 +1,6 @@
 //! Reads filters.
 
-use super::{Comparison, Filter, Literal, MAX, MAX_DEPTH, Operator, Path, Scope, refused};
+use super::{Comparison, Filter, Literal, MAX, MAX_DEPTH, Operator, Path, Scope, invalid_filter};
 use crate::schema::{Attribute, Kind};
 use gateway::scim::ScimError;
 use kit::clock::parse_time;
@@ -15,7 +15,7 @@ pub(super) fn parse(text: &str, scope: Scope) -> Result<Filter, ScimError> {
     reader.skip_spaces();
     match reader.rest {
         "" => Ok(filter),
-        _ => Err(refused("expected and, or, or the end of the filter")),
+        _ => Err(invalid_filter("expected and, or, or the end of the filter")),
     }
 }
 
@@ -29,20 +29,20 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Terms that `or` joins.
     fn any(&mut self, scope: Scope) -> Result<Filter, ScimError> {
-        let mut any = vec![self.all(scope)?];
+        let mut terms = vec![self.all(scope)?];
         while self.take_word("or") {
-            any.push(self.all(scope)?);
+            terms.push(self.all(scope)?);
         }
-        Ok(joined(any, Filter::Or))
+        Ok(joined(terms, Filter::Or))
     }
 
     /// Terms that `and` joins.
     fn all(&mut self, scope: Scope) -> Result<Filter, ScimError> {
-        let mut all = vec![self.term(scope)?];
+        let mut terms = vec![self.term(scope)?];
         while self.take_word("and") {
-            all.push(self.term(scope)?);
+            terms.push(self.term(scope)?);
         }
-        Ok(joined(all, Filter::And))
+        Ok(joined(terms, Filter::And))
     }
 
     fn term(&mut self, scope: Scope) -> Result<Filter, ScimError> {
@@ -58,11 +58,11 @@ impl<'a> Reader<'a> {
             }
         }
         if name.is_empty() {
-            return Err(refused("expected an attribute, an operator and a value"));
+            return Err(invalid_filter("expected an attribute, an operator and a value"));
         }
-        let path = scope
-            .resolve(name)
-            .ok_or_else(|| refused(format!("unknown attribute {:?}", beginning(name, SHOWN))))?;
+        let path = scope.resolve(name).ok_or_else(|| {
+            invalid_filter(format!("unknown attribute {:?}", beginning(name, SHOWN)))
+        })?;
         if self.take('[') {
             return self.selected(path, scope);
         }
@@ -73,12 +73,14 @@ impl<'a> Reader<'a> {
     fn until(&mut self, end: char, scope: Scope) -> Result<Filter, ScimError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(refused(format!("at most {MAX_DEPTH} levels of parentheses are allowed")));
+            return Err(invalid_filter(format!(
+                "at most {MAX_DEPTH} levels of parentheses are allowed"
+            )));
         }
         let filter = self.any(scope)?;
         self.skip_spaces();
         if !self.take(end) {
-            return Err(refused(format!("expected {end}")));
+            return Err(invalid_filter(format!("expected {end}")));
         }
         self.depth -= 1;
         Ok(filter)
@@ -88,14 +90,14 @@ impl<'a> Reader<'a> {
     fn selected(&mut self, path: Path, scope: Scope) -> Result<Filter, ScimError> {
         let target = scope.target(&path).filter(|target| !target.members().is_empty());
         let target = target.ok_or_else(|| {
-            refused("brackets are only allowed after an attribute with sub-attributes")
+            invalid_filter("brackets are only allowed after an attribute with sub-attributes")
         })?;
         let inner = Scope::ValueOf(target);
         let mut filter = self.until(']', inner)?;
         if self.take('.') {
             let name = self.word();
             let path = inner.resolve(name).ok_or_else(|| {
-                refused(format!("unknown attribute {:?}", beginning(name, SHOWN)))
+                invalid_filter(format!("unknown attribute {:?}", beginning(name, SHOWN)))
             })?;
             filter = Filter::And(vec![filter, self.comparison(path, inner)?]);
         }
@@ -105,7 +107,7 @@ impl<'a> Reader<'a> {
     fn comparison(&mut self, mut path: Path, scope: Scope) -> Result<Filter, ScimError> {
         self.comparisons += 1;
         if self.comparisons > MAX {
-            return Err(refused(format!("at most {MAX} comparisons are allowed")));
+            return Err(invalid_filter(format!("at most {MAX} comparisons are allowed")));
         }
         let word = self.word();
         if word.eq_ignore_ascii_case("pr") {
@@ -113,13 +115,13 @@ impl<'a> Reader<'a> {
         }
         let operator = Operator::parse(word).ok_or_else(|| {
             let names = Operator::ALL.map(|(name, _)| name).join(", ");
-            refused(format!("unknown operator; expected one of {names}, pr"))
+            invalid_filter(format!("unknown operator; expected one of {names}, pr"))
         })?;
         // `emails eq "a"` compares the addresses.
         if let Some(value) = scope.target(&path).and_then(Attribute::value) {
             path.push(value);
         }
-        let target = scope.target(&path).ok_or_else(|| refused("expected an attribute"))?;
+        let target = scope.target(&path).ok_or_else(|| invalid_filter("expected an attribute"))?;
         let value = self.value(target, operator)?;
         Ok(Filter::Compare(Comparison { path, operator, value }))
     }
@@ -133,7 +135,7 @@ impl<'a> Reader<'a> {
                 "true" => Literal::Boolean(true),
                 "false" => Literal::Boolean(false),
                 "null" => Literal::Null,
-                _ => return Err(refused("expected a string, true, false or null")),
+                _ => return Err(invalid_filter("expected a string, true, false or null")),
             },
         };
         let is_equality = matches!(operator, Operator::Equals | Operator::NotEquals);
@@ -145,32 +147,34 @@ impl<'a> Reader<'a> {
                 match text.to_ascii_lowercase().as_str() {
                     "true" => Ok(Literal::Boolean(true)),
                     "false" => Ok(Literal::Boolean(false)),
-                    _ => Err(refused(format!("{}: expected true or false", target.name))),
+                    _ => Err(invalid_filter(format!("{}: expected true or false", target.name))),
                 }
             }
-            (Kind::Boolean, _) => {
-                Err(refused(format!("{} is a boolean: only eq and ne are supported", target.name)))
-            }
+            (Kind::Boolean, _) => Err(invalid_filter(format!(
+                "{} is a boolean: only eq and ne are supported",
+                target.name
+            ))),
             (Kind::Text | Kind::Reference(_) | Kind::DateTime, Literal::Text(text)) => {
                 let is_part = !is_equality && !operator.is_order();
                 if target.kind == Kind::DateTime {
                     if is_part {
-                        return Err(refused(format!(
+                        return Err(invalid_filter(format!(
                             "{} is a date and time: co, sw and ew are not supported",
                             target.name
                         )));
                     }
                     parse_time(&text)
-                        .map_err(|error| refused(format!("{}: {error}", target.name)))?;
+                        .map_err(|error| invalid_filter(format!("{}: {error}", target.name)))?;
                 }
                 Ok(Literal::Text(text))
             }
             (Kind::Text | Kind::Reference(_) | Kind::DateTime, _) => {
-                Err(refused(format!("{}: expected a string", target.name)))
+                Err(invalid_filter(format!("{}: expected a string", target.name)))
             }
-            (Kind::Complex(_), _) => {
-                Err(refused(format!("{} has sub-attributes: compare one of them", target.name)))
-            }
+            (Kind::Complex(_), _) => Err(invalid_filter(format!(
+                "{} has sub-attributes: compare one of them",
+                target.name
+            ))),
         }
     }
 
@@ -187,11 +191,11 @@ impl<'a> Reader<'a> {
     /// Reads the next word if it is this one.
     fn take_word(&mut self, word: &str) -> bool {
         let before = self.rest;
-        let is_it = self.word().eq_ignore_ascii_case(word);
-        if !is_it {
+        let is_next = self.word().eq_ignore_ascii_case(word);
+        if !is_next {
             self.rest = before;
         }
-        is_it
+        is_next
     }
 
     fn take(&mut self, sign: char) -> bool {
@@ -206,11 +210,13 @@ impl<'a> Reader<'a> {
 
     /// A JSON string; `inside` is the text after its first quote.
     fn string(&mut self, inside: &str) -> Result<String, ScimError> {
-        let length = end_of_string(inside).ok_or_else(|| refused("a string is not closed"))?;
+        let length =
+            end_of_string(inside).ok_or_else(|| invalid_filter("a string is not closed"))?;
         // The length includes both quotes, which are one byte each.
         let (string, rest) = self.rest.split_at(length + 2);
         self.rest = rest;
-        serde_json::from_str(string).map_err(|_| refused("a string is not a valid JSON string"))
+        serde_json::from_str(string)
+            .map_err(|_| invalid_filter("a string is not a valid JSON string"))
     }
 }
 

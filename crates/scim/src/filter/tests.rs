@@ -82,7 +82,7 @@ fn holds_for_no_others() {
 
 #[test]
 fn anything_else_is_refused() {
-    let many = vec![r#"userName eq "a""#; MAX + 1].join(" and ");
+    let too_many = vec![r#"userName eq "a""#; MAX + 1].join(" and ");
     let deep = "(".repeat(100_000);
     let deep_not = "not (".repeat(100_000);
     let huge = format!("userName eq {}", "\\\"".repeat(100_000));
@@ -119,7 +119,7 @@ fn anything_else_is_refused() {
         "userName[value eq \"a\"]",
         "eq \"a\"",
         "\"a\" eq \"a\"",
-        &many,
+        &too_many,
         &deep,
         &deep_not,
         &huge,
@@ -159,8 +159,8 @@ proptest! {
         joins in prop::collection::vec(prop::sample::select(vec![" and ", " or ", ") and (", ") or ("]), 5),
     ) {
         let mut text = String::from("not (");
-        for (at, word) in words.iter().enumerate() {
-            if at > 0 { text += joins[at - 1]; }
+        for (index, word) in words.iter().enumerate() {
+            if index > 0 { text += joins[index - 1]; }
             text += word;
         }
         text += ")";

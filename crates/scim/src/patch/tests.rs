@@ -33,16 +33,17 @@ fn patched(operations: Value) -> Result<Value, ScimError> {
 
 /// The user after one operation, which leaves all but `changed` as it was.
 fn becomes(operation: Value, pointer: &str, changed: Value) {
-    let is = patched(json!([operation])).unwrap_or_else(|error| panic!("{operation}: {error:?}"));
-    assert_eq!(is.pointer(pointer).cloned().unwrap_or_default(), changed, "{operation}");
-    let (mut is, mut was) = (is, user());
-    for user in [&mut is, &mut was] {
+    let mut user_after =
+        patched(json!([operation])).unwrap_or_else(|error| panic!("{operation}: {error:?}"));
+    assert_eq!(user_after.pointer(pointer).cloned().unwrap_or_default(), changed, "{operation}");
+    let mut user_before = user();
+    for user in [&mut user_after, &mut user_before] {
         let (parent, name) = pointer.rsplit_once('/').unwrap();
         if let Some(Value::Object(parent)) = user.pointer_mut(parent) {
             parent.remove(name);
         }
     }
-    assert_eq!(is, was, "{operation}");
+    assert_eq!(user_after, user_before, "{operation}");
 }
 
 fn refused(operation: Value) -> ScimType {
@@ -111,42 +112,50 @@ fn single_values_are_set_and_removed() {
 #[test]
 fn values_of_many_are_added_replaced_and_removed() {
     let company = "permissions.companyPermissions";
-    let at = "/permissions/companyPermissions";
+    let pointer = "/permissions/companyPermissions";
     becomes(
         json!({ "op": "add", "path": company, "value": ["b", "c"] }),
-        at,
+        pointer,
         json!(["a", "b", "c"]),
     );
-    becomes(json!({ "op": "add", "path": company, "value": "c" }), at, json!(["a", "b", "c"]));
-    becomes(json!({ "op": "replace", "path": company, "value": ["c"] }), at, json!(["c"]));
-    becomes(json!({ "op": "remove", "path": company }), at, Value::Null);
+    becomes(json!({ "op": "add", "path": company, "value": "c" }), pointer, json!(["a", "b", "c"]));
+    becomes(json!({ "op": "replace", "path": company, "value": ["c"] }), pointer, json!(["c"]));
+    becomes(json!({ "op": "remove", "path": company }), pointer, Value::Null);
     becomes(
         json!({ "op": "remove", "path": format!("{company}[value eq \"a\"]") }),
-        at,
+        pointer,
         json!(["b"]),
     );
     becomes(
         json!({ "op": "replace", "path": format!("{company}[value sw \"a\"]"), "value": "z" }),
-        at,
+        pointer,
         json!(["z", "b"]),
     );
     let value = json!({ "companyPermissions": ["c"] });
     becomes(
         json!({ "op": "add", "path": "permissions", "value": value }),
-        at,
+        pointer,
         json!(["a", "b", "c"]),
     );
-    becomes(json!({ "op": "replace", "path": "permissions", "value": value }), at, json!(["c"]));
+    becomes(
+        json!({ "op": "replace", "path": "permissions", "value": value }),
+        pointer,
+        json!(["c"]),
+    );
 }
 
 #[test]
 fn filters_select_the_patched_values() {
     let acme = "permissions.appGroup[appGroupName eq \"acme\"]";
-    let at = "/permissions/appGroup/0/appGroupPermissions";
+    let pointer = "/permissions/appGroup/0/appGroupPermissions";
     let path = format!("{acme}.appGroupPermissions");
-    becomes(json!({ "op": "add", "path": path, "value": ["see"] }), at, json!(["send", "see"]));
-    becomes(json!({ "op": "replace", "path": path, "value": ["see"] }), at, json!(["see"]));
-    becomes(json!({ "op": "remove", "path": path }), at, Value::Null);
+    becomes(
+        json!({ "op": "add", "path": path, "value": ["see"] }),
+        pointer,
+        json!(["send", "see"]),
+    );
+    becomes(json!({ "op": "replace", "path": path, "value": ["see"] }), pointer, json!(["see"]));
+    becomes(json!({ "op": "remove", "path": path }), pointer, Value::Null);
     let path = format!("{acme}.team[teamId eq \"t1\"].teamPermissions");
     becomes(
         json!({ "op": "add", "path": path, "value": "y" }),
@@ -172,22 +181,22 @@ fn filters_select_the_patched_values() {
     );
     let everywhere =
         json!({ "op": "add", "path": "permissions.appGroup.appGroupPermissions", "value": ["z"] });
-    let is = patched(json!([everywhere])).unwrap();
-    for group in is["permissions"]["appGroup"].as_array().unwrap() {
-        assert_eq!(group["appGroupPermissions"][1], "z", "{is}");
+    let user = patched(json!([everywhere])).unwrap();
+    for group in user["permissions"]["appGroup"].as_array().unwrap() {
+        assert_eq!(group["appGroupPermissions"][1], "z", "{user}");
     }
 }
 
 #[test]
 fn operations_are_done_in_their_order() {
-    let is = patched(json!([
+    let user = patched(json!([
         { "op": "remove", "path": "permissions" },
         { "op": "add", "path": "permissions.appGroup", "value": { "appGroupName": "acme" } },
         { "op": "add", "path": "permissions.appGroup[appGroupName eq \"acme\"].appGroupPermissions", "value": "send" },
     ]));
     let expected =
         json!({ "appGroup": [{ "appGroupName": "acme", "appGroupPermissions": ["send"] }] });
-    assert_eq!(is.unwrap()["permissions"], expected);
+    assert_eq!(user.unwrap()["permissions"], expected);
 }
 
 #[test]

@@ -49,9 +49,10 @@ pub(crate) async fn search<R: Resource>(
 ) -> Result<(i64, Vec<Stored<R>>), ScimError> {
     let mut conditions = Conditions { sql: Vec::new(), parameters: Vec::new(), is_complete: true };
     conditions.add::<R>(&query.filter, tx.is_postgres());
-    let (total, mut page) = match conditions.is_complete {
-        true => page(tx, query, &conditions).await?,
-        false => scan(tx, query, &conditions, base).await?,
+    let (total, mut page) = if conditions.is_complete {
+        page(tx, query, &conditions).await?
+    } else {
+        scan(tx, query, &conditions, base).await?
     };
     if R::LINKS.iter().any(|name| query.projection.shows(name)) {
         R::complete(tx, &mut page).await?;
@@ -64,13 +65,13 @@ async fn page<R: Resource>(
     query: &Query,
     conditions: &Conditions,
 ) -> Result<(i64, Vec<Stored<R>>), StoreError> {
-    let (condition, parameters) = (conditions.all(), &conditions.parameters);
+    let (condition, parameters) = (conditions.clause(), &conditions.parameters);
     let total = format!("SELECT count(*) FROM {} {condition}", R::TABLE);
     let total: i64 = on!(&mut *tx, c => {
         bind!(sqlx::query_scalar(AssertSqlSafe(total)), parameters).fetch_one(c).await?
     });
-    let (skip_at, count_at) = (parameters.len() + 1, parameters.len() + 2);
-    let rest = format!("{condition} ORDER BY id LIMIT ${count_at} OFFSET ${skip_at}");
+    let (offset_number, limit_number) = (parameters.len() + 1, parameters.len() + 2);
+    let rest = format!("{condition} ORDER BY id LIMIT ${limit_number} OFFSET ${offset_number}");
     let page: Vec<Row> = on!(tx, c => {
         bind!(sqlx::query_as(select::<R>(&rest)), parameters)
             .bind(query.start_index - 1)
@@ -91,10 +92,10 @@ async fn scan<R: Resource>(
     let (mut total, mut page) = (0, Vec::new());
     let mut after = Uuid::nil();
     loop {
-        let at = conditions.parameters.len() + 1;
-        let condition = match conditions.all() {
-            all if all.is_empty() => format!("WHERE id > ${at}"),
-            all => format!("{all} AND id > ${at}"),
+        let number = conditions.parameters.len() + 1;
+        let condition = match conditions.clause() {
+            clause if clause.is_empty() => format!("WHERE id > ${number}"),
+            clause => format!("{clause} AND id > ${number}"),
         };
         let rest = format!("{condition} ORDER BY id LIMIT {CHUNK}");
         let rows: Vec<Row> = on!(&mut *tx, c => {
@@ -127,7 +128,7 @@ async fn scan<R: Resource>(
 
 impl Conditions {
     /// The conditions as a clause of a query.
-    fn all(&self) -> String {
+    fn clause(&self) -> String {
         match self.sql.as_slice() {
             [] => String::new(),
             all => format!("WHERE {}", all.join(" AND ")),
@@ -136,7 +137,9 @@ impl Conditions {
 
     fn add<R: Resource>(&mut self, filter: &Filter, is_postgres: bool) {
         match filter {
-            Filter::And(all) => all.iter().for_each(|one| self.add::<R>(one, is_postgres)),
+            Filter::And(filters) => {
+                filters.iter().for_each(|filter| self.add::<R>(filter, is_postgres));
+            }
             Filter::Compare(comparison) => match self.condition::<R>(comparison, is_postgres) {
                 Some(condition) => self.sql.push(condition),
                 None => self.is_complete = false,

@@ -168,7 +168,7 @@ const GROUP_ATTRIBUTES: &[Attribute] = &[
         .required()
         .unique_in_any_case(),
     Attribute {
-        most: MAX_MEMBERS,
+        max_values: MAX_MEMBERS,
         ..Attribute::complex("members", MEMBER, "The users in the group.").multi_valued()
     },
 ];

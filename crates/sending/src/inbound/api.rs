@@ -38,7 +38,7 @@ pub fn routes() -> Routes<App> {
         .with_webhooks([providers::describe()])
 }
 
-fn of_workspace(operation: Operation) -> Operation {
+fn with_signature_parameters(operation: Operation) -> Operation {
     let header = |operation: Operation, name: &str, about: &str| {
         operation.parameter(json!({
             "in": "header", "name": name, "required": true, "description": about,
@@ -90,7 +90,7 @@ fn describe_feedback() -> Operation {
     )
     .returns_success(StatusCode::OK, "All reports are applied.")
     .refuses(&no_provider(), "Unknown provider");
-    of_workspace(operation)
+    with_signature_parameters(operation)
 }
 
 fn describe_events() -> Operation {
@@ -114,7 +114,7 @@ fn describe_events() -> Operation {
             ] }),
     )
     .returns_success(StatusCode::OK, "All reports are applied.");
-    of_workspace(operation)
+    with_signature_parameters(operation)
 }
 
 /// An HTML page.
@@ -122,7 +122,7 @@ fn describe_events() -> Operation {
 #[schemars(with = "String")]
 struct UnsubscribePage;
 
-fn by_token(operation: Operation) -> Operation {
+fn with_token(operation: Operation) -> Operation {
     operation
         .in_path(
             "token",
@@ -148,7 +148,7 @@ fn describe_ask() -> Operation {
         "Opening the page does not unsubscribe, because mail programs and filters open every link.",
     )
     .returns_as::<UnsubscribePage>(StatusCode::OK, "A page with a button.", "text/html");
-    by_token(operation)
+    with_token(operation)
 }
 
 fn describe_unsubscribe() -> Operation {
@@ -168,7 +168,7 @@ fn describe_unsubscribe() -> Operation {
             "The request is durable and takes effect within seconds.",
             "text/html",
         );
-    by_token(operation)
+    with_token(operation)
 }
 
 async fn feedback(
@@ -183,8 +183,8 @@ async fn feedback(
     }
     let signed = signed::read(&app, request, |settings| settings.feedback_secret.as_ref()).await?;
     let signed::Signed { workspace, body, key } = signed;
-    let read = feedback::read(&body, app.clock.now_ms())?;
-    feedback::apply(&app, workspace, &key, &read).await?;
+    let reports = feedback::read(&body, app.clock.now_ms())?;
+    feedback::apply(&app, workspace, &key, &reports).await?;
     Ok(Json(Success::default()))
 }
 
@@ -204,9 +204,9 @@ async fn events(State(app): State<App>, request: Request) -> Result<Json<Success
 
 /// Does not unsubscribe, because some programs open every link in an email.
 async fn ask(State(app): State<App>, Path(token): Path<String>) -> Result<Response, ApiError> {
-    let whose = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
-    if unsubscribe::link(&app, whose).await.is_none() {
-        return Ok(gone());
+    let user = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
+    if unsubscribe::link(&app, user).await.is_none() {
+        return Ok(dead_link());
     }
     Ok(page(
         "<p>Do you want to stop receiving emails?</p>\n<form \
@@ -223,20 +223,20 @@ async fn unsubscribe(
     // The body has no information beyond the token.
     let (head, body) = request.into_parts();
     gateway::discard(&head, body);
-    let whose = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
+    let user = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
     let appends = &app.appends;
-    appends.take_post(whose, app.clock.now_ms())?;
-    let Some(Link { email, is_unsubscribed }) = unsubscribe::link(&app, whose).await else {
-        return Ok(gone());
+    appends.take_post(user, app.clock.now_ms())?;
+    let Some(Link { email, is_unsubscribed }) = unsubscribe::link(&app, user).await else {
+        return Ok(dead_link());
     };
     if !is_unsubscribed {
-        appends.take(whose, app.clock.now_ms())?;
-    } else if !appends.take_repeat(whose, app.clock.now_ms()) {
+        appends.take(user, app.clock.now_ms())?;
+    } else if !appends.take_repeat(user, app.clock.now_ms()) {
         return Ok(unsubscribed());
     }
-    if let Err(error) = unsubscribe::unsubscribe(&app, whose, email, request_id).await {
+    if let Err(error) = unsubscribe::unsubscribe(&app, user, email, request_id).await {
         // While the log is unavailable, repeats must not use up the allowed appends.
-        appends.give_back(whose);
+        appends.give_back(user);
         return Err(error);
     }
     Ok(unsubscribed())
@@ -248,7 +248,7 @@ fn unsubscribed() -> Response {
 
 /// The response to a link that can do nothing. It must not look like success, because the person may
 /// get emails as another user.
-fn gone() -> Response {
+fn dead_link() -> Response {
     let text = "<p>This link no longer works: the profile that got the email was deleted. If you \
                 still receive emails, use the link in a newer one.</p>";
     (StatusCode::GONE, page(text)).into_response()

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::reported::{ReportedStatus, StatusUpdate, apply_updates};
-use super::{MAX_REPORTS, at, reason};
+use super::{MAX_REPORTS, stored_reason, time_of_event};
 use crate::app::App;
 use gateway::formats::{List, Time};
 use gateway::{ApiError, IdempotencyKey, JsonText, fields, idempotency};
@@ -60,10 +60,10 @@ impl TryFrom<Value> for SmtpCode {
 }
 
 /// Why an email bounced: the code, such as 550 or "5.1.1", then the text.
-fn why(code: Option<&SmtpCode>, text: Option<&str>) -> Option<String> {
+fn bounce_reason(code: Option<&SmtpCode>, text: Option<&str>) -> Option<String> {
     let code = code.map(|SmtpCode(code)| code.clone());
     let text = text.map(str::trim).filter(|text| !text.is_empty());
-    reason(match (code, text) {
+    stored_reason(match (code, text) {
         (Some(code), Some(text)) if !text.starts_with(&code) => Some(format!("{code} {text}")),
         (_, Some(text)) => Some(text.to_owned()),
         (code, None) => code,
@@ -72,16 +72,17 @@ fn why(code: Option<&SmtpCode>, text: Option<&str>) -> Option<String> {
 
 impl Event {
     /// The report of the event; none for an email that Longshore did not send.
-    fn updates(&self, now: i64) -> Option<StatusUpdate> {
+    fn status_update(&self, now: i64) -> Option<StatusUpdate> {
         let (status, reason) = match self.kind {
             Type::Processed => (ReportedStatus::Processed, None),
             Type::Delivered => (ReportedStatus::Delivered, None),
             Type::Bounced => {
-                (ReportedStatus::Bounced, why(self.code.as_ref(), self.reason.as_deref()))
+                let reason = bounce_reason(self.code.as_ref(), self.reason.as_deref());
+                (ReportedStatus::Bounced, reason)
             }
         };
-        let at = at(self.at, now);
-        email::named(&self.id).map(|id| StatusUpdate { id, status, at, reason })
+        let at = time_of_event(self.at, now);
+        email::parse_message_id(&self.id).map(|id| StatusUpdate { id, status, at, reason })
     }
 }
 
@@ -90,9 +91,9 @@ impl Event {
 pub fn read(body: &JsonText, now: i64) -> Result<Vec<StatusUpdate>, ApiError> {
     let EmailEvents { events } = fields::read_report(&body.object()?)?;
     let mut updates: Vec<StatusUpdate> =
-        events.0.iter().filter_map(|event| event.updates(now)).collect();
+        events.0.iter().filter_map(|event| event.status_update(now)).collect();
     // All reports lock rows in one order; the events of one email keep theirs.
-    updates.sort_by_key(|updates| updates.id);
+    updates.sort_by_key(|update| update.id);
     Ok(updates)
 }
 
@@ -109,8 +110,8 @@ pub async fn apply(
     }
     apply_updates(app, &mut tx, workspace, updates).await?;
     tx.commit().await?;
-    for updates in updates {
-        metrics::counter!("longshore_message_reports_total", "type" => updates.status.name())
+    for update in updates {
+        metrics::counter!("longshore_message_reports_total", "type" => update.status.name())
             .increment(1);
     }
     Ok(())
@@ -147,19 +148,19 @@ mod tests {
             { "type": "delivered", "id": "<other@acme.example>" },
         ] }));
         let at = 1_700_000_000_000;
-        let of = |status| StatusUpdate { id, status, at, reason: None };
+        let update = |status| StatusUpdate { id, status, at, reason: None };
         assert_eq!(
             updates.unwrap(),
-            [of(ReportedStatus::Processed), of(ReportedStatus::Delivered)]
+            [update(ReportedStatus::Processed), update(ReportedStatus::Delivered)]
         );
-        for (reason, code, said) in [
+        for (reason, code, expected) in [
             (json!("No such user"), json!(550), Some("550 No such user")),
             (json!("550 No such user"), json!("550"), Some("550 No such user")),
             (json!(null), json!("5.1.1"), Some("5.1.1")),
             (json!(" "), json!(null), None),
             (json!("a\nb"), json!(null), Some("a b")),
         ] {
-            assert_eq!(bounced(reason, code).as_deref(), said);
+            assert_eq!(bounced(reason, code).as_deref(), expected);
         }
         for (body, text) in [
             (json!({ "events": [] }), "events must have 1 to 500 elements"),

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::reported::{ReportedStatus, StatusUpdate, apply_updates};
-use super::{MAX_REASON_LENGTH, MAX_REPORTS, at, reason};
+use super::{MAX_REASON_LENGTH, MAX_REPORTS, stored_reason, time_of_event};
 use crate::app::App;
 use content::sms::{self, PhoneNumber};
 use gateway::formats::{List, Time};
@@ -78,8 +78,8 @@ struct ReportFields {
 
 /// The fields of a report of this type.
 fn report(kind: &str, required: &[&str]) -> Value {
-    let given = required.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" })));
-    let mut fields: Map<String, Value> = given.collect();
+    let strings = required.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" })));
+    let mut fields: Map<String, Value> = strings.collect();
     fields.insert("type".to_owned(), json!({ "const": kind }));
     json!({ "properties": fields, "required": required })
 }
@@ -117,14 +117,14 @@ impl TryFrom<ReportFields> for Report {
 /// The result of parsing reports.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
-    invalid: Vec<PhoneNumber>,
-    gone: Vec<GoneDevice>,
+    invalid_numbers: Vec<PhoneNumber>,
+    unregistered: Vec<UnregisteredDevice>,
     updates: Vec<StatusUpdate>,
 }
 
 /// A device that is no longer registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct GoneDevice {
+struct UnregisteredDevice {
     /// A message that was sent to it.
     message: MessageId,
     app_id: Option<String>,
@@ -138,22 +138,22 @@ pub fn read(body: &JsonText, now: i64) -> Result<Feedback, ApiError> {
     let FeedbackRequest { reports } = fields::read_report(&body.object()?)?;
     for report in reports.0 {
         match report {
-            Report::InvalidNumber(number) => feedback.invalid.push(number),
+            Report::InvalidNumber(number) => feedback.invalid_numbers.push(number),
             Report::UnregisteredDevice { id, token, app_id } => {
-                let gone = |message: MessageId| GoneDevice { message, app_id, token };
-                feedback.gone.extend(MessageId::parse(&id).map(gone));
+                let device = |message: MessageId| UnregisteredDevice { message, app_id, token };
+                feedback.unregistered.extend(MessageId::parse(&id).map(device));
             }
-            Report::StatusUpdate { id, status, at: reported, reason: why } => {
-                let (at, reason) = (at(reported, now), reason(why));
-                let updates = |id| StatusUpdate { id, status, at, reason };
-                feedback.updates.extend(MessageId::parse(&id).map(updates));
+            Report::StatusUpdate { id, status, at, reason } => {
+                let (at, reason) = (time_of_event(at, now), stored_reason(reason));
+                let update = |id| StatusUpdate { id, status, at, reason };
+                feedback.updates.extend(MessageId::parse(&id).map(update));
             }
         }
     }
-    feedback.invalid.sort_unstable();
-    feedback.invalid.dedup();
+    feedback.invalid_numbers.sort_unstable();
+    feedback.invalid_numbers.dedup();
     // All reports lock rows in one order.
-    feedback.updates.sort_by_key(|updates| updates.id);
+    feedback.updates.sort_by_key(|update| update.id);
     Ok(feedback)
 }
 
@@ -165,28 +165,29 @@ pub async fn apply(
     key: &IdempotencyKey,
     feedback: &Feedback,
 ) -> Result<(), ApiError> {
-    let Feedback { invalid, gone, updates } = feedback;
+    let Feedback { invalid_numbers, unregistered, updates } = feedback;
     let mut tx = app.request_queue.write().await?;
     if !idempotency::is_first(&mut tx, key).await? {
         return Ok(());
     }
-    if !gone.is_empty() {
-        let messages: Vec<MessageId> = gone.iter().map(|gone| gone.message).collect();
+    if !unregistered.is_empty() {
+        let messages: Vec<MessageId> = unregistered.iter().map(|device| device.message).collect();
         // A message whose record was deleted is older.
-        let kept = i64::from(app.config.messages.keep_days) * DAY_MS;
-        let oldest = app.clock.now_ms() - kept;
+        let retention_ms = i64::from(app.config.messages.keep_days) * DAY_MS;
+        let oldest = app.clock.now_ms() - retention_ms;
         let sent_at = dispatch::sent_at(&mut tx, workspace, &messages).await?;
-        let invalid = |GoneDevice { message, app_id, token }: &GoneDevice| InvalidToken {
-            service_id: message.service_id,
-            app_id: app_id.clone(),
-            token: token.clone(),
-            sent_at: sent_at.get(message).copied().unwrap_or(oldest),
+        let token = |device: &UnregisteredDevice| InvalidToken {
+            service_id: device.message.service_id,
+            app_id: device.app_id.clone(),
+            token: device.token.clone(),
+            sent_at: sent_at.get(&device.message).copied().unwrap_or(oldest),
         };
-        let invalid: Vec<InvalidToken> = gone.iter().map(invalid).collect();
-        devices::remove_tokens(&mut tx, workspace, &invalid).await?;
+        let tokens: Vec<InvalidToken> = unregistered.iter().map(token).collect();
+        devices::remove_tokens(&mut tx, workspace, &tokens).await?;
     }
-    if !invalid.is_empty() {
-        sms::add(&mut tx, workspace, invalid, INVALID_BY_PROVIDER, app.clock.now_ms()).await?;
+    if !invalid_numbers.is_empty() {
+        let now = app.clock.now_ms();
+        sms::add(&mut tx, workspace, invalid_numbers, INVALID_BY_PROVIDER, now).await?;
     }
     apply_updates(app, &mut tx, workspace, updates).await?;
     tx.commit().await?;
@@ -194,9 +195,9 @@ pub async fn apply(
         metrics::counter!("longshore_message_reports_total", "type" => kind)
             .increment(count as u64);
     };
-    count("invalid_number", invalid.len());
-    count("unregistered_device", gone.len());
-    updates.iter().for_each(|updates| count(updates.status.name(), 1));
+    count("invalid_number", invalid_numbers.len());
+    count("unregistered_device", unregistered.len());
+    updates.iter().for_each(|update| count(update.status.name(), 1));
     Ok(())
 }
 
@@ -224,7 +225,7 @@ mod tests {
             { "type": "failed", "id": id.to_string(), "at": null, "reason": " blocked\n" },
             { "type": "failed", "id": "another's" },
         ] }));
-        let updates = |status, at, reason: Option<&str>| StatusUpdate {
+        let update = |status, at, reason: Option<&str>| StatusUpdate {
             id,
             status,
             at,
@@ -234,11 +235,15 @@ mod tests {
         assert_eq!(
             feedback.unwrap(),
             Feedback {
-                invalid: vec![PhoneNumber::parse("+15550100").unwrap()],
-                gone: vec![GoneDevice { message: id, app_id: Some("a".into()), token: "t".into() }],
+                invalid_numbers: vec![PhoneNumber::parse("+15550100").unwrap()],
+                unregistered: vec![UnregisteredDevice {
+                    message: id,
+                    app_id: Some("a".into()),
+                    token: "t".into(),
+                }],
                 updates: vec![
-                    updates(ReportedStatus::Delivered, now - 1_000, None),
-                    updates(ReportedStatus::Failed, now, Some("blocked")),
+                    update(ReportedStatus::Delivered, now - 1_000, None),
+                    update(ReportedStatus::Failed, now, Some("blocked")),
                 ],
             }
         );

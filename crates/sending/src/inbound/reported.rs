@@ -40,10 +40,10 @@ pub async fn apply_updates(
     workspace: i32,
     updates: &[StatusUpdate],
 ) -> Result<(), StoreError> {
-    let mut of_dispatches = Vec::new();
+    let mut in_dispatches = Vec::new();
     for StatusUpdate { id, status, at, reason } in updates {
         let reason = reason.as_deref().unwrap_or_default();
-        let (state, why, report) = match status {
+        let (state, error, report) = match status {
             ReportedStatus::Processed => (State::Processed, None, None),
             ReportedStatus::Delivered => {
                 (State::Delivered, None, Some(dispatch::Report::Delivered))
@@ -53,13 +53,13 @@ pub async fn apply_updates(
                 (State::Bounced, Some(reason), Some(report))
             }
         };
-        let change = Change { state, at: *at, reason: why };
+        let change = Change { state, at: *at, reason: error };
         let is_transactional = id.channel == Channel::Email
-            && transactional::reported(tx, app, workspace, id, &change).await?;
+            && transactional::apply_report(tx, app, workspace, id, &change).await?;
         if !is_transactional {
-            of_dispatches.extend(report.map(|report| (*id, report)));
+            in_dispatches.extend(report.map(|report| (*id, report)));
         }
     }
-    dispatch::reported(tx, workspace, &of_dispatches).await?;
+    dispatch::store_reports(tx, workspace, &in_dispatches).await?;
     Ok(())
 }

@@ -38,14 +38,14 @@ fn key(workspace: i32, headers: &HeaderMap, body: &[u8]) -> IdempotencyKey {
     IdempotencyKey { workspace, endpoint: ENDPOINT.into(), key }
 }
 
-/// Reads a request with a workspace, signed with the secret that `of` returns. Every authentication
-/// error is the same 401, and a log line has the reason. Checks that do not need the body run
-/// before it is read. General errors of the request are reported before its workspace is looked up,
-/// so that no other response reveals which workspaces exist.
+/// Reads a request with a workspace, signed with the secret that `find_secret` returns. Every
+/// authentication error is the same 401, and a log line has the reason. Checks that do not need the
+/// body run before it is read. General errors of the request are reported before its workspace is
+/// looked up, so that no other response reveals which workspaces exist.
 pub async fn read(
     app: &App,
     request: Request,
-    of: fn(&Settings) -> Option<&Secret>,
+    find_secret: fn(&Settings) -> Option<&Secret>,
 ) -> Result<Signed, ApiError> {
     let (head, body) = request.into_parts();
     let found = match JsonText::check_head(&head, &body, app) {
@@ -59,9 +59,12 @@ pub async fn read(
             return Err(error);
         }
     };
-    let Some(Secret(secret)) = of(&settings) else {
+    let Some(Secret(secret)) = find_secret(&settings) else {
         gateway::discard(&head, body);
-        return Err(refused(Some(workspace), "the workspace declares no secret for this request"));
+        return Err(unauthenticated(
+            Some(workspace),
+            "the workspace declares no secret for this request",
+        ));
     };
     let headers = head.headers.clone();
     let extensions = head.extensions.clone();
@@ -69,26 +72,23 @@ pub async fn read(
         Err(
             ApiError::Invalid(_) | ApiError::Field(..) | ApiError::TooLarge | ApiError::TooSlow,
         ) => {
-            return Err(refused(Some(workspace), "cannot read the request's body"));
+            return Err(unauthenticated(Some(workspace), "cannot read the request's body"));
         }
         body => body?,
     };
     let now = app.clock.now().as_second();
-    match signature::is_signed(secret, &headers, now, body.as_bytes()) {
-        true => {
-            gateway::mark_authenticated(&extensions, workspace);
-            let key = key(workspace, &headers, body.as_bytes());
-            let body = body.authenticated(app, workspace).await?;
-            Ok(Signed { workspace, body, key })
-        }
-        false => {
-            Err(refused(Some(workspace), "its signature does not match the workspace's secret"))
-        }
+    if !signature::is_signed(secret, &headers, now, body.as_bytes()) {
+        let reason = "its signature does not match the workspace's secret";
+        return Err(unauthenticated(Some(workspace), reason));
     }
+    gateway::mark_authenticated(&extensions, workspace);
+    let key = key(workspace, &headers, body.as_bytes());
+    let body = body.authenticated(app, workspace).await?;
+    Ok(Signed { workspace, body, key })
 }
 
 /// The same error for all callers; the operator sees the reason, and the workspace if it exists.
-fn refused(workspace: Option<i32>, why: &'static str) -> ApiError {
+fn unauthenticated(workspace: Option<i32>, why: &'static str) -> ApiError {
     tracing::warn!(workspace, why, "reports rejected");
     ApiError::Unauthenticated
 }
@@ -101,15 +101,17 @@ async fn signer(app: &App, head: &Parts) -> Result<(i32, Arc<Settings>), ApiErro
         "a workspace's name",
         |name| Some(name.to_owned()),
     );
-    let name = name.ok().flatten().ok_or_else(|| refused(None, "the workspace is missing"))?;
+    let name =
+        name.ok().flatten().ok_or_else(|| unauthenticated(None, "the workspace is missing"))?;
     let timestamp = head.headers.get(TIMESTAMP).and_then(|value| value.to_str().ok());
-    let timestamp = timestamp.ok_or_else(|| refused(None, "webhook-timestamp is missing"))?;
+    let timestamp =
+        timestamp.ok_or_else(|| unauthenticated(None, "webhook-timestamp is missing"))?;
     if !signature::is_recent(timestamp, app.clock.now().as_second()) {
-        return Err(refused(None, "webhook-timestamp differs by more than five minutes"));
+        return Err(unauthenticated(None, "webhook-timestamp differs by more than five minutes"));
     }
     let found = app.known_names.find(app, &name).await?;
-    let workspace = found.ok_or_else(|| refused(None, "unknown workspace"))?;
-    Ok((workspace, settings::of(app, workspace).await?))
+    let workspace = found.ok_or_else(|| unauthenticated(None, "unknown workspace"))?;
+    Ok((workspace, settings::find(app, workspace).await?))
 }
 
 /// The ids of workspaces by name; neither ever changes.

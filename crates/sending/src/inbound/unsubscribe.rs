@@ -26,7 +26,7 @@ const MAX_POSTS: u32 = 30;
 const POSTS_WINDOW: i64 = 60 * 1_000;
 
 /// Maximum number of tokens whose POSTs and appends are counted.
-const REMEMBERED: usize = 50_000;
+const MAX_TOKENS: usize = 50_000;
 
 /// A link that works.
 #[derive(Debug)]
@@ -46,12 +46,12 @@ pub struct Link {
 /// with another id. The link then no longer works.
 pub async fn link(app: &App, (workspace, user): (i32, Uuid)) -> Option<Link> {
     service_id::bucket(&user)?;
-    let looked = async {
+    let lookup = async {
         let mut tx = app.request_queue.snapshot().await?;
         let user = merged_rows::present(&mut tx, workspace, user).await?;
         Ok::<_, StoreError>(find_users(&mut tx, workspace, &[user], For::Reading).await?.pop())
     };
-    let Ok(found) = looked.await else { return Some(Link { email: None, is_unsubscribed: false }) };
+    let Ok(found) = lookup.await else { return Some(Link { email: None, is_unsubscribed: false }) };
     let user = found?;
     let is_unsubscribed = Recipient::read(user.service_id, &user.doc)
         .is_ok_and(|user| user.email_subscription() == Subscription::Unsubscribed);
@@ -71,11 +71,11 @@ impl Count {
     }
 
     /// Counts one more; an error at the limit.
-    fn take(&mut self, now: i64, window: i64, most: u32) -> Result<(), ApiError> {
+    fn take(&mut self, now: i64, window: i64, limit: u32) -> Result<(), ApiError> {
         if !self.is_current(now, window) {
             *self = Self { since: now, count: 0 };
         }
-        if self.count >= most {
+        if self.count >= limit {
             return Err(ApiError::RateLimited((self.since + window - now + 999) / 1_000));
         }
         self.count += 1;
@@ -85,7 +85,7 @@ impl Count {
 
 /// The recent requests of a token.
 #[derive(Clone, Copy, Default)]
-struct Lately {
+struct RecentRequests {
     posts: Count,
     appends: Count,
 }
@@ -93,39 +93,40 @@ struct Lately {
 /// Recent POSTs and appended messages of each token, in this process: until the first message is
 /// applied, repeats append more.
 #[derive(Default)]
-pub struct Appends(Mutex<HashMap<(i32, Uuid), Lately>>);
+pub struct Appends(Mutex<HashMap<(i32, Uuid), RecentRequests>>);
 
 impl Appends {
-    /// Counts a POST; an error at the token's limit.
-    pub fn take_post(&self, whose: (i32, Uuid), now: i64) -> Result<(), ApiError> {
-        let mut all = self.0.lock();
-        if all.len() >= REMEMBERED && !all.contains_key(&whose) {
-            all.retain(|_, lately| {
-                lately.posts.is_current(now, POSTS_WINDOW) || lately.appends.is_current(now, WINDOW)
+    /// Counts a POST of the token of this user; an error at the token's limit.
+    pub fn take_post(&self, user: (i32, Uuid), now: i64) -> Result<(), ApiError> {
+        let mut recent = self.0.lock();
+        if recent.len() >= MAX_TOKENS && !recent.contains_key(&user) {
+            recent.retain(|_, requests| {
+                requests.posts.is_current(now, POSTS_WINDOW)
+                    || requests.appends.is_current(now, WINDOW)
             });
-            if all.len() >= REMEMBERED {
-                all.clear();
+            if recent.len() >= MAX_TOKENS {
+                recent.clear();
             }
         }
-        all.entry(whose).or_default().posts.take(now, POSTS_WINDOW, MAX_POSTS)
+        recent.entry(user).or_default().posts.take(now, POSTS_WINDOW, MAX_POSTS)
     }
 
     /// Counts an append of a token with a counted POST; an error at its limit.
-    pub fn take(&self, whose: (i32, Uuid), now: i64) -> Result<(), ApiError> {
-        self.0.lock().entry(whose).or_default().appends.take(now, WINDOW, MAX_APPENDS)
+    pub fn take(&self, user: (i32, Uuid), now: i64) -> Result<(), ApiError> {
+        self.0.lock().entry(user).or_default().appends.take(now, WINDOW, MAX_APPENDS)
     }
 
     /// Counts an append that only repeats a decision, unless that leaves none for a new one.
-    pub fn take_repeat(&self, whose: (i32, Uuid), now: i64) -> bool {
-        let mut all = self.0.lock();
-        let appends = &mut all.entry(whose).or_default().appends;
+    pub fn take_repeat(&self, user: (i32, Uuid), now: i64) -> bool {
+        let mut recent = self.0.lock();
+        let appends = &mut recent.entry(user).or_default().appends;
         appends.take(now, WINDOW, MAX_APPENDS - 1).is_ok()
     }
 
     /// Uncounts an append that failed.
-    pub fn give_back(&self, whose: (i32, Uuid)) {
-        if let Some(lately) = self.0.lock().get_mut(&whose) {
-            lately.appends.count = lately.appends.count.saturating_sub(1);
+    pub fn give_back(&self, user: (i32, Uuid)) {
+        if let Some(requests) = self.0.lock().get_mut(&user) {
+            requests.appends.count = requests.appends.count.saturating_sub(1);
         }
     }
 }
@@ -152,7 +153,7 @@ pub async fn unsubscribe(
             groups: message::Entries::default(),
         }))
     };
-    let written = || -> Result<_, String> {
+    let messages = || -> Result<_, String> {
         let by_email = email.map(|email| identifier::Identifier::Email(email.into()));
         let users = std::iter::once(identifier::Identifier::ServiceId(user)).chain(by_email);
         let objects = users.map(object).collect::<Result<_, _>>()?;
@@ -165,7 +166,7 @@ pub async fn unsubscribe(
         };
         tracking::messages(objects, &request).map_err(|error| error.to_string())
     };
-    let messages = written()
+    let messages = messages()
         .map_err(|error| ApiError::Internal(format!("a message cannot be written: {error}")))?;
     app.log.append(messages).await?;
     metrics::counter!("longshore_message_reports_total", "type" => "unsubscribed").increment(1);
@@ -205,9 +206,9 @@ mod tests {
         appends.take_post(ben, now).unwrap();
         appends.take_post(ann, now + POSTS_WINDOW).unwrap();
         // What is remembered is bounded.
-        for number in 0..REMEMBERED as u128 + 10 {
+        for number in 0..MAX_TOKENS as u128 + 10 {
             appends.take_post((2, Uuid::from_u128(number)), now + WINDOW).unwrap();
         }
-        assert!(appends.0.lock().len() <= REMEMBERED);
+        assert!(appends.0.lock().len() <= MAX_TOKENS);
     }
 }

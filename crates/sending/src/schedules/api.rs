@@ -10,7 +10,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::change::no_canvas;
-use super::request::{CanvasRequest, CanvasSendRequest, Target, What};
+use super::request::{CanvasRequest, CanvasSendRequest, ScheduledCanvas, Target};
 use super::{broadcasts, change, create, rows};
 use crate::app::App;
 use content::campaigns;
@@ -121,7 +121,7 @@ async fn create(
     let members = body.object_in_place(&app)?;
     // Regular expressions of an audience are compiled.
     let request = app.cores.compute_here(|| CanvasRequest::read(&members))?;
-    let CanvasRequest { what: What { canvas_id, schedule }, target } = request;
+    let CanvasRequest { canvas: ScheduledCanvas { canvas_id, schedule }, target } = request;
     accept(&app, caller, key, &body, (canvas_id, Some(schedule), target)).await
 }
 
@@ -132,8 +132,9 @@ async fn send(
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
     let members = body.object_in_place(&app)?;
-    let (canvas_id, target) = app.cores.compute_here(|| CanvasSendRequest::read(&members))?;
-    accept(&app, caller, key, &body, (canvas_id, None, target)).await
+    let request = app.cores.compute_here(|| CanvasSendRequest::read(&members))?;
+    let CanvasSendRequest { canvas, target } = request;
+    accept(&app, caller, key, &body, (canvas.canvas_id, None, target)).await
 }
 
 /// Writes a schedule; without a time, it is due now.
@@ -162,7 +163,7 @@ async fn accept(
         schedule_id: new.id,
         message: SuccessText::Success,
     };
-    let response = turn.commit(StoredResponse::of(StatusCode::CREATED, &scheduled)?).await?;
+    let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &scheduled)?).await?;
     tracing::info!(schedule = %new.id, canvas = %canvas_id, "Canvas scheduled");
     Ok(response)
 }

@@ -24,7 +24,7 @@ use store::documents::parsed;
 const PERMISSION: &str = "messages.schedule_broadcasts";
 
 /// Maximum number of schedules that are read.
-const MAX: i64 = 1_000;
+const MAX_SCHEDULES: i64 = 1_000;
 
 const TAG: Tag = Tag { name: "Schedules", about: "Scheduled sends." };
 
@@ -34,7 +34,7 @@ pub(super) fn routes() -> Routes<App> {
         .by(Access::Key(PERMISSION))
         .about(format!(
             "Lists campaigns and Canvases that are scheduled for a segment or audience, in the \
-             order of their times. Searches only the workspace's next {MAX} schedules."
+             order of their times. Searches only the workspace's next {MAX_SCHEDULES} schedules."
         ))
         .requires_in_query(
             "end_time",
@@ -88,12 +88,12 @@ async fn list(
 ) -> Result<axum::Json<Listed>, ApiError> {
     let until = read(query.as_deref().unwrap_or_default()).map_err(ApiError::Invalid)?;
     let mut tx = app.request_queue.snapshot().await?;
-    let pending = rows::pending(&mut tx, caller.workspace.id, until, MAX).await?;
-    let all = campaigns::stored(&mut tx, caller.workspace.id).await?;
+    let pending = rows::pending(&mut tx, caller.workspace.id, until, MAX_SCHEDULES).await?;
+    let declared = campaigns::stored(&mut tx, caller.workspace.id).await?;
     let mut scheduled_broadcasts = Vec::new();
     for schedule in pending {
-        let Some(id) = broadcast_of(&schedule)? else { continue };
-        let Some(campaign) = all.iter().find(|campaign| campaign.id == id) else { continue };
+        let Some(id) = broadcast_id(&schedule)? else { continue };
+        let Some(campaign) = declared.iter().find(|campaign| campaign.id == id) else { continue };
         scheduled_broadcasts.push(Broadcast {
             name: campaign.name.clone(),
             id,
@@ -111,7 +111,7 @@ async fn list(
 }
 
 /// The campaign or Canvas of a schedule to a whole segment or audience; none for other schedules.
-fn broadcast_of(schedule: &Schedule) -> Result<Option<Uuid>, StoreError> {
+fn broadcast_id(schedule: &Schedule) -> Result<Option<Uuid>, StoreError> {
     if let Some(canvas) = schedule.canvas_id {
         let target: request::Target = parsed("schedules.request", schedule.id, &schedule.request)?;
         return Ok(target.is_broadcast().then_some(canvas));

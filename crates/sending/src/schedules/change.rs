@@ -93,8 +93,8 @@ impl ScheduleKind {
             Self::Campaign => Some(("campaign_id", OWNER)),
             Self::Canvas => Some(("canvas_id", OWNER)),
         };
-        let named = owner.into_iter().chain([("schedule_id", SCHEDULE)]);
-        named.map(|(name, id)| (name.to_owned(), id.into())).collect()
+        let fields = owner.into_iter().chain([("schedule_id", SCHEDULE)]);
+        fields.map(|(name, id)| (name.to_owned(), id.into())).collect()
     }
 
     fn not_found(self) -> ApiError {
@@ -118,27 +118,37 @@ impl ScheduleKind {
         }
     }
 
-    fn takes<T: RequestBodies>(
-        self,
-        operation: Operation,
-        what: &'static str,
-        more: Value,
-    ) -> Operation {
-        let mut example = self.example();
-        example.extend(more.as_object().cloned().unwrap_or_default());
+    fn takes_deletion(self, operation: Operation) -> Operation {
+        let (title, example) = ("A schedule", self.example().into());
         match self {
-            Self::Messages => operation.takes::<T::OfMessages>(what, example.into()),
-            Self::Campaign => operation.takes::<T::OfCampaign>(what, example.into()),
-            Self::Canvas => operation.takes::<T::OfCanvas>(what, example.into()),
+            Self::Messages => operation.takes::<ScheduleKey>(title, example),
+            Self::Campaign => operation.takes::<OfCampaign<ScheduleKey>>(title, example),
+            Self::Canvas => operation.takes::<OfCanvas<ScheduleKey>>(title, example),
+        }
+    }
+
+    fn takes_update(self, operation: Operation) -> Operation {
+        let mut example = self.example();
+        example.insert("schedule".into(), json!({ "time": "2127-01-01T09:00:00Z" }));
+        let (title, example) = ("A new time", example.into());
+        match self {
+            Self::Messages => operation.takes::<Update>(title, example),
+            Self::Campaign => operation.takes::<OfCampaign<NewTime>>(title, example),
+            Self::Canvas => operation.takes::<OfCanvas<NewTime>>(title, example),
         }
     }
 
     /// Finds and locks the schedule that a body identifies.
-    async fn find(self, tx: &mut Tx, workspace: i32, named: &Named) -> Result<Schedule, ApiError> {
+    async fn find(
+        self,
+        tx: &mut Tx,
+        workspace: i32,
+        key: &ScheduleKey,
+    ) -> Result<Schedule, ApiError> {
         let owner = match self {
             Self::Messages => None,
-            Self::Campaign => named.campaign_id.as_deref(),
-            Self::Canvas => named.canvas_id.as_deref(),
+            Self::Campaign => key.campaign_id.as_deref(),
+            Self::Canvas => key.canvas_id.as_deref(),
         };
         let owner = owner.and_then(|id| Uuid::try_parse(id).ok());
         if self == Self::Canvas {
@@ -148,7 +158,7 @@ impl ScheduleKind {
             };
             is_there.then_some(()).ok_or_else(no_canvas)?;
         }
-        let id = Uuid::try_parse(&named.schedule_id).map_err(|_| self.not_found())?;
+        let id = Uuid::try_parse(&key.schedule_id).map_err(|_| self.not_found())?;
         let schedule = rows::lock(tx, id).await?.ok_or_else(|| self.not_found())?;
         let is_own = schedule.workspace_id == workspace
             && match self {
@@ -171,37 +181,72 @@ pub(super) fn no_canvas() -> ApiError {
 
 // Bodies -------------------------------------------------------------------------------------
 
-/// The request bodies of an operation, one type for each kind of schedule.
-trait RequestBodies {
-    type OfMessages: JsonSchema;
-    type OfCampaign: JsonSchema;
-    type OfCanvas: JsonSchema;
-}
-
-struct Deletions;
-
-impl RequestBodies for Deletions {
-    type OfMessages = OfMessages;
-    type OfCampaign = OfCampaign<OfMessages>;
-    type OfCanvas = OfCanvas<OfMessages>;
-}
-
-struct Updates;
-
-impl RequestBodies for Updates {
-    type OfMessages = Update;
-    type OfCampaign = OfCampaign<NewTime>;
-    type OfCanvas = OfCanvas<NewTime>;
-}
-
 /// Identifies a schedule.
-#[derive(JsonSchema)]
+#[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "ScheduleNamed")]
-#[expect(dead_code, reason = "described only")]
-struct OfMessages {
+pub struct ScheduleKey {
     /// The `schedule_id` in the response that created the schedule.
     schedule_id: String,
+    // Read for all kinds of schedules, so that a value of another type is always rejected.
+    // [`OfCampaign`] and [`OfCanvas`] describe where they are required.
+    #[schemars(skip)]
+    campaign_id: Option<String>,
+    #[schemars(skip)]
+    canvas_id: Option<String>,
 }
+
+impl ScheduleKey {
+    fn read(kind: ScheduleKind, members: &Map<String, Value>) -> Result<Self, ApiError> {
+        fields::read::<Self>(members)?.checked(kind)
+    }
+
+    fn checked(self, kind: ScheduleKind) -> Result<Self, ApiError> {
+        match kind {
+            ScheduleKind::Campaign if self.campaign_id.is_none() => Err(missing("campaign_id")),
+            ScheduleKind::Canvas if self.canvas_id.is_none() => Err(missing("canvas_id")),
+            _ => Ok(self),
+        }
+    }
+}
+
+/// A schedule, and its new time or messages.
+#[derive(JsonSchema)]
+#[schemars(rename = "ScheduleUpdate")]
+struct Update {
+    #[serde(flatten)]
+    key: ScheduleKey,
+    #[serde(flatten)]
+    changes: Changes,
+}
+
+/// The fields that can change; at least one is set.
+#[derive(Deserialize, JsonSchema)]
+struct Changes {
+    #[schemars(with = "Option<ScheduleObject>")]
+    schedule: Option<When>,
+    // Ignored for a schedule of a campaign or a Canvas.
+    messages: Option<Messages>,
+}
+
+impl Update {
+    fn read(kind: ScheduleKind, members: &Map<String, Value>) -> Result<Self, ApiError> {
+        let (key, mut changes) = fields::read_both::<ScheduleKey, Changes>(members)?;
+        let key = key.checked(kind)?;
+        changes.messages = changes.messages.filter(|_| kind == ScheduleKind::Messages);
+        if changes.schedule.is_none() && changes.messages.is_none() {
+            return Err(missing("schedule"));
+        }
+        Ok(Self { key, changes })
+    }
+}
+
+fn missing(name: &str) -> ApiError {
+    ApiError::Field(gateway::Code::MissingField, format!("{name} is required"))
+}
+
+// These types only describe which fields are required for some kinds of schedules. Bodies of all
+// kinds are read as the types above: types of their own would accept fields of the wrong type that
+// the others have.
 
 /// A schedule, and its new time.
 #[derive(JsonSchema)]
@@ -209,19 +254,8 @@ struct OfMessages {
 #[expect(dead_code, reason = "described only")]
 struct NewTime {
     #[serde(flatten)]
-    which: OfMessages,
+    key: ScheduleKey,
     schedule: ScheduleObject,
-}
-
-/// A schedule, and its new time or messages.
-#[derive(JsonSchema)]
-#[schemars(rename = "ScheduleUpdate")]
-#[expect(dead_code, reason = "described only")]
-struct Update {
-    #[serde(flatten)]
-    which: OfMessages,
-    schedule: Option<ScheduleObject>,
-    messages: Option<Messages>,
 }
 
 /// The same fields for a schedule of a campaign.
@@ -244,47 +278,11 @@ struct OfCanvas<T> {
     rest: T,
 }
 
-/// The fields that identify a schedule.
-#[derive(Deserialize)]
-pub struct Named {
-    canvas_id: Option<String>,
-    campaign_id: Option<String>,
-    schedule_id: String,
-}
-
-impl Named {
-    fn read(of: ScheduleKind, members: &Map<String, Value>) -> Result<Self, ApiError> {
-        fields::read::<Self>(members)?.checked(of)
-    }
-
-    fn checked(self, of: ScheduleKind) -> Result<Self, ApiError> {
-        let missing = match of {
-            ScheduleKind::Messages => None,
-            ScheduleKind::Campaign => self.campaign_id.is_none().then_some("campaign_id"),
-            ScheduleKind::Canvas => self.canvas_id.is_none().then_some("canvas_id"),
-        };
-        match missing {
-            Some(name) => {
-                let text = format!("{name} is required");
-                Err(ApiError::Field(gateway::Code::MissingField, text))
-            }
-            None => Ok(self),
-        }
-    }
-}
-
-/// The fields that can change.
-#[derive(Deserialize)]
-struct Changes {
-    schedule: Option<When>,
-    messages: Option<Messages>,
-}
-
 // Operations ---------------------------------------------------------------------------------
 
 pub(super) fn routes() -> Routes<App> {
-    ScheduleKind::ALL.into_iter().fold(Routes::new(), |routes, of| {
-        let (id, path, permission) = of.deletion();
+    ScheduleKind::ALL.into_iter().fold(Routes::new(), |routes, kind| {
+        let (id, path, permission) = kind.deletion();
         let operation = Operation::new(Method::POST, id, TAG, "Cancel a schedule")
             .by(Access::Key(permission))
             .about(
@@ -293,47 +291,46 @@ pub(super) fn routes() -> Routes<App> {
                  later.",
             )
             .repeatable();
-        let operation = of.takes::<Deletions>(operation, "A schedule", json!({}));
-        let operation =
-            operation.returns_success(StatusCode::CREATED, "The schedule is cancelled.");
-        let route = gateway::protected(permission, post(delete).layer(Extension(of)));
-        let routes = routes.route(path, route, [of.refuses(operation)]);
+        let operation = kind
+            .takes_deletion(operation)
+            .returns_success(StatusCode::CREATED, "The schedule is cancelled.");
+        let route = gateway::protected(permission, post(delete).layer(Extension(kind)));
+        let routes = routes.route(path, route, [kind.refuses(operation)]);
 
-        let (id, path, permission) = of.update();
+        let (id, path, permission) = kind.update();
         let operation = Operation::new(Method::POST, id, TAG, "Change a schedule")
             .by(Access::Key(permission))
             .about("Fails if the schedule has been sent or is being sent.")
             .repeatable();
-        let schedule = json!({ "schedule": { "time": "2127-01-01T09:00:00Z" } });
-        let operation = of
-            .takes::<Updates>(operation, "A new time", schedule)
+        let operation = kind
+            .takes_update(operation)
             .returns_success(StatusCode::CREATED, "The schedule is changed.")
             .refuses(&ApiError::Invalid(PAST.into()), "The time is in the past")
             .refuses_in::<Errors<'_, MessageProblem>>(StatusCode::BAD_REQUEST);
-        let route = gateway::protected(permission, post(update).layer(Extension(of)));
-        routes.route(path, route, [of.refuses(operation)])
+        let route = gateway::protected(permission, post(update).layer(Extension(kind)));
+        routes.route(path, route, [kind.refuses(operation)])
     })
 }
 
 async fn delete(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(of): Extension<ScheduleKind>,
+    Extension(kind): Extension<ScheduleKind>,
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
-    let named = Named::read(of, &body.object_in_place(&app)?)?;
+    let schedule_key = ScheduleKey::read(kind, &body.object_in_place(&app)?)?;
     let mut turn = match idempotency::begin_change(&app, key, body.as_bytes()).await? {
         Begun::Replay(response) => return Ok(response),
         Begun::Turn(turn) => turn,
     };
-    let schedule = of.find(&mut turn.tx, caller.workspace.id, &named).await?;
+    let schedule = kind.find(&mut turn.tx, caller.workspace.id, &schedule_key).await?;
     let former = cancel(&mut turn.tx, schedule.id, app.clock.now_ms()).await?;
     if former == Some(ScheduleState::Sent) {
         return Err(ApiError::Invalid(ALREADY_SENT.into()));
     }
     let response =
-        turn.commit(StoredResponse::of(StatusCode::CREATED, &Success::default())?).await?;
+        turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
     tracing::info!(schedule = %schedule.id, "schedule cancelled");
     Ok(response)
 }
@@ -341,22 +338,17 @@ async fn delete(
 async fn update(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
-    Extension(of): Extension<ScheduleKind>,
+    Extension(kind): Extension<ScheduleKind>,
     key: Option<IdempotencyKey>,
     body: JsonText,
 ) -> Result<StoredResponse, ApiError> {
     let mut members = body.object_in_place(&app)?;
-    if of == ScheduleKind::Messages {
+    if kind == ScheduleKind::Messages {
         fill_email(&app, caller.workspace.id, &mut members).await?;
     }
-    let (named, changes) = fields::read_both::<Named, Changes>(&members)?;
-    let (named, Changes { schedule: when, messages }) = (named.checked(of)?, changes);
-    let messages = messages.filter(|_| of == ScheduleKind::Messages);
-    if when.is_none() && messages.is_none() {
-        let text = "schedule is required".to_owned();
-        return Err(ApiError::Field(gateway::Code::MissingField, text));
-    }
-    let settings = settings::of(&app, caller.workspace.id).await?;
+    let Update { key: schedule_key, changes: Changes { schedule: when, messages } } =
+        Update::read(kind, &members)?;
+    let settings = settings::find(&app, caller.workspace.id).await?;
     let messages = messages.map(|Messages(messages)| {
         app.cores.compute_here(|| request::scheduled_messages(&messages, &settings))
     });
@@ -367,7 +359,7 @@ async fn update(
     // After the stored response: messages that were valid for it may be invalid now.
     let messages = messages.transpose()?;
     let now = app.clock.moved(claims::now(&mut turn.tx).await?);
-    let mut schedule = of.find(&mut turn.tx, caller.workspace.id, &named).await?;
+    let mut schedule = kind.find(&mut turn.tx, caller.workspace.id, &schedule_key).await?;
     if schedule.state != ScheduleState::Pending || schedule.reached_at.is_some() {
         return Err(ApiError::Invalid(ALREADY_SENT.into()));
     }
@@ -382,7 +374,7 @@ async fn update(
     }
     move_to(&mut turn.tx, &schedule, when, timed_at).await?;
     let response =
-        turn.commit(StoredResponse::of(StatusCode::CREATED, &Success::default())?).await?;
+        turn.commit(StoredResponse::json(StatusCode::CREATED, &Success::default())?).await?;
     tracing::info!(schedule = %schedule.id, "schedule changed");
     Ok(response)
 }

@@ -10,7 +10,7 @@ use content::campaigns;
 use gateway::idempotency::{self, Begun, Received, StoredResponse};
 use gateway::workspaces::settings;
 use gateway::{ApiError, Caller, IdempotencyKey, JsonText};
-use messages::api::{ScheduledMessages, Sent, campaign_messages, count, fill_email};
+use messages::api::{ScheduledMessages, Sent, campaign_messages, count_accepted, fill_email};
 use messages::order::Kind;
 use messages::request::{ScheduleCampaignRequest, ScheduleMessagesRequest};
 use messages::when::PAST;
@@ -34,7 +34,7 @@ pub(super) async fn schedule(
     if matches!(endpoint, Endpoint::Messages) {
         fill_email(&app, caller.workspace.id, &mut members).await?;
     }
-    let settings = settings::of(&app, caller.workspace.id).await?;
+    let settings = settings::find(&app, caller.workspace.id).await?;
     let campaigns = campaigns::api_campaigns(&app, caller.workspace.id).await?;
     let campaign_messages = campaign_messages(&app, caller.workspace.id, &members).await?;
     let request = app.cores.compute_here(|| {
@@ -75,8 +75,8 @@ pub(super) async fn schedule(
     super::insert(&mut turn.tx, &new).await?;
     let sent = Sent::new(new.dispatch_id, &checked);
     let scheduled = ScheduledMessages { schedule_id: new.id, sent };
-    let response = turn.commit(StoredResponse::of(StatusCode::CREATED, &scheduled)?).await?;
+    let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &scheduled)?).await?;
     tracing::info!(schedule = %new.id, "messages scheduled");
-    count(Kind::Schedule);
+    count_accepted(Kind::Schedule);
     Ok(response)
 }

@@ -107,7 +107,7 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
         .cores
         .compute_here(|| waves::step(schedule.when(), schedule.timed_at, progress, now, late_ms));
     if !step.missed.is_empty()
-        && let Err(error) = order::of(tx, &schedule, now).await
+        && let Err(error) = order::build(tx, &schedule, now).await
         && error.needs_newer_version()
     {
         // Only a newer version can read it, so this one must not mark it as missed.
@@ -127,14 +127,14 @@ async fn fire_in(app: &App, tx: &mut Tx, claim: &Claim) -> Result<Option<FireOut
         ended_at: step.next_at.is_none().then_some(now),
         error: is_missed.then_some("its time passed while no worker could send it"),
     };
-    if !rows::fired(tx, &schedule, &fired).await? {
+    if !rows::store_fired(tx, &schedule, &fired).await? {
         return Err(ClaimError::Lost.into());
     }
     send(tx, &schedule, &step, now).await?;
     claims::finish(tx, claim).await?;
     if let Some(next_at) = step.next_at {
         // Offered again, so that the next wave starts with all attempts.
-        let job = claims::Job::of_workspace(schedule.workspace_id, claim.job);
+        let job = claims::Job::new(schedule.workspace_id, claim.job);
         claims::offer_at(tx, claim.kind, job, claim.item, next_at).await?;
     }
     // Moments before the schedule's time was set do not count as missed.
@@ -165,7 +165,7 @@ async fn send(tx: &mut Tx, schedule: &Schedule, step: &Step, now: i64) -> Result
         }
         return Ok(());
     };
-    let order = order::of(tx, schedule, now).await?;
+    let order = order::build(tx, schedule, now).await?;
     match schedule.timing {
         Timing::Instant => dispatch::begin(tx, &order).await?,
         _ => dispatch::add_wave(tx, schedule.dispatch_id, &order, wave).await?,
@@ -208,8 +208,8 @@ pub async fn give_up(
 ) -> Result<(), ClaimError> {
     let reason = error.map_or_else(|| "it ended its worker repeatedly".into(), ToString::to_string);
     let mut tx = app.store.write().await?;
-    let open = find(&mut tx, claim).await?.filter(|schedule| schedule.ended_at.is_none());
-    if let Some(schedule) = &open {
+    let unfinished = find(&mut tx, claim).await?.filter(|schedule| schedule.ended_at.is_none());
+    if let Some(schedule) = &unfinished {
         let now = claims::now(&mut tx).await?;
         let is_begun = schedule.sent_at.is_some();
         let fired = Fired {
@@ -219,14 +219,14 @@ pub async fn give_up(
             ended_at: Some(now),
             error: Some(&reason),
         };
-        rows::fired(&mut tx, schedule, &fired).await?;
+        rows::store_fired(&mut tx, schedule, &fired).await?;
         if is_begun {
             dispatch::end_waves(&mut tx, schedule.dispatch_id).await?;
         }
     }
     claims::finish(&mut tx, claim).await?;
     tx.commit().await?;
-    if let Some(schedule) = open {
+    if let Some(schedule) = unfinished {
         metrics::counter!("longshore_schedules_fired_total", "outcome" => "missed").increment(1);
         tracing::error!(schedule = %schedule.id, reason, "cannot send a schedule");
     }

@@ -12,9 +12,9 @@ use store::{StoreError, Tx};
 
 /// The order of a schedule at a time. Of a Canvas, with the messages that it declares then;
 /// otherwise, with the accepted messages.
-pub(super) async fn of(tx: &mut Tx, schedule: &Schedule, now: i64) -> Result<Order, FireError> {
+pub(super) async fn build(tx: &mut Tx, schedule: &Schedule, now: i64) -> Result<Order, FireError> {
     match schedule.canvas_id {
-        Some(canvas) => of_canvas(tx, schedule, canvas, now).await,
+        Some(canvas) => build_from_canvas(tx, schedule, canvas, now).await,
         None => {
             let order = Order::from_row("schedules.request", schedule.id, &schedule.request)?;
             let Schedule { dispatch_id, workspace_id, .. } = *schedule;
@@ -23,14 +23,14 @@ pub(super) async fn of(tx: &mut Tx, schedule: &Schedule, now: i64) -> Result<Ord
     }
 }
 
-async fn of_canvas(
+async fn build_from_canvas(
     tx: &mut Tx,
     schedule: &Schedule,
     canvas: Uuid,
     now: i64,
 ) -> Result<Order, FireError> {
-    let found = campaigns::by_id(tx, schedule.workspace_id, canvas).await?;
-    let messages = found.as_ref().and_then(|canvas| canvas.messages());
+    let declared = campaigns::by_id(tx, schedule.workspace_id, canvas).await?;
+    let messages = declared.as_ref().and_then(|canvas| canvas.messages());
     let messages = messages.filter(|messages| !messages.is_empty());
     let messages = messages.ok_or(FireError::NoMessages)?.clone();
     let target: request::Target = parsed("schedules.request", schedule.id, &schedule.request)?;
@@ -51,7 +51,9 @@ async fn of_canvas(
         },
         subscription_state: SubscriptionState::default(),
         ignores_capping: false,
-        canvas_entry_properties: target.canvas_entry_properties.map(|Properties(all)| all),
+        canvas_entry_properties: target
+            .canvas_entry_properties
+            .map(|Properties(properties)| properties),
         trigger_properties: None,
         accepted_at: now,
         request_id: schedule.request_id.clone(),
@@ -68,7 +70,7 @@ mod tests {
     use messages::order::Who;
 
     /// Reads the stored part of a request.
-    fn kept(members: Value) -> request::Target {
+    fn stored_target(members: Value) -> request::Target {
         let mut body = json!({ "canvas_id": "c", "schedule": { "time": "2026-11-21T10:00:00Z" } });
         body.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         let request = CanvasRequest::read(body.as_object().unwrap()).unwrap();
@@ -77,7 +79,7 @@ mod tests {
 
     #[test]
     fn stored_recipients_are_read_back() {
-        let target = kept(json!({
+        let target = stored_target(json!({
             "recipients": [
                 { "external_user_id": "ann", "trigger_properties": { "a": 1 } },
                 { "user_alias": { "alias_name": "n", "alias_label": "l" },
@@ -93,9 +95,12 @@ mod tests {
         assert_eq!(ann.trigger_properties, properties("a", 1));
         assert_eq!(other.who, Who::Alias { label: "l".into(), name: "n".into() });
         assert_eq!(other.canvas_entry_properties, properties("b", 2));
-        assert_eq!(target.canvas_entry_properties.map(|all| all.0), properties("c", 3));
+        assert_eq!(
+            target.canvas_entry_properties.map(|Properties(properties)| properties),
+            properties("c", 3)
+        );
 
-        let everybody = kept(json!({ "broadcast": true }));
+        let everybody = stored_target(json!({ "broadcast": true }));
         assert!(everybody.users().unwrap().is_empty() && everybody.audience.is_none());
     }
 }

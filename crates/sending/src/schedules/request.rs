@@ -8,7 +8,7 @@ use gateway::formats::{Identifier, List, UserAlias, exactly_one};
 use gateway::{ApiError, Code, fields};
 use messages::When;
 use messages::order::Named;
-use messages::recipient::{MAX_USERS, Members, NAMES, Properties, User};
+use messages::recipient::{IDENTIFIER_FIELDS, MAX_USERS, Members, Properties, User};
 use messages::when::ScheduleObject;
 use people::audience::Audience;
 
@@ -18,14 +18,14 @@ use people::audience::Audience;
 #[schemars(rename = "ScheduleRequest")]
 pub struct CanvasRequest {
     #[serde(flatten)]
-    pub what: What,
+    pub canvas: ScheduledCanvas,
     #[serde(flatten)]
     pub target: Target,
 }
 
 /// The Canvas and the time.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct What {
+pub struct ScheduledCanvas {
     /// The id of a Canvas that the workspace file declares.
     pub canvas_id: String,
     #[schemars(with = "ScheduleObject")]
@@ -53,7 +53,7 @@ pub struct Target {
 
 /// A user, identified by exactly one of `external_user_id` and `user_alias`.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(transform = exactly_one(NAMES))]
+#[schemars(transform = exactly_one(IDENTIFIER_FIELDS))]
 struct Recipient {
     #[serde(skip_serializing_if = "Option::is_none")]
     external_user_id: Option<Identifier>,
@@ -69,30 +69,31 @@ struct Recipient {
 #[derive(Debug, JsonSchema)]
 pub struct CanvasSendRequest {
     #[serde(flatten)]
-    _which: CanvasNamed,
+    pub canvas: CanvasKey,
     #[serde(flatten)]
-    _target: Target,
+    pub target: Target,
 }
 
+/// The Canvas.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct CanvasNamed {
+pub struct CanvasKey {
     /// The id of a Canvas that the workspace file declares.
-    canvas_id: String,
+    pub canvas_id: String,
 }
 
 impl CanvasSendRequest {
-    /// The Canvas, and its users.
-    pub fn read(body: &Members) -> Result<(String, Target), ApiError> {
-        let (CanvasNamed { canvas_id }, target) = fields::read_both::<_, Target>(body)?;
-        Ok((canvas_id, target.checked()?))
+    /// Reads the fields of a body.
+    pub fn read(body: &Members) -> Result<Self, ApiError> {
+        let (canvas, target) = fields::read_both::<_, Target>(body)?;
+        Ok(Self { canvas, target: target.checked()? })
     }
 }
 
 impl CanvasRequest {
     /// Reads the fields of a body. Does not check whether the time is in the past.
     pub fn read(body: &Members) -> Result<Self, ApiError> {
-        let (what, target) = fields::read_both::<_, Target>(body)?;
-        Ok(Self { what, target: target.checked()? })
+        let (canvas, target) = fields::read_both::<_, Target>(body)?;
+        Ok(Self { canvas, target: target.checked()? })
     }
 }
 
@@ -112,7 +113,7 @@ impl Target {
 
     fn check(&self) -> Result<(), String> {
         let users = self.users()?;
-        let refused = match (self.broadcast.unwrap_or_default(), users.is_empty(), &self.audience) {
+        let text = match (self.broadcast.unwrap_or_default(), users.is_empty(), &self.audience) {
             (true, false, _) => "broadcast must not be true if recipients are given",
             (false, true, Some(_)) => "Set broadcast to true to send to a whole audience",
             (false, true, None) => {
@@ -120,15 +121,16 @@ impl Target {
             }
             _ => return Ok(()),
         };
-        Err(refused.into())
+        Err(text.into())
     }
 
     /// The listed users.
     pub fn users(&self) -> Result<Vec<Named>, String> {
-        let all = self.recipients.iter().flat_map(|recipients| &recipients.0);
-        all.enumerate()
-            .map(|(i, one)| one.named().map_err(|error| format!("recipients[{i}] {error}")))
-            .collect()
+        let recipients = self.recipients.iter().flat_map(|recipients| &recipients.0).enumerate();
+        let users = recipients.map(|(index, recipient)| {
+            recipient.named().map_err(|error| format!("recipients[{index}] {error}"))
+        });
+        users.collect()
     }
 }
 
@@ -157,8 +159,10 @@ fn recipients_or_broadcast(schema: &mut Schema) {
 
 impl Recipient {
     fn named(&self) -> Result<Named, String> {
-        let user = User::of(self.external_user_id.clone(), self.user_alias.clone())?;
-        let properties = |all: &Option<Properties>| all.clone().map(|Properties(all)| all);
+        let user = User::from_fields(self.external_user_id.clone(), self.user_alias.clone())?;
+        let properties = |properties: &Option<Properties>| {
+            properties.clone().map(|Properties(properties)| properties)
+        };
         Ok(Named {
             trigger_properties: properties(&self.trigger_properties),
             canvas_entry_properties: properties(&self.canvas_entry_properties),
@@ -201,11 +205,11 @@ mod tests {
         let mut given = target.clone();
         given["recipients"][0]["user_alias"] = Value::Null;
         given["recipients"][0]["unknown"] = json!(5);
-        let kept = serde_json::to_value(read(given).unwrap().target).unwrap();
-        assert_eq!(kept, target);
-        let all = read(json!({ "broadcast": true, "recipients": [], "audience": null })).unwrap();
-        let kept = serde_json::to_value(all.target).unwrap();
-        assert_eq!(kept, json!({ "broadcast": true }));
+        let stored = serde_json::to_value(read(given).unwrap().target).unwrap();
+        assert_eq!(stored, target);
+        let to_all = json!({ "broadcast": true, "recipients": [], "audience": null });
+        let stored = serde_json::to_value(read(to_all).unwrap().target).unwrap();
+        assert_eq!(stored, json!({ "broadcast": true }));
     }
 
     #[test]

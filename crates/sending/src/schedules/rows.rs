@@ -164,10 +164,10 @@ pub(super) struct Fired<'a> {
 }
 
 /// Writes the changes; returns whether the schedule was unchanged since it was read.
-pub(super) async fn fired(
+pub(super) async fn store_fired(
     tx: &mut Tx,
-    found: &Schedule,
-    now: &Fired<'_>,
+    schedule: &Schedule,
+    fired: &Fired<'_>,
 ) -> Result<bool, StoreError> {
     let written = execute!(
         tx,
@@ -176,14 +176,14 @@ pub(super) async fn fired(
                                   ended_at = $7, error = $8
              WHERE id = $1 AND state = $2 AND ended_at IS NULL",
         )
-        .bind(found.id)
-        .bind(found.state.name())
-        .bind(now.state.name())
-        .bind(now.progress.reached)
-        .bind(now.progress.missed)
-        .bind(now.sent_at)
-        .bind(now.ended_at)
-        .bind(now.error)
+        .bind(schedule.id)
+        .bind(schedule.state.name())
+        .bind(fired.state.name())
+        .bind(fired.progress.reached)
+        .bind(fired.progress.missed)
+        .bind(fired.sent_at)
+        .bind(fired.ended_at)
+        .bind(fired.error)
     );
     Ok(written == 1)
 }

@@ -51,7 +51,7 @@ pub fn routes() -> Routes<App> {
 
 fn describe() -> Operation {
     const { assert!(rows::KEY_LIFETIME.as_secs() == hours(24).as_secs()) };
-    let refused = |text: &str| ApiError::Invalid(text.into());
+    let invalid = |text: &str| ApiError::Invalid(text.into());
     Operation::new(Method::POST, "sendTransactional", TAG, "Send a transactional email")
         .by(Access::Key(PERMISSION))
         .about(
@@ -97,9 +97,9 @@ fn describe() -> Operation {
             &ApiError::NotFound(UNKNOWN.into()),
             "No campaign in this workspace has this campaign_id",
         )
-        .refuses(&refused(NOT_TRANSACTIONAL), "The campaign is not transactional")
-        .refuses(&refused(ARCHIVED), "The campaign is archived")
-        .refuses(&refused(PAUSED), "The campaign is paused")
+        .refuses(&invalid(NOT_TRANSACTIONAL), "The campaign is not transactional")
+        .refuses(&invalid(ARCHIVED), "The campaign is archived")
+        .refuses(&invalid(PAUSED), "The campaign is paused")
 }
 
 /// A send and its current status. Times have the format `2026-11-21T08:00:00.120+00:00`.
@@ -145,15 +145,17 @@ async fn send(
     };
     let (workspace, dispatch_id) = (caller.workspace.id, Uuid::new_v4());
     if let Some(id) = &request.external_send_id {
-        let taken = rows::take_key(&mut turn.tx, workspace, id, dispatch_id).await;
-        if taken.as_ref().is_err_and(StoreError::is_lock_timeout) {
+        let is_new = rows::take_key(&mut turn.tx, workspace, id, dispatch_id).await;
+        if is_new.as_ref().is_err_and(StoreError::is_lock_timeout) {
             return Err(queued());
         }
-        if !taken? {
+        if !is_new? {
             // A repeat gets its response even if the campaign has changed.
             let email = rows::by_key(&mut turn.tx, workspace, id).await?.ok_or_else(queued)?;
             count("repeated");
-            return turn.commit(StoredResponse::of(StatusCode::OK, &sent_response(&email))?).await;
+            return turn
+                .commit(StoredResponse::json(StatusCode::OK, &sent_response(&email))?)
+                .await;
         }
     }
     let campaign = campaigns::by_id(&mut turn.tx, workspace, campaign_id).await?;
@@ -183,7 +185,7 @@ async fn send(
             enqueued_at: time(new.enqueued_at),
         },
     };
-    let response = turn.commit(StoredResponse::of(StatusCode::CREATED, &sent)?).await?;
+    let response = turn.commit(StoredResponse::json(StatusCode::CREATED, &sent)?).await?;
     count("new");
     fail_point!("transactional::written");
     Ok(response)
@@ -194,13 +196,13 @@ fn check(campaign: Option<&Campaign>) -> Result<(), ApiError> {
     // Canvases are stored as campaigns, but cannot be sent here.
     let campaign = campaign.filter(|campaign| campaign.kind != Kind::Canvas);
     let campaign = campaign.ok_or_else(|| ApiError::NotFound(UNKNOWN.into()))?;
-    let refused = match campaign {
+    let text = match campaign {
         Campaign { kind, .. } if *kind != Kind::Transactional => NOT_TRANSACTIONAL,
         Campaign { archived: true, .. } => ARCHIVED,
         Campaign { paused: true, .. } => PAUSED,
         _ => return Ok(()),
     };
-    Err(ApiError::Invalid(refused.into()))
+    Err(ApiError::Invalid(text.into()))
 }
 
 fn bad_id() -> ApiError {
@@ -228,5 +230,5 @@ fn sent_response(email: &Email) -> Sent<'_> {
 }
 
 fn count(outcome: &'static str) {
-    metrics::counter!("longshore_transactional_calls_total", "outcome" => outcome).increment(1);
+    metrics::counter!("longshore_transactional_requests_total", "outcome" => outcome).increment(1);
 }

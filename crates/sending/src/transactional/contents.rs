@@ -13,7 +13,7 @@ use gateway::workspaces::settings::Settings;
 use messages::content::{Content, MessageSource};
 
 /// Maximum number of campaigns in the cache.
-const MAX: usize = 1_000;
+const MAX_CAMPAIGNS: usize = 1_000;
 
 /// Cache of campaigns' parsed emails.
 #[derive(Default)]
@@ -30,7 +30,7 @@ type LazyContent = Arc<OnceLock<Result<Arc<Content>, String>>>;
 
 impl Contents {
     /// The email of a campaign; the error says why it is invalid.
-    pub fn of(
+    pub fn get(
         &self,
         workspace: i32,
         campaign: &Campaign,
@@ -40,7 +40,7 @@ impl Contents {
             return Err(why.to_owned());
         }
         let messages = campaign.email(settings).ok_or("the campaign declares no email")?;
-        let reading = self.reading((workspace, campaign.id), &messages);
+        let content = self.cached((workspace, campaign.id), &messages);
         // Parsed without the lock, so that other campaigns do not wait for large templates.
         let read = || {
             let (content, _, problems) = Content::read(&messages, MessageSource::Stored, settings);
@@ -49,20 +49,20 @@ impl Contents {
                 None => Ok(Arc::new(content)),
             }
         };
-        reading.get_or_init(read).clone()
+        content.get_or_init(read).clone()
     }
 
     /// The cached content of a campaign with these messages.
-    fn reading(&self, key: (i32, Uuid), messages: &Map<String, Value>) -> LazyContent {
-        let mut kept = self.0.lock();
-        if let Some(kept) = kept.get(&key).filter(|kept| kept.messages == *messages) {
-            return kept.content.clone();
+    fn cached(&self, key: (i32, Uuid), messages: &Map<String, Value>) -> LazyContent {
+        let mut cache = self.0.lock();
+        if let Some(cached) = cache.get(&key).filter(|cached| cached.messages == *messages) {
+            return cached.content.clone();
         }
-        if kept.len() >= MAX {
-            kept.clear();
+        if cache.len() >= MAX_CAMPAIGNS {
+            cache.clear();
         }
         let content = LazyContent::default();
-        kept.insert(key, CachedContent { messages: messages.clone(), content: content.clone() });
+        cache.insert(key, CachedContent { messages: messages.clone(), content: content.clone() });
         content
     }
 }
@@ -102,10 +102,10 @@ mod tests {
         let contents = Contents::default();
         let bare = campaign(json!({ "body": "{{${first_name}}}" }));
         let acme = settings(Some("hello@acme.example"));
-        assert_eq!(contents.of(1, &bare, &acme).unwrap().messages().len(), 1);
-        let error = contents.of(1, &bare, &settings(None)).unwrap_err();
+        assert_eq!(contents.get(1, &bare, &acme).unwrap().messages().len(), 1);
+        let error = contents.get(1, &bare, &settings(None)).unwrap_err();
         assert!(error.contains("email.from"), "{error}");
-        let error = contents.of(1, &bare, &Settings::default()).unwrap_err();
+        let error = contents.get(1, &bare, &Settings::default()).unwrap_err();
         assert!(error.contains("declares no email"), "{error}");
     }
 
@@ -114,20 +114,20 @@ mod tests {
         let (contents, settings) = (Contents::default(), settings(Some("a@acme.example")));
         let slow = campaign(json!({ "body": "slow" }));
         let other = Campaign { id: Uuid::max(), ..campaign(json!({ "body": "other" })) };
-        let reading = contents.reading((1, slow.id), &slow.email(&settings).unwrap());
-        let read = reading.get_or_init(|| contents.of(1, &other, &settings)).clone().unwrap();
-        assert!(Arc::ptr_eq(&read, &contents.of(1, &other, &settings).unwrap()));
+        let content = contents.cached((1, slow.id), &slow.email(&settings).unwrap());
+        let read = content.get_or_init(|| contents.get(1, &other, &settings)).clone().unwrap();
+        assert!(Arc::ptr_eq(&read, &contents.get(1, &other, &settings).unwrap()));
         // Others with the same campaign share it.
-        assert!(Arc::ptr_eq(&read, &contents.of(1, &slow, &settings).unwrap()));
+        assert!(Arc::ptr_eq(&read, &contents.get(1, &slow, &settings).unwrap()));
     }
 
     #[test]
     fn changed_declarations_are_read_again() {
         let (contents, settings) = (Contents::default(), settings(Some("a@acme.example")));
-        let first = contents.of(1, &campaign(json!({ "body": "a" })), &settings).unwrap();
-        let same = contents.of(1, &campaign(json!({ "body": "a" })), &settings).unwrap();
+        let first = contents.get(1, &campaign(json!({ "body": "a" })), &settings).unwrap();
+        let same = contents.get(1, &campaign(json!({ "body": "a" })), &settings).unwrap();
         assert!(Arc::ptr_eq(&first, &same));
-        let error = contents.of(1, &campaign(json!({ "body": "{% if %}" })), &settings);
+        let error = contents.get(1, &campaign(json!({ "body": "{% if %}" })), &settings);
         assert!(error.unwrap_err().contains("line 1"));
     }
 }

@@ -11,7 +11,7 @@ use kit::retry;
 use store::StoreError;
 
 /// Interval between reports of the SLA.
-const REPORT_EVERY: Duration = Duration::from_secs(60);
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Offers emails without a claim, which gateways of release 0.1.0 created.
 async fn offer_missing(app: &App) -> Result<(), StoreError> {
@@ -29,12 +29,12 @@ async fn offer_missing(app: &App) -> Result<(), StoreError> {
 /// Offers emails without a claim and reports the SLA, until `stop`.
 pub async fn run_maintenance(app: App, stop: CancellationToken) {
     let urgent = app.for_transactional();
-    let look_every = Duration::from_secs(app.config.transactional.requeue_seconds);
+    let requeue_interval = Duration::from_secs(app.config.transactional.requeue_seconds);
     tokio::join!(
-        retry::repeat(look_every, &stop, "cannot query emails without a claim", || {
+        retry::repeat(requeue_interval, &stop, "cannot query emails without a claim", || {
             offer_missing(&urgent)
         }),
-        retry::repeat(REPORT_EVERY, &stop, "cannot report the SLA", || sla::emit_metrics(&app)),
+        retry::repeat(REPORT_INTERVAL, &stop, "cannot report the SLA", || sla::emit_metrics(&app)),
     );
 }
 

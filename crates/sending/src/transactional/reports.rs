@@ -23,27 +23,27 @@ pub struct Change<'a> {
 ///
 /// A report can arrive before the worker has stored that the email was sent, or after the worker
 /// died. It proves that the relay accepted the email, so the email counts as sent.
-pub async fn reported(
+pub async fn apply_report(
     tx: &mut Tx,
     app: &App,
     workspace: i32,
     id: &MessageId,
     change: &Change<'_>,
 ) -> Result<bool, StoreError> {
-    let found = rows::lock(tx, id.dispatch_id).await?;
-    let found = found.filter(|email| email.workspace_id == workspace);
-    let Some(mut email) = found else { return Ok(false) };
-    let is_of_user = email.service_id.is_none_or(|service_id| service_id == id.service_id);
-    if !is_of_user || !email.state.leads_to(change.state) {
+    let email = rows::lock(tx, id.dispatch_id).await?;
+    let email = email.filter(|email| email.workspace_id == workspace);
+    let Some(mut email) = email else { return Ok(false) };
+    let has_same_user = email.service_id.is_none_or(|service_id| service_id == id.service_id);
+    if !has_same_user || !email.state.leads_to(change.state) {
         return Ok(true);
     }
-    let settings = settings::of(app, email.workspace_id).await?;
+    let settings = settings::find(app, email.workspace_id).await?;
     if email.state == State::Processing {
         let sent = Change { state: State::Sent, at: change.at, reason: None };
-        step(tx, app, &settings, &mut email, &sent).await?;
+        change_state(tx, app, &settings, &mut email, &sent).await?;
         sla::count(&email);
     }
-    step(tx, app, &settings, &mut email, change).await?;
+    change_state(tx, app, &settings, &mut email, change).await?;
     sla::count(&email);
     fail_point!("transactional::reported");
     Ok(true)
@@ -51,7 +51,7 @@ pub async fn reported(
 
 /// Changes the state, with its postback; returns whether the email was in the expected state. If
 /// not, nothing of this transaction may be committed.
-pub async fn step(
+pub async fn change_state(
     tx: &mut Tx,
     app: &App,
     settings: &Settings,

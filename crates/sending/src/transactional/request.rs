@@ -6,8 +6,8 @@ use serde::Deserialize;
 use gateway::formats::{Identifier, UserAlias, exactly_one};
 use gateway::{ApiError, fields};
 use kit::json::TreeObject;
-use messages::recipient::{Members, NAMES, Properties, User};
-use tracking::formats::AttributesBeside;
+use messages::recipient::{IDENTIFIER_FIELDS, Members, Properties, User};
+use tracking::formats::RecipientAttributes;
 use tracking::immediate;
 
 /// Maximum characters of an external_send_id.
@@ -39,22 +39,23 @@ impl TryFrom<String> for ExternalSendId {
 
     fn try_from(id: String) -> Result<Self, String> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || br"-_+\/=".contains(&byte);
-        match (1..=MAX_ID_LENGTH).contains(&id.len()) && id.bytes().all(is_plain) {
-            true => Ok(Self(id)),
-            false => Err(format!(
+        if (1..=MAX_ID_LENGTH).contains(&id.len()) && id.bytes().all(is_plain) {
+            Ok(Self(id))
+        } else {
+            Err(format!(
                 r"must be a string of at most {MAX_ID_LENGTH} characters that matches ^[a-zA-Z0-9-_+\\/=]+$"
-            )),
+            ))
         }
     }
 }
 
 /// A user, identified by exactly one of `external_user_id` and `user_alias`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[schemars(rename = "TransactionalRecipient", transform = exactly_one(NAMES))]
+#[schemars(rename = "TransactionalRecipient", transform = exactly_one(IDENTIFIER_FIELDS))]
 struct Recipient {
     external_user_id: Option<Identifier>,
     user_alias: Option<UserAlias>,
-    #[schemars(with = "Option<AttributesBeside>")]
+    #[schemars(with = "Option<RecipientAttributes>")]
     attributes: Option<TreeObject>,
 }
 
@@ -74,7 +75,7 @@ impl Request {
         let TransactionalSend { external_send_id, trigger_properties, recipient } =
             fields::read(body)?;
         let Recipient { external_user_id, user_alias, attributes } = recipient;
-        let user = User::of(external_user_id, user_alias)
+        let user = User::from_fields(external_user_id, user_alias)
             .map_err(|why| ApiError::invalid_field(format!("recipient {why}")))?;
         let attributes = attributes.map(|attributes| {
             immediate::check(workspace, &user.identifier(), &attributes, received_at)
@@ -120,10 +121,11 @@ mod tests {
         assert!(request.attributes.unwrap().contains(r#"{"first_name":"Ann"}"#));
         let alias = json!({ "alias_name": "a", "alias_label": "l" });
         let request = read(json!({ "recipient": { "user_alias": alias } })).unwrap();
-        assert_eq!(request.recipient.key().0, Kind::Alias);
+        let (kind, _) = request.recipient.key();
+        assert_eq!(kind, Kind::Alias);
         assert!(request.attributes.is_none() && request.external_send_id.is_none());
-        let kept = serde_json::to_value(&request.recipient).unwrap();
-        assert_eq!(kept, json!({ "user_alias": alias }));
+        let stored = serde_json::to_value(&request.recipient).unwrap();
+        assert_eq!(stored, json!({ "user_alias": alias }));
     }
 
     #[test]

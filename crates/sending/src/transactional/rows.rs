@@ -126,7 +126,7 @@ pub async fn take_key(
          SET dispatch_id = excluded.dispatch_id, taken_at = excluded.taken_at
          WHERE former.taken_at <= excluded.taken_at - $4"
     );
-    let taken = execute!(
+    let inserted = execute!(
         tx,
         sqlx::query(sql)
             .bind(workspace)
@@ -134,7 +134,7 @@ pub async fn take_key(
             .bind(dispatch_id)
             .bind(millis(KEY_LIFETIME))
     );
-    Ok(taken == 1)
+    Ok(inserted == 1)
 }
 
 /// The email that has an external_send_id.
@@ -186,7 +186,7 @@ pub async fn insert(tx: &mut Tx, new: &New<'_>) -> Result<(), StoreError> {
 }
 
 async fn offer(tx: &mut Tx, workspace: i32, dispatch_id: Uuid) -> Result<(), StoreError> {
-    let job = claims::Job::of_workspace(workspace, kinds::job_of_workspace(workspace));
+    let job = claims::Job::new(workspace, kinds::job_of_workspace(workspace));
     claims::offer(tx, kinds::TRANSACTIONAL, job, item_of(dispatch_id), Duration::ZERO).await
 }
 
@@ -217,7 +217,7 @@ pub async fn lock(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<Email>, Store
     Ok(on!(tx, c => sqlx::query_as(sql).bind(dispatch_id).fetch_optional(c).await?))
 }
 
-// At work ------------------------------------------------------------------------------------
+// Sending -----------------------------------------------------------------------------------
 
 /// The email of a claim, locked until the end of the transaction; none if it no longer waits.
 pub async fn claimed(tx: &mut Tx, claim: &Claim) -> Result<Option<Email>, StoreError> {
@@ -240,7 +240,7 @@ pub async fn claimed(tx: &mut Tx, claim: &Claim) -> Result<Option<Email>, StoreE
 
 /// Stores when the processing of an email began, its user, and that the attributes are applied, so
 /// that they are never applied again. The email must be locked by this transaction.
-pub async fn started(
+pub async fn store_start(
     tx: &mut Tx,
     dispatch_id: Uuid,
     executed_at: i64,
@@ -328,7 +328,7 @@ pub async fn any_without_claim(tx: &mut Tx) -> Result<bool, StoreError> {
 /// Offers some of these emails, the oldest first, unless a worker of that release has them; returns
 /// how many.
 pub async fn offer_some(tx: &mut Tx) -> Result<usize, StoreError> {
-    macro_rules! left {
+    macro_rules! offered {
         ($lock:literal) => {
             at_now!(
                 tx,
@@ -345,13 +345,13 @@ pub async fn offer_some(tx: &mut Tx) -> Result<usize, StoreError> {
             )
         };
     }
-    let sql = if tx.is_postgres() { left!("FOR UPDATE SKIP LOCKED") } else { left!("") };
-    let left: Vec<(i32, Uuid)> = on!(tx, c => sqlx::query_as(sql)
+    let sql = if tx.is_postgres() { offered!("FOR UPDATE SKIP LOCKED") } else { offered!("") };
+    let emails: Vec<(i32, Uuid)> = on!(tx, c => sqlx::query_as(sql)
         .bind(millis(OLD_WORKER_DELAY)).bind(OFFER_BATCH).fetch_all(c).await?);
-    for (workspace, dispatch_id) in &left {
+    for (workspace, dispatch_id) in &emails {
         offer(tx, *workspace, *dispatch_id).await?;
     }
-    Ok(left.len())
+    Ok(emails.len())
 }
 
 // Deletion -----------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ pub const OLD_KEYS: OldRows =
 
 /// Deletes a user's emails and their postbacks.
 pub async fn erase_user(tx: &mut Tx, workspace: i32, service_id: Uuid) -> Result<(), StoreError> {
-    let of_user = [
+    let statements = [
         "DELETE FROM deliveries WHERE id IN (
              WITH RECURSIVE told (id) AS (
                  SELECT postback_id FROM transactional_emails
@@ -377,7 +377,7 @@ pub async fn erase_user(tx: &mut Tx, workspace: i32, service_id: Uuid) -> Result
              SELECT id FROM told)",
         "DELETE FROM transactional_emails WHERE workspace_id = $1 AND service_id = $2",
     ];
-    for sql in of_user {
+    for sql in statements {
         execute!(tx, sqlx::query(sql).bind(workspace).bind(service_id));
     }
     Ok(())

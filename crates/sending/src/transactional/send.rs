@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::contents::Contents;
-use super::reports::{Change, step};
+use super::reports::{Change, change_state};
 use super::rows::{self, Email};
 use super::{State, sla};
 use crate::app::App;
@@ -30,7 +30,7 @@ use messages::{MessageId, Outcome, Outgoing, channels};
 use people::users::Recipient;
 use people::users::rows::{For, find_identifiers, find_users};
 use runtime::kinds;
-use runtime::outbound::kept;
+use runtime::outbound::stored_text;
 use runtime::traces;
 use store::claims::{self, Claim, ClaimError};
 use store::documents::parsed;
@@ -100,7 +100,7 @@ struct StartedEmail {
     recipient: Option<Recipient>,
     campaign: Option<Campaign>,
     /// Why the email cannot be sent at all.
-    refused: Option<&'static str>,
+    abort_reason: Option<&'static str>,
 }
 
 /// The result to store for an email.
@@ -112,7 +112,7 @@ enum EmailOutcome {
 
 impl EmailOutcome {
     fn aborted(reason: impl Into<String>) -> Self {
-        Self::Step(State::Aborted, Some(kept(&reason.into())))
+        Self::Step(State::Aborted, Some(stored_text(&reason.into())))
     }
 }
 
@@ -125,7 +125,7 @@ impl TransactionalSender {
     /// Sends the email of a claim, if it still waits.
     pub async fn handle(&self, claim: &Claim) -> Result<(), SendError> {
         // Read before the transaction begins, because this may need another connection.
-        let settings = settings::of(&self.app, kinds::workspace_of_job(claim.job)).await;
+        let settings = settings::find(&self.app, kinds::workspace_of_job(claim.job)).await;
         let settings = match settings {
             Err(error) if error.needs_newer_version() => return Err(error.into()),
             settings => settings,
@@ -144,14 +144,14 @@ impl TransactionalSender {
 
     /// Settles an email that can never be sent.
     pub async fn give_up(&self, claim: &Claim) -> Result<(), ClaimError> {
-        let settings = settings::of(&self.app, kinds::workspace_of_job(claim.job)).await?;
+        let settings = settings::find(&self.app, kinds::workspace_of_job(claim.job)).await?;
         let mut tx = self.app.store.write().await?;
         let email = rows::claimed(&mut tx, claim).await?;
         let Some(mut email) = email else { return end_claim(tx, claim).await };
         claims::finish(&mut tx, claim).await?;
         let now = self.app.clock.now_ms();
         let change = Change { state: State::Aborted, at: now, reason: Some(NOT_PROCESSED) };
-        step(&mut tx, &self.app, &settings, &mut email, &change).await?;
+        change_state(&mut tx, &self.app, &settings, &mut email, &change).await?;
         tx.commit().await?;
         sla::count(&email);
         Ok(())
@@ -167,29 +167,30 @@ impl TransactionalSender {
             return Ok(None);
         };
         traces::continue_trace(&email.request_id);
-        let (applied, refused) = match &email.attributes {
+        let (applied, abort_reason) = match &email.attributes {
             Some(attributes) => self.apply(&mut tx, attributes).await?,
             None => (None, None),
         };
-        let (user, refused) = match find(&mut tx, &email).await {
-            Ok(user) => (user, refused),
+        let (user, abort_reason) = match find(&mut tx, &email).await {
+            Ok(user) => (user, abort_reason),
             // A retry would not help.
             Err(StoreError::Corrupt(why)) => {
                 tracing::error!(why, "cannot read an email's recipient");
-                (None, refused.or(Some(NOT_PROCESSED)))
+                (None, abort_reason.or(Some(NOT_PROCESSED)))
             }
             Err(error) => return Err(error.into()),
         };
         let campaign = campaigns::by_id(&mut tx, email.workspace_id, email.campaign_id).await?;
         let (now, service_id) =
             (self.app.clock.now_ms(), user.as_ref().map(|user| user.service_id));
-        rows::started(&mut tx, email.dispatch_id, now, service_id).await?;
+        rows::store_start(&mut tx, email.dispatch_id, now, service_id).await?;
         tx.commit().await?;
         applied.into_iter().for_each(Applied::committed);
         fail_point!("transactional::claimed");
         let email = Email { executed_at: Some(now), service_id, ..email };
-        let refused = refused.or((claim.attempt > MAX_CLAIM_ATTEMPTS).then_some(NOT_PROCESSED));
-        Ok(Some(StartedEmail { email, claim: *claim, recipient: user, campaign, refused }))
+        let abort_reason =
+            abort_reason.or((claim.attempt > MAX_CLAIM_ATTEMPTS).then_some(NOT_PROCESSED));
+        Ok(Some(StartedEmail { email, claim: *claim, recipient: user, campaign, abort_reason }))
     }
 
     /// Applies attributes, or reverts them and returns why they are invalid.
@@ -202,8 +203,8 @@ impl TransactionalSender {
         match immediate::apply(&self.ingest, tx, attributes).await {
             Ok(applied) => {
                 tx.release_savepoint().await?;
-                let refused = applied.is_too_large().then_some(TOO_LARGE);
-                Ok((Some(applied), refused))
+                let abort_reason = applied.is_too_large().then_some(TOO_LARGE);
+                Ok((Some(applied), abort_reason))
             }
             Err(error) if error.can_retry() => Err(error.into()),
             Err(error) => {
@@ -223,12 +224,12 @@ impl TransactionalSender {
             Ok(settings) => settings,
             Err(error) => return Ok(self.put_off(&started, &error.to_string(), None).await?),
         };
-        let end = self.render_and_send(&started, &settings).await;
+        let outcome = self.render_and_send(&started, &settings).await;
         fail_point!("transactional::answered");
         let mut tries = TimedRetries::within(self.app.config.lease());
         // An accepted email must be stored as sent, or it is sent again.
         loop {
-            match self.settle(&started, &settings, &end).await {
+            match self.settle(&started, &settings, &outcome).await {
                 Err(error) if error.can_retry() && tries.again().await => {
                     tracing::warn!(%error, "cannot store the status of an email; retrying");
                 }
@@ -239,8 +240,8 @@ impl TransactionalSender {
 
     /// Renders the email and sends it to the relay.
     async fn render_and_send(&self, started: &StartedEmail, settings: &Settings) -> EmailOutcome {
-        let StartedEmail { email, recipient, campaign, refused, .. } = started;
-        if let Some(reason) = refused {
+        let StartedEmail { email, recipient, campaign, abort_reason, .. } = started;
+        if let Some(reason) = abort_reason {
             return EmailOutcome::aborted(*reason);
         }
         let Some(recipient) = recipient.as_ref().filter(|user| is_emailable(user)) else {
@@ -248,7 +249,7 @@ impl TransactionalSender {
         };
         let campaign = campaign.as_ref().filter(|campaign| campaign.kind == Kind::Transactional);
         let Some(campaign) = campaign else { return EmailOutcome::aborted(NO_CAMPAIGN) };
-        let content = match self.contents.of(email.workspace_id, campaign, settings) {
+        let content = match self.contents.get(email.workspace_id, campaign, settings) {
             Ok(content) => content,
             Err(why) => {
                 tracing::error!(campaign = %campaign.id, why, "the email of a campaign is invalid");
@@ -264,7 +265,7 @@ impl TransactionalSender {
         let rendered = self.render(email, recipient, settings, &content, &origin).await;
         let rendered = match rendered {
             Ok(rendered) => rendered,
-            Err(end) => return end,
+            Err(outcome) => return outcome,
         };
         let message = Outgoing {
             workspace_id: email.workspace_id,
@@ -305,13 +306,13 @@ impl TransactionalSender {
                 origin: Some(origin),
                 answers: Some(answers),
                 custom: Some(&recipient.custom),
-                ..Scope::of(&recipient.profile, now)
+                ..Scope::from_profile(&recipient.profile, now)
             })
         };
         let (app, workspace_id) = (&self.app, email.workspace_id);
         let external = External { app, workspace_id, settings, is_urgent: true, time: None };
         let rendered = external.render(None, &mut Vec::new(), render).await;
-        rendered.map_err(|unrendered| match unrendered {
+        rendered.map_err(|error| match error {
             RenderError::Stopped(Stop::Aborted(reason)) => EmailOutcome::aborted(reason),
             RenderError::Stopped(Stop::Failed(why)) => {
                 EmailOutcome::aborted(format!("{NOT_RENDERED}: {why}"))
@@ -331,10 +332,10 @@ impl TransactionalSender {
         &self,
         started: &StartedEmail,
         settings: &Settings,
-        end: &EmailOutcome,
+        outcome: &EmailOutcome,
     ) -> Result<(), ClaimError> {
         let now = self.app.clock.now_ms();
-        let (state, reason) = match end {
+        let (state, reason) = match outcome {
             EmailOutcome::Step(state, reason) => (*state, reason.as_deref()),
             EmailOutcome::Later { reason, after } => {
                 if now < self.retried_until(&started.email) {
@@ -349,7 +350,7 @@ impl TransactionalSender {
         let change = Change { state, at: now, reason };
         // In the stored state: an uncommitted change is retried.
         let mut email = started.email.clone();
-        if !step(&mut tx, &self.app, settings, &mut email, &change).await? {
+        if !change_state(&mut tx, &self.app, settings, &mut email, &change).await? {
             drop(tx);
             tracing::info!("the relay already reported the email's status");
             return end_claim(self.app.store.write().await?, &started.claim).await;
@@ -369,17 +370,17 @@ impl TransactionalSender {
         reason: &str,
         after: Option<Duration>,
     ) -> Result<(), ClaimError> {
-        let left_ms = self.retried_until(&started.email) - self.app.clock.now_ms();
+        let remaining_ms = self.retried_until(&started.email) - self.app.clock.now_ms();
         let tries = u32::try_from(started.email.put_off).unwrap_or_default() + 1;
         let backoff = backoff(tries, INITIAL_BACKOFF, MAX_BACKOFF).max(after.unwrap_or_default());
         // The last attempt is at the end of the time limit.
-        let backoff = backoff.min(Duration::from_millis(left_ms.max(1_000).unsigned_abs()));
+        let backoff = backoff.min(Duration::from_millis(remaining_ms.max(1_000).unsigned_abs()));
         let mut tx = self.app.store.write().await?;
         claims::offer_again(&mut tx, &started.claim, backoff).await?;
         rows::put_off(&mut tx, started.email.dispatch_id, backoff).await?;
         tx.commit().await?;
         tracing::warn!(reason, ?backoff, "the relay did not accept the email; retrying later");
-        metrics::counter!("longshore_transactional_put_off_total").increment(1);
+        metrics::counter!("longshore_transactional_retries_total").increment(1);
         Ok(())
     }
 
@@ -396,7 +397,7 @@ impl From<Outcome> for EmailOutcome {
                 tracing::info!(why, "email aborted: the user is not emailable");
                 Self::aborted(NOT_EMAILABLE)
             }
-            Outcome::Bounced(reason) => Self::Step(State::Bounced, Some(kept(&reason))),
+            Outcome::Bounced(reason) => Self::Step(State::Bounced, Some(stored_text(&reason))),
             Outcome::Failed(reason) => Self::aborted(reason),
             Outcome::Later { reason, after } => Self::Later { reason, after },
         }
@@ -430,17 +431,17 @@ async fn find(tx: &mut Tx, email: &Email) -> Result<Option<Recipient>, StoreErro
     let service_id = match (email.service_id, &email.recipient) {
         (Some(id), _) => Some(id),
         (None, Some(recipient)) => {
-            let named: User =
+            let user: User =
                 parsed("transactional_emails.recipient", email.dispatch_id, recipient)?;
-            let (kind, value) = named.key();
-            let found = find_identifiers(tx, workspace, kind, &[&value]).await?;
-            found.first().map(|found| found.service_id)
+            let (kind, value) = user.key();
+            let identifiers = find_identifiers(tx, workspace, kind, &[&value]).await?;
+            identifiers.first().map(|identifier| identifier.service_id)
         }
         (None, None) => None,
     };
     let Some(id) = service_id else { return Ok(None) };
-    let found = find_users(tx, workspace, &[id], For::Reading).await?;
-    let Some(user) = found.into_iter().next() else { return Ok(None) };
+    let users = find_users(tx, workspace, &[id], For::Reading).await?;
+    let Some(user) = users.into_iter().next() else { return Ok(None) };
     let recipient = Recipient::read(id, &user.doc)
         .map_err(|error| StoreError::Corrupt(format!("the profile of {id}: {error}")))?;
     Ok(Some(recipient))
@@ -452,7 +453,7 @@ mod tests {
 
     #[test]
     fn outcomes_map_to_states() {
-        for (outcome, end) in [
+        for (outcome, expected) in [
             (Outcome::Sent, EmailOutcome::Step(State::Sent, None)),
             (Outcome::Unreachable("x".into()), EmailOutcome::aborted(NOT_EMAILABLE)),
             (
@@ -461,7 +462,7 @@ mod tests {
             ),
             (Outcome::Failed("why".into()), EmailOutcome::aborted("why")),
         ] {
-            assert_eq!(EmailOutcome::from(outcome), end);
+            assert_eq!(EmailOutcome::from(outcome), expected);
         }
     }
 
@@ -470,12 +471,12 @@ mod tests {
         let first = Duration::from_secs(30);
         assert_eq!(lease(first, 1), first);
         for attempt in 2..=MAX_CLAIM_ATTEMPTS {
-            let again = lease(first, attempt);
+            let lease = lease(first, attempt);
             assert!(
-                again >= first.saturating_mul(1 << (attempt - 1).min(5)),
-                "{attempt}: {again:?}"
+                lease >= first.saturating_mul(1 << (attempt - 1).min(5)),
+                "{attempt}: {lease:?}"
             );
-            assert!(again <= MAX_LEASE);
+            assert!(lease <= MAX_LEASE);
         }
     }
 }

@@ -37,7 +37,10 @@ pub struct EmailDetails {
 }
 
 /// The email with this dispatch_id.
-pub async fn shown(tx: &mut Tx, dispatch_id: Uuid) -> Result<Option<EmailDetails>, StoreError> {
+pub async fn email_details(
+    tx: &mut Tx,
+    dispatch_id: Uuid,
+) -> Result<Option<EmailDetails>, StoreError> {
     let Some(email) = rows::by_id(tx, dispatch_id).await? else { return Ok(None) };
     let workspace = workspaces::by_id(tx, email.workspace_id).await?;
     Ok(Some(EmailDetails {

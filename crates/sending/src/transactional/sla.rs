@@ -51,7 +51,7 @@ impl From<Hour> for SlaHour {
             Some(_) => (hour.covered, hour.covered_in_time),
             None => (hour.emails, hour.in_time),
         };
-        let share = |part: i64, all: i64| (all > 0).then(|| part as f64 / all as f64);
+        let share = |part: i64, total: i64| (total > 0).then(|| part as f64 / total as f64);
         Self {
             share: share(hour.in_time, hour.emails),
             covered_share: share(covered_in_time, covered),
@@ -83,23 +83,24 @@ pub async fn last_hours(
 /// Reports the share of the current hour and the one before it, over all campaigns; NaN if it is
 /// unknown.
 pub(super) async fn emit_metrics(app: &App) -> Result<(), StoreError> {
-    let kept = read(app).await;
+    let last_hours = read(app).await;
     let mut shares = BTreeMap::from([("covered", (0, 0)), ("beyond", (0, 0))]);
-    for hour in kept.iter().flatten() {
+    for hour in last_hours.iter().flatten() {
         for (coverage, emails, in_time) in [
             ("covered", hour.covered, hour.covered_within_minute),
             ("beyond", hour.beyond, hour.within_minute - hour.covered_within_minute),
         ] {
-            let (all, good) = shares.entry(coverage).or_default();
-            (*all, *good) = (*all + emails, *good + in_time);
+            let (total, total_in_time) = shares.entry(coverage).or_default();
+            *total += emails;
+            *total_in_time += in_time;
         }
     }
-    for (coverage, (all, good)) in shares {
+    for (coverage, (total, in_time)) in shares {
         // NaN without emails.
-        metrics::gauge!("longshore_transactional_minute_share", "coverage" => coverage)
-            .set(good as f64 / all as f64);
+        metrics::gauge!("longshore_transactional_within_minute_ratio", "coverage" => coverage)
+            .set(in_time as f64 / total as f64);
     }
-    kept.map(drop)
+    last_hours.map(drop)
 }
 
 async fn read(app: &App) -> Result<Vec<SlaHour>, StoreError> {
@@ -125,12 +126,18 @@ mod tests {
 
     #[test]
     fn emails_beyond_the_package_are_reported_separately() {
-        let kept = SlaHour::from(hour(Some(4)));
-        assert_eq!((kept.share, kept.covered_share, kept.beyond), (Some(0.8), Some(1.0), 6));
-        let json = serde_json::to_value(&kept).unwrap();
+        let limited = SlaHour::from(hour(Some(4)));
+        assert_eq!(
+            (limited.share, limited.covered_share, limited.beyond),
+            (Some(0.8), Some(1.0), 6)
+        );
+        let json = serde_json::to_value(&limited).unwrap();
         assert_eq!(json["hour"], "2020-08-31T19:00:00.000Z");
-        let all = SlaHour::from(Hour { covered: 0, covered_in_time: 0, ..hour(None) });
-        assert_eq!((all.covered, all.covered_share, all.beyond), (10, Some(0.8), 0));
+        let unlimited = SlaHour::from(Hour { covered: 0, covered_in_time: 0, ..hour(None) });
+        assert_eq!(
+            (unlimited.covered, unlimited.covered_share, unlimited.beyond),
+            (10, Some(0.8), 0)
+        );
         let none = SlaHour::from(Hour { emails: 0, in_time: 0, covered: 0, ..hour(Some(4)) });
         assert_eq!((none.share, none.covered_share), (None, None));
     }

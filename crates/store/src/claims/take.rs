@@ -97,7 +97,7 @@ macro_rules! next_sql {
     };
 }
 
-macro_rules! room_sql {
+macro_rules! claimable_sql {
     ($now:expr, $least:literal) => {
         concat!(
             "SELECT ",
@@ -143,7 +143,7 @@ macro_rules! update {
 }
 
 /// Number of jobs to try: others may have claimed all rows of a job, or locked them.
-const LOOKS: usize = 3;
+const MAX_JOBS_TRIED: usize = 3;
 
 /// The result of a query for work.
 #[derive(Debug, Default)]
@@ -193,14 +193,14 @@ pub async fn take_except(
 ) -> Result<Claimed, StoreError> {
     let mut tried = skipped.jobs.to_vec();
     let is_limited = per_receiver != u32::MAX;
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_JOBS_TRIED {
         let (first, last) = match due_jobs(store, kind).await? {
             DueJobs::Due(first, last) => (first, last),
             DueJobs::Later(next) => return Ok(Claimed { claims: Vec::new(), next }),
         };
-        let is_free = !is_limited && tried.is_empty() && skipped.workspaces.is_empty();
+        let any_job_will_do = !is_limited && tried.is_empty() && skipped.workspaces.is_empty();
         // Usually there is only one job.
-        let next = if first == last && is_free {
+        let next = if first == last && any_job_will_do {
             Some(NextJob::only(first))
         } else {
             next_job(store, kind, per_receiver, &tried, skipped.workspaces).await?
@@ -209,8 +209,8 @@ pub async fn take_except(
         let claims = if is_limited {
             take_limited(store, kind, &next, per_receiver, limit, lease).await?
         } else {
-            let limit = next.room.min(limit.into());
-            take_of(store, kind, next.job, limit, lease).await?
+            let limit = next.claimable.min(limit.into());
+            take_of_job(store, kind, next.job, limit, lease).await?
         };
         if !claims.is_empty() {
             return Ok(Claimed { claims, next: None });
@@ -226,12 +226,12 @@ struct NextJob {
     workspace: i32,
     receiver: Option<Uuid>,
     /// How many rows of it may be claimed.
-    room: i64,
+    claimable: i64,
 }
 
 impl NextJob {
     fn only(job: Uuid) -> Self {
-        Self { job, workspace: NO_WORKSPACE, receiver: None, room: i64::MAX }
+        Self { job, workspace: NO_WORKSPACE, receiver: None, claimable: i64::MAX }
     }
 }
 
@@ -250,8 +250,8 @@ enum DueJobs {
 }
 
 impl DueJobs {
-    fn new(found: Option<(i64, Option<Uuid>, Option<Uuid>)>) -> Self {
-        match found {
+    fn new(row: Option<(i64, Option<Uuid>, Option<Uuid>)>) -> Self {
+        match row {
             Some((..=0, Some(first), Some(last))) => Self::Due(first, last),
             // Other workers claimed all of them in between.
             Some((..=0, ..)) | None => Self::Later(None),
@@ -295,25 +295,33 @@ async fn next_job(
         "workspace_id NOT IN (SELECT value FROM json_each($5))",
         "MIN"
     );
-    type Found = (Uuid, i32, Option<Uuid>, i64);
-    let (most, per_workspace) = (i64::from(per_receiver), per_workspace(per_receiver));
-    let found: Option<Found> = match store {
+    type Row = (Uuid, i32, Option<Uuid>, i64);
+    let per_workspace = per_workspace(per_receiver);
+    let per_receiver = i64::from(per_receiver);
+    let row: Option<Row> = match store {
         Store::Postgres { pool, .. } => {
-            let query = sqlx::query_as(POSTGRES).bind(kind.name()).bind(most).bind(tried);
+            let query = sqlx::query_as(POSTGRES).bind(kind.name()).bind(per_receiver).bind(tried);
             query.bind(per_workspace).bind(workspaces).fetch_optional(pool).await?
         }
         Store::Sqlite { read, .. } => {
             let tried: Value = tried.iter().map(|job| job.simple().to_string()).collect();
             let workspaces = Value::from(workspaces).to_string();
-            let query = sqlx::query_as(SQLITE).bind(kind.name()).bind(most).bind(tried.to_string());
+            let query =
+                sqlx::query_as(SQLITE).bind(kind.name()).bind(per_receiver).bind(tried.to_string());
             query.bind(per_workspace).bind(workspaces).fetch_optional(read).await?
         }
     };
-    Ok(found.map(|(job, workspace, receiver, room)| NextJob { job, workspace, receiver, room }))
+    Ok(row.map(|(job, workspace, receiver, claimable)| NextJob {
+        job,
+        workspace,
+        receiver,
+        claimable,
+    }))
 }
 
-/// [`take_of`] a job whose receiver is limited. On PostgreSQL, workers that claim for a receiver do
-/// so one after another, since each must count what the others claimed. SQLite has one worker.
+/// [`take_of_job`] for a job whose receiver is limited. On PostgreSQL, workers that claim for a
+/// receiver do so one after another, since each must count what the others claimed. SQLite has one
+/// worker.
 async fn take_limited(
     store: &Store,
     kind: Kind,
@@ -322,9 +330,9 @@ async fn take_limited(
     limit: u32,
     lease: Duration,
 ) -> Result<Vec<Claim>, StoreError> {
-    const ROOM: &str = room_sql!(now_sql!(postgres_statement), "LEAST");
+    const CLAIMABLE: &str = claimable_sql!(now_sql!(postgres_statement), "LEAST");
     let Store::Postgres { .. } = store else {
-        return take_of(store, kind, next.job, next.room.min(limit.into()), lease).await;
+        return take_of_job(store, kind, next.job, next.claimable.min(limit.into()), lease).await;
     };
     let receiver = next.receiver.unwrap_or(next.job);
     let own_limit = match next.receiver {
@@ -338,7 +346,7 @@ async fn take_limited(
         .bind(receiver.as_u64_pair().0 as i64)
         .execute(&mut **connection)
         .await?;
-    let room: i64 = sqlx::query_scalar(ROOM)
+    let claimable: i64 = sqlx::query_scalar(CLAIMABLE)
         .bind(kind.name())
         .bind(i64::from(per_receiver))
         .bind(receiver)
@@ -347,14 +355,15 @@ async fn take_limited(
         .fetch_one(&mut **connection)
         .await?;
     let owner = Uuid::new_v4();
-    let query = update!(TAKE_POSTGRES, kind, next.job, room.clamp(0, limit.into()), lease, owner);
+    let query =
+        update!(TAKE_POSTGRES, kind, next.job, claimable.clamp(0, limit.into()), lease, owner);
     let rows = query.fetch_all(&mut **connection).await?;
     tx.commit().await?;
     Ok(claimed(kind, next.job, owner, rows, &[]))
 }
 
 /// Claims rows of a job.
-async fn take_of(
+async fn take_of_job(
     store: &Store,
     kind: Kind,
     job: Uuid,
@@ -364,18 +373,18 @@ async fn take_of(
     const SQLITE: &str = take_sql!(now_sql!(sqlite), "", "IN (SELECT item FROM picked)", "FALSE");
     let owner = Uuid::new_v4();
     // SQLite cannot return the old values of a row, and only one process uses it.
-    let (rows, out_of_time) = match store {
+    let (rows, expired) = match store {
         Store::Postgres { pool, .. } => {
             let query = update!(TAKE_POSTGRES, kind, job, limit, lease, owner);
             (query.fetch_all(pool).await?, Vec::new())
         }
         Store::Sqlite { read, write, .. } => {
-            let out_of_time = out_of_time(read, kind, job).await?;
+            let expired = expired_items(read, kind, job).await?;
             let query = update!(SQLITE, kind, job, limit, lease, owner);
-            (query.fetch_all(write).await?, out_of_time)
+            (query.fetch_all(write).await?, expired)
         }
     };
-    Ok(claimed(kind, job, owner, rows, &out_of_time))
+    Ok(claimed(kind, job, owner, rows, &expired))
 }
 
 // An array, because PostgreSQL might reverse the order of a join.
@@ -390,18 +399,12 @@ const TAKE_POSTGRES: &str = take_sql!(
 type TakenRow = (i64, i32, i32, bool);
 
 /// The claims of rows that were taken; counts those that other workers held.
-fn claimed(
-    kind: Kind,
-    job: Uuid,
-    owner: Uuid,
-    rows: Vec<TakenRow>,
-    out_of_time: &[i64],
-) -> Vec<Claim> {
+fn claimed(kind: Kind, job: Uuid, owner: Uuid, rows: Vec<TakenRow>, expired: &[i64]) -> Vec<Claim> {
     let mut taken_over = 0;
     let mut claims: Vec<Claim> = rows
         .into_iter()
         .map(|(item, attempt, workspace, was_held)| {
-            taken_over += u64::from(was_held || out_of_time.contains(&item));
+            taken_over += u64::from(was_held || expired.contains(&item));
             Claim { kind, job, workspace, item, attempt, owner }
         })
         .collect();
@@ -414,7 +417,7 @@ fn claimed(
 }
 
 /// The rows of a job whose lease expired while a worker held them.
-async fn out_of_time(pool: &SqlitePool, kind: Kind, job: Uuid) -> Result<Vec<i64>, StoreError> {
+async fn expired_items(pool: &SqlitePool, kind: Kind, job: Uuid) -> Result<Vec<i64>, StoreError> {
     Ok(sqlx::query_scalar(concat!(
         "SELECT item FROM claims WHERE kind = $1 AND job = $2 AND owner IS NOT NULL AND due_at <= ",
         now_sql!(sqlite)

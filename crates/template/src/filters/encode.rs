@@ -9,8 +9,8 @@ use kit::json::{Tree, check_readable};
 use url::form_urlencoded;
 
 use super::super::Stop;
+use super::super::budget::RenderBudget;
 use super::super::value::Value;
-use super::super::work::RenderBudget;
 use super::changed;
 
 type FilterResult<'a> = Result<Value<'a>, Stop>;
@@ -26,25 +26,29 @@ fn entity(c: char) -> Option<&'static str> {
     })
 }
 
-pub fn escape<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
-    escaped(work, &input, |_| false)
+pub fn escape<'a>(
+    budget: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
+    escaped(budget, &input, |_| false)
 }
 
 /// Existing entities stay unchanged.
 pub fn escape_once<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
-    escaped(work, &input, is_entity)
+    escaped(budget, &input, is_entity)
 }
 
 fn escaped<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: &Value<'a>,
     stays: fn(&str) -> bool,
 ) -> FilterResult<'a> {
-    changed(work, input, 6, |text| {
+    changed(budget, input, 6, |text| {
         let mut out = String::with_capacity(text.len());
         for (at, c) in text.char_indices() {
             match entity(c) {
@@ -70,26 +74,26 @@ fn is_entity(text: &str) -> bool {
 
 /// Removes tags, comments, scripts and styles.
 pub fn strip_html<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
-    const WHOLE: [(&str, &str); 3] =
+    const WITH_CONTENT: [(&str, &str); 3] =
         [("<script", "</script>"), ("<style", "</style>"), ("<!--", "-->")];
-    changed(work, &input, 2, |text| {
+    changed(budget, &input, 2, |text| {
         let lower = text.to_ascii_lowercase();
         let mut out = String::with_capacity(text.len());
         // If an end tag was not found once, it is not searched for again.
-        let mut may_close = [true; WHOLE.len()];
+        let mut may_close = [true; WITH_CONTENT.len()];
         let mut at = 0;
         while let Some(open) = lower[at..].find('<').map(|open| at + open) {
             out.push_str(&text[at..open]);
-            let whole = WHOLE.iter().zip(&mut may_close);
-            let whole = whole.filter(|((begin, _), _)| lower[open..].starts_with(begin));
-            let close = whole.filter(|(_, may)| **may).find_map(|((_, end), may)| {
-                let found = lower[open..].find(end).map(|found| open + found + end.len());
-                *may = found.is_some();
-                found
+            let elements = WITH_CONTENT.iter().zip(&mut may_close);
+            let elements = elements.filter(|((begin, _), _)| lower[open..].starts_with(begin));
+            let close = elements.filter(|(_, may)| **may).find_map(|((_, end), may)| {
+                let close = lower[open..].find(end).map(|offset| open + offset + end.len());
+                *may = close.is_some();
+                close
             });
             match close.or_else(|| lower[open..].find('>').map(|close| open + close + 1)) {
                 Some(close) => at = close,
@@ -106,29 +110,29 @@ pub fn strip_html<'a>(
 
 /// Encodes as in a form: a space becomes a plus.
 pub fn url_encode<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
-    changed(work, &input, 3, |text| form_urlencoded::byte_serialize(text.as_bytes()).collect())
+    changed(budget, &input, 3, |text| form_urlencoded::byte_serialize(text.as_bytes()).collect())
 }
 
 /// Encodes for a path or a query: everything except letters, digits and `-._~`.
 pub fn url_param_escape<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
-    changed(work, &input, 3, |text| percent_encoded(text, b"-._~"))
+    changed(budget, &input, 3, |text| percent_encoded(text, b"-._~"))
 }
 
 /// Encodes a whole URL: reserved characters stay unchanged.
 pub fn url_escape<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
-    changed(work, &input, 3, |text| percent_encoded(text, b"-._~:/?#[]@!$&'()*+,;=%"))
+    changed(budget, &input, 3, |text| percent_encoded(text, b"-._~:/?#[]@!$&'()*+,;=%"))
 }
 
 fn percent_encoded(text: &str, stays: &[u8]) -> String {
@@ -147,12 +151,12 @@ fn percent_encoded(text: &str, stays: &[u8]) -> String {
 }
 
 pub fn url_decode<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
     // Each byte that is not UTF-8 becomes a character of three bytes.
-    changed(work, &input, 3, |text| {
+    changed(budget, &input, 3, |text| {
         let mut bytes = Vec::with_capacity(text.len());
         let mut rest = text.bytes();
         while let Some(byte) = rest.next() {
@@ -172,46 +176,46 @@ pub fn url_decode<'a>(
 }
 
 pub fn base64_encode<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
-    changed(work, &input, 2, |text| BASE64_STANDARD.encode(text))
+    changed(budget, &input, 2, |text| BASE64_STANDARD.encode(text))
 }
 
 pub fn base64_decode<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
-    decoded(work, &input, &BASE64_STANDARD)
+    decoded(budget, &input, &BASE64_STANDARD)
 }
 
 pub fn base64_url_safe_encode<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
-    changed(work, &input, 2, |text| BASE64_URL_SAFE.encode(text))
+    changed(budget, &input, 2, |text| BASE64_URL_SAFE.encode(text))
 }
 
 pub fn base64_url_safe_decode<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
     let config =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
-    decoded(work, &input, &GeneralPurpose::new(&URL_SAFE, config))
+    decoded(budget, &input, &GeneralPurpose::new(&URL_SAFE, config))
 }
 
 /// Decodes base64; none if the text is not base64.
 fn decoded<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: &Value<'a>,
     engine: &GeneralPurpose,
 ) -> FilterResult<'a> {
-    changed(work, input, 3, |text| {
+    changed(budget, input, 3, |text| {
         let bytes = engine.decode(text.trim()).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     })
@@ -219,33 +223,33 @@ fn decoded<'a>(
 
 /// The JSON value of a text; nil if it is not JSON.
 pub fn json_parse<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let text = input.to_text(work)?;
+    let text = input.to_text(budget)?;
     // Each value takes at least two bytes of text.
-    work.hold(text.len())?;
+    budget.hold(text.len())?;
     let tree = check_readable(&text).and_then(|()| Tree::parse(&text));
     Ok(tree.map_or(Value::Nil, |tree| Value::owned(&tree)))
 }
 
 /// Writes the value as JSON: a string with its quotes.
 pub fn as_json_string<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
-    input.to_json(work).map(Value::made)
+    input.to_json(budget).map(Value::from_text)
 }
 
 /// Escapes a text as inside the quotes of a JSON string.
 pub fn json_escape<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
-    changed(work, &input, 6, |text| {
+    changed(budget, &input, 6, |text| {
         let json = serde_json::Value::from(text).to_string();
         json[1..json.len() - 1].to_owned()
     })

@@ -9,8 +9,8 @@ use sha1::Sha1;
 use sha2::Sha256;
 
 use super::super::Stop;
+use super::super::budget::RenderBudget;
 use super::super::value::Value;
-use super::super::work::RenderBudget;
 
 type FilterResult<'a> = Result<Value<'a>, Stop>;
 
@@ -27,68 +27,68 @@ fn base64(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
 }
 
-fn hashed<'a, D: Digest>(work: &mut RenderBudget, input: &Value<'a>) -> FilterResult<'a> {
-    let text = input.to_text(work)?;
-    work.read(text.len().saturating_mul(COST))?;
-    Ok(Value::made(hex(&D::digest(text.as_bytes()))))
+fn hashed<'a, D: Digest>(budget: &mut RenderBudget, input: &Value<'a>) -> FilterResult<'a> {
+    let text = input.to_text(budget)?;
+    budget.read(text.len().saturating_mul(COST))?;
+    Ok(Value::from_text(hex(&D::digest(text.as_bytes()))))
 }
 
 fn signed<'a, M: Mac + KeyInit>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: &Value<'a>,
     key: &Value<'a>,
     written: fn(&[u8]) -> String,
 ) -> FilterResult<'a> {
-    let (text, key) = (input.to_text(work)?, key.to_text(work)?);
-    work.read(text.len().saturating_add(key.len()).saturating_mul(COST))?;
+    let (text, key) = (input.to_text(budget)?, key.to_text(budget)?);
+    budget.read(text.len().saturating_add(key.len()).saturating_mul(COST))?;
     // Never fails: HMAC accepts a key of any length.
     let Ok(mut mac) = <M as KeyInit>::new_from_slice(key.as_bytes()) else {
         return Ok(Value::Nil);
     };
     mac.update(text.as_bytes());
-    Ok(Value::made(written(&mac.finalize().into_bytes())))
+    Ok(Value::from_text(written(&mac.finalize().into_bytes())))
 }
 
-pub fn md5<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
-    hashed::<Md5>(work, &input)
+pub fn md5<'a>(budget: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
+    hashed::<Md5>(budget, &input)
 }
 
-pub fn sha1<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
-    hashed::<Sha1>(work, &input)
+pub fn sha1<'a>(budget: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
+    hashed::<Sha1>(budget, &input)
 }
 
-pub fn sha2<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
-    hashed::<Sha256>(work, &input)
+pub fn sha2<'a>(budget: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
+    hashed::<Sha256>(budget, &input)
 }
 
 pub fn hmac_sha1_hex<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     keys: &[Value<'a>],
 ) -> FilterResult<'a> {
-    signed::<Hmac<Sha1>>(work, &input, &keys[0], hex)
+    signed::<Hmac<Sha1>>(budget, &input, &keys[0], hex)
 }
 
 pub fn hmac_sha1_base64<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     keys: &[Value<'a>],
 ) -> FilterResult<'a> {
-    signed::<Hmac<Sha1>>(work, &input, &keys[0], base64)
+    signed::<Hmac<Sha1>>(budget, &input, &keys[0], base64)
 }
 
 pub fn hmac_sha256_hex<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     keys: &[Value<'a>],
 ) -> FilterResult<'a> {
-    signed::<Hmac<Sha256>>(work, &input, &keys[0], hex)
+    signed::<Hmac<Sha256>>(budget, &input, &keys[0], hex)
 }
 
 pub fn hmac_sha256_base64<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     keys: &[Value<'a>],
 ) -> FilterResult<'a> {
-    signed::<Hmac<Sha256>>(work, &input, &keys[0], base64)
+    signed::<Hmac<Sha256>>(budget, &input, &keys[0], base64)
 }

@@ -5,17 +5,17 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::super::Stop;
+use super::super::budget::RenderBudget;
 use super::super::value::{Number, Value};
-use super::super::work::RenderBudget;
 use super::{number, part};
 
 type FilterResult<'a> = Result<Value<'a>, Stop>;
 
 /// The elements; an object counts as one.
-fn elements<'a>(work: &mut RenderBudget, input: &Value<'a>) -> Result<Rc<[Value<'a>]>, Stop> {
+fn elements<'a>(budget: &mut RenderBudget, input: &Value<'a>) -> Result<Rc<[Value<'a>]>, Stop> {
     let elements = match input {
         Value::Object(_) | Value::Members(_) => return Ok([input.clone()].into()),
-        other => other.elements(work)?,
+        other => other.elements(budget)?,
     };
     let is_array = |value: &Value<'_>| matches!(value, Value::List(_) | Value::Array(_));
     if !elements.iter().any(is_array) {
@@ -23,25 +23,26 @@ fn elements<'a>(work: &mut RenderBudget, input: &Value<'a>) -> Result<Rc<[Value<
     }
     let mut flat = Vec::new();
     for element in elements.iter() {
-        match is_array(element) {
-            true => flat.extend(self::elements(work, element)?.iter().cloned()),
-            false => flat.push(element.clone()),
+        if is_array(element) {
+            flat.extend(self::elements(budget, element)?.iter().cloned());
+        } else {
+            flat.push(element.clone());
         }
     }
-    work.hold(flat.len())?;
+    budget.hold(flat.len())?;
     Ok(flat.into())
 }
 
 /// The property of an element: a field of an object, or, for a string, the name itself if it
 /// contains it. Other values have no properties.
 fn property<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     element: &Value<'a>,
     name: &Value<'a>,
 ) -> Result<Option<Value<'a>>, Stop> {
     Ok(match (element, name.as_text()) {
         (Value::Object(_) | Value::Members(_), name) => match name {
-            Some(name) => Some(element.own_member(name, work)?.unwrap_or(Value::Nil)),
+            Some(name) => Some(element.own_member(name, budget)?.unwrap_or(Value::Nil)),
             None => Some(Value::Nil),
         },
         (Value::Nil | Value::Bool(_), _) => None,
@@ -52,8 +53,8 @@ fn property<'a>(
             _ => Value::Nil,
         }),
         (text, Some(name)) if text.as_text().is_some() => {
-            Some(if text.contains(&Value::OwnedText(name.into()), work)? {
-                Value::made(name)
+            Some(if text.contains(&Value::OwnedText(name.into()), budget)? {
+                Value::from_text(name)
             } else {
                 Value::Nil
             })
@@ -65,40 +66,40 @@ fn property<'a>(
 /// Each element's property with that name, or the element itself without a name; none if an element
 /// has no properties.
 fn keys<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     elements: &[Value<'a>],
     name: Option<&Value<'a>>,
 ) -> Result<Option<Vec<Value<'a>>>, Stop> {
-    work.hold(elements.len())?;
+    budget.hold(elements.len())?;
     let Some(name) = name.filter(|name| !name.is_nil()) else { return Ok(Some(elements.to_vec())) };
-    elements.iter().map(|element| property(work, element, name)).collect()
+    elements.iter().map(|element| property(budget, element, name)).collect()
 }
 
 pub fn map<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let elements = elements(work, &input)?;
-    work.hold(elements.len())?;
-    let property = |element| Ok(property(work, element, &arguments[0])?.unwrap_or(Value::Nil));
+    let elements = elements(budget, &input)?;
+    budget.hold(elements.len())?;
+    let property = |element| Ok(property(budget, element, &arguments[0])?.unwrap_or(Value::Nil));
     let keys: Result<Rc<[Value<'a>]>, Stop> = elements.iter().map(property).collect();
     keys.map(Value::Array)
 }
 
 pub fn compact<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let elements = elements(work, &input)?;
-    let Some(keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
-    Ok(kept(&elements, keys.iter().map(|key| !key.is_nil())))
+    let elements = elements(budget, &input)?;
+    let Some(keys) = keys(budget, &elements, arguments.first())? else { return Ok(Value::Nil) };
+    Ok(filtered(&elements, keys.iter().map(|key| !key.is_nil())))
 }
 
-fn kept<'a>(elements: &[Value<'a>], keeps: impl Iterator<Item = bool>) -> Value<'a> {
-    let kept = elements.iter().zip(keeps).filter(|(_, keeps)| *keeps);
-    Value::Array(kept.map(|(element, _)| element.clone()).collect())
+fn filtered<'a>(elements: &[Value<'a>], keeps: impl Iterator<Item = bool>) -> Value<'a> {
+    let matching = elements.iter().zip(keeps).filter(|(_, keeps)| *keeps);
+    Value::Array(matching.map(|(element, _)| element.clone()).collect())
 }
 
 /// Elements, and whether each one matches: its property has the given value, or is true if no value
@@ -111,20 +112,20 @@ struct Matches<'a> {
 
 impl<'a> Matches<'a> {
     /// Stops at the first match if `ends` is set.
-    fn of(
-        work: &mut RenderBudget,
+    fn find(
+        budget: &mut RenderBudget,
         input: &Value<'a>,
         arguments: &[Value<'a>],
         ends: bool,
     ) -> Result<Self, Stop> {
-        let elements = elements(work, input)?;
+        let elements = elements(budget, input)?;
         let mut hits = Vec::with_capacity(elements.len());
         for element in elements.iter() {
-            let Some(key) = property(work, element, &arguments[0])? else {
+            let Some(key) = property(budget, element, &arguments[0])? else {
                 return Ok(Self { elements, hits: None });
             };
             let hit = match arguments.get(1).filter(|value| !value.is_nil()) {
-                Some(value) => key.equals(value, work)?,
+                Some(value) => key.equals(value, budget)?,
                 None => key.is_true(),
             };
             hits.push(hit);
@@ -144,124 +145,129 @@ impl<'a> Matches<'a> {
 
 /// `where`
 pub fn select<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let found = Matches::of(work, &input, arguments, false)?;
-    let hits = found.hits.map(Vec::into_iter);
-    Ok(hits.map_or(Value::Nil, |hits| kept(&found.elements, hits)))
+    let matches = Matches::find(budget, &input, arguments, false)?;
+    let hits = matches.hits.map(Vec::into_iter);
+    Ok(hits.map_or(Value::Nil, |hits| filtered(&matches.elements, hits)))
 }
 
 pub fn reject<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let found = Matches::of(work, &input, arguments, false)?;
-    let hits = found.hits.map(Vec::into_iter);
-    Ok(hits.map_or(Value::Nil, |hits| kept(&found.elements, hits.map(|hit| !hit))))
+    let matches = Matches::find(budget, &input, arguments, false)?;
+    let hits = matches.hits.map(Vec::into_iter);
+    Ok(hits.map_or(Value::Nil, |hits| filtered(&matches.elements, hits.map(|hit| !hit))))
 }
 
 pub fn has<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let (first, is_known) = Matches::of(work, &input, arguments, true)?.first();
+    let (first, is_known) = Matches::find(budget, &input, arguments, true)?.first();
     Ok(if is_known { Value::Bool(first.is_some()) } else { Value::Nil })
 }
 
 pub fn find<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let found = Matches::of(work, &input, arguments, true)?;
-    Ok(found.first().0.map_or(Value::Nil, |at| found.elements[at].clone()))
+    let matches = Matches::find(budget, &input, arguments, true)?;
+    let (first, _) = matches.first();
+    Ok(first.map_or(Value::Nil, |index| matches.elements[index].clone()))
 }
 
 pub fn find_index<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let (first, _) = Matches::of(work, &input, arguments, true)?.first();
+    let (first, _) = Matches::find(budget, &input, arguments, true)?.first();
     Ok(first.map_or(Value::Nil, Value::count))
 }
 
 pub fn concat<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let (one, two) = (elements(work, &input)?, elements(work, &arguments[0])?);
-    work.hold(one.len() + two.len())?;
-    Ok(Value::Array([&one[..], &two[..]].concat().into()))
+    let (first, second) = (elements(budget, &input)?, elements(budget, &arguments[0])?);
+    budget.hold(first.len() + second.len())?;
+    Ok(Value::Array([&first[..], &second[..]].concat().into()))
 }
 
-pub fn reverse<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
-    let elements = elements(work, &input)?;
-    work.hold(elements.len())?;
+pub fn reverse<'a>(
+    budget: &mut RenderBudget,
+    input: Value<'a>,
+    _: &[Value<'a>],
+) -> FilterResult<'a> {
+    let elements = elements(budget, &input)?;
+    budget.hold(elements.len())?;
     Ok(Value::Array(elements.iter().rev().cloned().collect()))
 }
 
 /// Sorts numbers first, then strings, then the rest, then nil; the sort is stable.
 pub fn sort<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let elements = elements(work, &input)?;
-    let Some(keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
-    sorted(work, &elements, keys)
+    let elements = elements(budget, &input)?;
+    let Some(keys) = keys(budget, &elements, arguments.first())? else { return Ok(Value::Nil) };
+    sorted(budget, &elements, keys)
 }
 
 /// Sorts as strings, ignoring case.
 pub fn sort_natural<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let elements = elements(work, &input)?;
-    let Some(mut keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
+    let elements = elements(budget, &input)?;
+    let Some(mut keys) = keys(budget, &elements, arguments.first())? else { return Ok(Value::Nil) };
     for key in keys.iter_mut().filter(|key| !key.is_nil()) {
-        let text = key.to_text(work)?;
-        work.make(text.len().saturating_mul(3))?;
-        *key = Value::made(text.to_lowercase());
+        let text = key.to_text(budget)?;
+        budget.make(text.len().saturating_mul(3))?;
+        *key = Value::from_text(text.to_lowercase());
     }
-    sorted(work, &elements, keys)
+    sorted(budget, &elements, keys)
 }
 
 /// Sorts by the whole numbers in the elements: `v2` comes before `v10`, and elements without a
 /// number come last.
 pub fn sort_numeric<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let elements = elements(work, &input)?;
-    let Some(keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
+    let elements = elements(budget, &input)?;
+    let Some(keys) = keys(budget, &elements, arguments.first())? else { return Ok(Value::Nil) };
     let mut pairs = Vec::with_capacity(keys.len());
     for (key, element) in keys.iter().zip(elements.iter()) {
-        let numbers = numbers_in(work, key)?;
-        work.hold(numbers.len())?;
+        let numbers = numbers_in(budget, key)?;
+        budget.hold(numbers.len())?;
         pairs.push((numbers, element));
     }
-    pay_for_sorting(work, pairs.iter().map(|(numbers, _)| numbers.len() * 8))?;
-    pairs.sort_by(|(one, _), (two, _)| {
-        let order = one.partial_cmp(two).unwrap_or(std::cmp::Ordering::Equal);
-        one.is_empty().cmp(&two.is_empty()).then(order)
+    pay_for_sorting(budget, pairs.iter().map(|(numbers, _)| numbers.len() * 8))?;
+    pairs.sort_by(|(left, _), (right, _)| {
+        let order = left.partial_cmp(right).unwrap_or(std::cmp::Ordering::Equal);
+        left.is_empty().cmp(&right.is_empty()).then(order)
     });
     Ok(Value::Array(pairs.into_iter().map(|(_, element)| element.clone()).collect()))
 }
 
-fn numbers_in(work: &mut RenderBudget, value: &Value<'_>) -> Result<Vec<f64>, Stop> {
+fn numbers_in(budget: &mut RenderBudget, value: &Value<'_>) -> Result<Vec<f64>, Stop> {
     if let Value::Int(_) | Value::Float(_) | Value::Exact(_) = value {
         return Ok(value.as_number().map(Number::as_float).into_iter().collect());
     }
-    let text = value.to_text(work)?;
-    work.make(text.len().saturating_mul(8))?;
+    let text = value.to_text(budget)?;
+    budget.make(text.len().saturating_mul(8))?;
     let bytes = text.as_bytes();
     let (mut numbers, mut at) = (Vec::new(), 0);
     while at < bytes.len() {
@@ -276,76 +282,76 @@ fn numbers_in(work: &mut RenderBudget, value: &Value<'_>) -> Result<Vec<f64>, St
 }
 
 fn sorted<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     elements: &[Value<'a>],
     keys: Vec<Value<'a>>,
 ) -> FilterResult<'a> {
-    pay_for_sorting(work, keys.iter().map(|key| key.as_text().map_or(0, str::len)))?;
+    pay_for_sorting(budget, keys.iter().map(|key| key.as_text().map_or(0, str::len)))?;
     let mut pairs: Vec<(Value<'a>, &Value<'a>)> = keys.into_iter().zip(elements).collect();
-    pairs.sort_by(|one, two| one.0.sort(&two.0));
+    pairs.sort_by(|(left, _), (right, _)| left.sort(right));
     Ok(Value::Array(pairs.into_iter().map(|(_, element)| element.clone()).collect()))
 }
 
 /// Each of so many bytes is compared with as many others as the count has bits.
 fn pay_for_sorting(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     keys: impl ExactSizeIterator<Item = usize>,
 ) -> Result<(), Stop> {
     let comparisons = usize::BITS - keys.len().leading_zeros();
     let bytes = keys.fold(0_usize, |sum, bytes| sum.saturating_add(64 + bytes));
-    work.read(bytes.saturating_mul(comparisons as usize))
+    budget.read(bytes.saturating_mul(comparisons as usize))
 }
 
 pub fn uniq<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let elements = elements(work, &input)?;
-    let Some(keys) = keys(work, &elements, arguments.first())? else { return Ok(Value::Nil) };
+    let elements = elements(budget, &input)?;
+    let Some(keys) = keys(budget, &elements, arguments.first())? else { return Ok(Value::Nil) };
     let mut seen = HashSet::new();
     let mut keeps = Vec::with_capacity(keys.len());
     for key in &keys {
-        keeps.push(seen.insert(key.to_json(work)?));
+        keeps.push(seen.insert(key.to_json(budget)?));
     }
-    Ok(kept(&elements, keeps.into_iter()))
+    Ok(filtered(&elements, keeps.into_iter()))
 }
 
 pub fn sum<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let elements = elements(work, &input)?;
+    let elements = elements(budget, &input)?;
     let name = arguments.first().filter(|name| !name.is_nil());
     let mut sum = Value::from(Number::Int(0));
     for element in elements.iter() {
         let key = match name {
-            Some(name) => property(work, element, name)?.unwrap_or(Value::Nil),
+            Some(name) => property(budget, element, name)?.unwrap_or(Value::Nil),
             None => element.clone(),
         };
-        sum = number::plus(work, sum, &[key])?;
+        sum = number::plus(budget, sum, &[key])?;
     }
     Ok(sum)
 }
 
 pub fn join<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
     let between = match arguments.first() {
-        Some(between) => between.to_text(work)?,
+        Some(between) => between.to_text(budget)?,
         None => " ".into(),
     };
     let mut out = String::new();
-    for (i, element) in elements(work, &input)?.iter().enumerate() {
-        let element = element.to_text(work)?;
-        work.make(between.len() + element.len())?;
+    for (i, element) in elements(budget, &input)?.iter().enumerate() {
+        let element = element.to_text(budget)?;
+        budget.make(between.len() + element.len())?;
         out.push_str(if i == 0 { "" } else { &between });
         out.push_str(&element);
     }
-    Ok(Value::made(out))
+    Ok(Value::from_text(out))
 }
 
 pub fn first<'a>(_: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
@@ -356,14 +362,14 @@ pub fn last<'a>(_: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> Filt
     Ok(input.end(false))
 }
 
-pub fn size<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
-    Ok(Value::count(input.size(work)?.unwrap_or(0)))
+pub fn size<'a>(budget: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
+    Ok(Value::count(input.size(budget)?.unwrap_or(0)))
 }
 
 /// Returns a number of characters or elements, one by default, from a position that counts from the
 /// end if it is negative.
 pub fn slice<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
@@ -377,13 +383,13 @@ pub fn slice<'a>(
         usize::try_from(from).ok().filter(|from| *from as i64 <= size)
     };
     if matches!(input, Value::List(_) | Value::Array(_) | Value::Range(..)) {
-        let elements = elements(work, &input)?;
+        let elements = elements(budget, &input)?;
         let Some(begin) = begin(elements.len()) else { return Ok(Value::Array([].into())) };
         let end = begin.saturating_add(count).min(elements.len());
-        work.hold(end - begin)?;
+        budget.hold(end - begin)?;
         return Ok(Value::Array(elements[begin..end].into()));
     }
-    part(work, &input, |text| {
+    part(budget, &input, |text| {
         let Some(begin) = begin(text.chars().count()) else { return "" };
         let at = |count: usize, text: &str| {
             text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)
@@ -410,10 +416,10 @@ pub fn default<'a>(
 
 /// The field of an object with that name.
 pub fn property_accessor<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let name = arguments[0].to_text(work)?;
-    Ok(input.own_member(&name, work)?.unwrap_or(Value::Nil))
+    let name = arguments[0].to_text(budget)?;
+    Ok(input.own_member(&name, budget)?.unwrap_or(Value::Nil))
 }

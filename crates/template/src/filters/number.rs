@@ -5,8 +5,8 @@
 use std::cmp::Ordering;
 
 use super::super::Stop;
+use super::super::budget::RenderBudget;
 use super::super::value::{Number, Value};
-use super::super::work::RenderBudget;
 
 type FilterResult<'a> = Result<Value<'a>, Stop>;
 
@@ -23,7 +23,7 @@ struct Decimal {
 
 impl Decimal {
     /// None for a number that is too large or too small to be exact.
-    fn of(number: Number) -> Option<Self> {
+    fn from_number(number: Number) -> Option<Self> {
         let float = match number {
             Number::Int(int) => return Some(Self { digits: int, scale: 0 }),
             Number::Float(float) => float,
@@ -41,25 +41,26 @@ impl Decimal {
 
     /// Reads digits with or without a point.
     fn parse(text: &str) -> Option<Self> {
-        const LONGEST: usize = 36;
-        if text.len() > LONGEST {
+        const MAX_LENGTH: usize = 36;
+        if text.len() > MAX_LENGTH {
             return None;
         }
-        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-        let digits = [whole, fraction].concat().parse().ok()?;
+        let (integer, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let digits = [integer, fraction].concat().parse().ok()?;
         Some(Self { digits, scale: u32::try_from(fraction.len()).ok()? })
     }
 
     /// Both numbers with the same number of decimal places.
     fn aligned(self, other: Self) -> Option<(i128, i128, u32)> {
         let scale = self.scale.max(other.scale);
-        let at = |one: Self| one.digits.checked_mul(10_i128.checked_pow(scale - one.scale)?);
-        Some((at(self)?, at(other)?, scale))
+        let scaled =
+            |number: Self| number.digits.checked_mul(10_i128.checked_pow(scale - number.scale)?);
+        Some((scaled(self)?, scaled(other)?, scale))
     }
 
     fn plus(self, other: Self) -> Option<Self> {
-        let (one, two, scale) = self.aligned(other)?;
-        Some(Self { digits: one.checked_add(two)?, scale })
+        let (left, right, scale) = self.aligned(other)?;
+        Some(Self { digits: left.checked_add(right)?, scale })
     }
 
     fn times(self, other: Self) -> Option<Self> {
@@ -70,17 +71,17 @@ impl Decimal {
     /// The quotient, with more decimal places than a floating-point number has.
     fn divided_by(self, other: Self) -> Option<Self> {
         const PLACES: u32 = 20;
-        let (one, two, _) = self.aligned(other)?;
-        let digits = one.checked_mul(10_i128.pow(PLACES))?.checked_div(two)?;
-        let is_exact = digits.unsigned_abs() > 1 << 60 || one == 0;
+        let (left, right, _) = self.aligned(other)?;
+        let digits = left.checked_mul(10_i128.pow(PLACES))?.checked_div(right)?;
+        let is_exact = digits.unsigned_abs() > 1 << 60 || left == 0;
         is_exact.then_some(Self { digits, scale: PLACES })
     }
 
     /// The remainder, with the sign of the divisor.
     fn modulo(self, other: Self) -> Option<Self> {
-        let (one, two, scale) = self.aligned(other)?;
-        let rest = one.checked_rem(two)?;
-        let digits = if rest != 0 && (rest < 0) != (two < 0) { rest + two } else { rest };
+        let (left, right, scale) = self.aligned(other)?;
+        let rest = left.checked_rem(right)?;
+        let digits = if rest != 0 && (rest < 0) != (right < 0) { rest + right } else { rest };
         Some(Self { digits, scale })
     }
 
@@ -95,10 +96,10 @@ impl Decimal {
 
     fn as_float(self) -> f64 {
         // Both are exact as floats, so that their quotient is the nearest one.
-        const MOST_DIGITS: u128 = 1 << 53;
+        const MAX_DIGITS: u128 = 1 << 53;
         const MAX_PLACES: u32 = 22;
         let Self { digits, scale } = self;
-        if digits.unsigned_abs() <= MOST_DIGITS && scale <= MAX_PLACES {
+        if digits.unsigned_abs() <= MAX_DIGITS && scale <= MAX_PLACES {
             return digits as f64 / 10_f64.powi(scale as i32);
         }
         format!("{digits}e-{scale}").parse().unwrap_or_default()
@@ -106,91 +107,94 @@ impl Decimal {
 }
 
 fn calculate<'a>(
-    work: &mut RenderBudget,
-    one: &Value<'a>,
-    two: &Value<'a>,
+    budget: &mut RenderBudget,
+    left: &Value<'a>,
+    right: &Value<'a>,
     ints: impl Fn(i128, i128) -> Option<i128>,
     decimals: impl Fn(Decimal, Decimal) -> Option<Decimal>,
     floats: impl Fn(f64, f64) -> f64,
 ) -> FilterResult<'a> {
-    work.step(1)?;
-    let (one, two) = (number(one), number(two));
-    if let (Number::Int(one), Number::Int(two)) = (one, two)
-        && let Some(result) = ints(one, two)
+    budget.step(1)?;
+    let (left, right) = (number(left), number(right));
+    if let (Number::Int(left), Number::Int(right)) = (left, right)
+        && let Some(result) = ints(left, right)
     {
         return Ok(Number::Int(result).into());
     }
-    let exact = Decimal::of(one).zip(Decimal::of(two)).and_then(|(one, two)| decimals(one, two));
-    let float = || floats(one.as_float(), two.as_float());
+    let exact = Decimal::from_number(left)
+        .zip(Decimal::from_number(right))
+        .and_then(|(left, right)| decimals(left, right));
+    let float = || floats(left.as_float(), right.as_float());
     Ok(Value::float(exact.map_or_else(float, Decimal::as_float)))
 }
 
 pub fn plus<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let floats = |one, two| one + two;
-    calculate(work, &input, &arguments[0], i128::checked_add, Decimal::plus, floats)
+    let floats = |left, right| left + right;
+    calculate(budget, &input, &arguments[0], i128::checked_add, Decimal::plus, floats)
 }
 
 pub fn minus<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let decimals =
-        |one: Decimal, two: Decimal| one.plus(Decimal { digits: two.digits.checked_neg()?, ..two });
-    let floats = |one, two| one - two;
-    calculate(work, &input, &arguments[0], i128::checked_sub, decimals, floats)
+    let decimals = |left: Decimal, right: Decimal| {
+        left.plus(Decimal { digits: right.digits.checked_neg()?, ..right })
+    };
+    let floats = |left, right| left - right;
+    calculate(budget, &input, &arguments[0], i128::checked_sub, decimals, floats)
 }
 
 pub fn times<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let floats = |one, two| one * two;
-    calculate(work, &input, &arguments[0], i128::checked_mul, Decimal::times, floats)
+    let floats = |left, right| left * right;
+    calculate(budget, &input, &arguments[0], i128::checked_mul, Decimal::times, floats)
 }
 
 /// The quotient of two whole numbers is a whole number, rounded down. Division by zero is nil.
 pub fn divided_by<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
     if number(&arguments[0]).is_zero() {
         return Ok(Value::Nil);
     }
-    let floor = |one: i128, two: i128| {
-        let (quotient, rest) = (one.checked_div(two)?, one.checked_rem(two)?);
-        let is_above = rest != 0 && (rest < 0) != (two < 0);
+    let floor = |left: i128, right: i128| {
+        let (quotient, rest) = (left.checked_div(right)?, left.checked_rem(right)?);
+        let is_above = rest != 0 && (rest < 0) != (right < 0);
         Some(quotient - i128::from(is_above))
     };
-    let floats = |one, two| one / two;
-    calculate(work, &input, &arguments[0], floor, Decimal::divided_by, floats)
+    let floats = |left, right| left / right;
+    calculate(budget, &input, &arguments[0], floor, Decimal::divided_by, floats)
 }
 
 /// The remainder has the sign of the divisor. Division by zero is nil.
 pub fn modulo<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
     if number(&arguments[0]).is_zero() {
         return Ok(Value::Nil);
     }
-    let ints = |one: i128, two: i128| {
-        let rest = one.checked_rem(two).unwrap_or(0);
-        Some(if rest != 0 && (rest < 0) != (two < 0) { rest + two } else { rest })
+    let ints = |left: i128, right: i128| {
+        let rest = left.checked_rem(right).unwrap_or(0);
+        Some(if rest != 0 && (rest < 0) != (right < 0) { rest + right } else { rest })
     };
-    let floats = |one: f64, two: f64| one - two * (one / two).floor();
-    calculate(work, &input, &arguments[0], ints, Decimal::modulo, floats)
+    let floats = |left: f64, right: f64| left - right * (left / right).floor();
+    calculate(budget, &input, &arguments[0], ints, Decimal::modulo, floats)
 }
 
-pub fn abs<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
-    work.step(1)?;
+pub fn abs<'a>(budget: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
+    budget.step(1)?;
     let number = number(&input);
     let float = Number::Float(number.as_float().abs());
     Ok(match number {
@@ -200,62 +204,63 @@ pub fn abs<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> Fi
     .into())
 }
 
-fn compare(one: Number, two: Number) -> Ordering {
-    match (one, two) {
-        (Number::Int(one), Number::Int(two)) => one.cmp(&two),
-        (one, two) => one.as_float().partial_cmp(&two.as_float()).unwrap_or(Ordering::Equal),
+fn compare(left: Number, right: Number) -> Ordering {
+    match (left, right) {
+        (Number::Int(left), Number::Int(right)) => left.cmp(&right),
+        (left, right) => left.as_float().partial_cmp(&right.as_float()).unwrap_or(Ordering::Equal),
     }
 }
 
 pub fn at_least<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    work.step(1)?;
-    let (one, least) = (number(&input), number(&arguments[0]));
-    Ok(if compare(least, one).is_gt() { least } else { one }.into())
+    budget.step(1)?;
+    let (value, minimum) = (number(&input), number(&arguments[0]));
+    Ok(if compare(minimum, value).is_gt() { minimum } else { value }.into())
 }
 
 pub fn at_most<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    work.step(1)?;
-    let (one, most) = (number(&input), number(&arguments[0]));
-    Ok(if compare(most, one).is_lt() { most } else { one }.into())
+    budget.step(1)?;
+    let (value, maximum) = (number(&input), number(&arguments[0]));
+    Ok(if compare(maximum, value).is_lt() { maximum } else { value }.into())
 }
 
-pub fn ceil<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
-    work.step(1)?;
-    Ok(whole(number(&input), f64::ceil).into())
+pub fn ceil<'a>(budget: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
+    budget.step(1)?;
+    Ok(to_integer(number(&input), f64::ceil).into())
 }
 
-pub fn floor<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
-    work.step(1)?;
-    Ok(whole(number(&input), f64::floor).into())
+pub fn floor<'a>(budget: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
+    budget.step(1)?;
+    Ok(to_integer(number(&input), f64::floor).into())
 }
 
 /// Rounds to this number of decimal places, halves away from 0. A negative number rounds to tens,
 /// hundreds and so on.
 pub fn round<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    work.step(1)?;
+    budget.step(1)?;
     let places = arguments.first().and_then(Value::as_int).unwrap_or(0).clamp(-20, 15);
     let number = number(&input);
     if places > 0 {
         let Number::Float(float) = number else { return Ok(number.into()) };
-        let rounded = Decimal::of(number).and_then(|one| one.rounded(places as u32));
+        let rounded =
+            Decimal::from_number(number).and_then(|decimal| decimal.rounded(places as u32));
         return Ok(Value::float(rounded.map_or(float, Decimal::as_float)));
     }
     // A lost fraction does not affect the rounding to tens.
     let number = match number {
-        Number::Float(float) if places < 0 => whole(number, |_| float.trunc()),
-        number => whole(number, f64::round),
+        Number::Float(float) if places < 0 => to_integer(number, |_| float.trunc()),
+        number => to_integer(number, f64::round),
     };
     let Number::Int(int) = number else { return Ok(number.into()) };
     let unit = 10_i128.pow(places.unsigned_abs() as u32);
@@ -265,7 +270,7 @@ pub fn round<'a>(
 }
 
 /// A whole number if it fits.
-fn whole(number: Number, round: impl Fn(f64) -> f64) -> Number {
+fn to_integer(number: Number, round: impl Fn(f64) -> f64) -> Number {
     const MAX: f64 = 1e38;
     match number {
         Number::Int(_) => number,
@@ -278,19 +283,19 @@ fn whole(number: Number, round: impl Fn(f64) -> f64) -> Number {
 
 /// Writes a number with a comma between thousands: `1,234,567.8`. Other values stay unchanged.
 pub fn with_delimiter<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     _: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let text = input.to_text(work)?;
-    let delimited = delimited(work, &text)?;
-    Ok(delimited.map_or_else(|| input.clone(), Value::made))
+    let text = input.to_text(budget)?;
+    let delimited = delimited(budget, &text)?;
+    Ok(delimited.map_or_else(|| input.clone(), Value::from_text))
 }
 
 /// Writes a number with two decimal places and a comma between thousands: `1,234.50`. Other values
 /// stay unchanged.
-pub fn money<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
-    let text = input.to_text(work)?;
+pub fn money<'a>(budget: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> FilterResult<'a> {
+    let text = input.to_text(budget)?;
     if parts(text.trim()).is_none() {
         return Ok(input.clone());
     }
@@ -300,29 +305,29 @@ pub fn money<'a>(work: &mut RenderBudget, input: Value<'a>, _: &[Value<'a>]) -> 
     });
     let Some(digits) = cents else { return Ok(input.clone()) };
     let sign = if digits < 0 { "-" } else { "" };
-    let (whole, cents) = (digits.unsigned_abs() / 100, digits.unsigned_abs() % 100);
-    let delimited = delimited(work, &format!("{sign}{whole}.{cents:02}"))?;
-    Ok(delimited.map_or_else(|| input.clone(), Value::made))
+    let (integer, cents) = (digits.unsigned_abs() / 100, digits.unsigned_abs() % 100);
+    let delimited = delimited(budget, &format!("{sign}{integer}.{cents:02}"))?;
+    Ok(delimited.map_or_else(|| input.clone(), Value::from_text))
 }
 
 /// The sign, the digits and the rest of a number in its text form.
 fn parts(text: &str) -> Option<(&str, &str, &str)> {
     let (sign, rest) = text.split_at(usize::from(text.starts_with('-')));
-    let whole = rest.bytes().take_while(u8::is_ascii_digit).count();
-    let (whole, fraction) = rest.split_at(whole);
+    let integer = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (integer, fraction) = rest.split_at(integer);
     let is_fraction = match fraction.strip_prefix('.') {
         Some(digits) => !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()),
         None => fraction.is_empty(),
     };
-    (is_fraction && !whole.is_empty()).then_some((sign, whole, fraction))
+    (is_fraction && !integer.is_empty()).then_some((sign, integer, fraction))
 }
 
-fn delimited(work: &mut RenderBudget, text: &str) -> Result<Option<String>, Stop> {
-    let Some((sign, whole, fraction)) = parts(text.trim()) else { return Ok(None) };
-    work.make(text.len().saturating_mul(2))?;
+fn delimited(budget: &mut RenderBudget, text: &str) -> Result<Option<String>, Stop> {
+    let Some((sign, integer, fraction)) = parts(text.trim()) else { return Ok(None) };
+    budget.make(text.len().saturating_mul(2))?;
     let mut out = String::from(sign);
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+    for (i, digit) in integer.chars().enumerate() {
+        if i > 0 && (integer.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

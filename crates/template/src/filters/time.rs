@@ -7,9 +7,9 @@ use jiff::civil::Time;
 use jiff::tz::TimeZone;
 
 use super::super::Stop;
+use super::super::budget::RenderBudget;
 use super::super::moment::Moment;
-use super::super::value::Value;
-use super::super::work::RenderBudget;
+use super::super::value::{Value, ZonedTime};
 use super::time_words::in_words;
 use kit::clock::WrittenTime;
 use kit::zones;
@@ -31,35 +31,35 @@ const ZONED: &str = "%Y-%m-%d %H:%M:%S %z";
 /// Formats a time like `strftime`. A value that is not a time, and an empty format, leave it
 /// unchanged.
 pub fn date<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
-    let format = arguments[0].to_text(work)?;
+    let format = arguments[0].to_text(budget)?;
     if format.is_empty() {
         return Ok(input.clone());
     }
     if format.len() > MAX_FORMAT {
         return Err(Stop::Failed(format!("a date format can have at most {MAX_FORMAT} bytes")));
     }
-    let Some(time) = read(&input, work.now) else { return Ok(input.clone()) };
+    let Some(time) = read(&input, budget.now) else { return Ok(input.clone()) };
     let text = time.format(&checked(&format, &time)).unwrap_or_default();
-    work.make(text.len())?;
-    Ok(Value::made(text))
+    budget.make(text.len())?;
+    Ok(Value::from_text(text))
 }
 
 /// The same time in another zone. An unknown zone leaves the value unchanged, and so does a zone
 /// where the time is outside of the calendar.
 pub fn time_zone<'a>(
-    work: &mut RenderBudget,
+    budget: &mut RenderBudget,
     input: Value<'a>,
     arguments: &[Value<'a>],
 ) -> FilterResult<'a> {
     let zone = arguments[0].as_text().and_then(|name| zones::zone(name.trim()));
-    let time = zone.and_then(|zone| read(&input, work.now)?.in_zone(zone));
-    work.make(ZONED.len())?;
-    let shown = time.and_then(|time| Some((time.format(ZONED)?, time)));
-    Ok(shown.map_or(input, |shown| Value::Time(Rc::new(shown))))
+    let time = zone.and_then(|zone| read(&input, budget.now)?.in_zone(zone));
+    budget.make(ZONED.len())?;
+    let zoned = time.and_then(|moment| Some(ZonedTime { text: moment.format(ZONED)?, moment }));
+    Ok(zoned.map_or(input, |time| Value::Time(Rc::new(time))))
 }
 
 /// Parses seconds since the epoch, `now`, `today`, ISO 8601, or words with an offset, in UTC
@@ -70,7 +70,7 @@ fn read(value: &Value<'_>, now: i64) -> Option<Moment> {
     let float = |seconds: f64| at(SignedDuration::from_millis((seconds * 1e3) as i64));
     let now = || at(SignedDuration::from_millis(now));
     match value {
-        Value::Time(time) => Some(time.1.clone()),
+        Value::Time(time) => Some(time.moment.clone()),
         Value::Int(seconds) => at(SignedDuration::from_secs(*seconds)),
         Value::Float(seconds) => float(*seconds),
         Value::Exact(seconds) => float(seconds.parse().ok()?),
@@ -96,11 +96,11 @@ fn written(text: &str) -> Option<Moment> {
         Some(text) => {
             let WrittenTime { local, offset, zone } = WrittenTime::read(&text).ok()?;
             let next = local.date().tomorrow().ok().filter(|_| local.time() == Time::midnight())?;
-            return Moment::of_local(next.at(0, 0, 0, 0), offset, zone);
+            return Moment::from_local(next.at(0, 0, 0, 0), offset, zone);
         }
         None => WrittenTime::read(&joined).ok()?,
     };
-    Moment::of_local(time.local, time.offset, time.zone)
+    Moment::from_local(time.local, time.offset, time.zone)
 }
 
 /// The text with the hour 0 instead of 24, which is one day earlier.

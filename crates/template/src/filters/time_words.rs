@@ -74,7 +74,7 @@ pub(super) fn in_words(text: &str, today: Date) -> Option<Moment> {
     }
     let local = date.to_datetime(found.time.unwrap_or(Time::midnight()));
     let offset = found.offset.unwrap_or(Offset::UTC);
-    Moment::of_local(local, offset, TimeZone::fixed(offset))
+    Moment::from_local(local, offset, TimeZone::fixed(offset))
 }
 
 /// The position in a list of a word, or of a word that begins with it (three letters or more).
@@ -164,8 +164,8 @@ impl Found {
 }
 
 /// A part that occurs twice is an error.
-fn set<T>(place: &mut Option<T>, value: T) -> Option<()> {
-    place.replace(value).is_none().then_some(())
+fn set<T>(part: &mut Option<T>, value: T) -> Option<()> {
+    part.replace(value).is_none().then_some(())
 }
 
 /// A time with `am` or `pm`.

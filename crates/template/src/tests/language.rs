@@ -273,9 +273,9 @@ fn other_tags_behave_as_in_liquid() {
 #[test]
 fn extras_go_with_the_message() {
     let extras = |source: &str| {
-        let mut work = RenderBudget::new(NOW);
-        let rendered = parse(source).unwrap().render_within(&sample(), &mut work);
-        rendered.map(|text| (text, work.into_extras().into_iter().collect::<Vec<_>>()))
+        let mut budget = RenderBudget::new(NOW);
+        let rendered = parse(source).unwrap().render_within(&sample(), &mut budget);
+        rendered.map(|text| (text, budget.into_extras().into_iter().collect::<Vec<_>>()))
     };
     let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let source = "a{% message_extras :key test :value 123 %}\

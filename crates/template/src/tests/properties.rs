@@ -83,7 +83,7 @@ proptest! {
     #[test]
     fn every_filter_accepts_every_value(
         filter in prop::sample::select(FILTERS.iter().collect::<Vec<_>>()),
-        value in json(), one in json(), two in json(),
+        value in json(), first in json(), second in json(),
     ) {
         let arguments = |count: usize| match count {
             0 => String::new(),
@@ -91,7 +91,7 @@ proptest! {
             _ => ": custom_attribute.${one}, custom_attribute.${two}".to_owned(),
         };
         let name = filter.name;
-        let profile = object(json!({ "custom_attributes": { "v": value, "one": one, "two": two } }));
+        let profile = object(json!({ "custom_attributes": { "v": value, "one": first, "two": second } }));
         let data = Sample { profile, event: Map::new() };
         for count in filter.arguments.clone() {
             for value in ["custom_attribute.${v}", "(0..3)", "nil", "empty"] {
@@ -109,13 +109,13 @@ proptest! {
     fn values_render_as_their_json(value in json()) {
         let template = parse("{{ custom_attribute.${a} | as_json_string }}").unwrap();
         let rendered = with(&template, &value).unwrap();
-        let again: Value = serde_json::from_str(&rendered).unwrap();
+        let reparsed: Value = serde_json::from_str(&rendered).unwrap();
         match value {
             // Numbers are equal to the last digit.
             Value::Number(number) => prop_assert_eq!(rendered.parse().ok(), number.as_f64()),
-            Value::String(_) | Value::Bool(_) | Value::Null => prop_assert_eq!(again, value),
-            Value::Array(_) => prop_assert!(again.is_array()),
-            Value::Object(_) => prop_assert!(again.is_object()),
+            Value::String(_) | Value::Bool(_) | Value::Null => prop_assert_eq!(reparsed, value),
+            Value::Array(_) => prop_assert!(reparsed.is_array()),
+            Value::Object(_) => prop_assert!(reparsed.is_object()),
         }
     }
 

@@ -12,11 +12,11 @@ use uuid::Uuid;
 use content::campaigns::{self, Campaign, Kind, Trigger};
 use store::{StoreError, Tx};
 
-/// How long a process uses cached declarations.
-const KEPT_FOR: Duration = Duration::from_secs(5);
+/// How long a process uses cached rules.
+const CACHED_FOR: Duration = Duration::from_secs(5);
 
 /// Maximum number of workspaces in the cache.
-const KEPT: usize = 1_000;
+const MAX_CACHED: usize = 1_000;
 
 /// A campaign that is started by purchases of its product.
 #[derive(Debug, PartialEq)]
@@ -39,15 +39,16 @@ pub struct CampaignRules {
 }
 
 impl CampaignRules {
-    fn of(declared: Vec<Campaign>) -> Self {
+    fn from_declared(declared: Vec<Campaign>) -> Self {
         let mut rules = Self::default();
         for campaign in declared {
             if let Some(window) = campaign.conversion_window() {
                 rules.windows.insert(campaign.id, window);
             }
-            let is_on = campaign.kind == Kind::Triggered && !campaign.archived && !campaign.paused;
+            let is_active =
+                campaign.kind == Kind::Triggered && !campaign.archived && !campaign.paused;
             let (Some(trigger), Some(messages), true) =
-                (campaign.trigger(), campaign.messages().cloned(), is_on)
+                (campaign.trigger(), campaign.messages().cloned(), is_active)
             else {
                 continue;
             };
@@ -66,25 +67,30 @@ pub struct KnownCampaignRules(Mutex<HashMap<i32, (Instant, Arc<CampaignRules>)>>
 
 impl KnownCampaignRules {
     /// The rules of a workspace, at most a few seconds old.
-    pub async fn of(&self, tx: &mut Tx, workspace: i32) -> Result<Arc<CampaignRules>, StoreError> {
-        if let Some(known) = self.fresh(workspace) {
-            return Ok(known);
+    pub async fn look_up(
+        &self,
+        tx: &mut Tx,
+        workspace: i32,
+    ) -> Result<Arc<CampaignRules>, StoreError> {
+        if let Some(rules) = self.cached(workspace) {
+            return Ok(rules);
         }
         let since = Instant::now();
-        let rules =
-            Arc::new(CampaignRules::of(campaigns::triggered_by_purchases(tx, workspace).await?));
-        let mut known = self.0.lock();
-        if known.len() >= KEPT {
-            known.clear();
+        let rules = Arc::new(CampaignRules::from_declared(
+            campaigns::triggered_by_purchases(tx, workspace).await?,
+        ));
+        let mut cache = self.0.lock();
+        if cache.len() >= MAX_CACHED {
+            cache.clear();
         }
-        known.insert(workspace, (since, rules.clone()));
+        cache.insert(workspace, (since, rules.clone()));
         Ok(rules)
     }
 
-    fn fresh(&self, workspace: i32) -> Option<Arc<CampaignRules>> {
-        let known = self.0.lock();
-        let (since, rules) = known.get(&workspace)?;
-        (since.elapsed() < KEPT_FOR).then(|| rules.clone())
+    fn cached(&self, workspace: i32) -> Option<Arc<CampaignRules>> {
+        let cache = self.0.lock();
+        let (since, rules) = cache.get(&workspace)?;
+        (since.elapsed() < CACHED_FOR).then(|| rules.clone())
     }
 }
 
@@ -112,16 +118,21 @@ mod tests {
             "messages": { "webhook": {} }, "trigger": { "purchase": { "product_id": "tea" } },
             "conversion_window": "1h",
         });
-        let on = campaign(Kind::Triggered, content.clone());
-        let (mut paused, mut archived) = (on.clone(), on.clone());
+        let active = campaign(Kind::Triggered, content.clone());
+        let (mut paused, mut archived) = (active.clone(), active.clone());
         (paused.paused, archived.archived) = (true, true);
         paused.id = Uuid::new_v4();
         let canvas = campaign(Kind::Canvas, json!({ "conversion_window": "2d" }));
-        let ids = [on.id, paused.id, canvas.id];
-        let rules = CampaignRules::of(vec![on, paused, canvas, campaign(Kind::Api, json!({}))]);
+        let ids = [active.id, paused.id, canvas.id];
+        let rules = CampaignRules::from_declared(vec![
+            active,
+            paused,
+            canvas,
+            campaign(Kind::Api, json!({})),
+        ]);
         assert_eq!(rules.triggered["tea"].len(), 1);
         assert_eq!(rules.triggered["tea"][0].campaign_id, ids[0]);
         assert!(ids.iter().all(|id| rules.windows.contains_key(id)) && rules.windows.len() == 3);
-        assert_eq!(CampaignRules::of(vec![archived]).triggered.len(), 0);
+        assert_eq!(CampaignRules::from_declared(vec![archived]).triggered.len(), 0);
     }
 }

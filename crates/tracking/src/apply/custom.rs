@@ -29,32 +29,33 @@ pub enum Change<'a> {
 
 /// An object's changes of custom attributes, by name.
 pub fn changes<'a>(attributes: &'a Attributes<'a>) -> Vec<(&'a str, Change<'a>)> {
-    fn of<'a>(
+    fn each<'a>(
         Entries(entries): &'a Entries<'a>,
         change: fn(&'a str) -> Change<'a>,
     ) -> impl Iterator<Item = (&'a str, Change<'a>)> {
         entries.iter().map(move |(name, value)| (name.as_ref(), change(value.get())))
     }
-    of(&attributes.custom, Change::Set)
-        .chain(of(&attributes.inc, Change::Inc))
-        .chain(of(&attributes.add, Change::Add))
-        .chain(of(&attributes.remove, Change::Remove))
+    each(&attributes.custom, Change::Set)
+        .chain(each(&attributes.inc, Change::Inc))
+        .chain(each(&attributes.add, Change::Add))
+        .chain(each(&attributes.remove, Change::Remove))
         .collect()
 }
 
 /// The custom attributes of a profile, in their order.
 #[derive(Debug, Default)]
 pub struct Custom {
-    members: Vec<Member>,
-    places: HashMap<Box<str>, usize>,
-    /// The result of [`members_bytes`](Self::members_bytes).
+    attributes: Vec<Attribute>,
+    /// Indexes into `attributes`, by name.
+    indexes: HashMap<Box<str>, usize>,
+    /// The result of [`bytes`](Self::bytes).
     bytes: usize,
-    /// Fields and elements that were parsed or added.
+    /// Attributes and elements that were parsed or added.
     pieces: usize,
 }
 
 #[derive(Debug)]
-struct Member {
+struct Attribute {
     /// The name as JSON.
     key: Box<str>,
     /// None if it was removed.
@@ -90,8 +91,8 @@ enum Effect<'a> {
     Put(Cow<'a, str>),
     Remove,
     /// Appends elements that the array does not have.
-    Append(Vec<&'a RawValue>),
-    Take(HashSet<&'a str>),
+    AppendElements(Vec<&'a RawValue>),
+    RemoveElements(HashSet<&'a str>),
     Nothing,
     /// The change does not match the type of the value.
     Mismatch,
@@ -99,14 +100,14 @@ enum Effect<'a> {
 
 impl Custom {
     pub fn parse(text: &str) -> Result<Self, String> {
-        let JsonFields(members) = json::parse(text)?;
+        let JsonFields(fields) = json::parse(text)?;
         let mut custom = Self::default();
-        members.iter().for_each(|(name, value)| custom.put(name, value.get()));
+        fields.iter().for_each(|(name, value)| custom.put(name, value.get()));
         Ok(custom)
     }
 
-    /// Bytes of the fields, each with its separator.
-    pub fn members_bytes(&self) -> usize {
+    /// Bytes of the attributes, each with its separator.
+    pub fn bytes(&self) -> usize {
         self.bytes
     }
 
@@ -117,7 +118,7 @@ impl Custom {
     /// The text; none if no attribute is left.
     pub fn text(&self) -> Option<String> {
         let mut out = String::with_capacity(self.bytes + 1);
-        for Member { key, value } in &self.members {
+        for Attribute { key, value } in &self.attributes {
             let Some(value) = value else { continue };
             out.push(if out.is_empty() { '{' } else { ',' });
             out.push_str(key);
@@ -153,34 +154,40 @@ impl Custom {
                         let mut seen = HashSet::with_capacity(added.len());
                         let added = added.into_iter();
                         let new = added.filter(|e| !array.has(e.get()) && seen.insert(e.get()));
-                        Effect::Append(new.collect())
+                        Effect::AppendElements(new.collect())
                     },
                 ),
-                Change::Remove(removed) => self
-                    .array(name)
-                    .zip(elements(removed))
-                    .map_or(Effect::Mismatch, |(_, removed)| {
-                        Effect::Take(removed.into_iter().map(RawValue::get).collect())
-                    }),
+                Change::Remove(removed) => self.array(name).zip(elements(removed)).map_or(
+                    Effect::Mismatch,
+                    |(_, removed)| {
+                        Effect::RemoveElements(removed.into_iter().map(RawValue::get).collect())
+                    },
+                ),
             },
         };
         Step { name, growth: self.growth(name, &effect), effect }
     }
 
     fn growth(&self, name: &str, effect: &Effect<'_>) -> isize {
-        let member = self.places.get(name).map(|at| &self.members[*at]);
-        let before = member.map_or(0, Member::bytes);
-        let after = match (effect, member) {
+        let attribute = self.indexes.get(name).map(|index| &self.attributes[*index]);
+        let before = attribute.map_or(0, Attribute::bytes);
+        let after = match (effect, attribute) {
             (Effect::Put(text), _) => json_bytes(name) + text.len() + 2,
             (Effect::Remove, _) => 0,
-            (Effect::Append(added), Some(Member { key, value: Some(Value::Array(array)) })) => {
+            (
+                Effect::AppendElements(added),
+                Some(Attribute { key, value: Some(Value::Array(array)) }),
+            ) => {
                 let bytes = added.iter().map(|element| element.get().len()).sum::<usize>();
                 key.len() + 2 + array_bytes(array.bytes + bytes, array.count + added.len())
             }
-            (Effect::Take(taken), Some(Member { key, value: Some(Value::Array(array)) })) => {
-                let equal = taken.iter().flat_map(|element| array.equal(element));
+            (
+                Effect::RemoveElements(removed),
+                Some(Attribute { key, value: Some(Value::Array(array)) }),
+            ) => {
+                let equal = removed.iter().flat_map(|element| array.equal(element));
                 let (count, bytes) =
-                    equal.fold((0, 0), |(n, bytes), at| (n + 1, bytes + array.get(at).len()));
+                    equal.fold((0, 0), |(n, bytes), index| (n + 1, bytes + array.get(index).len()));
                 key.len() + 2 + array_bytes(array.bytes - bytes, array.count - count)
             }
             _ => before,
@@ -189,24 +196,24 @@ impl Custom {
     }
 
     /// Applies a plan; returns whether the change matched.
-    pub fn take(&mut self, Step { name, effect, growth: _ }: Step<'_>) -> bool {
+    pub fn apply(&mut self, Step { name, effect, growth: _ }: Step<'_>) -> bool {
         match effect {
             Effect::Put(text) => self.put(name, &text),
             Effect::Remove => {
-                let member = self.places.remove(name).map(|at| &mut self.members[at]);
-                if let Some(member) = member {
-                    self.bytes -= member.bytes();
-                    member.value = None;
+                if let Some(index) = self.indexes.remove(name) {
+                    let attribute = &mut self.attributes[index];
+                    self.bytes -= attribute.bytes();
+                    attribute.value = None;
                 }
             }
-            Effect::Append(added) => {
+            Effect::AppendElements(added) => {
                 self.pieces += added.len();
                 self.change_array(name, |array| {
                     added.iter().for_each(|element| array.push(element.get()));
                 });
             }
-            Effect::Take(taken) => {
-                self.change_array(name, |array| taken.iter().for_each(|e| array.remove(e)));
+            Effect::RemoveElements(removed) => {
+                self.change_array(name, |array| removed.iter().for_each(|e| array.remove(e)));
             }
             Effect::Nothing => {}
             Effect::Mismatch => return false,
@@ -215,40 +222,40 @@ impl Custom {
     }
 
     fn value(&mut self, name: &str) -> Option<&mut Value> {
-        let at = self.places.get(name)?;
-        self.members[*at].value.as_mut()
+        let index = self.indexes.get(name)?;
+        self.attributes[*index].value.as_mut()
     }
 
     fn put(&mut self, name: &str, text: &str) {
         let value = Some(Value::Text(text.into()));
-        let at = match self.places.get(name) {
-            Some(at) => *at,
+        let index = match self.indexes.get(name) {
+            Some(index) => *index,
             None => {
                 let mut key = String::with_capacity(name.len() + 2);
                 json::push_string(&mut key, name);
-                self.members.push(Member { key: key.into(), value: None });
-                self.places.insert(name.into(), self.members.len() - 1);
+                self.attributes.push(Attribute { key: key.into(), value: None });
+                self.indexes.insert(name.into(), self.attributes.len() - 1);
                 self.pieces += 1;
-                self.members.len() - 1
+                self.attributes.len() - 1
             }
         };
-        let member = &mut self.members[at];
-        self.bytes -= member.bytes();
-        member.value = value;
-        self.bytes += member.bytes();
+        let attribute = &mut self.attributes[index];
+        self.bytes -= attribute.bytes();
+        attribute.value = value;
+        self.bytes += attribute.bytes();
     }
 
     /// A parsed attribute that is an array.
     fn array(&mut self, name: &str) -> Option<&Elements> {
-        let member = &mut self.members[*self.places.get(name)?];
-        if let Some(Value::Text(text)) = &member.value {
-            let array = Elements::of(&elements(text)?);
+        let attribute = &mut self.attributes[*self.indexes.get(name)?];
+        if let Some(Value::Text(text)) = &attribute.value {
+            let array = Elements::from_json(&elements(text)?);
             self.pieces += array.count;
-            self.bytes -= member.bytes();
-            member.value = Some(Value::Array(array));
-            self.bytes += member.bytes();
+            self.bytes -= attribute.bytes();
+            attribute.value = Some(Value::Array(array));
+            self.bytes += attribute.bytes();
         }
-        match &member.value {
+        match &attribute.value {
             Some(Value::Array(array)) => Some(array),
             _ => None,
         }
@@ -264,7 +271,7 @@ impl Custom {
     }
 }
 
-impl Member {
+impl Attribute {
     /// Bytes of its text, with the colon and a comma.
     fn bytes(&self) -> usize {
         self.value.as_ref().map_or(0, |value| self.key.len() + value.bytes() + 2)
@@ -296,7 +303,7 @@ struct Elements {
     /// The last element with each hash, and for each element the one before with the same hash:
     /// [`NONE`] for the first.
     last: HashMap<u64, u32>,
-    before: Vec<u32>,
+    previous: Vec<u32>,
     hashes: RandomState,
     /// Bytes and number of the elements that are not removed.
     bytes: usize,
@@ -306,31 +313,31 @@ struct Elements {
 const NONE: u32 = u32::MAX;
 
 impl Elements {
-    fn of(elements: &[&RawValue]) -> Self {
-        let mut all = Self::default();
-        elements.iter().for_each(|element| all.push(element.get()));
-        all
+    fn from_json(elements: &[&RawValue]) -> Self {
+        let mut array = Self::default();
+        elements.iter().for_each(|element| array.push(element.get()));
+        array
     }
 
     fn bytes(&self) -> usize {
         array_bytes(self.bytes, self.count)
     }
 
-    fn get(&self, at: u32) -> &str {
-        let (from, to) = self.spans[at as usize];
-        &self.text[from as usize..to as usize]
+    fn get(&self, index: u32) -> &str {
+        let (start, end) = self.spans[index as usize];
+        &self.text[start as usize..end as usize]
     }
 
     /// The elements with a hash.
     fn chain(&self, hash: u64) -> impl Iterator<Item = u32> {
-        let first = self.last.get(&hash).copied();
-        std::iter::successors(first, |at| {
-            Some(self.before[*at as usize]).filter(|before| *before != NONE)
+        let last = self.last.get(&hash).copied();
+        std::iter::successors(last, |index| {
+            Some(self.previous[*index as usize]).filter(|previous| *previous != NONE)
         })
     }
 
     fn equal(&self, element: &str) -> impl Iterator<Item = u32> {
-        self.chain(self.hashes.hash_one(element)).filter(move |at| self.get(*at) == element)
+        self.chain(self.hashes.hash_one(element)).filter(move |index| self.get(*index) == element)
     }
 
     fn has(&self, element: &str) -> bool {
@@ -339,11 +346,11 @@ impl Elements {
 
     fn push(&mut self, element: &str) {
         // The conversions cannot overflow, because profiles and batches have limited sizes.
-        let (at, from) = (self.spans.len() as u32, self.text.len() as u32);
+        let (index, start) = (self.spans.len() as u32, self.text.len() as u32);
         self.text.push_str(element);
-        self.spans.push((from, self.text.len() as u32));
-        let before = self.last.insert(self.hashes.hash_one(element), at);
-        self.before.push(before.unwrap_or(NONE));
+        self.spans.push((start, self.text.len() as u32));
+        let previous = self.last.insert(self.hashes.hash_one(element), index);
+        self.previous.push(previous.unwrap_or(NONE));
         self.bytes += element.len();
         self.count += 1;
     }
@@ -351,28 +358,28 @@ impl Elements {
     /// Removes every equal element.
     fn remove(&mut self, element: &str) {
         let hash = self.hashes.hash_one(element);
-        let (gone, others): (Vec<u32>, Vec<u32>) =
-            self.chain(hash).partition(|at| self.get(*at) == element);
-        for at in &gone {
-            self.spans[*at as usize] = (0, 0);
+        let (equal, others): (Vec<u32>, Vec<u32>) =
+            self.chain(hash).partition(|index| self.get(*index) == element);
+        for index in &equal {
+            self.spans[*index as usize] = (0, 0);
             self.bytes -= element.len();
             self.count -= 1;
         }
         self.last.remove(&hash);
-        for at in others {
-            self.before[at as usize] = self.last.insert(hash, at).unwrap_or(NONE);
+        for index in others {
+            self.previous[index as usize] = self.last.insert(hash, index).unwrap_or(NONE);
         }
     }
 
     fn write(&self, out: &mut String) {
         out.push('[');
         let mut is_first = true;
-        for (from, to) in self.spans.iter().filter(|(from, to)| from < to) {
+        for (start, end) in self.spans.iter().filter(|(start, end)| start < end) {
             if !is_first {
                 out.push(',');
             }
             is_first = false;
-            out.push_str(&self.text[*from as usize..*to as usize]);
+            out.push_str(&self.text[*start as usize..*end as usize]);
         }
         out.push(']');
     }

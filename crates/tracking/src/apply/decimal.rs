@@ -9,17 +9,17 @@ const MAX_DECIMAL_PLACES: i64 = 30;
 /// The sum of two JSON numbers: exact, or as doubles if one is too large or too small for that.
 /// None if one is not a number, or the sum exceeds a double. A sum of whole numbers is written
 /// without a point, any other with one.
-pub fn sum(one: &str, other: &str) -> Option<String> {
+pub fn sum(a: &str, b: &str) -> Option<String> {
     let whole = |text: &str| text.parse::<i128>().ok();
-    if let (Some(one), Some(other)) = (whole(one), whole(other)) {
-        return one.checked_add(other).map(|sum| sum.to_string());
+    if let (Some(a), Some(b)) = (whole(a), whole(b)) {
+        return a.checked_add(b).map(|sum| sum.to_string());
     }
-    let exact = || Decimal::parse(one)?.checked_add(Decimal::parse(other)?);
+    let exact = || Decimal::parse(a)?.checked_add(Decimal::parse(b)?);
     if let Some(sum) = exact() {
         return Some(sum.to_text());
     }
     let number = |text: &str| json::parse::<f64>(text).ok();
-    let sum = number(one)? + number(other)?;
+    let sum = number(a)? + number(b)?;
     serde_json::Number::from_f64(sum).map(|sum| sum.to_string())
 }
 
@@ -57,9 +57,9 @@ impl Decimal {
 
     fn checked_add(self, other: Self) -> Option<Self> {
         let places = self.places.max(other.places);
-        let one = self.scaled(places - self.places)?.digits;
-        let other = other.scaled(places - other.places)?.digits;
-        Some(Self { digits: one.checked_add(other)?, places })
+        let digits = self.scaled(places - self.places)?.digits;
+        let added = other.scaled(places - other.places)?.digits;
+        Some(Self { digits: digits.checked_add(added)?, places })
     }
 
     /// Writes at least one digit after the point, and no further trailing zeros.
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn decimals_are_added_exactly() {
-        for (one, other, expected) in [
+        for (a, b, expected) in [
             ("0.1", "0.2", "0.3"),
             ("0.30000000000000004", "0", "0.30000000000000004"),
             ("1.5", "1", "2.5"),
@@ -97,14 +97,14 @@ mod tests {
             ("123456789012345678.9", "0.1", "123456789012345679.0"),
             ("1e-200", "1", "1.0"),
         ] {
-            let sum = sum(one, other);
-            assert_eq!(sum.as_deref(), Some(expected), "{one} + {other}");
-            assert_eq!(super::sum(other, one), sum);
+            let sum = sum(a, b);
+            assert_eq!(sum.as_deref(), Some(expected), "{a} + {b}");
+            assert_eq!(super::sum(b, a), sum);
         }
     }
 
     #[test]
-    fn values_without_a_finite_sum_are_refused() {
+    fn values_without_a_finite_sum_have_none() {
         for other in [r#""1""#, "true", "null", "[1]", "{}", r#""x""#] {
             assert_eq!(sum("1", other), None, "{other}");
             assert_eq!(sum("1.5", other), None, "{other}");
@@ -117,21 +117,21 @@ mod tests {
     proptest! {
         #[test]
         fn sums_are_those_of_the_same_digits_as_whole_numbers(
-            one in -1_000_000_000_000_i64..1_000_000_000_000,
-            other in -1_000_000_000_000_i64..1_000_000_000_000,
+            a in -1_000_000_000_000_i64..1_000_000_000_000,
+            b in -1_000_000_000_000_i64..1_000_000_000_000,
             places in 1_u32..12,
         ) {
             let text = |digits: i64| {
                 Decimal { digits: digits.into(), places }.to_text()
             };
-            prop_assert_eq!(sum(&text(one), &text(other)), Some(text(one + other)));
+            prop_assert_eq!(sum(&text(a), &text(b)), Some(text(a + b)));
         }
 
         #[test]
-        fn a_sum_is_near_that_of_doubles(one in -1e30..1e30_f64, other in -1e30..1e30_f64) {
+        fn a_sum_is_near_that_of_doubles(a in -1e30..1e30_f64, b in -1e30..1e30_f64) {
             let text = |number: f64| serde_json::Number::from_f64(number).unwrap().to_string();
-            let sum: f64 = sum(&text(one), &text(other)).unwrap().parse().unwrap();
-            prop_assert!((sum - (one + other)).abs() <= 1e-9 * one.abs().max(other.abs()));
+            let sum: f64 = sum(&text(a), &text(b)).unwrap().parse().unwrap();
+            prop_assert!((sum - (a + b)).abs() <= 1e-9 * a.abs().max(b.abs()));
         }
     }
 }

@@ -63,10 +63,10 @@ impl Draft {
 
     /// Removes push tokens.
     pub fn remove_tokens(&mut self, keys: &[TokenKey]) {
-        let is_gone = |token: &Token<'_>| keys.contains(&token.key());
+        let is_removed = |token: &Token<'_>| keys.contains(&token.key());
         let stored = self.profile.get(Field::PushTokens);
-        if let Some(left) = stored.and_then(|stored| tokens::without(stored, is_gone)) {
-            self.profile.replace(Field::PushTokens, left.map(String::into_boxed_str));
+        if let Some(others) = stored.and_then(|stored| tokens::without(stored, is_removed)) {
+            self.profile.replace(Field::PushTokens, others.map(String::into_boxed_str));
         }
     }
 
@@ -85,15 +85,16 @@ impl Draft {
         let changes = changes(attributes);
         let consent = self.consent();
         let mut none = Custom::default();
-        let custom = match changes.is_empty() {
-            true => self.custom.as_mut().unwrap_or(&mut none),
-            false => take_apart(&mut self.profile, &mut self.custom)?,
+        let custom = if changes.is_empty() {
+            self.custom.as_mut().unwrap_or(&mut none)
+        } else {
+            separate_custom(&mut self.profile, &mut self.custom)?
         };
         let steps: Vec<_> =
             changes.into_iter().map(|(name, change)| custom.plan(name, change)).collect();
         let before = set_decisions(&mut self.profile, consent, attributes, decided_at);
         if let Some(before) = before
-            && bytes(&self.profile, custom.members_bytes()) > MAX_BYTES + DECISION_BYTES
+            && bytes(&self.profile, custom.bytes()) > MAX_BYTES + DECISION_BYTES
         {
             self.profile = before;
             return Ok(Err(TooLarge));
@@ -103,13 +104,13 @@ impl Draft {
             return Ok(Ok(0));
         }
         let growth: isize = steps.iter().map(|step| step.growth).sum();
-        if bytes(&self.profile, custom.members_bytes().saturating_add_signed(growth)) > MAX_BYTES {
+        if bytes(&self.profile, custom.bytes().saturating_add_signed(growth)) > MAX_BYTES {
             for (field, value) in former.into_iter().rev() {
                 self.profile.replace(field, value);
             }
             return Ok(Err(TooLarge));
         }
-        let mismatches = steps.into_iter().map(|step| u64::from(!custom.take(step))).sum();
+        let mismatches = steps.into_iter().map(|step| u64::from(!custom.apply(step))).sum();
         Ok(Ok(mismatches))
     }
 }
@@ -123,19 +124,19 @@ fn bytes(profile: &Profile, custom: usize) -> usize {
 }
 
 /// Moves the custom attributes out of a profile.
-fn take_apart<'d>(
+fn separate_custom<'d>(
     profile: &mut Profile,
     custom: &'d mut Option<Custom>,
 ) -> Result<&'d mut Custom, String> {
-    let taken = match custom.take() {
+    let separate = match custom.take() {
         Some(custom) => custom,
         None => {
-            let taken = profile.get(Field::CustomAttributes).map(Custom::parse).transpose()?;
+            let stored = profile.get(Field::CustomAttributes).map(Custom::parse).transpose()?;
             profile.clear(Field::CustomAttributes);
-            taken.unwrap_or_default()
+            stored.unwrap_or_default()
         }
     };
-    Ok(custom.insert(taken))
+    Ok(custom.insert(separate))
 }
 
 /// Sets fields other than decisions; returns their former values, in the order in which they were
@@ -186,7 +187,7 @@ mod tests {
 
     impl Draft {
         fn bytes(&self) -> usize {
-            bytes(&self.profile, self.custom.as_ref().map_or(0, Custom::members_bytes))
+            bytes(&self.profile, self.custom.as_ref().map_or(0, Custom::bytes))
         }
     }
 
@@ -314,13 +315,13 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(draft.change(&attributes(&set("a", "Dee")), 5), Ok(Ok(0)));
         }
-        let left = MAX_BYTES - draft.bytes();
+        let free = MAX_BYTES - draft.bytes();
         let fill = |bytes: usize| {
             let text = "x".repeat(bytes - r#","b":"""#.len());
             format!(r#"{{"user":{{"external_id":"a"}},"custom":{{"b":"{text}"}}}}"#)
         };
-        assert_eq!(draft.change(&attributes(&fill(left + 1)), 5), Ok(Err(TooLarge)));
-        assert_eq!(draft.change(&attributes(&fill(left)), 5), Ok(Ok(0)));
+        assert_eq!(draft.change(&attributes(&fill(free + 1)), 5), Ok(Err(TooLarge)));
+        assert_eq!(draft.change(&attributes(&fill(free)), 5), Ok(Ok(0)));
         assert_eq!(draft.into_document().len(), MAX_BYTES);
     }
 
@@ -362,13 +363,13 @@ mod tests {
         let elements: Vec<String> = (0..150_000).map(|n| n.to_string()).collect();
         let document = format!(r#"{{"custom_attributes":{{"a":[{}]}}}}"#, elements.join(","));
         let mut draft = Draft::open(&document, 0).unwrap();
-        let change = |what: &str, element: usize| {
-            format!(r#"{{"user":{{"external_id":"a"}},"{what}":{{"a":[{element}]}}}}"#)
+        let change = |operation: &str, element: usize| {
+            format!(r#"{{"user":{{"external_id":"a"}},"{operation}":{{"a":[{element}]}}}}"#)
         };
         // This would take minutes if each change read the whole value.
         for n in 0..10_000 {
-            for what in ["add", "remove", "add"] {
-                let object = change(what, 140_000 + n * 2);
+            for operation in ["add", "remove", "add"] {
+                let object = change(operation, 140_000 + n * 2);
                 assert_eq!(draft.change(&attributes(&object), 5), Ok(Ok(0)));
             }
         }
@@ -383,7 +384,7 @@ mod tests {
     #[test]
     fn unreadable_custom_attributes_stay_unchanged() {
         let mut draft = Draft::open(r#"{"custom_attributes":[1]}"#, 0).unwrap();
-        let change = |what: &str| format!(r#"{{"user":{{"external_id":"a"}},{what}}}"#);
+        let change = |changes: &str| format!(r#"{{"user":{{"external_id":"a"}},{changes}}}"#);
         assert!(draft.change(&attributes(&change(r#""custom":{"a":1}"#)), 5).is_err());
         let fields = change(r#""fields":{"first_name":"Ann"}"#);
         assert_eq!(draft.change(&attributes(&fields), 5), Ok(Ok(0)));

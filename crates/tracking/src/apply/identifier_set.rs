@@ -5,7 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use uuid::Uuid;
 
-use super::super::message::{Attributes, Object};
+use super::bulk::ReceivedObject;
+use crate::message::{Attributes, Object};
 use people::users::identifier::Identifier;
 use people::users::profile::Field;
 use people::users::service_id;
@@ -50,10 +51,10 @@ pub struct IdentifierSet<'a> {
 }
 
 impl<'a> IdentifierSet<'a> {
-    /// Collects the identifiers of objects, each with the time when the object was accepted.
-    pub fn of(objects: &[(i64, &'a Object<'a>)]) -> Self {
+    pub(super) fn from_objects(objects: &[ReceivedObject<'a>]) -> Self {
         let mut identifier_set = Self::default();
-        for (received_at, object) in objects {
+        for received in objects {
+            let ReceivedObject { object, received_at } = *received;
             let usage = match object.user() {
                 Identifier::ExternalId(id) => identifier_set.external_ids.entry(id).or_default(),
                 Identifier::ServiceId(id) if service_id::bucket(id).is_some() => {
@@ -68,7 +69,7 @@ impl<'a> IdentifierSet<'a> {
                     identifier_set.emails.entry(compared(email)).or_default()
                 }
             };
-            usage.add(object, *received_at);
+            usage.add(object, received_at);
             if let Object::Attributes(attributes) = object {
                 let mut fields = attributes.fields.0.iter();
                 if let Some((_, email)) = fields.find(|(name, _)| name == Field::Email.name()) {
@@ -93,8 +94,9 @@ pub fn registered_tokens(attributes: &Attributes<'_>) -> Vec<TokenKey> {
 
 /// An email in the form in which emails are compared.
 pub fn compared(email: &str) -> Cow<'_, str> {
-    match email.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
-        true => Cow::Borrowed(email),
-        false => Cow::Owned(email.to_lowercase()),
+    if email.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        Cow::Borrowed(email)
+    } else {
+        Cow::Owned(email.to_lowercase())
     }
 }

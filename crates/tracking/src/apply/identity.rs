@@ -81,10 +81,10 @@ impl Identities<'_> {
     ) -> Result<Option<Result<(), Dropped>>, ApplyError> {
         let user = &identity.user;
         if identity.other().is_some() {
-            let named = self.find(&identity.partition_identifier(), For::ReadingKeys).await?;
-            let named = named.map(|user| user.service_id);
+            let found = self.find(&identity.partition_identifier(), For::ReadingKeys).await?;
+            let found = found.map(|user| user.service_id);
             let reached =
-                identity_rows::reach(self.tx, self.workspace, identity, received_at, named).await?;
+                identity_rows::reach(self.tx, self.workspace, identity, received_at, found).await?;
             let Some((first, second)) = reached else { return Ok(None) };
             let Some(first) = first else { return Ok(Some(Err(Dropped::UnknownUser))) };
             return self.apply_both(identity, first, second, received_at).await.map(Some);
@@ -118,20 +118,20 @@ impl Identities<'_> {
         }
     }
 
-    async fn erase(&mut self, who: &Identifier<'_>, received_at: i64) -> Outcome {
+    async fn erase(&mut self, identifier: &Identifier<'_>, received_at: i64) -> Outcome {
         // Data received later in this partition is applied later. Names are locked as for the
         // creation of users by them.
-        let seen = self.find(who, For::Reading).await?;
-        let named = match who {
+        let seen = self.find(identifier, For::Reading).await?;
+        let names = match identifier {
             Identifier::ExternalId(id) => vec![(Name::ExternalId, Cow::Borrowed(id.as_ref()))],
             _ => Vec::new(),
         };
-        let names_seen = seen.as_ref().map_or(named, |user| find::names("", Some(user)));
+        let names_seen = seen.as_ref().map_or(names, |user| find::names("", Some(user)));
         name_locks::lock(self.tx, self.workspace, &names_seen).await?;
         if let Some(seen) = &seen {
             token_rows::lock_of_users(self.tx, self.workspace, &[seen.service_id]).await?;
         }
-        let user = self.find(who, For::Erasing).await?;
+        let user = self.find(identifier, For::Erasing).await?;
         let names = user.as_ref().map(|user| find::names("", Some(user)));
         if names.is_some() != seen.is_some() || names.is_some_and(|names| names != names_seen) {
             return Err(ApplyError::Changed);
@@ -148,7 +148,7 @@ impl Identities<'_> {
 
     async fn add_alias(
         &mut self,
-        who: &Identifier<'_>,
+        identifier: &Identifier<'_>,
         UserAlias { alias_label, alias_name }: &UserAlias<'_>,
         received_at: i64,
     ) -> Outcome {
@@ -156,9 +156,11 @@ impl Identities<'_> {
         if self.owner(Kind::Alias, &alias.key()).await?.is_some() {
             return CONFLICT;
         }
-        let opened = match self.open(who).await? {
+        let opened = match self.open(identifier).await? {
             Some(opened) => opened,
-            None if matches!(who, Identifier::UserAlias(_)) => self.create(received_at).await?,
+            None if matches!(identifier, Identifier::UserAlias(_)) => {
+                self.create(received_at).await?
+            }
             None => return UNKNOWN,
         };
         let Opened { mut user, mut profile } = opened;
@@ -172,18 +174,20 @@ impl Identities<'_> {
         if profile.bytes() > MAX_BYTES {
             return TOO_LARGE;
         }
-        if !self.give(Kind::Alias, alias.key(), user.service_id).await? {
+        if !self.assign(Kind::Alias, alias.key(), user.service_id).await? {
             return Err(ApplyError::Changed);
         }
         user.attributes_at = user.attributes_at.max(received_at);
         self.write(user, &profile).await
     }
 
-    async fn rename_alias(&mut self, who: &Identifier<'_>, name: &str) -> Outcome {
-        let Identifier::UserAlias(UserAlias { alias_label, alias_name }) = who else {
+    async fn rename_alias(&mut self, identifier: &Identifier<'_>, name: &str) -> Outcome {
+        let Identifier::UserAlias(UserAlias { alias_label, alias_name }) = identifier else {
             return UNKNOWN;
         };
-        let Some(Opened { user, mut profile }) = self.open(who).await? else { return UNKNOWN };
+        let Some(Opened { user, mut profile }) = self.open(identifier).await? else {
+            return UNKNOWN;
+        };
         let alias = |name: &str| Alias { label: alias_label.to_string(), name: name.to_owned() };
         let (old, new) = (alias(alias_name), alias(name));
         let aliases = profile.aliases().into_iter();
@@ -193,10 +197,10 @@ impl Identities<'_> {
         if profile.bytes() > MAX_BYTES {
             return TOO_LARGE;
         }
-        if !self.give(Kind::Alias, new.key(), user.service_id).await? {
+        if !self.assign(Kind::Alias, new.key(), user.service_id).await? {
             return CONFLICT;
         }
-        self.take(Kind::Alias, old.key(), user.service_id).await?;
+        self.unassign(Kind::Alias, old.key(), user.service_id).await?;
         self.write(user, &profile).await
     }
 
@@ -208,7 +212,7 @@ impl Identities<'_> {
         received_at: i64,
     ) -> Outcome {
         self.lock_name(id).await?;
-        let Some(Opened { mut user, mut profile }) = self.open_one(first).await? else {
+        let Some(Opened { mut user, mut profile }) = self.open_by_id(first).await? else {
             return UNKNOWN;
         };
         if user.external_id.is_some() {
@@ -223,7 +227,7 @@ impl Identities<'_> {
             None => self.owner(Kind::ExternalId, id).await?,
         };
         if let Some(kept) = kept {
-            let Some(kept) = self.open_one(kept).await? else {
+            let Some(kept) = self.open_by_id(kept).await? else {
                 return match second {
                     Some(_) if self.present(kept).await? == kept => {
                         self.erase_opened(user, received_at).await
@@ -241,7 +245,7 @@ impl Identities<'_> {
         if profile.bytes() > MAX_BYTES {
             return TOO_LARGE;
         }
-        if !self.give(Kind::ExternalId, id.to_owned(), user.service_id).await? {
+        if !self.assign(Kind::ExternalId, id.to_owned(), user.service_id).await? {
             return Err(ApplyError::Changed);
         }
         user.external_id = Some(id.to_owned());
@@ -249,65 +253,65 @@ impl Identities<'_> {
         self.write(user, &profile).await
     }
 
-    async fn merge(&mut self, gone: Uuid, kept: Found, received_at: i64) -> Outcome {
+    async fn merge(&mut self, merged: Uuid, kept: Found, received_at: i64) -> Outcome {
         let Some(kept) = kept else { return UNKNOWN };
         let kept = self.present(kept).await?;
-        if gone == kept {
+        if merged == kept {
             return CONFLICT;
         }
-        token_rows::lock_of_users(self.tx, self.workspace, &[gone, kept]).await?;
-        let mut opened = self.open_all(&[gone, kept]).await?;
+        token_rows::lock_of_users(self.tx, self.workspace, &[merged, kept]).await?;
+        let mut opened = self.open_all(&[merged, kept]).await?;
         let mut take = |id: Uuid| {
-            let at = opened.iter().position(|opened| opened.user.service_id == id)?;
-            Some(opened.swap_remove(at))
+            let index = opened.iter().position(|opened| opened.user.service_id == id)?;
+            Some(opened.swap_remove(index))
         };
-        match (take(gone), take(kept)) {
+        match (take(merged), take(kept)) {
             (None, _) => UNKNOWN,
-            (Some(gone), Some(kept)) => self.merge_opened(gone, kept, received_at).await,
+            (Some(merged), Some(kept)) => self.merge_opened(merged, kept, received_at).await,
             (Some(_), None) if self.present(kept).await? != kept => Err(ApplyError::Changed),
             // The user to keep was erased since, so the merged user is erased, too.
-            (Some(gone), None) => self.erase_opened(gone.user, received_at).await,
+            (Some(merged), None) => self.erase_opened(merged.user, received_at).await,
         }
     }
 
     /// Merges a user into another one, and removes it.
-    async fn merge_opened(&mut self, gone: Opened, kept: Opened, received_at: i64) -> Outcome {
+    async fn merge_opened(&mut self, merged: Opened, kept: Opened, received_at: i64) -> Outcome {
         let Opened { mut user, mut profile } = kept;
         let at = received_at.min(self.now);
         // Only an external id is free again; aliases identify the kept user.
-        let both_continue = gone.user.external_id.is_none();
-        merge_profiles(&mut profile, &gone.profile, Meeting::Merge { at, both_continue });
+        let both_continue = merged.user.external_id.is_none();
+        merge_profiles(&mut profile, &merged.profile, Meeting::Merge { at, both_continue });
         if profile.bytes() > MAX_BYTES {
             return TOO_LARGE;
         }
-        self.absorb(gone, &mut user, &profile, received_at).await?;
+        self.absorb(merged, &mut user, &profile, received_at).await?;
         self.write(user, &profile).await
     }
 
     /// Moves the rows of a user to the kept user, whose merged profile the caller writes.
     async fn absorb(
         &mut self,
-        gone: Opened,
+        merged: Opened,
         user: &mut StoredUser,
         profile: &Profile,
         received_at: i64,
     ) -> Result<(), ApplyError> {
-        let activity = self.merged_activity(&gone.user, user).await?;
-        let (from, to) = (gone.user.service_id, user.service_id);
+        let activity = self.combined_activity(&merged.user, user).await?;
+        let (from, to) = (merged.user.service_id, user.service_id);
         token_rows::reassign(self.tx, self.workspace, from, to).await?;
-        find::remove(self.tx, self.workspace, &[], Some(&gone.user), 0).await?;
-        (self.erase_hook)(self.tx, self.workspace, gone.user.service_id).await?;
-        let (workspace, former) = (self.workspace, gone.user.service_id);
+        find::remove(self.tx, self.workspace, &[], Some(&merged.user), 0).await?;
+        (self.erase_hook)(self.tx, self.workspace, merged.user.service_id).await?;
+        let (workspace, former) = (self.workspace, merged.user.service_id);
         merged_rows::add_merged(self.tx, workspace, former, user.service_id, received_at).await?;
-        for alias in gone.profile.aliases() {
-            self.give(Kind::Alias, alias.key(), user.service_id).await?;
+        for alias in merged.profile.aliases() {
+            self.assign(Kind::Alias, alias.key(), user.service_id).await?;
         }
         if user.email.is_none() {
             user.email = profile.text(Field::Email).map(|email| compared(&email).into_owned());
             let email = user.email.iter().map(|email| (email.clone(), user.service_id));
             rows::add_emails(self.tx, self.workspace, &email.collect::<Vec<_>>()).await?;
         }
-        user.attributes_at = user.attributes_at.max(gone.user.attributes_at);
+        user.attributes_at = user.attributes_at.max(merged.user.attributes_at);
         let row = [(user.key, user.service_id, activity)];
         activity_rows::put_activity(self.tx, self.workspace, &row).await?;
         match (&user.email, Consent::read(profile).unsubscribed_at()) {
@@ -319,26 +323,27 @@ impl Identities<'_> {
     }
 
     /// The combined activity of both users.
-    async fn merged_activity(
+    async fn combined_activity(
         &mut self,
-        gone: &StoredUser,
+        merged: &StoredUser,
         kept: &StoredUser,
     ) -> Result<Vec<u8>, ApplyError> {
-        let ids = [gone.service_id, kept.service_id];
-        let (workspace, mut room) = (self.workspace, ByteBudget::unlimited());
-        let stored = activity_rows::lock_activity(self.tx, workspace, &ids, &mut room).await?;
-        let mut all = Activity::default();
+        let ids = [merged.service_id, kept.service_id];
+        let (workspace, mut budget) = (self.workspace, ByteBudget::unlimited());
+        let stored = activity_rows::lock_activity(self.tx, workspace, &ids, &mut budget).await?;
+        let mut combined = Activity::default();
         // For activity at the same moment, the kept user's comes first.
-        for id in [kept.service_id, gone.service_id] {
+        for id in [kept.service_id, merged.service_id] {
             let found = stored.iter().find(|stored| stored.service_id == id);
             if let Some(body) = found.and_then(|stored| stored.body.as_deref()) {
-                let one = Activity::decode(body).map_err(|why| ApplyError::Activity(id, why))?;
-                all.absorb(&one);
+                let activity =
+                    Activity::decode(body).map_err(|why| ApplyError::Activity(id, why))?;
+                combined.absorb(&activity);
             }
         }
-        all.prune(self.today);
-        all.prune_names();
-        Ok(all.encode())
+        combined.prune(self.today);
+        combined.prune_names();
+        Ok(combined.encode())
     }
 
     async fn rename_id(
@@ -349,7 +354,7 @@ impl Identities<'_> {
         received_at: i64,
     ) -> Outcome {
         self.lock_name(id).await?;
-        let Some(Opened { mut user, mut profile }) = self.open_one(first).await? else {
+        let Some(Opened { mut user, mut profile }) = self.open_by_id(first).await? else {
             return UNKNOWN;
         };
         if user.external_id.as_deref() != Some(former) {
@@ -364,13 +369,13 @@ impl Identities<'_> {
         }
         let other = match owner {
             Some(owner) if owner == user.service_id => return CONFLICT,
-            Some(owner) => Some(self.open_one(owner).await?.ok_or(ApplyError::Changed)?),
+            Some(owner) => Some(self.open_by_id(owner).await?.ok_or(ApplyError::Changed)?),
             None => None,
         };
         // If tracking or an import has created a user with the new id since, that is the same user.
         // A user who was given the id is a different user.
         let created_at = other.as_ref().map(|other| other.profile.text(Field::CreatedAt));
-        // One who was found at this place in the log may be older than the clocks show.
+        // One who was found at this position of the log may be older than the clocks show.
         let since = received_at + if second.is_some() { MAX_CLOCK_DIFFERENCE_MS } else { 0 };
         let is_new = |at: Option<String>| at.is_some_and(|at| *at >= *format_time(since));
         if created_at.is_some_and(|at| !is_new(at)) {
@@ -390,23 +395,25 @@ impl Identities<'_> {
         if let Some(other) = other {
             self.absorb(other, &mut user, &profile, received_at).await?;
         }
-        if !self.give(Kind::ExternalId, id.to_owned(), user.service_id).await? {
+        if !self.assign(Kind::ExternalId, id.to_owned(), user.service_id).await? {
             return Err(ApplyError::Changed);
         }
         user.external_id = Some(id.to_owned());
         self.write(user, &profile).await
     }
 
-    async fn remove_id(&mut self, who: &Identifier<'_>) -> Outcome {
-        let Identifier::ExternalId(id) = who else { return UNKNOWN };
-        let Some(Opened { user, mut profile }) = self.open(who).await? else { return UNKNOWN };
+    async fn remove_id(&mut self, identifier: &Identifier<'_>) -> Outcome {
+        let Identifier::ExternalId(id) = identifier else { return UNKNOWN };
+        let Some(Opened { user, mut profile }) = self.open(identifier).await? else {
+            return UNKNOWN;
+        };
         if user.external_id.as_deref() == Some(id.as_ref()) {
             return CONFLICT;
         }
         let mut deprecated = profile.deprecated_external_ids();
         deprecated.retain(|other| other != id.as_ref());
         profile.set_deprecated_external_ids(&deprecated);
-        self.take(Kind::ExternalId, id.to_string(), user.service_id).await?;
+        self.unassign(Kind::ExternalId, id.to_string(), user.service_id).await?;
         self.write(user, &profile).await
     }
 
@@ -431,8 +438,8 @@ impl Identities<'_> {
         id: &str,
         received_at: i64,
     ) -> Result<Option<i64>, ApplyError> {
-        let who = [find::who(Name::ExternalId, id)];
-        let erased = rows::find_erased(self.tx, self.workspace, &who).await?;
+        let hashes = [find::name_hash(Name::ExternalId, id)];
+        let erased = rows::find_erased(self.tx, self.workspace, &hashes).await?;
         Ok(erased.first().map(|(_, at)| *at).filter(|at| *at >= received_at))
     }
 
@@ -449,10 +456,10 @@ impl Identities<'_> {
     /// Finds a user, and locks it according to `purpose`.
     async fn find(
         &mut self,
-        who: &Identifier<'_>,
+        identifier: &Identifier<'_>,
         purpose: For,
     ) -> Result<Option<StoredUser>, ApplyError> {
-        let (kind, value) = match who {
+        let (kind, value) = match identifier {
             Identifier::ExternalId(id) => (Kind::ExternalId, id.to_string()),
             Identifier::UserAlias(UserAlias { alias_label, alias_name }) => {
                 (Kind::Alias, Alias::key_of(alias_label, alias_name))
@@ -481,26 +488,26 @@ impl Identities<'_> {
     ) -> Result<Option<StoredUser>, ApplyError> {
         let email = compared(email);
         let hinted = rows::find_emails(self.tx, self.workspace, &[&email]).await?;
-        let has_it =
+        let has_email =
             |user: &StoredUser| user.email.as_deref() == Some(&email) && user.external_id.is_none();
         let users = rows::find_users(self.tx, self.workspace, &hinted, For::ReadingKeys).await?;
-        let users = users.into_iter().filter(has_it);
+        let users = users.into_iter().filter(has_email);
         let Some(last) = users.max_by_key(|user| (user.attributes_at, user.service_id)) else {
             return Ok(None);
         };
         // Reads only this document, because many users may have the email.
         let user = rows::find_users(self.tx, self.workspace, &[last.service_id], purpose).await?;
-        match user.into_iter().next().filter(has_it) {
+        match user.into_iter().next().filter(has_email) {
             Some(user) => Ok(Some(user)),
             None => Err(ApplyError::Changed),
         }
     }
 
-    async fn open(&mut self, who: &Identifier<'_>) -> Result<Option<Opened>, ApplyError> {
-        self.find(who, For::Writing).await?.map(Opened::read).transpose()
+    async fn open(&mut self, identifier: &Identifier<'_>) -> Result<Option<Opened>, ApplyError> {
+        self.find(identifier, For::Writing).await?.map(Opened::read).transpose()
     }
 
-    async fn open_one(&mut self, id: Uuid) -> Result<Option<Opened>, ApplyError> {
+    async fn open_by_id(&mut self, id: Uuid) -> Result<Option<Opened>, ApplyError> {
         Ok(self.open_all(&[id]).await?.pop())
     }
 
@@ -533,14 +540,14 @@ impl Identities<'_> {
     }
 
     /// Assigns an identifier to a user; returns false if another user has it.
-    async fn give(&mut self, kind: Kind, value: String, id: Uuid) -> Result<bool, ApplyError> {
+    async fn assign(&mut self, kind: Kind, value: String, id: Uuid) -> Result<bool, ApplyError> {
         let new = [rows::Identifier { kind, value, service_id: id }];
         Ok(rows::add_identifiers(self.tx, self.workspace, &new).await? == 1)
     }
 
-    async fn take(&mut self, kind: Kind, value: String, id: Uuid) -> Result<(), ApplyError> {
-        let gone = rows::Identifier { kind, value, service_id: id };
-        Ok(rows::remove_identifier(self.tx, self.workspace, &gone).await?)
+    async fn unassign(&mut self, kind: Kind, value: String, id: Uuid) -> Result<(), ApplyError> {
+        let removed = rows::Identifier { kind, value, service_id: id };
+        Ok(rows::remove_identifier(self.tx, self.workspace, &removed).await?)
     }
 
     async fn write(&mut self, mut user: StoredUser, profile: &Profile) -> Outcome {
@@ -562,17 +569,17 @@ enum Meeting {
 
 /// Adds the values to a profile that only the other one has. The decisions about messages of both
 /// apply to it: one user's address may come with the other's state.
-fn merge_profiles(kept: &mut Profile, gone: &Profile, meeting: Meeting) {
-    let (mut consent, theirs) = (Consent::read(kept), Consent::read(gone));
+fn merge_profiles(kept: &mut Profile, merged: &Profile, meeting: Meeting) {
+    let (mut consent, merged_consent) = (Consent::read(kept), Consent::read(merged));
     match meeting {
-        Meeting::Merge { at, both_continue } => consent.meet(&theirs, at, both_continue),
-        Meeting::OfSameUser => consent.join(&theirs),
+        Meeting::Merge { at, both_continue } => consent.meet(&merged_consent, at, both_continue),
+        Meeting::OfSameUser => consent.join(&merged_consent),
     }
     consent.write(kept);
     for field in Field::ALL.into_iter().filter(|field| !consent::is_state(*field)) {
-        let Some(value) = gone.get(field) else { continue };
-        let own = kept.get(field);
-        let merged = match field {
+        let Some(value) = merged.get(field) else { continue };
+        let kept_value = kept.get(field);
+        let combined = match field {
             Field::ServiceId
             | Field::ExternalId
             | Field::RandomBucket
@@ -580,31 +587,39 @@ fn merge_profiles(kept: &mut Profile, gone: &Profile, meeting: Meeting) {
             | Field::DeprecatedExternalIds => continue,
             Field::UserAliases => {
                 let mut aliases = kept.aliases();
-                aliases.extend(gone.aliases());
+                aliases.extend(merged.aliases());
                 kept.set_aliases(&aliases);
                 continue;
             }
             // Both have the same format, so the texts compare like the times.
-            Field::DateOfFirstSession => own.filter(|own| *own < value).unwrap_or(value).to_owned(),
-            Field::DateOfLastSession => own.filter(|own| *own > value).unwrap_or(value).to_owned(),
-            Field::PushTokens => own.map_or(value.to_owned(), |own| tokens::merged(own, value)),
-            Field::CustomAttributes => match own.and_then(|own| merged_members(own, value)) {
-                Some(members) => members,
-                None => own.unwrap_or(value).to_owned(),
-            },
-            _ => own.unwrap_or(value).to_owned(),
+            Field::DateOfFirstSession => {
+                kept_value.filter(|kept| *kept < value).unwrap_or(value).to_owned()
+            }
+            Field::DateOfLastSession => {
+                kept_value.filter(|kept| *kept > value).unwrap_or(value).to_owned()
+            }
+            Field::PushTokens => {
+                kept_value.map_or(value.to_owned(), |kept| tokens::merged(kept, value))
+            }
+            Field::CustomAttributes => {
+                match kept_value.and_then(|kept| merged_members(kept, value)) {
+                    Some(members) => members,
+                    None => kept_value.unwrap_or(value).to_owned(),
+                }
+            }
+            _ => kept_value.unwrap_or(value).to_owned(),
         };
-        kept.set_json(field, merged);
+        kept.set_json(field, combined);
     }
 }
 
 /// The fields of both objects; if both have a field, that of the first.
-fn merged_members(own: &str, others: &str) -> Option<String> {
-    let (own, others): (JsonFields<'_>, JsonFields<'_>) =
-        (json::parse(own).ok()?, json::parse(others).ok()?);
-    let more = others.0.iter().filter(|(name, _)| own.get(name).is_none());
+fn merged_members(first: &str, second: &str) -> Option<String> {
+    let (first, second): (JsonFields<'_>, JsonFields<'_>) =
+        (json::parse(first).ok()?, json::parse(second).ok()?);
+    let more = second.0.iter().filter(|(name, _)| first.get(name).is_none());
     let mut out = String::new();
-    for (name, value) in own.0.iter().chain(more) {
+    for (name, value) in first.0.iter().chain(more) {
         out.push(if out.is_empty() { '{' } else { ',' });
         json::push_string(&mut out, name);
         out.push(':');

@@ -40,11 +40,11 @@ struct Known {
 impl Known {
     /// Whether a product is listed; none if that is unknown.
     fn is_listed(&mut self, workspace: i32, product: &str) -> Option<bool> {
-        let of = |names: &Names| names.get(&workspace)?.get(product).copied();
-        if let Some(is_listed) = of(&self.current) {
+        let find = |names: &Names| names.get(&workspace)?.get(product).copied();
+        if let Some(is_listed) = find(&self.current) {
             return Some(is_listed);
         }
-        let is_listed = of(&self.former)?;
+        let is_listed = find(&self.former)?;
         self.learn(workspace, product, is_listed);
         Some(is_listed)
     }
@@ -86,8 +86,8 @@ impl Products {
         let mut listed = Listed { workspace, ..Listed::default() };
         let unknown = self.unknown(&mut listed, bought);
         if !unknown.is_empty() {
-            let asked: BTreeSet<&str> = unknown.iter().copied().collect();
-            listed.products = list_new(tx, workspace, asked).await?;
+            let products: BTreeSet<&str> = unknown.iter().copied().collect();
+            listed.products = list_new(tx, workspace, products).await?;
         }
         let is_unlisted = |product: &&&str| listed.products.get(**product) == Some(&false);
         listed.unlisted += unknown.iter().filter(is_unlisted).count() as u64;
@@ -127,28 +127,27 @@ impl Products {
     }
 }
 
-/// Adds the products of `asked` to the list, as far as there is room; returns for each whether it
-/// is listed now.
+/// Adds products to the list, as far as there is room; returns for each whether it is listed now.
 async fn list_new(
     tx: &mut Tx,
     workspace: i32,
-    asked: BTreeSet<&str>,
+    products: BTreeSet<&str>,
 ) -> Result<BTreeMap<Box<str>, bool>, StoreError> {
-    let names: Vec<&str> = asked.iter().copied().collect();
-    let mut new = without(asked, &rows::listed_of(tx, workspace, &names).await?);
+    let names: Vec<&str> = products.iter().copied().collect();
+    let mut new = without(products, &rows::find_listed(tx, workspace, &names).await?);
     // A list never gets shorter, so a full one needs no lock.
     if !new.is_empty() && rows::count_products(tx, workspace).await? < MAX {
         rows::lock_products(tx, workspace).await?;
         // Other writers may have listed some before the lock was granted.
         let names: Vec<&str> = new.iter().copied().collect();
-        new = without(new, &rows::listed_of(tx, workspace, &names).await?);
-        let room = MAX.saturating_sub(rows::count_products(tx, workspace).await?);
-        let added: Vec<&str> = new.iter().copied().take(room).collect();
+        new = without(new, &rows::find_listed(tx, workspace, &names).await?);
+        let free = MAX.saturating_sub(rows::count_products(tx, workspace).await?);
+        let added: Vec<&str> = new.iter().copied().take(free).collect();
         if !added.is_empty() {
             rows::add_products(tx, workspace, &added).await?;
             tx.commit_synchronously().await?;
         }
-        new = new.into_iter().skip(room).collect();
+        new = new.into_iter().skip(free).collect();
     }
     Ok(names.into_iter().map(|name| (name.into(), !new.contains(name))).collect())
 }

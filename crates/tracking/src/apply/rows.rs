@@ -15,7 +15,7 @@ pub async fn lock_products(tx: &mut Tx, workspace: i32) -> Result<(), StoreError
 }
 
 /// Those of `products` that are listed.
-pub async fn listed_of(
+pub async fn find_listed(
     tx: &mut Tx,
     workspace: i32,
     products: &[&str],

@@ -27,8 +27,8 @@ kit::named! {
 #[derive(Debug)]
 struct Mismatch {
     user: Uuid,
-    /// Index of the object in its batch, until the request is known.
-    at: usize,
+    /// Index of the object among those that are applied together, until the request is known.
+    object_index: usize,
     request_id: Option<String>,
 }
 
@@ -65,14 +65,14 @@ impl Tally {
         self.applied[kind as usize] += 1;
     }
 
-    pub(super) fn drop(&mut self, kind: Kind, why: Dropped) {
-        *self.dropped.entry((kind.name(), why)).or_default() += 1;
+    pub(super) fn drop(&mut self, kind: Kind, reason: Dropped) {
+        *self.dropped.entry((kind.name(), reason)).or_default() += 1;
     }
 
     /// Records changes of one object that did not match.
-    pub(super) fn mismatch(&mut self, changes: u64, at: usize, user: Uuid) {
+    pub(super) fn mismatch(&mut self, changes: u64, object_index: usize, user: Uuid) {
         self.mismatches += changes;
-        self.first_mismatch.get_or_insert(Mismatch { user, at, request_id: None });
+        self.first_mismatch.get_or_insert(Mismatch { user, object_index, request_id: None });
     }
 
     /// Records the request of the first mismatch. `requests` are the requests of the batch, each with
@@ -80,11 +80,11 @@ impl Tally {
     pub(super) fn name_request<'r>(&mut self, requests: impl Iterator<Item = (usize, &'r str)>) {
         let mismatch =
             self.first_mismatch.as_mut().filter(|mismatch| mismatch.request_id.is_none());
-        let Some(Mismatch { at, request_id, .. }) = mismatch else { return };
+        let Some(Mismatch { object_index, request_id, .. }) = mismatch else { return };
         let mut end = 0;
         for (objects, request) in requests {
             end += objects;
-            if *at < end {
+            if *object_index < end {
                 *request_id = Some(request.to_owned());
                 return;
             }
@@ -92,8 +92,8 @@ impl Tally {
     }
 
     /// Whether an object had no effect for this reason.
-    pub fn dropped_for(&self, why: Dropped) -> bool {
-        self.dropped.keys().any(|(_, reason)| *reason == why)
+    pub fn dropped_for(&self, reason: Dropped) -> bool {
+        self.dropped.keys().any(|(_, dropped)| *dropped == reason)
     }
 
     pub fn without_rate(&mut self, currency: &str) {
@@ -109,9 +109,9 @@ impl Tally {
             metrics::counter!("longshore_track_applied_total", "array" => kind.name())
                 .increment(self.applied[kind as usize]);
         }
-        for ((array, why), count) in self.dropped {
+        for ((array, reason), count) in self.dropped {
             metrics::counter!(
-                "longshore_track_dropped_total", "array" => array, "reason" => why.name()
+                "longshore_track_dropped_total", "array" => array, "reason" => reason.name()
             )
             .increment(count);
         }
@@ -126,8 +126,10 @@ impl Tally {
                  values"
             );
         }
-        metrics::counter!("longshore_track_names_forgotten_total").increment(self.names_forgotten);
-        metrics::counter!("longshore_track_products_unlisted_total").increment(self.unlisted);
+        metrics::counter!("longshore_track_activity_names_evicted_total")
+            .increment(self.names_forgotten);
+        metrics::counter!("longshore_track_purchases_over_product_limit_total")
+            .increment(self.unlisted);
         metrics::counter!("longshore_track_revenue_outside_windows_total")
             .increment(self.outside_windows);
         metrics::counter!("longshore_track_revenue_at_maximum_total")

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::UserAction;
+use super::bulk::{Action, UserAction};
 use super::campaign_rules::{CampaignRules, Triggered};
 use super::user_set::UserSet;
 use kit::json::TreeObject;
@@ -30,33 +30,43 @@ pub(super) struct OrderContext<'a> {
     pub request_id: &'a str,
 }
 
-/// A user with a purchase that starts a campaign, and the properties of that purchase as JSON.
-type Start<'a> = (Uuid, Option<&'a str>);
+/// The orders that purchases start.
+#[derive(Debug, Default)]
+pub(super) struct TriggeredOrders {
+    pub orders: Vec<Order>,
+    /// Number of starts that were skipped because the purchases were too old.
+    pub stale: u64,
+}
 
-/// The orders that actions (grouped by user) start, and the number of starts that were skipped
-/// because the purchases were too old.
+/// The orders that actions (grouped by user) start.
 pub(super) fn orders(
-    actions: &[(usize, UserAction<'_>)],
+    actions: &[UserAction<'_>],
     user_set: &UserSet<'_>,
     rules: &CampaignRules,
-    place: OrderContext<'_>,
-) -> (Vec<Order>, u64) {
+    context: OrderContext<'_>,
+) -> TriggeredOrders {
     if rules.triggered.is_empty() {
-        return (Vec::new(), 0);
+        return TriggeredOrders::default();
     }
     let mut starts = Starts::default();
-    for (at, action) in actions {
-        if let UserAction::Purchase(purchase, received_at) = action
+    for UserAction { user, action } in actions {
+        if let Action::Purchase { purchase, received_at } = action
             && let Some(campaigns) = rules.triggered.get(purchase.product_id.as_ref())
-            && user_set.is_known(*at)
         {
             let properties = purchase.properties.as_ref().map(|json| json.get());
             let age_ms = received_at.saturating_sub(purchase.time);
-            starts.add(campaigns, user_set.service_id(*at), properties, age_ms);
+            starts.add(campaigns, user_set.service_id(*user), properties, age_ms);
         }
     }
     let stale = starts.stale;
-    (starts.orders(place), stale)
+    TriggeredOrders { orders: starts.orders(context), stale }
+}
+
+/// A user with a purchase that starts a campaign.
+struct Start<'a> {
+    user: Uuid,
+    /// The purchase's properties as JSON.
+    properties: Option<&'a str>,
 }
 
 /// Collects the starts of campaigns.
@@ -65,13 +75,16 @@ struct Starts<'a> {
     /// Number of starts so far, by campaign and user.
     counts: HashMap<(Uuid, Uuid), usize>,
     /// By campaign and number of the user's start.
-    users: BTreeMap<(Uuid, usize), OrderUsers<'a>>,
+    campaigns: BTreeMap<(Uuid, usize), CampaignStarts<'a>>,
     /// Number of starts that were skipped because the purchases were too old.
     stale: u64,
 }
 
-/// Users who share an order of a campaign, if there is room.
-type OrderUsers<'a> = (Option<&'a Triggered>, Vec<Start<'a>>);
+/// Starts that share an order of a campaign, as far as there is room.
+struct CampaignStarts<'a> {
+    campaign: &'a Triggered,
+    starts: Vec<Start<'a>>,
+}
 
 impl<'a> Starts<'a> {
     /// Adds a purchase of a user, of the product of some campaigns, with its age when it was
@@ -85,47 +98,48 @@ impl<'a> Starts<'a> {
     ) {
         let given: Map<String, Value> =
             properties.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default();
-        let are_met = |one: &&Triggered| has_properties(&one.trigger.properties, &given);
-        for campaign in campaigns.iter().filter(are_met) {
+        let matches = |campaign: &&Triggered| has_properties(&campaign.trigger.properties, &given);
+        for campaign in campaigns.iter().filter(matches) {
             if age_ms > campaign.trigger.max_age_ms {
                 self.stale += 1;
                 continue;
             }
             let count = self.counts.entry((campaign.campaign_id, user)).or_default();
-            let (of, users) = self.users.entry((campaign.campaign_id, *count)).or_default();
-            *of = Some(campaign);
-            users.push((user, properties));
+            let same_order = self
+                .campaigns
+                .entry((campaign.campaign_id, *count))
+                .or_insert_with(|| CampaignStarts { campaign, starts: Vec::new() });
+            same_order.starts.push(Start { user, properties });
             *count += 1;
         }
     }
 
-    fn orders(self, place: OrderContext<'_>) -> Vec<Order> {
+    fn orders(self, context: OrderContext<'_>) -> Vec<Order> {
         let mut orders = Vec::new();
-        for (campaign, users) in self.users.into_values() {
-            let Some(campaign) = campaign else { continue };
-            let mut rest = users.as_slice();
+        for CampaignStarts { campaign, starts } in self.campaigns.into_values() {
+            let mut rest = starts.as_slice();
             while !rest.is_empty() {
-                let (now, later) = rest.split_at(fitting(rest));
-                orders.push(order(campaign, now, place));
-                rest = later;
+                let (first, others) = rest.split_at(fitting(rest));
+                orders.push(order(campaign, first, context));
+                rest = others;
             }
         }
         orders
     }
 }
 
-/// How many of the users, at least one, fit into an order.
-fn fitting(users: &[Start<'_>]) -> usize {
+/// How many of the starts, at least one, fit into an order.
+fn fitting(starts: &[Start<'_>]) -> usize {
     let mut bytes = 0;
-    let fits = users.iter().take(MAX_USERS).take_while(|(_, properties)| {
-        bytes += properties.map_or(0, str::len);
+    let fits = starts.iter().take(MAX_USERS).take_while(|start| {
+        bytes += start.properties.map_or(0, str::len);
         bytes <= MAX_BYTES
     });
     fits.count().max(1)
 }
 
-fn order(campaign: &Triggered, users: &[Start<'_>], place: OrderContext<'_>) -> Order {
-    let named = |(user, properties): &Start<'_>| Named {
+fn order(campaign: &Triggered, starts: &[Start<'_>], context: OrderContext<'_>) -> Order {
+    let named = |Start { user, properties }: &Start<'_>| Named {
         who: Who::ServiceId(*user),
         trigger_properties: None,
         canvas_entry_properties: None,
@@ -134,13 +148,13 @@ fn order(campaign: &Triggered, users: &[Start<'_>], place: OrderContext<'_>) -> 
     Order {
         // A new id each time: a transaction that was not committed leaves nothing.
         dispatch_id: Uuid::new_v4(),
-        workspace_id: place.workspace_id,
+        workspace_id: context.workspace_id,
         kind: Kind::Triggered,
         campaign_id: Some(campaign.campaign_id),
         send_id: None,
         messages: campaign.messages.clone(),
         target: Target {
-            users: users.iter().map(named).collect(),
+            users: starts.iter().map(named).collect(),
             segment_id: None,
             audience: campaign.audience.clone(),
         },
@@ -148,8 +162,8 @@ fn order(campaign: &Triggered, users: &[Start<'_>], place: OrderContext<'_>) -> 
         ignores_capping: false,
         canvas_entry_properties: None,
         trigger_properties: None,
-        accepted_at: place.now,
-        request_id: place.request_id.to_owned(),
+        accepted_at: context.now,
+        request_id: context.request_id.to_owned(),
     }
 }
 
@@ -170,7 +184,7 @@ mod tests {
         }
     }
 
-    const PLACE: OrderContext<'_> = OrderContext { workspace_id: 7, now: 5, request_id: "r" };
+    const CONTEXT: OrderContext<'_> = OrderContext { workspace_id: 7, now: 5, request_id: "r" };
 
     fn users(order: &Order) -> Vec<(Uuid, Option<Value>)> {
         let user = |named: &Named| match named.who {
@@ -194,14 +208,14 @@ mod tests {
         {
             starts.add(&campaigns, user, properties, 0);
         }
-        let orders = starts.orders(PLACE);
-        let of = |campaign: &Triggered| {
-            let own = orders.iter().filter(|one| one.campaign_id == Some(campaign.campaign_id));
+        let orders = starts.orders(CONTEXT);
+        let users_of = |campaign: &Triggered| {
+            let own = orders.iter().filter(|order| order.campaign_id == Some(campaign.campaign_id));
             own.map(users).collect::<Vec<_>>()
         };
         let (l, s) = (Some(json!({ "size": "L" })), Some(json!({ "size": "S" })));
-        assert_eq!(of(all), [vec![(ann, l.clone()), (bob, None)], vec![(ann, s)]]);
-        assert_eq!(of(large), [vec![(ann, l)]]);
+        assert_eq!(users_of(all), [vec![(ann, l.clone()), (bob, None)], vec![(ann, s)]]);
+        assert_eq!(users_of(large), [vec![(ann, l)]]);
         assert_eq!(orders[0].target.audience, Some(json!({ "AND": [] })));
         let ids: std::collections::HashSet<Uuid> = orders.iter().map(|o| o.dispatch_id).collect();
         assert_eq!(ids.len(), 3);
@@ -210,13 +224,13 @@ mod tests {
     #[test]
     fn a_purchase_starts_a_campaign_up_to_its_age() {
         let campaigns = [campaign(json!({}))];
-        let most = campaigns[0].trigger.max_age_ms;
+        let max_age_ms = campaigns[0].trigger.max_age_ms;
         let mut starts = Starts::default();
-        for (user, age_ms) in [(1, -5), (2, most), (3, most + 1), (4, i64::MAX)] {
+        for (user, age_ms) in [(1, -5), (2, max_age_ms), (3, max_age_ms + 1), (4, i64::MAX)] {
             starts.add(&campaigns, Uuid::from_u128(user), None, age_ms);
         }
         assert_eq!(starts.stale, 2);
-        let orders = starts.orders(PLACE);
+        let orders = starts.orders(CONTEXT);
         let started: Vec<u128> =
             orders.iter().flat_map(users).map(|(id, _)| id.as_u128()).collect();
         assert_eq!(started, [1, 2]);
@@ -226,17 +240,17 @@ mod tests {
     fn no_order_is_giant() {
         let campaigns = [campaign(json!({}))];
         let wide = json!({ "text": "x".repeat(40 << 10) }).to_string();
-        for (count, properties, most) in
+        for (count, properties, max_users) in
             [(10_000, None, MAX_USERS), (100, Some(wide.as_str()), MAX_BYTES / (40 << 10))]
         {
             let mut starts = Starts::default();
             (0..count).for_each(|n| starts.add(&campaigns, Uuid::from_u128(n), properties, 0));
-            let orders = starts.orders(PLACE);
+            let orders = starts.orders(CONTEXT);
             assert_eq!(
-                orders.iter().map(|one| one.target.users.len() as u128).sum::<u128>(),
+                orders.iter().map(|order| order.target.users.len() as u128).sum::<u128>(),
                 count
             );
-            assert!(orders.iter().all(|order| order.target.users.len() <= most));
+            assert!(orders.iter().all(|order| order.target.users.len() <= max_users));
         }
     }
 }

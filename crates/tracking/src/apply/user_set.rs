@@ -26,7 +26,7 @@ use super::tally::Dropped;
 use kit::clock::format_time;
 use kit::fail_point;
 use people::users::consent::Consent;
-use people::users::find::{Name, who};
+use people::users::find::{Name, name_hash};
 use people::users::identifier::Identifier;
 use people::users::profile::{Alias, Field, Profile};
 use people::users::rows::{self, For, Kind, StoredUser};
@@ -37,6 +37,10 @@ use store::{ByteBudget, Tx};
 
 /// Memory of a custom attribute or one of its elements, in addition to its text.
 const PIECE: usize = 64;
+
+/// The index of a user in the [`UserSet`] that returned it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UserIndex(usize);
 
 /// A user that objects may identify.
 #[derive(Debug)]
@@ -61,8 +65,7 @@ struct Found {
 /// The owner of an external id.
 #[derive(Clone, Copy, Debug)]
 enum ExternalIdOwner {
-    /// A user, by index.
-    Of(usize),
+    Known(UserIndex),
     /// A new user, created by the first object that can create it.
     New(Uuid),
     NoUser,
@@ -73,13 +76,13 @@ pub struct UserSet<'a> {
     workspace: i32,
     ids: &'a Generator,
     /// Remaining memory for documents and activity.
-    room: &'a mut ByteBudget,
+    budget: &'a mut ByteBudget,
     users: Vec<UserEntry>,
-    by_id: HashMap<Uuid, usize>,
+    by_id: HashMap<Uuid, UserIndex>,
     external_ids: HashMap<&'a str, ExternalIdOwner>,
-    aliases: HashMap<(&'a str, &'a str), usize>,
+    aliases: HashMap<(&'a str, &'a str), UserIndex>,
     /// The users who have, or had, an email.
-    emails: HashMap<String, Vec<usize>>,
+    emails: HashMap<String, Vec<UserIndex>>,
     /// Emails with which users may be created.
     locked_emails: HashSet<String>,
     /// Users who may have an email that identifies users.
@@ -102,12 +105,12 @@ impl<'a> UserSet<'a> {
         workspace: i32,
         identifier_set: &IdentifierSet<'a>,
         ids: &'a Generator,
-        room: &'a mut ByteBudget,
+        budget: &'a mut ByteBudget,
     ) -> Result<Self, ApplyError> {
         let mut user_set = Self {
             workspace,
             ids,
-            room,
+            budget,
             users: Vec::new(),
             by_id: HashMap::new(),
             external_ids: HashMap::with_capacity(identifier_set.external_ids.len()),
@@ -127,8 +130,8 @@ impl<'a> UserSet<'a> {
         let merged = merged_rows::find_merged(tx, workspace, &ids).await?;
         for (id, usage) in &identifier_set.service_ids {
             let present = merged.get(id).copied().unwrap_or(*id);
-            let place = user_set.place(present, false);
-            user_set.by_id.insert(*id, place);
+            let index = user_set.index(present, false);
+            user_set.by_id.insert(*id, index);
             changed.extend(usage.changes.then_some(present));
         }
         user_set.look_up_emails(tx, identifier_set, &mut changed).await?;
@@ -159,19 +162,19 @@ impl<'a> UserSet<'a> {
             let new: HashSet<Uuid> = new.iter().map(|new| new.service_id).collect();
             owners.extend(now.into_iter().filter(|(_, id)| !new.contains(id)));
         }
-        self.leave_out_erased(tx, identifier_set, &mut new).await?;
+        self.remove_erased(tx, identifier_set, &mut new).await?;
         let mut new: HashMap<String, Uuid> =
             new.into_iter().map(|new| (new.value, new.service_id)).collect();
         for (value, usage) in &identifier_set.external_ids {
-            let external = match (owners.remove(*value), new.remove(*value)) {
+            let owner = match (owners.remove(*value), new.remove(*value)) {
                 (Some(id), _) => {
                     changed.extend(usage.changes.then_some(id));
-                    ExternalIdOwner::Of(self.place(id, true))
+                    ExternalIdOwner::Known(self.index(id, true))
                 }
                 (None, Some(id)) => ExternalIdOwner::New(id),
                 (None, None) => ExternalIdOwner::NoUser,
             };
-            self.external_ids.insert(value, external);
+            self.external_ids.insert(value, owner);
         }
         Ok(())
     }
@@ -209,7 +212,7 @@ impl<'a> UserSet<'a> {
 
     /// Removes added identifiers again if all objects that would create the user were received
     /// before the user was erased. A later erasure waits for this transaction.
-    async fn leave_out_erased(
+    async fn remove_erased(
         &mut self,
         tx: &mut Tx,
         identifier_set: &IdentifierSet<'a>,
@@ -223,8 +226,8 @@ impl<'a> UserSet<'a> {
             creates.is_some_and(|(_, last)| self.is_erased(Name::ExternalId, &new.value, last))
         };
         let erased: Vec<rows::Identifier> = new.extract_if(.., is_erased).collect();
-        for gone in &erased {
-            rows::remove_identifier(tx, self.workspace, gone).await?;
+        for identifier in &erased {
+            rows::remove_identifier(tx, self.workspace, identifier).await?;
         }
         Ok(())
     }
@@ -235,7 +238,7 @@ impl<'a> UserSet<'a> {
         name: Name,
         values: impl Iterator<Item = &'n str>,
     ) -> Result<(), ApplyError> {
-        let hashes: Vec<[u8; 32]> = values.map(|value| who(name, value)).collect();
+        let hashes: Vec<[u8; 32]> = values.map(|value| name_hash(name, value)).collect();
         self.erased.extend(rows::find_erased(tx, self.workspace, &hashes).await?);
         Ok(())
     }
@@ -248,7 +251,7 @@ impl<'a> UserSet<'a> {
         if self.erased.is_empty() {
             return None;
         }
-        self.erased.get(&who(name, value)[..]).copied()
+        self.erased.get(&name_hash(name, value)[..]).copied()
     }
 
     async fn look_up_aliases(
@@ -266,8 +269,8 @@ impl<'a> UserSet<'a> {
         for known in rows::find_identifiers(tx, self.workspace, Kind::Alias, &keys).await? {
             if let Some(alias) = by_key.get(&known.value) {
                 changed.extend(identifier_set.aliases[alias].changes.then_some(known.service_id));
-                let place = self.place(known.service_id, true);
-                self.aliases.insert(*alias, place);
+                let index = self.index(known.service_id, true);
+                self.aliases.insert(*alias, index);
             }
         }
         Ok(())
@@ -285,8 +288,8 @@ impl<'a> UserSet<'a> {
             let usage = user.email.as_deref().and_then(|email| identifier_set.emails.get(email));
             if let Some(usage) = usage {
                 changed.extend(usage.changes.then_some(user.service_id));
-                self.place(user.service_id, true);
-                self.take(user);
+                self.index(user.service_id, true);
+                self.set_row(user);
             }
         }
         // Including those of existing users, because they may have changed before the object is
@@ -316,19 +319,19 @@ impl<'a> UserSet<'a> {
 
     /// Locks and reads the profiles that objects can change.
     async fn open(&mut self, tx: &mut Tx, ids: &[Uuid]) -> Result<(), ApplyError> {
-        let found = large_rows::lock_users(tx, self.workspace, ids, self.room).await?;
+        let found = large_rows::lock_users(tx, self.workspace, ids, self.budget).await?;
         let mut missing: HashSet<Uuid> = ids.iter().copied().collect();
         for user in found {
             missing.remove(&user.service_id);
-            self.take(user);
+            self.set_row(user);
         }
         self.check_missing(tx, &missing).await
     }
 
-    /// The index of a stored user.
-    fn place(&mut self, id: Uuid, is_sure: bool) -> usize {
-        let place = *self.by_id.entry(id).or_insert(self.users.len());
-        if place == self.users.len() {
+    /// The index of a stored user, which is added if it is new here.
+    fn index(&mut self, id: Uuid, is_sure: bool) -> UserIndex {
+        let index = *self.by_id.entry(id).or_insert(UserIndex(self.users.len()));
+        if index.0 == self.users.len() {
             let found = Found { email: None, attributes_at: 0, is_sure, is_gone: false };
             let user = StoredUser {
                 key: 0,
@@ -340,17 +343,17 @@ impl<'a> UserSet<'a> {
             };
             self.users.push(UserEntry { user, found: Some(found), draft: None });
         }
-        if let Some(found) = &mut self.users[place].found {
+        if let Some(found) = &mut self.users[index.0].found {
             found.is_sure |= is_sure;
         }
-        place
+        index
     }
 
     /// Sets the row of a user that has an index.
-    fn take(&mut self, user: StoredUser) {
-        let Some(place) = self.by_id.get(&user.service_id).copied() else { return };
-        self.index_email(place, user.email.as_deref());
-        let entry = &mut self.users[place];
+    fn set_row(&mut self, user: StoredUser) {
+        let Some(index) = self.by_id.get(&user.service_id).copied() else { return };
+        self.index_email(index, user.email.as_deref());
+        let entry = &mut self.users[index.0];
         if let Some(found) = &mut entry.found {
             found.email.clone_from(&user.email);
             found.attributes_at = user.attributes_at;
@@ -358,11 +361,11 @@ impl<'a> UserSet<'a> {
         entry.user = user;
     }
 
-    fn index_email(&mut self, place: usize, email: Option<&str>) {
+    fn index_email(&mut self, user: UserIndex, email: Option<&str>) {
         if let Some(email) = email {
-            let places = self.emails.entry(email.to_owned()).or_default();
-            if !places.contains(&place) {
-                places.push(place);
+            let users = self.emails.entry(email.to_owned()).or_default();
+            if !users.contains(&user) {
+                users.push(user);
             }
         }
     }
@@ -376,7 +379,9 @@ impl<'a> UserSet<'a> {
     ) -> Result<(), ApplyError> {
         let mut sure = HashSet::new();
         for id in missing {
-            if let Some(found) = self.by_id.get(id).and_then(|at| self.users[*at].found.as_mut()) {
+            if let Some(found) =
+                self.by_id.get(id).and_then(|index| self.users[index.0].found.as_mut())
+            {
                 found.is_gone = true;
                 sure.extend(found.is_sure.then_some(*id));
             }
@@ -389,16 +394,14 @@ impl<'a> UserSet<'a> {
             return Ok(());
         }
         // If an identifier still refers to the user, the user would be missing each time.
-        let is_missing = |place: &usize| sure.contains(&self.users[*place].user.service_id);
+        let is_missing = |user: &UserIndex| sure.contains(&self.service_id(*user));
         let external_ids: Vec<&str> = self
             .external_ids
             .iter()
-            .filter(
-                |(_, external)| matches!(external, ExternalIdOwner::Of(place) if is_missing(place)),
-            )
+            .filter(|(_, owner)| matches!(owner, ExternalIdOwner::Known(user) if is_missing(user)))
             .map(|(value, _)| *value)
             .collect();
-        let aliases = self.aliases.iter().filter(|(_, place)| is_missing(place));
+        let aliases = self.aliases.iter().filter(|(_, user)| is_missing(user));
         let aliases: Vec<String> =
             aliases.map(|((label, name), _)| Alias::key_of(label, name)).collect();
         let aliases: Vec<&str> = aliases.iter().map(String::as_str).collect();
@@ -416,19 +419,19 @@ impl<'a> UserSet<'a> {
         &mut self,
         object: &'a Object<'a>,
         received_at: i64,
-    ) -> Result<usize, Dropped> {
+    ) -> Result<UserIndex, Dropped> {
         let creates = !object.update_only();
         let found = match object.user() {
             Identifier::ExternalId(id) => {
-                let (external, id) = (self.external_ids.get(id.as_ref()).copied(), id.as_ref());
-                return match external {
-                    Some(ExternalIdOwner::Of(place)) => Ok(place),
+                let (owner, id) = (self.external_ids.get(id.as_ref()).copied(), id.as_ref());
+                return match owner {
+                    Some(ExternalIdOwner::Known(user)) => Ok(user),
                     _ if !creates => Err(Dropped::UnknownUser),
                     _ if self.is_erased(Name::ExternalId, id, received_at) => Err(Dropped::Erased),
                     Some(ExternalIdOwner::New(service_id)) => {
-                        let place = self.create(service_id, Some(id), None, received_at);
-                        self.external_ids.insert(id, ExternalIdOwner::Of(place));
-                        Ok(place)
+                        let user = self.create(service_id, Some(id), None, received_at);
+                        self.external_ids.insert(id, ExternalIdOwner::Known(user));
+                        Ok(user)
                     }
                     _ => Err(Dropped::UnknownUser),
                 };
@@ -454,18 +457,20 @@ impl<'a> UserSet<'a> {
                 }
             }
         };
-        found.filter(|place| self.exists(*place)).ok_or(Dropped::UnknownUser)
+        found.filter(|user| self.exists(*user)).ok_or(Dropped::UnknownUser)
     }
 
-    fn exists(&self, place: usize) -> bool {
-        self.users[place].found.as_ref().is_none_or(|found| !found.is_gone)
+    /// Whether a user exists. One that only an object names counts as existing until its rows are
+    /// read.
+    pub fn exists(&self, user: UserIndex) -> bool {
+        self.users[user.0].found.as_ref().is_none_or(|found| !found.is_gone)
     }
 
-    fn owner_of_email(&self, email: &str) -> Option<usize> {
-        let places = self.emails.get(email).into_iter().flatten().copied();
-        let has_it = |place: &usize| self.users[*place].user.email.as_deref() == Some(email);
-        places.filter(has_it).max_by_key(|place| {
-            let user = &self.users[*place].user;
+    fn owner_of_email(&self, email: &str) -> Option<UserIndex> {
+        let users = self.emails.get(email).into_iter().flatten().copied();
+        let has_email = |user: &UserIndex| self.users[user.0].user.email.as_deref() == Some(email);
+        users.filter(has_email).max_by_key(|user| {
+            let user = &self.users[user.0].user;
             (user.external_id.is_some(), user.attributes_at, user.service_id)
         })
     }
@@ -476,7 +481,7 @@ impl<'a> UserSet<'a> {
         external_id: Option<&str>,
         email: Option<&str>,
         received_at: i64,
-    ) -> usize {
+    ) -> UserIndex {
         let mut profile = Profile::default();
         profile.set_text(Field::ServiceId, &service_id.to_string());
         if let Some(bucket) = service_id::bucket(&service_id) {
@@ -501,29 +506,29 @@ impl<'a> UserSet<'a> {
             consent.meet_address(Some(unsubscribed_at), received_at.min(unsubscribed_at), false);
             consent.write(&mut profile);
         }
-        let place = self.users.len();
-        self.by_id.insert(service_id, place);
+        let index = UserIndex(self.users.len());
+        self.by_id.insert(service_id, index);
         self.users.push(UserEntry { user, found: None, draft: Some(Draft::new(profile)) });
-        self.index_email(place, email.as_deref());
-        place
+        self.index_email(index, email.as_deref());
+        index
     }
 
     /// Changes a profile; returns how many changes did not match. `now` is the database's time: if
     /// a gateway's clock is ahead, its decisions about messages must not outlast later ones.
     pub fn change(
         &mut self,
-        place: usize,
+        index: UserIndex,
         attributes: &Attributes<'_>,
         received_at: i64,
         now: i64,
     ) -> Result<Result<u64, Dropped>, ApplyError> {
         let decided_at = received_at.min(now);
-        let draft = self.draft(place)?;
+        let draft = self.draft(index)?;
         let pieces = draft.pieces();
         let changed = draft.change(attributes, decided_at);
         let pieces = draft.pieces() - pieces;
-        self.room.take(pieces * PIECE)?;
-        let UserEntry { user, draft, .. } = &mut self.users[place];
+        self.budget.take(pieces * PIECE)?;
+        let UserEntry { user, draft, .. } = &mut self.users[index.0];
         let changed = changed.map_err(|why| ApplyError::Profile(user.service_id, why))?;
         let writes =
             |field: Field| attributes.fields.0.iter().any(|(name, _)| name == field.name());
@@ -537,21 +542,21 @@ impl<'a> UserSet<'a> {
         }
         let email = user.email.clone();
         if email != former {
-            self.index_email(place, email.as_deref());
+            self.index_email(index, email.as_deref());
         }
         let (sets_address, sets_state) = (email != former, writes(Field::EmailSubscribe));
         if sets_address || sets_state {
-            self.meet_address(place, AddressChange { sets_address, sets_state }, decided_at)?;
+            self.meet_address(index, AddressChange { sets_address, sets_state }, decided_at)?;
         }
         if changed.is_ok() {
-            self.register_tokens(place, &registered_tokens(attributes), decided_at);
+            self.register_tokens(index, &registered_tokens(attributes), decided_at);
         }
         Ok(changed.map_err(|TooLarge| Dropped::TooLarge))
     }
 
     /// The profile that objects change.
-    fn draft(&mut self, place: usize) -> Result<&mut Draft, ApplyError> {
-        let UserEntry { user, draft, .. } = &mut self.users[place];
+    fn draft(&mut self, index: UserIndex) -> Result<&mut Draft, ApplyError> {
+        let UserEntry { user, draft, .. } = &mut self.users[index.0];
         match draft {
             Some(draft) => Ok(draft),
             None => Ok(draft.insert(
@@ -563,58 +568,53 @@ impl<'a> UserSet<'a> {
 
     /// Locks and reads the activity of some users, all of which must exist: a missing one was
     /// erased.
-    pub async fn activity(
+    pub async fn lock_activity(
         &mut self,
         tx: &mut Tx,
-        places: &[usize],
-    ) -> Result<HashMap<usize, Vec<u8>>, ApplyError> {
+        users: &[UserIndex],
+    ) -> Result<HashMap<UserIndex, Vec<u8>>, ApplyError> {
         if self.is_outdated {
             return Err(ApplyError::Changed);
         }
-        let stored = places.iter().map(|place| &self.users[*place]);
-        let ids: Vec<Uuid> =
-            stored.filter(|p| p.found.is_some()).map(|p| p.user.service_id).collect();
+        let stored = users.iter().filter(|user| !self.is_new(**user));
+        let ids: Vec<Uuid> = stored.map(|user| self.service_id(*user)).collect();
         let mut missing: HashSet<Uuid> = ids.iter().copied().collect();
         let mut bodies = HashMap::with_capacity(ids.len());
-        for stored in activity_rows::lock_activity(tx, self.workspace, &ids, self.room).await? {
+        for stored in activity_rows::lock_activity(tx, self.workspace, &ids, self.budget).await? {
             missing.remove(&stored.service_id);
-            if let Some(place) = self.by_id.get(&stored.service_id) {
-                self.users[*place].user.key = stored.key;
-                bodies.extend(stored.body.map(|body| (*place, body)));
+            if let Some(user) = self.by_id.get(&stored.service_id) {
+                self.users[user.0].user.key = stored.key;
+                bodies.extend(stored.body.map(|body| (*user, body)));
             }
         }
         self.check_missing(tx, &missing).await?;
         Ok(bodies)
     }
 
-    /// Whether a user exists; call it after the activity was read.
-    pub fn is_known(&self, place: usize) -> bool {
-        self.exists(place)
+    pub fn service_id(&self, user: UserIndex) -> Uuid {
+        self.users[user.0].user.service_id
     }
 
-    pub fn service_id(&self, place: usize) -> Uuid {
-        self.users[place].user.service_id
-    }
-
-    /// Writes the changed profiles, then activity (by index); returns how many users are new.
+    /// Writes the changed profiles, then activity; returns how many users are new.
     pub async fn write(
         mut self,
         tx: &mut Tx,
-        activity: Vec<(usize, Vec<u8>)>,
+        activity: Vec<(UserIndex, Vec<u8>)>,
     ) -> Result<u64, ApplyError> {
-        let new: Vec<usize> = (0..self.users.len()).filter(|at| self.is_new(*at)).collect();
-        let ids: Vec<Uuid> = new.iter().map(|place| self.service_id(*place)).collect();
-        for (place, key) in new.iter().zip(keys::allocate_keys(tx, &ids).await?) {
-            self.users[*place].user.key = key;
+        let users = (0..self.users.len()).map(UserIndex);
+        let new: Vec<UserIndex> = users.filter(|user| self.is_new(*user)).collect();
+        let ids: Vec<Uuid> = new.iter().map(|user| self.service_id(*user)).collect();
+        for (user, key) in new.iter().zip(keys::allocate_keys(tx, &ids).await?) {
+            self.users[user.0].user.key = key;
         }
         let mut activity: Vec<(i64, Uuid, Vec<u8>)> = activity
             .into_iter()
-            .map(|(place, body)| {
-                let user = &self.users[place].user;
+            .map(|(user, body)| {
+                let user = &self.users[user.0].user;
                 (user.key, user.service_id, body)
             })
             .collect();
-        activity.sort_unstable_by_key(|(_, id, _)| order(id));
+        activity.sort_unstable_by_key(|(_, id, _)| key_order(id));
 
         let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
         let tokens = std::mem::take(&mut self.tokens);
@@ -627,22 +627,22 @@ impl<'a> UserSet<'a> {
             }
             users.push(user);
         }
-        users.sort_unstable_by_key(|user| order(&user.service_id));
+        users.sort_unstable_by_key(|user| key_order(&user.service_id));
         emails.sort_unstable();
         former_emails.sort_unstable();
         rows::remove_emails(tx, self.workspace, &former_emails).await?;
         rows::add_emails(tx, self.workspace, &emails).await?;
         rows::put_users(tx, self.workspace, &users).await?;
-        let taken: Vec<&str> = emails.iter().map(|(email, _)| email.as_str()).collect();
+        let new_emails: Vec<&str> = emails.iter().map(|(email, _)| email.as_str()).collect();
         let known = self.by_id.keys().chain(&self.hinted).copied().collect();
-        write_opt_outs(tx, self.workspace, &self.opt_outs, &taken, &known).await?;
+        write_opt_outs(tx, self.workspace, &self.opt_outs, &new_emails, &known).await?;
         activity_rows::put_activity(tx, self.workspace, &activity).await?;
         tokens.write(tx, self.workspace).await?;
         Ok(new.len() as u64)
     }
 
-    fn is_new(&self, place: usize) -> bool {
-        self.users[place].found.is_none()
+    fn is_new(&self, user: UserIndex) -> bool {
+        self.users[user.0].found.is_none()
     }
 }
 
@@ -660,6 +660,6 @@ impl UserEntry {
 }
 
 /// The order of the keys, in which rows of users are written.
-fn order(id: &Uuid) -> (i16, Uuid) {
+fn key_order(id: &Uuid) -> (i16, Uuid) {
     (service_id::bucket(id).map_or(i16::MAX, service_id::slice_of), *id)
 }

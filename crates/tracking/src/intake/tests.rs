@@ -18,7 +18,7 @@ fn request() -> Request {
 /// The response and the messages as text by partition, or the status's message and its errors.
 type Outcome = Result<(Value, BTreeMap<i32, String>), (String, Vec<Value>)>;
 
-fn take(body: impl Into<String>) -> Outcome {
+fn track(body: impl Into<String>) -> Outcome {
     match read(&JsonText::from(body.into()), &request()) {
         Ok(Intake { answer, messages }) => {
             let by_partition = messages.into_iter().map(|message| {
@@ -34,8 +34,8 @@ fn take(body: impl Into<String>) -> Outcome {
 }
 
 /// The only object of a message that must be the only one.
-fn taken(kind: Kind, object: &str) -> String {
-    let (answer, messages) = take(format!(r#"{{"{}":[{object}]}}"#, kind.name())).unwrap();
+fn accepted(kind: Kind, object: &str) -> String {
+    let (answer, messages) = track(format!(r#"{{"{}":[{object}]}}"#, kind.name())).unwrap();
     let counter = format!("{}_processed", kind.name());
     assert_eq!(answer, json!({ "message": "success", counter: 1 }), "{object}");
     let payload = messages.into_values().next().unwrap();
@@ -45,7 +45,7 @@ fn taken(kind: Kind, object: &str) -> String {
 }
 
 /// The errors of a rejected object; the rest of the request is accepted.
-fn refused(kind: Kind, object: &str) -> Vec<String> {
+fn rejected(kind: Kind, object: &str) -> Vec<String> {
     let array = kind.name();
     let name = if kind == Kind::Events { "purchases" } else { "events" };
     let good = match kind {
@@ -53,11 +53,11 @@ fn refused(kind: Kind, object: &str) -> Vec<String> {
         _ => r#"{"external_id":"good","name":"n","time":"2023-01-01"}"#.to_owned(),
     };
     let body = format!(r#"{{"{array}":[{object}],"{name}":[{good}]}}"#);
-    let (answer, messages) = take(body).unwrap_or_else(|error| panic!("{object}: {error:?}"));
+    let (answer, messages) = track(body).unwrap_or_else(|error| panic!("{object}: {error:?}"));
     assert_eq!(answer[format!("{array}_processed")], 0, "{object}: {answer}");
     assert_eq!(answer[format!("{name}_processed")], 1, "{object}: {answer}");
     assert_eq!(messages.len(), 1);
-    let (message, errors) = take(format!(r#"{{"{array}":[{object}]}}"#)).unwrap_err();
+    let (message, errors) = track(format!(r#"{{"{array}":[{object}]}}"#)).unwrap_err();
     assert_eq!(message, NOTHING_VALID);
     assert_eq!(answer["errors"], json!(errors), "{object}");
     let texts = errors.into_iter().map(|error| {
@@ -132,14 +132,14 @@ fn objects_become_one_form() {
             r#"{"attributes":{"user":{"email":"a@b"}}}"#,
         ),
     ] {
-        assert_eq!(taken(kind, object), message);
+        assert_eq!(accepted(kind, object), message);
     }
 }
 
 #[test]
 fn errors_name_the_field() {
     let long = format!("\"{}\"", "é".repeat(256));
-    for (name, value, problem) in [
+    for (name, value, error) in [
         ("external_id", "5", "external_id: expected a string"),
         ("external_id", r#""""#, "external_id is empty"),
         ("external_id", r#""a\u0007""#, "external_id contains a control character"),
@@ -216,47 +216,47 @@ fn errors_name_the_field() {
         let mut object = with(name, value);
         if ["service_id", "user_alias", "email"].contains(&name) {
             // In addition to a stronger identifier it identifies nobody, whatever its value is.
-            if problem.contains("duplicate field") {
-                assert_eq!(refused(Kind::Purchases, &object), [problem], "{value}");
+            if error.contains("duplicate field") {
+                assert_eq!(rejected(Kind::Purchases, &object), [error], "{value}");
             } else {
-                taken(Kind::Purchases, &object);
+                accepted(Kind::Purchases, &object);
             }
             object = object.replace(r#""external_id":"e""#, r#""external_id":null"#);
         }
-        let problems = refused(Kind::Purchases, &object);
-        assert_eq!(problems.len(), 1, "{name} {value}: {problems:?}");
-        assert!(problems[0].starts_with(problem), "{name} {value}: {problems:?}");
+        let errors = rejected(Kind::Purchases, &object);
+        assert_eq!(errors.len(), 1, "{name} {value}: {errors:?}");
+        assert!(errors[0].starts_with(error), "{name} {value}: {errors:?}");
     }
     let nested = |depth: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
-    taken(Kind::Purchases, &with("properties", &nested(100)));
-    let problems = refused(Kind::Purchases, &with("properties", &nested(101)));
-    assert!(problems[0].starts_with("properties.a is nested too deeply"), "{problems:?}");
+    accepted(Kind::Purchases, &with("properties", &nested(100)));
+    let errors = rejected(Kind::Purchases, &with("properties", &nested(101)));
+    assert!(errors[0].starts_with("properties.a is nested too deeply"), "{errors:?}");
     let long_property = format!(r#"{{"a":{long},{long}:1}}"#);
-    let problems = refused(Kind::Purchases, &with("properties", &long_property));
-    assert_eq!(problems[0], "properties.a has more than 255 characters");
-    assert!(problems[1].ends_with("…: the name has more than 255 characters"), "{problems:?}");
+    let errors = rejected(Kind::Purchases, &with("properties", &long_property));
+    assert_eq!(errors[0], "properties.a has more than 255 characters");
+    assert!(errors[1].ends_with("…: the name has more than 255 characters"), "{errors:?}");
     let hundred = |price: &str| {
         let price = format!("\"price\":{price}");
         purchase(r#""quantity":100"#).replace("\"price\":1", &price)
     };
-    assert!(taken(Kind::Purchases, &hundred("92233720368.53")).contains("92233720368530000"));
-    let problems = refused(Kind::Purchases, &hundred("92233720368.54"));
-    assert!(problems[0].starts_with("price is too large"), "{problems:?}");
+    assert!(accepted(Kind::Purchases, &hundred("92233720368.53")).contains("92233720368530000"));
+    let errors = rejected(Kind::Purchases, &hundred("92233720368.54"));
+    assert!(errors[0].starts_with("price is too large"), "{errors:?}");
     assert!(
-        taken(Kind::Purchases, &with("price", "9223372036853.999999"))
+        accepted(Kind::Purchases, &with("price", "9223372036853.999999"))
             .contains("9223372036853999999")
     );
 }
 
 #[test]
 fn attributes_and_events_have_their_own_rules() {
-    let many = format!("\"{}\"", "x".repeat(256));
-    for (kind, object, problem) in [
+    let long = format!("\"{}\"", "x".repeat(256));
+    for (kind, object, error) in [
         (Kind::Events, r#"{"external_id":"e","time":"2023-01-01"}"#.to_owned(), "name is required"),
         (Kind::Events, r#"{"external_id":"e","name":"n"}"#.into(), "time is required"),
         (
             Kind::Events,
-            format!(r#"{{"external_id":"e","name":{many},"time":"2023-01-01"}}"#),
+            format!(r#"{{"external_id":"e","name":{long},"time":"2023-01-01"}}"#),
             "name has more",
         ),
         (
@@ -296,7 +296,7 @@ fn attributes_and_events_have_their_own_rules() {
             "first_name: expected a string",
         ),
         (Kind::Attributes, r#"{"external_id":"e","":1}"#.into(), "custom_attributes"),
-        (Kind::Attributes, format!(r#"{{"external_id":"e",{many}:1}}"#), "custom_attributes"),
+        (Kind::Attributes, format!(r#"{{"external_id":"e",{long}:1}}"#), "custom_attributes"),
         (
             Kind::Attributes,
             r#"{"external_id":"e","a":{"inc":"1"}}"#.into(),
@@ -330,23 +330,23 @@ fn attributes_and_events_have_their_own_rules() {
             "the object is larger than 1024 KiB",
         ),
     ] {
-        let problems = refused(kind, &object);
-        assert!(problems[0].starts_with(problem), "{problem}: {problems:?}");
+        let errors = rejected(kind, &object);
+        assert!(errors[0].starts_with(error), "{error}: {errors:?}");
     }
 }
 
 #[test]
-fn each_problem_of_an_object_is_reported_once() {
-    let refused = |object: &str| refused(Kind::Attributes, object);
+fn each_error_of_an_object_is_reported_once() {
+    let rejected = |object: &str| rejected(Kind::Attributes, object);
     let email = "email: expected an email address";
-    assert_eq!(refused(r#"{"external_id":"e","email":"nobody"}"#), [email]);
+    assert_eq!(rejected(r#"{"external_id":"e","email":"nobody"}"#), [email]);
     assert_eq!(
-        refused(r#"{"email":"nobody","dob":"x"}"#),
+        rejected(r#"{"email":"nobody","dob":"x"}"#),
         [email, "dob: expected a date YYYY-MM-DD"]
     );
-    let two = refused(r#"{"first_name":5}"#);
-    assert!(two[0].ends_with("is required") && two[1].starts_with("first_name: "), "{two:?}");
-    let removed = taken(Kind::Attributes, r#"{"external_id":"e","email":""}"#);
+    let both = rejected(r#"{"first_name":5}"#);
+    assert!(both[0].ends_with("is required") && both[1].starts_with("first_name: "), "{both:?}");
+    let removed = accepted(Kind::Attributes, r#"{"external_id":"e","email":""}"#);
     assert!(removed.contains(r#""fields":{"email":null}"#), "{removed}");
 }
 
@@ -354,33 +354,33 @@ fn each_problem_of_an_object_is_reported_once() {
 fn lengths_are_of_characters_and_payloads_of_bytes() {
     let at_most = format!("\"{}\"", "é".repeat(255));
     for name in ["external_id", "product_id", "app_id"] {
-        taken(Kind::Purchases, &with(name, &at_most));
+        accepted(Kind::Purchases, &with(name, &at_most));
     }
-    taken(Kind::Purchases, &with("properties", &format!(r#"{{"a":{at_most},{at_most}:1}}"#)));
+    accepted(Kind::Purchases, &with("properties", &format!(r#"{{"a":{at_most},{at_most}:1}}"#)));
     // Flat properties have no common limit; nested ones do.
     let property = |bytes: usize| format!(r#"{{"a":["{}"]}}"#, "x".repeat(bytes - 10));
     assert_eq!(property(51_200).len(), 51_200);
-    taken(Kind::Purchases, &with("properties", &property(51_200)));
+    accepted(Kind::Purchases, &with("properties", &property(51_200)));
     let spaced = property(51_200).replace(":[", "  :  [  ");
-    taken(Kind::Purchases, &with("properties", &spaced));
-    let problems = refused(Kind::Purchases, &with("properties", &property(51_201)));
+    accepted(Kind::Purchases, &with("properties", &spaced));
+    let errors = rejected(Kind::Purchases, &with("properties", &property(51_201)));
     assert_eq!(
-        problems,
+        errors,
         ["properties: can have at most 51200 bytes if they contain arrays or objects"]
     );
     let flat: Vec<_> = (0..300).map(|n| format!("\"{n}\":\"{}\"", "x".repeat(200))).collect();
-    taken(Kind::Purchases, &with("properties", &format!("{{{}}}", flat.join(","))));
+    accepted(Kind::Purchases, &with("properties", &format!("{{{}}}", flat.join(","))));
 }
 
 #[test]
-fn all_problems_are_reported_and_valid_objects_accepted() {
+fn all_errors_are_reported_and_valid_objects_accepted() {
     let body = format!(
         r#"{{"attributes":[5,{{"external_id":"a","dob":"x"}}],
             "purchases":[{{"price":-1,"quantity":0}},{},[],null],"events":[],"unknown":[1]}}"#,
         purchase("")
     );
-    let (answer, messages) = take(body).unwrap();
-    let problem = |array: &str, index: usize, text: &str| json!({ "type": text, "input_array": array, "index": index });
+    let (answer, messages) = track(body).unwrap();
+    let error = |array: &str, index: usize, text: &str| json!({ "type": text, "input_array": array, "index": index });
     let nobody = "an external_id, a service_id, a user_alias or an email is required";
     let quantity = "quantity: expected a whole number from 1 to 100";
     let not_an_object = "the object: expected an object";
@@ -390,36 +390,36 @@ fn all_problems_are_reported_and_valid_objects_accepted() {
             "message": "success", "attributes_processed": 0, "events_processed": 0,
             "purchases_processed": 1,
             "errors": [
-                problem("attributes", 0, not_an_object),
-                problem("attributes", 1, "dob: expected a date YYYY-MM-DD"),
-                problem("purchases", 0, nobody),
-                problem("purchases", 0, "product_id is required"),
-                problem("purchases", 0, "currency is required"),
-                problem("purchases", 0, "price must not be negative"),
-                problem("purchases", 0, quantity),
-                problem("purchases", 0, "time is required"),
-                problem("purchases", 2, not_an_object),
-                problem("purchases", 3, not_an_object),
+                error("attributes", 0, not_an_object),
+                error("attributes", 1, "dob: expected a date YYYY-MM-DD"),
+                error("purchases", 0, nobody),
+                error("purchases", 0, "product_id is required"),
+                error("purchases", 0, "currency is required"),
+                error("purchases", 0, "price must not be negative"),
+                error("purchases", 0, quantity),
+                error("purchases", 0, "time is required"),
+                error("purchases", 2, not_an_object),
+                error("purchases", 3, not_an_object),
             ]
         })
     );
     assert_eq!(messages.len(), 1);
     let bad: Vec<_> = (0..30).map(|n| format!("\"${n}\":1")).collect();
-    let problems = refused(Kind::Purchases, &with("properties", &format!("{{{}}}", bad.join(","))));
-    assert_eq!(problems.len(), 10, "no more than this of one object");
+    let errors = rejected(Kind::Purchases, &with("properties", &format!("{{{}}}", bad.join(","))));
+    assert_eq!(errors.len(), 10, "no more than this of one object");
 }
 
 #[test]
-fn requests_without_anything_valid_are_refused() {
+fn requests_without_valid_objects_are_rejected() {
     for body in ["{}", r#"{"purchases":null}"#, r#"{"events":[],"attributes":[]}"#, r#"{"x":1}"#] {
-        assert_eq!(take(body), Err((NOTHING_VALID.to_owned(), Vec::new())), "{body}");
+        assert_eq!(track(body), Err((NOTHING_VALID.to_owned(), Vec::new())), "{body}");
     }
     let many = |objects: usize| {
         let purchases = vec![purchase(""); objects].join(",");
         format!(r#"{{"purchases":[{purchases}],"events":[]}}"#)
     };
-    assert_eq!(take(many(75)).unwrap().0["purchases_processed"], 75);
-    assert_eq!(take(many(76)), Err(("Max Input Length Exceeded".to_owned(), Vec::new())));
+    assert_eq!(track(many(75)).unwrap().0["purchases_processed"], 75);
+    assert_eq!(track(many(76)), Err(("Max Input Length Exceeded".to_owned(), Vec::new())));
     for (body, part) in [
         (r#"{"purchases":{}}"#, "purchases must be an array of objects"),
         (r#"{"events":"x"}"#, "events must be an array of objects"),
@@ -427,11 +427,11 @@ fn requests_without_anything_valid_are_refused() {
         (r#"{"events":5,}"#, "not valid JSON"),
         ("[]", "must be a JSON object"),
     ] {
-        let (message, errors) = take(body).unwrap_err();
+        let (message, errors) = track(body).unwrap_err();
         assert!(message.contains(part) && errors.is_empty(), "{body}: {message}");
     }
     let long = format!(r#"{{"events":"{}"}}"#, "x".repeat(100_000));
-    assert!(take(long).unwrap_err().0.len() < 200, "an error repeats no long value");
+    assert!(track(long).unwrap_err().0.len() < 200, "an error repeats no long value");
 }
 
 /// The messages of a body, decoded, by partition.
@@ -441,7 +441,7 @@ fn batches(payloads: &BTreeMap<i32, String>) -> Vec<Batch<'_>> {
 
 /// The users of each message.
 fn users(body: String) -> Vec<Vec<String>> {
-    let (_, payloads) = take(body).unwrap();
+    let (_, payloads) = track(body).unwrap();
     let users = |batch: &Batch<'_>| batch.objects.iter().map(|o| o.user().key()).collect();
     batches(&payloads).iter().map(users).collect()
 }
@@ -514,43 +514,43 @@ fn objects_have_a_limit_of_fields() {
         members.join(",")
     };
     let hidden = format!(r#"{{"external_id":"e","a":{{"{}":"!"}}}}"#, json::MARK);
-    assert!(refused(Kind::Attributes, &hidden)[0].contains(json::MARK));
+    assert!(rejected(Kind::Attributes, &hidden)[0].contains(json::MARK));
     let hidden = format!(r#"{{"external_id":"e","{}":"!"}}"#, json::MARK);
-    assert!(refused(Kind::Attributes, &hidden)[0].contains(json::MARK));
-    let most = json::MAX_JSON_FIELDS;
-    taken(Kind::Purchases, &purchase(&members(most - 5)));
-    let problems = refused(Kind::Purchases, &purchase(&members(most - 4)));
-    assert_eq!(problems, ["the object: has more than 10000 fields"]);
+    assert!(rejected(Kind::Attributes, &hidden)[0].contains(json::MARK));
+    let max_fields = json::MAX_JSON_FIELDS;
+    accepted(Kind::Purchases, &purchase(&members(max_fields - 5)));
+    let errors = rejected(Kind::Purchases, &purchase(&members(max_fields - 4)));
+    assert_eq!(errors, ["the object: has more than 10000 fields"]);
     for (kind, member) in [(Kind::Purchases, "properties"), (Kind::Attributes, "custom_attributes")]
     {
         let object = |count| match kind {
             Kind::Purchases => with(member, &format!("{{{}}}", members(count))),
             _ => format!(r#"{{"external_id":"e","{member}":{{{}}}}}"#, members(count)),
         };
-        taken(kind, &object(most));
+        accepted(kind, &object(max_fields));
         assert_eq!(
-            refused(kind, &object(most + 1)),
+            rejected(kind, &object(max_fields + 1)),
             [format!("{member} has more than 10000 fields")]
         );
     }
     for (field, value) in [
-        ("current_location", format!("{{{}}}", members(most + 1))),
-        ("subscription_groups", format!("[{{{}}}]", members(most + 1))),
+        ("current_location", format!("{{{}}}", members(max_fields + 1))),
+        ("subscription_groups", format!("[{{{}}}]", members(max_fields + 1))),
     ] {
         let object = format!(r#"{{"external_id":"e","{field}":{value}}}"#);
-        let problems = refused(Kind::Attributes, &object);
-        assert!(problems[0].starts_with(field), "{problems:?}");
-        assert!(problems[0].ends_with("has more than 10000 fields"), "{problems:?}");
+        let errors = rejected(Kind::Attributes, &object);
+        assert!(errors[0].starts_with(field), "{errors:?}");
+        assert!(errors[0].ends_with("has more than 10000 fields"), "{errors:?}");
     }
     // Every part of a value is kept.
-    let value = format!(r#"{{"external_id":"e","a":{{{}}}}}"#, members(most + 1));
-    assert!(taken(Kind::Attributes, &value).contains("\"m10000\":10000"));
+    let value = format!(r#"{{"external_id":"e","a":{{{}}}}}"#, members(max_fields + 1));
+    assert!(accepted(Kind::Attributes, &value).contains("\"m10000\":10000"));
 }
 
 #[test]
 fn a_whole_number_may_have_a_point() {
     for quantity in ["2.0", "2e0", "0.2e1", "20E-1"] {
-        let object = taken(Kind::Purchases, &with("quantity", quantity));
+        let object = accepted(Kind::Purchases, &with("quantity", quantity));
         assert!(object.contains("\"quantity\":2,"), "{object}");
     }
 }
@@ -562,7 +562,7 @@ fn future_times_count_as_now() {
         ("2023-11-14T22:13:20.001Z", NOW),
         ("2023-11-14T22:13:19.999Z", NOW - 1),
     ] {
-        let object = taken(Kind::Purchases, &with("time", &format!("\"{time}\"")));
+        let object = accepted(Kind::Purchases, &with("time", &format!("\"{time}\"")));
         assert!(object.contains(&format!("\"time\":{ms}")), "{object}");
     }
 }
@@ -573,11 +573,11 @@ fn what_selects_users_elsewhere_is_rejected_here() {
     let not = "is not supported by this request";
     for name in ["external_ids", "segment_id", "recipients", "since"] {
         let object = event(&format!(r#""external_id":"a","{name}":["b"]"#));
-        assert_eq!(refused(Kind::Events, &object), [format!("{name} {not}")]);
+        assert_eq!(rejected(Kind::Events, &object), [format!("{name} {not}")]);
         let body = format!(r#"{{"events":[{}],"{name}":"b"}}"#, event(r#""external_id":"a""#));
-        assert_eq!(take(body).unwrap_err().0, format!("{name} {not}"));
+        assert_eq!(track(body).unwrap_err().0, format!("{name} {not}"));
         let body = format!(r#"{{"events":[{}],"{name}":null}}"#, event(r#""external_id":"a""#));
-        assert!(take(body).is_ok());
+        assert!(track(body).is_ok());
     }
     let purchase = |more: &str| {
         format!(r#"{{"product_id":"p","currency":"USD","price":1,"time":"2023-01-01",{more}}}"#)
@@ -590,14 +590,14 @@ fn what_selects_users_elsewhere_is_rejected_here() {
         for (kind, object) in
             [(Kind::Events, event(identifiers)), (Kind::Purchases, purchase(identifiers))]
         {
-            assert_eq!(refused(kind, &object), [format!("phone {not}")]);
+            assert_eq!(rejected(kind, &object), [format!("phone {not}")]);
         }
     }
     let inside = r#""user_alias":{"alias_name":"n","alias_label":"l","external_id":"a"}"#;
-    assert_eq!(refused(Kind::Events, &event(inside)), [format!("user_alias: external_id {not}")]);
-    taken(Kind::Events, &event(r#""external_id":"a","phone":null,"external_ids":[ ]"#));
+    assert_eq!(rejected(Kind::Events, &event(inside)), [format!("user_alias: external_id {not}")]);
+    accepted(Kind::Events, &event(r#""external_id":"a","phone":null,"external_ids":[ ]"#));
     // In attributes, names are those of the profile's fields, or the customer's own.
-    let by_phone = refused(Kind::Attributes, r#"{"phone":"+15550100"}"#);
+    let by_phone = rejected(Kind::Attributes, r#"{"phone":"+15550100"}"#);
     assert!(by_phone[0].ends_with("users are not found by phone"), "{by_phone:?}");
-    taken(Kind::Attributes, r#"{"external_id":"a","phone":"+15550100","segment_id":"s"}"#);
+    accepted(Kind::Attributes, r#"{"external_id":"a","phone":"+15550100","segment_id":"s"}"#);
 }

@@ -17,19 +17,20 @@ async fn database_errors_are_reported_and_retried(place: Place) {
         }
     };
     // Of the kind that no list of passing errors names.
-    let (break_it, mend_it) = match store.is_postgres() {
-        true => (
+    let (break_it, mend_it) = if store.is_postgres() {
+        (
             [
                 "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
                  $$BEGIN RAISE 'a plan is stale' USING ERRCODE = '0A000'; END$$",
                 "CREATE TRIGGER fails BEFORE INSERT ON tally EXECUTE FUNCTION fail()",
             ],
             ["DROP TRIGGER fails ON tally", "DROP FUNCTION fail"],
-        ),
-        false => (
+        )
+    } else {
+        (
             ["ALTER TABLE tally RENAME TO other", "SELECT 1"],
             ["ALTER TABLE other RENAME TO tally", "SELECT 1"],
-        ),
+        )
     };
     do_both(break_it).await;
     log.append(tracked(0, 0, 10)).await.unwrap();

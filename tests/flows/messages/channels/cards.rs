@@ -82,7 +82,7 @@ async fn many_cards_are_stored_together(store: TestStore) {
     let users = stored(&world, 300).await;
     let messages: Vec<Message> =
         users.iter().map(|user| card(*user, json!({ "time_to_live": 60 }))).collect();
-    let twice = messages.iter().chain(&messages).map(|one| world.send(one));
+    let twice = messages.iter().chain(&messages).map(|message| world.send(message));
     let sent = futures::future::join_all(twice).await;
     assert!(sent.iter().all(|outcome| *outcome == Outcome::Sent), "{sent:?}");
     assert_eq!(count(&world).await, 300);

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Message, World, reason};
 use crate::support::eventually;
-use crate::support::scripted_relay::{Does, ScriptedRelay, Step};
+use crate::support::scripted_relay::{Action, ScriptedRelay, Step};
 use crate::support::stores::{TestStore, on_sqlite};
 
 on_sqlite!(
@@ -40,7 +40,7 @@ async fn an_email_is_whole(store: TestStore) {
     );
     message.rendered.extras.insert("plan".into(), "gold\r\nBcc: z".into());
     assert_eq!(world.send(&message).await, Outcome::Sent);
-    let email = relay.taken().remove(0);
+    let email = relay.accepted().remove(0);
     assert_eq!(email.from, "hello@acme.example");
     assert_eq!(email.to, ["ann@people.example", "archive@acme.example"]);
     let header =
@@ -70,7 +70,7 @@ async fn an_email_is_whole(store: TestStore) {
     // Not where there is nothing to unsubscribe from.
     message.is_transactional = true;
     assert_eq!(world.send(&message).await, Outcome::Sent);
-    assert!(relay.taken()[1].header("List-Unsubscribe").is_none());
+    assert!(relay.accepted()[1].header("List-Unsubscribe").is_none());
 }
 
 /// The expected outcome.
@@ -83,26 +83,26 @@ enum Comes {
 
 async fn relay_replies_determine_the_outcome(store: TestStore) {
     let mut world = World::new(store).await;
-    let says = Does::Says;
+    let says = Action::Reply;
     for (step, does, comes, words) in [
         (Step::Connect, says(554, "closed today"), Comes::Later, "554 closed today"),
-        (Step::Connect, Does::Stalls, Comes::Later, "no response within 1s"),
-        (Step::Connect, Does::Closes, Comes::Later, "connecting"),
+        (Step::Connect, Action::Stall, Comes::Later, "no response within 1s"),
+        (Step::Connect, Action::Close, Comes::Later, "connecting"),
         (Step::Hello, says(550, "who?"), Comes::Later, "550 who?"),
         (Step::From, says(553, "not you"), Comes::Failed, "553 not you (MAIL FROM)"),
         (Step::From, says(451, "greylisted"), Comes::Later, "451 greylisted"),
         (Step::From, says(530, "log in"), Comes::Later, "530 log in"),
-        (Step::From, Does::Stalls, Comes::Later, "MAIL FROM: no response within 1s"),
+        (Step::From, Action::Stall, Comes::Later, "MAIL FROM: no response within 1s"),
         (Step::To, says(550, "nobody here"), Comes::Bounced, "550 nobody here (RCPT TO)"),
         (Step::To, says(450, "mailbox busy"), Comes::Later, "450 mailbox busy"),
-        (Step::To, Does::Stalls, Comes::Later, "RCPT TO: no response"),
-        (Step::To, Does::Closes, Comes::Later, "RCPT TO"),
+        (Step::To, Action::Stall, Comes::Later, "RCPT TO: no response"),
+        (Step::To, Action::Close, Comes::Later, "RCPT TO"),
         (Step::Data, says(554, "no"), Comes::Bounced, "554 no (DATA)"),
         (Step::Data, says(421, "shutting down"), Comes::Later, "421 shutting down"),
         (Step::End, says(552, "too large"), Comes::Bounced, "552 too large"),
         (Step::End, says(452, "disk full"), Comes::Later, "452 disk full"),
-        (Step::End, Does::Stalls, Comes::Later, "no response within 1s"),
-        (Step::End, Does::Closes, Comes::Later, "end of data"),
+        (Step::End, Action::Stall, Comes::Later, "no response within 1s"),
+        (Step::End, Action::Close, Comes::Later, "end of data"),
     ] {
         let relay = ScriptedRelay::start(&[], [(step, does.clone())]).await;
         world.by_relay(relay.url("", ""));
@@ -117,7 +117,7 @@ async fn relay_replies_determine_the_outcome(store: TestStore) {
         assert!(reason(&outcome).contains(words), "{step:?} {does:?}: {outcome:?}");
         // Once fixed, it accepts the next one.
         assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent, "{step:?} {does:?}");
-        assert_eq!(relay.taken().len(), 1);
+        assert_eq!(relay.accepted().len(), 1);
     }
     // What is refused about one email is no reason for another connection.
     let relay = ScriptedRelay::start(&[], []).await;
@@ -125,7 +125,7 @@ async fn relay_replies_determine_the_outcome(store: TestStore) {
     assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
     let opened = relay.opened();
     for step in [Step::From, Step::To, Step::Data, Step::End] {
-        relay.script([(step, Does::Says(550, "no"))]);
+        relay.script([(step, Action::Reply(550, "no"))]);
         world.send(&Message::email("Hello")).await;
     }
     assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
@@ -142,12 +142,12 @@ async fn relay_replies_determine_the_outcome(store: TestStore) {
 
 async fn retried_emails_keep_their_message_id(store: TestStore) {
     let mut world = World::new(store).await;
-    let relay = ScriptedRelay::start(&[], [(Step::End, Does::TakesAndCloses)]).await;
+    let relay = ScriptedRelay::start(&[], [(Step::End, Action::AcceptAndClose)]).await;
     world.by_relay(relay.url("", ""));
     let message = Message::email("Hello");
     assert!(matches!(world.send(&message).await, Outcome::Later { .. }));
     assert_eq!(world.send(&message).await, Outcome::Sent);
-    let ids: Vec<_> = relay.taken().iter().map(|email| email.header("Message-ID")).collect();
+    let ids: Vec<_> = relay.accepted().iter().map(|email| email.header("Message-ID")).collect();
     assert!(ids.len() == 2 && ids[0].is_some() && ids[0] == ids[1], "{ids:?}");
 }
 
@@ -168,7 +168,7 @@ async fn a_password_is_not_sent_without_tls(store: TestStore) {
     );
     // An operator may say that it may.
     world.by_relay(relay.url("ann:pass-word@", "?tls=none"));
-    relay.script([(Step::LogIn, Does::Says(535, "who are you?"))]);
+    relay.script([(Step::LogIn, Action::Reply(535, "who are you?"))]);
     let outcome = world.send(&Message::email("Hello")).await;
     assert!(matches!(&outcome, Outcome::Later { .. }), "{outcome:?}");
     assert!(self::reason(&outcome).contains("535 who are you? (AUTH)"), "{outcome:?}");
@@ -187,13 +187,13 @@ async fn connections_are_kept_bounded_and_let_go(store: TestStore) {
         config.smtp.idle_seconds = 1;
     })
     .await;
-    let slow = (Step::End, Does::Slowly(Duration::from_millis(10)));
+    let slow = (Step::End, Action::Delay(Duration::from_millis(10)));
     let relay = ScriptedRelay::start(&[], std::iter::repeat_n(slow, 50)).await;
     world.by_relay(relay.url("", ""));
     let messages: Vec<Message> = (0..50).map(|n| Message::email(&n.to_string())).collect();
-    let sent = futures::future::join_all(messages.iter().map(|one| world.send(one))).await;
+    let sent = futures::future::join_all(messages.iter().map(|message| world.send(message))).await;
     assert!(sent.iter().all(|outcome| *outcome == Outcome::Sent), "{sent:?}");
-    assert_eq!((relay.taken().len(), relay.opened(), relay.most_open()), (50, 2, 2));
+    assert_eq!((relay.accepted().len(), relay.opened(), relay.max_open()), (50, 2, 2));
     // Without a next email.
     eventually("unused connections are closed", || async { relay.open() == 0 }).await;
     assert_eq!(relay.received_commands().iter().filter(|line| *line == "QUIT").count(), 2);
@@ -203,14 +203,14 @@ async fn a_connection_that_is_gone_costs_no_attempt(store: TestStore) {
     let mut world = World::new(store).await;
     let relay = ScriptedRelay::start(&[], []).await;
     world.by_relay(relay.url("", ""));
-    for gone in [Does::Closes, Does::Says(421, "you were silent for too long")] {
+    for gone in [Action::Close, Action::Reply(421, "you were silent for too long")] {
         assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
         relay.script([(Step::From, gone)]);
         let opened = relay.opened();
         assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
         assert_eq!(relay.opened(), opened + 1);
     }
-    assert_eq!(relay.taken().len(), 4);
+    assert_eq!(relay.accepted().len(), 4);
 }
 
 async fn transactional_emails_do_not_wait_for_bulk_emails(store: TestStore) {
@@ -220,7 +220,7 @@ async fn transactional_emails_do_not_wait_for_bulk_emails(store: TestStore) {
         config.smtp.accept_seconds = 60;
     })
     .await;
-    let relay = ScriptedRelay::start(&[], [(Step::End, Does::Stalls)]).await;
+    let relay = ScriptedRelay::start(&[], [(Step::End, Action::Stall)]).await;
     world.by_relay(relay.url("", ""));
     let bulk = Message::email("bulk");
     let mut urgent = Message::email("urgent");
@@ -278,11 +278,11 @@ async fn invalid_emails_are_not_sent(store: TestStore) {
     let profile = json!({ "email": "änn@people.example" });
     let message = Message::new(Channel::Email, json!({ "body": "x" }), profile);
     assert!(matches!(world.send(&message).await, Outcome::Unreachable(_)));
-    assert!(relay.taken().is_empty());
+    assert!(relay.accepted().is_empty());
     let relay = ScriptedRelay::start(&["SMTPUTF8", "8BITMIME"], []).await;
     world.by_relay(relay.url("", ""));
     assert_eq!(world.send(&message).await, Outcome::Sent);
-    assert_eq!(relay.taken()[0].to, ["änn@people.example"]);
+    assert_eq!(relay.accepted()[0].to, ["änn@people.example"]);
     world.settings.email = None;
     assert!(matches!(world.send(&message).await, Outcome::Failed(_)));
 }

@@ -69,7 +69,7 @@ async fn pushes_reach_the_devices_of_their_platform(store: TestStore) {
     let world = world(store, &receiver).await;
     let tokens = |body: &Value| {
         let tokens = body["to"]["tokens"].as_array().unwrap().iter();
-        tokens.map(|one| one["token"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        tokens.map(|token| token["token"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let alert = json!({ "alert": "Hello", "badge": 1 });
     for (channel, object, expected) in [
@@ -154,7 +154,7 @@ async fn answers_decide(store: TestStore) {
     // However often it was sent, it was one message.
     assert_eq!(world.send(&message).await, Outcome::Sent);
     let received = receiver.received();
-    assert!(received.iter().all(|one| one.header("webhook-id") == message.id.to_string()));
+    assert!(received.iter().all(|request| request.header("webhook-id") == message.id.to_string()));
     // A private network that nobody has allowed is for an operator to allow.
     let place = crate::support::stores::TestStore::sqlite().await;
     let mut world = World::with(place, |config| config.allow_private.clear()).await;

@@ -3,7 +3,7 @@
 use longshore::messages::Outcome;
 
 use super::{Message, World, reason};
-use crate::support::scripted_relay::{Does, ScriptedRelay, Step};
+use crate::support::scripted_relay::{Action, ScriptedRelay, Step};
 use crate::support::stores::{TestStore, on_sqlite};
 
 on_sqlite!(
@@ -51,13 +51,13 @@ async fn the_code_of_a_reply_decides_whatever_its_text(store: TestStore) {
     let mut world = World::new(store).await;
     for step in [Step::Connect, Step::Hello, Step::From, Step::To, Step::Data, Step::End] {
         for bytes in replies(step) {
-            let relay = ScriptedRelay::start(&[], [(step, Does::Sends(bytes))]).await;
+            let relay = ScriptedRelay::start(&[], [(step, Action::SendBytes(bytes))]).await;
             world.by_relay(relay.url("", ""));
             let outcome = world.send(&Message::email("Hello")).await;
             assert_eq!(outcome, Outcome::Sent, "{step:?} {}", bytes.escape_ascii());
             // Exactly once, and the connection is kept.
             assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
-            assert_eq!((relay.taken().len(), relay.opened()), (2, 1), "{step:?}");
+            assert_eq!((relay.accepted().len(), relay.opened()), (2, 1), "{step:?}");
         }
     }
 }
@@ -70,13 +70,14 @@ async fn rejections_are_final_whatever_their_text(store: TestStore) {
         (b"550\tno\r\n", "550 no (RCPT TO)"),
         (b"550-no\r\n550 \xd3\xca\r\n", "550 no \u{fffd}\u{fffd} (RCPT TO)"),
     ] {
-        let relay = ScriptedRelay::start(&[], [(Step::To, Does::Sends(bytes))]).await;
+        let relay = ScriptedRelay::start(&[], [(Step::To, Action::SendBytes(bytes))]).await;
         world.by_relay(relay.url("", ""));
         let outcome = world.send(&Message::email("Hello")).await;
         assert_eq!(outcome, Outcome::Bounced(words.into()));
     }
     // A relay with an unreadable reply has not accepted the email; the reason shows the reply.
-    let relay = ScriptedRelay::start(&[], [(Step::End, Does::Sends(b"f\xfcr Sie\r\n"))]).await;
+    let relay =
+        ScriptedRelay::start(&[], [(Step::End, Action::SendBytes(b"f\xfcr Sie\r\n"))]).await;
     world.by_relay(relay.url("", ""));
     let outcome = world.send(&Message::email("Hello")).await;
     assert!(matches!(outcome, Outcome::Later { .. }), "{outcome:?}");
@@ -87,7 +88,7 @@ async fn rejections_are_final_whatever_their_text(store: TestStore) {
 async fn nothing_sent_before_tls_is_used(store: TestStore) {
     let mut world = World::new(store).await;
     let injected =
-        Does::Sends(b"220 ready\r\n250 mine\r\n250 OK\r\n250 OK\r\n354 go on\r\n250 OK\r\n");
+        Action::SendBytes(b"220 ready\r\n250 mine\r\n250 OK\r\n250 OK\r\n354 go on\r\n250 OK\r\n");
     let relay = ScriptedRelay::start(&["STARTTLS"], [(Step::Tls, injected)]).await;
     world.by_relay(relay.url("", "?tls=required"));
     let outcome = world.send(&Message::email("Hello")).await;
@@ -97,23 +98,23 @@ async fn nothing_sent_before_tls_is_used(store: TestStore) {
     // TLS has not begun.
     let commands = relay.received_commands();
     assert_eq!(commands.last().map(String::as_str), Some("STARTTLS"), "{commands:?}");
-    assert!(relay.taken().is_empty());
+    assert!(relay.accepted().is_empty());
 }
 
 async fn an_additional_reply_is_not_taken_for_the_next_one(store: TestStore) {
     let mut world = World::new(store).await;
-    let twice = (Step::From, Does::Sends(b"250 OK\r\n250 OK\r\n"));
-    let relay = ScriptedRelay::start(&[], [twice, (Step::To, Does::Says(550, "nobody"))]).await;
+    let twice = (Step::From, Action::SendBytes(b"250 OK\r\n250 OK\r\n"));
+    let relay = ScriptedRelay::start(&[], [twice, (Step::To, Action::Reply(550, "nobody"))]).await;
     world.by_relay(relay.url("", ""));
     let outcome = world.send(&Message::email("Hello")).await;
     assert!(matches!(outcome, Outcome::Later { .. }), "{outcome:?}");
     let outcome = world.send(&Message::email("Hello")).await;
     assert!(matches!(outcome, Outcome::Bounced(_)), "{outcome:?}");
     // DATA is not accepted by a reply that means something else.
-    relay.script([(Step::Data, Does::Says(250, "OK"))]);
+    relay.script([(Step::Data, Action::Reply(250, "OK"))]);
     let outcome = world.send(&Message::email("Hello")).await;
     assert!(reason(&outcome).contains("unexpected reply 250 OK"), "{outcome:?}");
-    assert!(relay.taken().is_empty());
+    assert!(relay.accepted().is_empty());
 }
 
 async fn endless_replies_end_the_connection(store: TestStore) {
@@ -125,7 +126,7 @@ async fn endless_replies_end_the_connection(store: TestStore) {
     })
     .await;
     for step in [Step::Connect, Step::Hello, Step::From, Step::To, Step::Data, Step::End] {
-        let relay = ScriptedRelay::start(&[], [(step, Does::Floods)]).await;
+        let relay = ScriptedRelay::start(&[], [(step, Action::Flood)]).await;
         world.by_relay(relay.url("", ""));
         let outcome = world.send(&Message::email("Hello")).await;
         assert!(matches!(outcome, Outcome::Later { .. }), "{step:?}: {outcome:?}");
@@ -134,7 +135,7 @@ async fn endless_replies_end_the_connection(store: TestStore) {
         assert!(relay.flooded() < 32 << 20, "{step:?}: {}", relay.flooded());
     }
     let many: &[u8] = "250-a\r\n".repeat(200).leak().as_bytes();
-    let relay = ScriptedRelay::start(&[], [(Step::Hello, Does::Sends(many))]).await;
+    let relay = ScriptedRelay::start(&[], [(Step::Hello, Action::SendBytes(many))]).await;
     world.by_relay(relay.url("", ""));
     let outcome = world.send(&Message::email("Hello")).await;
     assert!(reason(&outcome).contains("more than 100 lines"), "{outcome:?}");
@@ -151,16 +152,16 @@ fn too_long(code: u16) -> [&'static [u8]; 3] {
 async fn the_code_of_a_reply_that_is_too_long_decides(store: TestStore) {
     let mut world = World::new(store).await;
     for bytes in too_long(250) {
-        let relay = ScriptedRelay::start(&[], [(Step::End, Does::Sends(bytes))]).await;
+        let relay = ScriptedRelay::start(&[], [(Step::End, Action::SendBytes(bytes))]).await;
         world.by_relay(relay.url("", ""));
         assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
         // What is left of the reply is not taken for that to the next email.
         assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
-        assert_eq!((relay.taken().len(), relay.opened()), (2, 2));
+        assert_eq!((relay.accepted().len(), relay.opened()), (2, 2));
     }
     for step in [Step::From, Step::To, Step::End] {
         for bytes in too_long(550) {
-            let relay = ScriptedRelay::start(&[], [(step, Does::Sends(bytes))]).await;
+            let relay = ScriptedRelay::start(&[], [(step, Action::SendBytes(bytes))]).await;
             world.by_relay(relay.url("", ""));
             let outcome = world.send(&Message::email("Hello")).await;
             let is_final = match step {
@@ -169,11 +170,11 @@ async fn the_code_of_a_reply_that_is_too_long_decides(store: TestStore) {
             };
             assert!(is_final && reason(&outcome).starts_with("550 "), "{step:?}: {outcome:?}");
             assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
-            assert_eq!((relay.taken().len(), relay.opened()), (1, 2), "{step:?}");
+            assert_eq!((relay.accepted().len(), relay.opened()), (1, 2), "{step:?}");
         }
     }
     for bytes in too_long(450) {
-        let relay = ScriptedRelay::start(&[], [(Step::End, Does::Sends(bytes))]).await;
+        let relay = ScriptedRelay::start(&[], [(Step::End, Action::SendBytes(bytes))]).await;
         world.by_relay(relay.url("", ""));
         let outcome = world.send(&Message::email("Hello")).await;
         assert!(matches!(outcome, Outcome::Later { .. }), "{outcome:?}");
@@ -188,13 +189,13 @@ async fn a_deferring_connection_is_replaced(store: TestStore) {
     // It has had its emails of one connection.
     for code in [452, 451, 530] {
         assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
-        relay.script([(Step::From, Does::Says(code, "too many emails on this connection"))]);
+        relay.script([(Step::From, Action::Reply(code, "too many emails on this connection"))]);
         let opened = relay.opened();
         assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent, "{code}");
         assert_eq!(relay.opened(), opened + 1, "{code}");
     }
     // A new connection that is deferred too is not asked again either.
-    relay.script(std::iter::repeat_n((Step::From, Does::Says(452, "not now")), 2));
+    relay.script(std::iter::repeat_n((Step::From, Action::Reply(452, "not now")), 2));
     let opened = relay.opened();
     let outcome = world.send(&Message::email("Hello")).await;
     assert!(matches!(outcome, Outcome::Later { .. }), "{outcome:?}");
@@ -211,11 +212,11 @@ async fn repeated_deferrals_end_a_connection(store: TestStore) {
         assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
         let opened = relay.opened();
         // One recipient that is deferred is no reason for another connection.
-        relay.script([(step, Does::Says(450, "busy"))]);
+        relay.script([(step, Action::Reply(450, "busy"))]);
         assert!(matches!(world.send(&Message::email("Hello")).await, Outcome::Later { .. }));
         assert_eq!(world.send(&Message::email("Hello")).await, Outcome::Sent);
         assert_eq!(relay.opened(), opened);
-        relay.script(std::iter::repeat_n((step, Does::Says(450, "busy")), 2));
+        relay.script(std::iter::repeat_n((step, Action::Reply(450, "busy")), 2));
         for _ in 0..2 {
             assert!(matches!(world.send(&Message::email("Hello")).await, Outcome::Later { .. }));
         }

@@ -36,11 +36,14 @@ async fn requests_are_sent_as_declared(store: TestStore) {
     let delete = json!({ "request_method": "DELETE", "body": null });
     assert_eq!(world.send(&webhook(&receiver.url("/gone"), delete)).await, Outcome::Sent);
     let received = receiver.received();
-    for one in &received[..2] {
-        assert_eq!(verified(one, &webhook_secret()), json!({ "a": 1 }));
-        assert_eq!(one.header("webhook-id"), message.id.to_string());
-        assert_eq!((one.header("x-order"), one.header("authorization")), ("17", "Bearer x"));
-        assert_eq!(one.uri, "/hook?a=1");
+    for request in &received[..2] {
+        assert_eq!(verified(request, &webhook_secret()), json!({ "a": 1 }));
+        assert_eq!(request.header("webhook-id"), message.id.to_string());
+        assert_eq!(
+            (request.header("x-order"), request.header("authorization")),
+            ("17", "Bearer x")
+        );
+        assert_eq!(request.uri, "/hook?a=1");
     }
     assert_eq!((&received[2].method, received[2].body.len()), (&reqwest::Method::DELETE, 0));
 }
@@ -87,7 +90,7 @@ async fn answers_decide(store: TestStore) {
         let Outcome::Failed(why) = &outcome else { panic!("{answer:?}: {outcome:?}") };
         assert!(!why.contains("hidden-token"), "{why}");
     }
-    assert!(receiver.received().iter().all(|one| one.uri.path() == "/hook"));
+    assert!(receiver.received().iter().all(|request| request.uri.path() == "/hook"));
     for (asked, waits) in [("7", 7), ("99999999", 3_600), ("Sun, 06 Nov 1994 08:49:37 GMT", 0)] {
         receiver.script([ScriptedResponse::Busy(asked.into())]);
         let outcome = world.send(&message).await;

@@ -172,7 +172,7 @@ impl World {
 
     pub async fn shown(&self, order: &Order) -> DispatchSummary {
         let mut tx = self.place.app.store.snapshot().await.unwrap();
-        dispatch::one(&mut tx, order.dispatch_id).await.unwrap().expect("a dispatch")
+        dispatch::summary(&mut tx, order.dispatch_id).await.unwrap().expect("a dispatch")
     }
 
     /// Begins an order and waits until it is done.

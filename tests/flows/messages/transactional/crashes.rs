@@ -47,7 +47,7 @@ async fn killed_at(backend: Backend, point: &str, most: usize) {
     let told = scene.first_postback(&dispatch).await;
     assert_eq!(told["status"], "sent", "{told}");
     assert_eq!(scene.postbacks()[&dispatch].len(), 1);
-    let taken = scene.relay.taken();
+    let taken = scene.relay.accepted();
     assert_eq!(by_id(&taken).len(), 1, "{taken:?}");
     assert!((1..=most).contains(&taken.len()), "{point}: {} times", taken.len());
     let ann = &scene.users().await[0];
@@ -118,7 +118,7 @@ async fn concurrent_duplicates_are_accepted_by_one_gateway() {
     for dispatch in &dispatches {
         assert_eq!(scene.first_postback(dispatch).await["status"], "sent");
     }
-    let taken = scene.relay.taken();
+    let taken = scene.relay.accepted();
     assert_eq!((taken.len(), by_id(&taken).len()), (PAIRS, PAIRS));
     scene.fleet.close().await;
 }
@@ -135,7 +135,7 @@ async fn a_log_that_is_unavailable_delays_no_email() {
     broker.set(ProxyMode::Closed);
     let dispatch = scene.sent(&to("ann", json!({}))).await;
     assert_eq!(scene.first_postback(&dispatch).await["status"], "sent");
-    assert_eq!(scene.relay.taken().len(), 1);
+    assert_eq!(scene.relay.accepted().len(), 1);
     broker.set(ProxyMode::Open);
     scene.fleet.close().await;
 }
@@ -154,7 +154,7 @@ async fn emails_without_a_claim_are_sent() {
     }
     scene.fleet.launch_with("worker-1", &[]).await;
     assert_eq!(scene.first_postback(&dispatch).await["status"], "sent");
-    assert_eq!(scene.relay.taken().len(), 1);
+    assert_eq!(scene.relay.accepted().len(), 1);
     scene.fleet.close().await;
 }
 
@@ -181,7 +181,7 @@ async fn workers_that_are_killed_lose_nothing() {
         let told = &postbacks[dispatch];
         assert!(told.len() == 1 && told[0]["status"] == "sent", "{told:?}");
     }
-    assert_eq!(by_id(&scene.relay.taken()).len(), EMAILS);
+    assert_eq!(by_id(&scene.relay.accepted()).len(), EMAILS);
     scene.fleet.close().await;
 }
 
@@ -197,6 +197,6 @@ async fn emails_are_not_resent_when_the_commit_fails() {
     assert_eq!(count(&scene.fleet.database_url(), ended).await, 1);
     scene.fleet.resume("worker-1");
     assert_eq!(scene.first_postback(&dispatch).await["status"], "sent");
-    assert_eq!(scene.relay.taken().len(), 1);
+    assert_eq!(scene.relay.accepted().len(), 1);
     scene.fleet.close().await;
 }

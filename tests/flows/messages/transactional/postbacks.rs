@@ -8,7 +8,7 @@ use longshore::deliveries;
 use longshore::kinds;
 use longshore::messages::MessageId;
 use longshore::transactional::reports::Change;
-use longshore::transactional::{State, reported, rows};
+use longshore::transactional::{State, apply_report, rows};
 use longshore::workspaces::Channel;
 use serde_json::Value;
 use store::claims::{self};
@@ -93,7 +93,7 @@ email:
         let (app, change) = (self.app(), Change { state, at, reason });
         let mut tx = app.store.write().await.unwrap();
         let workspace = self.installation.workspace;
-        let is_known = reported(&mut tx, app, workspace, id, &change).await.unwrap();
+        let is_known = apply_report(&mut tx, app, workspace, id, &change).await.unwrap();
         tx.commit().await.unwrap();
         is_known
     }
@@ -176,10 +176,10 @@ async fn late_and_repeated_reports_change_nothing(world: World) {
 async fn a_report_is_of_its_workspace_and_user(world: World) {
     let id = world.email().await;
     let mut tx = world.app().store.write().await.unwrap();
-    rows::started(&mut tx, id.dispatch_id, 0, Some(id.service_id)).await.unwrap();
+    rows::store_start(&mut tx, id.dispatch_id, 0, Some(id.service_id)).await.unwrap();
     let (app, change) = (world.app(), Change { state: State::Delivered, at: NOW, reason: None });
     let other = world.installation.workspace + 1;
-    assert!(!reported(&mut tx, app, other, &id, &change).await.unwrap());
+    assert!(!apply_report(&mut tx, app, other, &id, &change).await.unwrap());
     tx.commit().await.unwrap();
     let somebody = MessageId { service_id: Uuid::now_v7(), ..id };
     world.report(&somebody, DELIVERED, NOW).await;
@@ -193,7 +193,7 @@ async fn erasing_a_user_deletes_their_emails_and_callbacks(world: World) {
     let (ann, bob) = (world.email().await, world.email().await);
     for id in [ann, bob] {
         let mut tx = world.app().store.write().await.unwrap();
-        rows::started(&mut tx, id.dispatch_id, 0, Some(id.service_id)).await.unwrap();
+        rows::store_start(&mut tx, id.dispatch_id, 0, Some(id.service_id)).await.unwrap();
         tx.commit().await.unwrap();
         world.report(&id, PROCESSED, NOW).await;
         world.report(&id, (State::Bounced, Some("to ann@acme.example")), NOW).await;
@@ -208,7 +208,7 @@ async fn erasing_a_user_deletes_their_emails_and_callbacks(world: World) {
     let filter = deliveries::Filter { state: None, workspace: None, subject: None, limit: 100 };
     let left = deliveries::list(&mut tx, &filter).await.unwrap();
     let bob = bob.dispatch_id.simple().to_string();
-    assert!(left.len() == 3 && left.iter().all(|one| one.subject == bob), "{left:?}");
+    assert!(left.len() == 3 && left.iter().all(|delivery| delivery.subject == bob), "{left:?}");
     tx.commit().await.unwrap();
     world.close().await;
 }

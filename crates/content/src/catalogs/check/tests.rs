@@ -37,11 +37,11 @@ fn refused(json: &str) -> Vec<(String, String, Vec<String>)> {
         assert_eq!(names, members);
         assert_eq!(texts(&error["parameters"]).len(), 1);
     }
-    let one = |error: &Value| {
+    let parts = |error: &Value| {
         let parameter = texts(&error["parameters"]).remove(0);
         (text(&error["id"]), parameter, texts(&error["parameter_values"]))
     };
-    errors.iter().map(one).collect()
+    errors.iter().map(parts).collect()
 }
 
 fn message(json: &str, code: Code) -> String {
@@ -283,12 +283,12 @@ fn values_at_the_limits_are_accepted() {
 
 #[test]
 fn values_are_coerced_and_nulls_kept() {
-    let taken = read(
+    let read = read(
         r#"[{"id":"a","City":7,"Rating":"4.50","Open":"true","Created_at":"2021-06-28",
              "Address":{ "street" : null },"Tags":null}]"#,
     );
     assert_eq!(
-        taken.unwrap(),
+        read.unwrap(),
         "[{\"id\":\"a\",\"values\":{\"City\":\"7\",\"Rating\":4.50,\"Open\":true,\
          \"Created_at\":\"2021-06-28T00:00:00.000Z\",\"Address\":{\"street\":null},\"Tags\":null}}]"
     );

@@ -18,11 +18,11 @@ pub(super) type ExclusiveSend = OwnedMutexGuard<()>;
 
 /// The partitions of all topics, for one producer.
 pub(super) struct Partitions {
-    made: Instant,
+    created: Instant,
     /// The number of partitions of each topic.
     count: i32,
     topics: &'static [Topic],
-    all: Vec<Partition>,
+    states: Vec<Partition>,
 }
 
 #[derive(Default)]
@@ -36,12 +36,13 @@ struct Partition {
 impl Partitions {
     pub fn new(topics: &'static [Topic], count: i32) -> Self {
         let count = count.max(1);
-        let all = (0..topics.len() * count.unsigned_abs() as usize).map(|_| Partition::default());
-        Self { made: Instant::now(), count, topics, all: all.collect() }
+        let states =
+            (0..topics.len() * count.unsigned_abs() as usize).map(|_| Partition::default());
+        Self { created: Instant::now(), count, topics, states: states.collect() }
     }
 
     /// The partition that a message belongs to.
-    pub fn of(&self, message: &NewMessage) -> i32 {
+    pub fn partition_of(&self, message: &NewMessage) -> i32 {
         message.partition_of(self.count.unsigned_abs())
     }
 
@@ -49,16 +50,16 @@ impl Partitions {
     fn get(&self, (topic, partition): (Topic, i32)) -> Option<&Partition> {
         let index = usize::try_from(partition).ok().filter(|_| partition < self.count)?;
         let topic = self.topics.iter().position(|known| *known == topic)?;
-        self.all.get(topic * self.count.unsigned_abs() as usize + index)
+        self.states.get(topic * self.count.unsigned_abs() as usize + index)
     }
 
     fn millis(&self) -> u64 {
-        u64::try_from(self.made.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
+        u64::try_from(self.created.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
     }
 
     /// Whether several messages may be in flight to a partition.
-    pub fn is_known(&self, place: (Topic, i32)) -> bool {
-        self.get(place).is_none_or(|partition| {
+    pub fn is_known(&self, topic_partition: (Topic, i32)) -> bool {
+        self.get(topic_partition).is_none_or(|partition| {
             let confirmed = partition.confirmed.load(Ordering::Acquire);
             confirmed > 0 && Duration::from_millis(self.millis().saturating_sub(confirmed)) < KNOWN
         })
@@ -66,15 +67,17 @@ impl Partitions {
 
     /// Waits for the right to send the only message to a partition; none if the partition is known
     /// by then.
-    pub async fn alone(&self, place: (Topic, i32)) -> Option<ExclusiveSend> {
-        let alone = self.get(place)?.alone.clone().lock_owned().await;
-        (!self.is_known(place)).then_some(alone)
+    pub async fn alone(&self, topic_partition: (Topic, i32)) -> Option<ExclusiveSend> {
+        let alone = self.get(topic_partition)?.alone.clone().lock_owned().await;
+        (!self.is_known(topic_partition)).then_some(alone)
     }
 
     /// Records that the brokers have confirmed messages to these partitions.
-    pub fn confirmed(&self, places: &[(Topic, i32)]) {
+    pub fn confirmed(&self, topic_partitions: &[(Topic, i32)]) {
         let now = self.millis();
-        for partition in places.iter().filter_map(|place| self.get(*place)) {
+        for partition in
+            topic_partitions.iter().filter_map(|topic_partition| self.get(*topic_partition))
+        {
             partition.confirmed.store(now, Ordering::Release);
         }
     }

@@ -51,17 +51,21 @@ pub async fn insert(tx: &mut Tx, cards: &[NewCard]) -> Result<(), StoreError> {
     }
     for (workspace, mut cards) in by_workspace {
         let ids: Vec<Uuid> = cards.iter().map(|card| card.service_id).collect();
-        let there = find_users(tx, workspace, &ids, For::PreventingErasure).await?;
-        let there: HashSet<Uuid> = there.into_iter().map(|user| user.service_id).collect();
-        cards.retain(|card| there.contains(&card.service_id));
+        let users = find_users(tx, workspace, &ids, For::PreventingErasure).await?;
+        let existing: HashSet<Uuid> = users.into_iter().map(|user| user.service_id).collect();
+        cards.retain(|card| existing.contains(&card.service_id));
         // Sorted, so that two writers of the same cards do not deadlock.
         cards.sort_unstable_by_key(|card| (card.service_id, card.id));
-        insert_of(tx, workspace, &cards).await?;
+        insert_in_workspace(tx, workspace, &cards).await?;
     }
     Ok(())
 }
 
-async fn insert_of(tx: &mut Tx, workspace: i32, cards: &[&NewCard]) -> Result<(), StoreError> {
+async fn insert_in_workspace(
+    tx: &mut Tx,
+    workspace: i32,
+    cards: &[&NewCard],
+) -> Result<(), StoreError> {
     insert_rows!(tx, "content_cards", cards, |card| {
         workspace_id: workspace,
         service_id: card.service_id,
@@ -92,7 +96,7 @@ pub async fn list_for_user(
          ORDER BY created_at DESC, id",
     )
     .bind(workspace).bind(service_id).bind(now).fetch_all(c).await?);
-    let card = |(id, dispatch_id, campaign_id, variation, created_at, expires_at, card)| {
+    let read = |(id, dispatch_id, campaign_id, variation, created_at, expires_at, card)| {
         Ok(Card {
             id,
             dispatch_id,
@@ -105,7 +109,7 @@ pub async fn list_for_user(
             })?,
         })
     };
-    rows.into_iter().map(card).collect()
+    rows.into_iter().map(read).collect()
 }
 
 /// Deletes the cards of an erased user.

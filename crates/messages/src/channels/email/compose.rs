@@ -1,6 +1,5 @@
 //! Converts a rendered message object to an email (docs/reference/api/message-objects.md).
 
-use kit::words::about_field;
 use std::time::{Duration, SystemTime};
 
 use lettre::Address;
@@ -17,8 +16,9 @@ use crate::channels::MAX_HEADERS;
 use crate::unsubscribe_token;
 use crate::{Outcome, Outgoing};
 use gateway::workspaces::settings::Email;
+use kit::words::about_field;
 
-/// Headers that customers cannot set, and prefixes of such headers.
+/// Headers that customers cannot set, and the beginnings of the names of others.
 const RESERVED: [&str; 13] = [
     "authentication-results",
     "bcc",
@@ -48,32 +48,38 @@ const MAX_COPIES: usize = 10;
 const INLINE_BYTES: usize = 64 << 10;
 
 /// The email, or the outcome of a message without one.
-pub fn compose(app: &App, message: &Outgoing<'_>, email: &Email) -> Result<OutgoingEmail, Outcome> {
+pub fn compose(
+    app: &App,
+    message: &Outgoing<'_>,
+    settings: &Email,
+) -> Result<OutgoingEmail, Outcome> {
     let object = &message.rendered.object;
     let bytes = |name: &str| object.get(name).and_then(Value::as_str).map_or(0, str::len);
-    match bytes("body") + bytes("plaintext_body") > INLINE_BYTES {
-        true => app.cores.compute_here(|| write(app, message, email, object)),
-        false => write(app, message, email, object),
+    if bytes("body") + bytes("plaintext_body") > INLINE_BYTES {
+        app.cores.compute_here(|| write(app, message, settings, object))
+    } else {
+        write(app, message, settings, object)
     }
 }
 
 fn write(
     app: &App,
     message: &Outgoing<'_>,
-    email: &Email,
+    settings: &Email,
     object: &Map<String, Value>,
 ) -> Result<OutgoingEmail, Outcome> {
     let no_address = || Outcome::Unreachable("the user has no usable email address".into());
     let to = message.recipient.email().ok_or_else(no_address)?;
     let to = mailbox(to).map_err(|_| no_address())?;
-    let from = text(object, "from")?.or(email.from.as_deref());
+    let from = text(object, "from")?.or(settings.from.as_deref());
     let from = from.ok_or_else(|| Outcome::Failed("the sender is empty: set from".into()))?;
     let from = mailbox(from).map_err(|why| Outcome::Failed(about_field("from", why)))?;
     let body = text(object, "body")?;
     let body = body.ok_or_else(|| Outcome::Failed("the body is empty".into()))?;
 
     let copies = addresses(object, "bcc")?;
-    let recipients = [&to].into_iter().chain(&copies).map(|copy| copy.email.clone()).collect();
+    let recipients =
+        [&to].into_iter().chain(&copies).map(|mailbox| mailbox.email.clone()).collect();
     let envelope = Envelope::new(Some(from.email.clone()), recipients)
         .map_err(|error| Outcome::Failed(format!("cannot write the email: {error}")))?;
     let now = u64::try_from(app.clock.now_ms()).unwrap_or_default();
@@ -149,12 +155,12 @@ pub fn check_mailboxes(text: &str) -> Result<(), String> {
 
 /// Parses an address, optionally with a name before it.
 fn mailbox(text: &str) -> Result<Mailbox, &'static str> {
-    const WRONG: &str = "expected an email address";
+    const EXPECTED: &str = "expected an email address";
     let text = text.trim();
     if text.chars().any(char::is_control) {
-        return Err(WRONG);
+        return Err(EXPECTED);
     }
-    let mut mailbox: Mailbox = text.parse().map_err(|_| WRONG)?;
+    let mut mailbox: Mailbox = text.parse().map_err(|_| EXPECTED)?;
     mailbox.email = in_ascii(mailbox.email);
     Ok(mailbox)
 }
@@ -176,12 +182,13 @@ fn addresses(object: &Map<String, Value>, name: &str) -> Result<Vec<Mailbox>, Ou
 }
 
 fn mailboxes(text: &str) -> Result<Vec<Mailbox>, String> {
-    let wrong = || "expected email addresses, separated by commas".to_owned();
+    let expected = || "expected email addresses, separated by commas".to_owned();
     let text = text.trim();
     if text.chars().any(char::is_control) {
-        return Err(wrong());
+        return Err(expected());
     }
-    let found: Vec<Mailbox> = text.parse::<Mailboxes>().map_err(|_| wrong())?.into_iter().collect();
+    let found: Vec<Mailbox> =
+        text.parse::<Mailboxes>().map_err(|_| expected())?.into_iter().collect();
     if found.len() > MAX_COPIES {
         return Err(format!("at most {MAX_COPIES} addresses"));
     }
@@ -195,18 +202,18 @@ fn headers(object: &Map<String, Value>) -> Result<Vec<HeaderValue>, Outcome> {
         None => return Ok(Vec::new()),
         Some(Value::Object(headers)) if headers.len() <= MAX_HEADERS => headers,
         Some(_) => {
-            let meant = format!("headers: expected an object of at most {MAX_HEADERS} strings");
-            return Err(Outcome::Failed(meant));
+            let text = format!("headers: expected an object of at most {MAX_HEADERS} strings");
+            return Err(Outcome::Failed(text));
         }
     };
     let mut headers: Vec<HeaderValue> = Vec::with_capacity(given.len());
     for (name, value) in given {
-        let wrong = |why: &str| Outcome::Failed(format!("headers.{name}: {why}"));
-        check_header(name).map_err(|why| wrong(&why))?;
-        let value = value.as_str().ok_or_else(|| wrong("expected a string"))?;
-        check_header_value(value).map_err(|why| wrong(&why))?;
+        let failed = |why: &str| Outcome::Failed(format!("headers.{name}: {why}"));
+        check_header(name).map_err(|why| failed(&why))?;
+        let value = value.as_str().ok_or_else(|| failed("expected a string"))?;
+        check_header_value(value).map_err(|why| failed(&why))?;
         let name =
-            HeaderName::new_from_ascii(name.clone()).map_err(|error| wrong(&error.to_string()))?;
+            HeaderName::new_from_ascii(name.clone()).map_err(|error| failed(&error.to_string()))?;
         headers.push(header::custom(name, value));
     }
     Ok(headers)
@@ -230,15 +237,15 @@ pub(in crate::channels) fn check_header(name: &str) -> Result<(), String> {
 
 /// Checks that an email can have a header with that value.
 pub(in crate::channels) fn check_header_value(value: &str) -> Result<(), String> {
-    match value.chars().any(char::is_control) || value.chars().count() > MAX_HEADER_LENGTH {
-        true => Err(format!("expected one line of at most {MAX_HEADER_LENGTH} characters")),
-        false => Ok(()),
+    if value.chars().any(char::is_control) || value.chars().count() > MAX_HEADER_LENGTH {
+        return Err(format!("expected one line of at most {MAX_HEADER_LENGTH} characters"));
     }
+    Ok(())
 }
 
 fn in_one_line(text: &str) -> String {
-    let plain = |c: char| if c.is_control() { ' ' } else { c };
-    text.trim().chars().map(plain).collect()
+    let without_control = |c: char| if c.is_control() { ' ' } else { c };
+    text.trim().chars().map(without_control).collect()
 }
 
 /// Adds the text that mailboxes show next to the subject; the body itself hides it.
@@ -250,8 +257,8 @@ fn with_preheader(body: &str, preheader: Option<&str>) -> String {
     );
     let lower = body.to_ascii_lowercase();
     let start = lower.find("<body").and_then(|tag| Some(tag + lower[tag..].find('>')? + 1));
-    let (before, behind) = body.split_at(start.unwrap_or(0));
-    format!("{before}{hidden}{behind}")
+    let (before, after) = body.split_at(start.unwrap_or(0));
+    format!("{before}{hidden}{after}")
 }
 
 #[cfg(test)]
@@ -261,8 +268,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_as_dns_and_smtp_have_them() {
-        let parse = |text: &str| mailbox(text).map(|one| (one.name, one.email.to_string()));
+    fn addresses_have_the_form_of_dns_and_smtp() {
+        let parse =
+            |text: &str| mailbox(text).map(|parsed| (parsed.name, parsed.email.to_string()));
         let named = |name: &str| Some(name.to_owned());
         assert_eq!(parse("a@acme.example"), Ok((None, "a@acme.example".into())));
         assert_eq!(
@@ -281,7 +289,7 @@ mod tests {
         let read = |bcc: Value| {
             let object = json!({ "bcc": bcc });
             let found = addresses(object.as_object().unwrap(), "bcc")?;
-            Ok::<_, Outcome>(found.iter().map(|one| one.email.to_string()).collect::<Vec<_>>())
+            Ok::<_, Outcome>(found.iter().map(|copy| copy.email.to_string()).collect::<Vec<_>>())
         };
         assert_eq!(read(json!(" ")), Ok(vec![]));
         assert_eq!(read(json!("a@b.example, C <c@d.example>")).unwrap().len(), 2);
@@ -317,9 +325,9 @@ mod tests {
     #[test]
     fn the_preheader_is_first_in_the_body() {
         let body = "<html><BODY class=\"x\"><p>Hi</p></BODY></html>";
-        let with = with_preheader(body, Some("5 < 6"));
-        assert!(with.starts_with("<html><BODY class=\"x\"><div style="), "{with}");
-        assert!(with.contains(">5 &lt; 6</div><p>Hi</p>"), "{with}");
+        let written = with_preheader(body, Some("5 < 6"));
+        assert!(written.starts_with("<html><BODY class=\"x\"><div style="), "{written}");
+        assert!(written.contains(">5 &lt; 6</div><p>Hi</p>"), "{written}");
         assert!(with_preheader("é<p>", Some("x")).ends_with("x</div>é<p>"));
         assert_eq!(with_preheader(body, None), body);
     }

@@ -21,7 +21,7 @@ use runtime::outbound::address::look_up_relay;
 /// Connects to a relay.
 pub struct Connector {
     relay: Relay,
-    /// Our name.
+    /// The name in EHLO.
     hello: String,
     timeouts: Timeouts,
     /// Created when first needed, because that reads the system's certificates.
@@ -43,8 +43,8 @@ impl Connector {
 
     /// Connects and logs in, so that an email can be sent next.
     pub async fn connect(&self) -> Result<Connection, SmtpError> {
-        let (most, tls) = (self.timeouts.connect, self.relay.tls);
-        let mut connection = within(most, Step::Connect, self.open()).await?;
+        let (limit, tls) = (self.timeouts.connect, self.relay.tls);
+        let mut connection = within(limit, Step::Connect, self.open()).await?;
         let offered = !connection.is_encrypted() && connection.extensions().starttls;
         if tls == Tls::Required && !offered {
             let text = match self.relay.login {
@@ -56,7 +56,7 @@ impl Connector {
             return Err(SmtpError::lost(Step::Tls, text.into()));
         }
         if offered && tls != Tls::None {
-            connection = within(most, Step::Tls, self.start_tls(connection)).await?;
+            connection = within(limit, Step::Tls, self.start_tls(connection)).await?;
         }
         if let Some(login) = &self.relay.login {
             within(self.timeouts.reply, Step::LogIn, connection.log_in(login)).await?;
@@ -84,7 +84,7 @@ impl Connector {
 
     async fn start_tls(&self, connection: Connection) -> Result<Connection, SmtpError> {
         let stream = connection.ask_for_tls().await.inspect_err(|error| {
-            let relay = self.relay.place();
+            let relay = self.relay.address();
             tracing::warn!(relay, %error, "cannot start TLS with the relay");
         })?;
         let stream = self.encrypt(Step::Tls, stream).await?;
@@ -144,6 +144,6 @@ fn hello(config: &Config) -> String {
 }
 
 fn is_name(text: &str) -> bool {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    !text.is_empty() && text.bytes().all(plain)
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_allowed)
 }

@@ -1,9 +1,9 @@
-//! Connections to relays, reused for several emails.
+//! Pools of connections to relays, each reused for several emails.
 //!
-//! A relay gets a limited number of connections for sends, and as many again for transactional
-//! emails, which therefore never wait for other emails (`smtp.connections`). Idle connections are
-//! closed after a while. A relay that defers the emails of one connection may accept them on another
-//! one, so such a connection is closed too.
+//! A relay gets a pool with a limited number of connections for sends, and another with as many for
+//! transactional emails, which therefore never wait for other emails (`smtp.connections`). Idle
+//! connections are closed after a while. A relay that defers the emails of one connection may
+//! accept them on another one, so such a connection is closed too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ const CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit of QUIT.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The relays of this process. Cheap to clone.
+/// This process's pools of connections to relays. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct RelayPools(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// By address, and whether the connections are for transactional emails.
+    /// By the relay's address, and whether the pool is for transactional emails.
     pools: HashMap<(String, bool), Arc<RelayPool>>,
     has_cleanup_task: bool,
 }
 
-/// The connections to a relay.
+/// A pool of connections to a relay.
 struct RelayPool {
     connector: Result<Connector, String>,
     settings: Smtp,
@@ -63,10 +63,10 @@ impl RelayPools {
         address: &SecretString,
         is_transactional: bool,
         config: &Config,
-        letter: &OutgoingEmail,
+        email: &OutgoingEmail,
     ) -> Outcome {
         let pool = self.pool(address.expose_secret(), is_transactional, config);
-        match pool.send_email(letter).await {
+        match pool.send_email(email).await {
             Ok(()) => Outcome::Sent,
             Err(outcome) => outcome,
         }
@@ -77,8 +77,8 @@ impl RelayPools {
         let pool = state.pools.entry((address.to_owned(), is_transactional));
         let pool = pool.or_insert_with(|| Arc::new(RelayPool::new(address, config))).clone();
         if !std::mem::replace(&mut state.has_cleanup_task, true) {
-            let relays = self.clone();
-            tokio::spawn(async move { relays.close_idle_connections().await });
+            let pools = self.clone();
+            tokio::spawn(async move { pools.close_idle_connections().await });
         }
         pool
     }
@@ -87,23 +87,23 @@ impl RelayPools {
     async fn close_idle_connections(self) {
         loop {
             sleep(CLEANUP_INTERVAL).await;
-            let (expired, is_all) = self.expired(Instant::now());
+            let (expired, none_left) = self.take_expired(Instant::now());
             for pooled in expired {
                 tokio::spawn(pooled.close());
             }
-            if is_all {
+            if none_left {
                 return;
             }
         }
     }
 
     /// Removes the connections to close; returns whether none is left.
-    fn expired(&self, now: Instant) -> (Vec<PooledConnection>, bool) {
+    fn take_expired(&self, now: Instant) -> (Vec<PooledConnection>, bool) {
         let (mut expired, mut state) = (Vec::new(), self.0.lock());
         state.pools.retain(|_, pool| {
             let mut idle = pool.idle.lock();
             expired.extend(idle.extract_if(.., |pooled| pooled.is_expired(&pool.settings, now)));
-            // Lanes are only given out under the lock that is held here.
+            // Pools are only handed out under the lock that is held here.
             !idle.is_empty() || Arc::strong_count(pool) > 1
         });
         state.has_cleanup_task = !state.pools.is_empty();
@@ -140,22 +140,22 @@ impl RelayPool {
         }
     }
 
-    async fn send_email(&self, letter: &OutgoingEmail) -> Result<(), Outcome> {
+    async fn send_email(&self, email: &OutgoingEmail) -> Result<(), Outcome> {
         let later = |reason: String| Outcome::Later { reason, after: None };
         let connector = self.connector.as_ref().map_err(|error| later(error.clone()))?;
         // The semaphore is never closed.
         let permit = timeout(self.timeouts.reply, self.permits.acquire()).await;
-        let Ok(Ok(_place)) = permit else {
+        let Ok(Ok(_permit)) = permit else {
             return Err(later("all connections to the relay are in use".into()));
         };
         let mut idle = self.take_idle();
         loop {
-            let is_used = idle.is_some();
+            let is_reused = idle.is_some();
             let mut pooled = match idle {
                 Some(pooled) => pooled,
                 None => open(connector).await?,
             };
-            let Err(error) = send_email(&mut pooled.connection, letter, self.timeouts).await else {
+            let Err(error) = send_email(&mut pooled.connection, email, self.timeouts).await else {
                 pooled.has_deferred = false;
                 if pooled.connection.is_usable() {
                     self.put_back(pooled);
@@ -164,21 +164,21 @@ impl RelayPool {
                 }
                 return Ok(());
             };
-            if is_used && error.may_be_expired_connection() {
+            if is_reused && error.may_be_expired_connection() {
                 idle = self.take_idle();
-            } else if is_used && error.defers_connection() {
+            } else if is_reused && error.defers_connection() {
                 pooled.close().await;
                 // Another idle connection may be deferred as well.
                 idle = None;
             } else {
-                self.settle(pooled, &error).await;
+                self.keep_or_close(pooled, &error).await;
                 return Err(error.into());
             }
         }
     }
 
     /// Keeps a connection on which an email was not accepted, or closes it.
-    async fn settle(&self, mut pooled: PooledConnection, error: &SmtpError) {
+    async fn keep_or_close(&self, mut pooled: PooledConnection, error: &SmtpError) {
         if !error.allows_reuse() {
             return;
         }

@@ -8,7 +8,7 @@ use lettre::Address;
 use super::connect::Timeouts;
 use super::connection::{Connection, Extensions};
 use crate::Outcome;
-use runtime::outbound::kept;
+use runtime::outbound::stored_text;
 
 /// An email to send.
 #[derive(Clone, Debug)]
@@ -146,7 +146,7 @@ impl From<SmtpError> for Outcome {
     /// last dot, it is unknown whether the email was accepted. It is sent again, with the same
     /// Message-ID.
     fn from(error: SmtpError) -> Self {
-        let reason = kept(&error.to_string());
+        let reason = stored_text(&error.to_string());
         match error {
             SmtpError::UnsupportedAddress(_) => Self::Unreachable(reason),
             SmtpError::Unsupported(_) => Self::Failed(reason),
@@ -181,12 +181,12 @@ impl fmt::Display for SmtpError {
 
 /// Runs a step within its time limit.
 pub async fn within<T>(
-    most: Duration,
+    limit: Duration,
     step: Step,
     work: impl Future<Output = Result<T, SmtpError>>,
 ) -> Result<T, SmtpError> {
-    tokio::time::timeout(most, work).await.unwrap_or_else(|_| {
-        let text = format!("no response within {most:?}");
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+        let text = format!("no response within {limit:?}");
         Err(SmtpError::Lost { step, text, in_time: false })
     })
 }
@@ -194,32 +194,32 @@ pub async fn within<T>(
 /// Sends an email; the relay has accepted it when this returns.
 pub async fn send_email(
     connection: &mut Connection,
-    letter: &OutgoingEmail,
+    email: &OutgoingEmail,
     timeouts: Timeouts,
 ) -> Result<(), SmtpError> {
-    let parameters = parameters(connection, letter)?;
-    let sender = format!("MAIL FROM:<{}>{parameters}", letter.from);
+    let parameters = parameters(connection, email)?;
+    let sender = format!("MAIL FROM:<{}>{parameters}", email.from);
     let Timeouts { reply, accept, .. } = timeouts;
     within(reply, Step::From, connection.command(Step::From, &sender)).await?;
     let recipient = |address: &Address| format!("RCPT TO:<{address}>");
-    within(reply, Step::To, connection.command(Step::To, &recipient(&letter.to))).await?;
-    for copy in &letter.copies {
-        let named = within(reply, Step::To, connection.command(Step::To, &recipient(copy))).await;
-        match named {
+    within(reply, Step::To, connection.command(Step::To, &recipient(&email.to))).await?;
+    for copy in &email.copies {
+        let command = recipient(copy);
+        match within(reply, Step::To, connection.command(Step::To, &command)).await {
             // The recipient's email does not depend on a copy.
             Err(SmtpError::Rejected { code, .. }) if code != CLOSING => {
                 tracing::warn!(code, "copy of an email rejected");
             }
-            named => drop(named?),
+            result => drop(result?),
         }
     }
     within(reply, Step::Data, connection.ask_for_data()).await?;
-    within(accept, Step::Accept, connection.send_content(&letter.content)).await
+    within(accept, Step::Accept, connection.send_content(&email.content)).await
 }
 
 /// The parameters of MAIL FROM.
-fn parameters(connection: &Connection, letter: &OutgoingEmail) -> Result<String, SmtpError> {
-    let (needs_utf8, needs_mime) = required_extensions(letter, connection.extensions())?;
+fn parameters(connection: &Connection, email: &OutgoingEmail) -> Result<String, SmtpError> {
+    let (needs_utf8, needs_mime) = required_extensions(email, connection.extensions())?;
     let utf8 = if needs_utf8 { " SMTPUTF8" } else { "" };
     let mime = if needs_mime { " BODY=8BITMIME" } else { "" };
     Ok(format!("{utf8}{mime}"))
@@ -229,40 +229,38 @@ fn parameters(connection: &Connection, letter: &OutgoingEmail) -> Result<String,
 /// them, only a recipient's address makes the recipient unreachable; anything else fails the
 /// message.
 fn required_extensions(
-    letter: &OutgoingEmail,
+    email: &OutgoingEmail,
     offered: Extensions,
 ) -> Result<(bool, bool), SmtpError> {
     let is_ascii = |address: &Address| AsRef::<str>::as_ref(address).is_ascii();
-    let own = [
-        (
-            is_ascii(&letter.from),
+    let without_utf8 = if !is_ascii(&email.from) {
+        Some(SmtpError::Unsupported(
             "from has characters outside ASCII, but the relay does not support SMTPUTF8",
-        ),
-        (
-            letter.copies.iter().all(is_ascii),
+        ))
+    } else if !email.copies.iter().all(is_ascii) {
+        Some(SmtpError::Unsupported(
             "bcc has characters outside ASCII, but the relay does not support SMTPUTF8",
-        ),
-    ];
-    let is_own = own.iter().find(|(is_ascii, _)| !is_ascii);
-    let needs_utf8 = is_own.is_some() || !is_ascii(&letter.to);
-    match is_own {
-        Some((_, why)) if !offered.smtputf8 => return Err(SmtpError::Unsupported(why)),
-        None if needs_utf8 && !offered.smtputf8 => {
-            return Err(SmtpError::UnsupportedAddress(
-                "the user's email address has characters outside ASCII, but the relay does not \
-                 support SMTPUTF8",
-            ));
-        }
-        _ => {}
+        ))
+    } else if !is_ascii(&email.to) {
+        Some(SmtpError::UnsupportedAddress(
+            "the user's email address has characters outside ASCII, but the relay does not \
+             support SMTPUTF8",
+        ))
+    } else {
+        None
+    };
+    let needs_utf8 = without_utf8.is_some();
+    if let Some(error) = without_utf8.filter(|_| !offered.smtputf8) {
+        return Err(error);
     }
-    let needs_mime = !letter.content.is_ascii();
-    match needs_mime && !offered.eight_bit_mime {
-        true => Err(SmtpError::Unsupported(
+    let needs_mime = !email.content.is_ascii();
+    if needs_mime && !offered.eight_bit_mime {
+        return Err(SmtpError::Unsupported(
             "the email has characters outside ASCII in its headers, but the relay does not \
              support 8BITMIME",
-        )),
-        false => Ok((needs_utf8, needs_mime)),
+        ));
     }
+    Ok((needs_utf8, needs_mime))
 }
 
 /// Makes the relay drop an email that it did not accept; returns whether the connection is usable.
@@ -310,7 +308,7 @@ mod tests {
     #[test]
     fn only_the_recipients_own_address_bounces() {
         let (plain, foreign) = ("ann@acme.example", "änn@acme.example");
-        let letter = |from: &str, to: &str, copy: &str, content: &str| OutgoingEmail {
+        let email = |from: &str, to: &str, copy: &str, content: &str| OutgoingEmail {
             from: from.parse().unwrap(),
             to: to.parse().unwrap(),
             copies: vec![copy.parse().unwrap()],
@@ -319,30 +317,29 @@ mod tests {
         let none = Extensions::default();
         let utf8 = Extensions { smtputf8: true, ..none };
         let all = Extensions { eight_bit_mime: true, ..utf8 };
-        let needs = |letter: OutgoingEmail, offered| match required_extensions(&letter, offered) {
-            Ok(needs) => Ok(needs),
-            Err(error) => Err(Outcome::from(error)),
+        let needs = |email: OutgoingEmail, offered| {
+            required_extensions(&email, offered).map_err(Outcome::from)
         };
         let reason = |outcome: Result<_, Outcome>| match outcome {
             Err(Outcome::Failed(why)) => format!("failed: {why}"),
             Err(Outcome::Unreachable(why)) => format!("unreachable: {why}"),
             other => format!("{other:?}"),
         };
-        assert_eq!(needs(letter(plain, plain, plain, "a"), none), Ok((false, false)));
-        for (letter, begins) in [
-            (letter(foreign, plain, plain, "a"), "failed: from "),
-            (letter(foreign, foreign, foreign, "a"), "failed: from "),
-            (letter(plain, plain, foreign, "a"), "failed: bcc "),
-            (letter(plain, foreign, plain, "a"), "unreachable: the user's "),
+        assert_eq!(needs(email(plain, plain, plain, "a"), none), Ok((false, false)));
+        for (email, begins) in [
+            (email(foreign, plain, plain, "a"), "failed: from "),
+            (email(foreign, foreign, foreign, "a"), "failed: from "),
+            (email(plain, plain, foreign, "a"), "failed: bcc "),
+            (email(plain, foreign, plain, "a"), "unreachable: the user's "),
         ] {
-            let without = reason(needs(letter.clone(), none));
+            let without = reason(needs(email.clone(), none));
             assert!(without.starts_with(begins) && without.contains("SMTPUTF8"), "{without}");
-            assert_eq!(needs(letter, utf8), Ok((true, false)));
+            assert_eq!(needs(email, utf8), Ok((true, false)));
         }
         for to in [plain, foreign] {
-            let without = reason(needs(letter(plain, to, plain, "ä"), utf8));
+            let without = reason(needs(email(plain, to, plain, "ä"), utf8));
             assert!(without.starts_with("failed: ") && without.contains("8BITMIME"), "{without}");
-            assert_eq!(needs(letter(plain, to, plain, "ä"), all), Ok((to == foreign, true)));
+            assert_eq!(needs(email(plain, to, plain, "ä"), all), Ok((to == foreign, true)));
         }
     }
 

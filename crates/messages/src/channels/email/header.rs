@@ -117,14 +117,14 @@ fn encoded(mut column: usize, text: &str) -> String {
         let bytes = length.saturating_sub(PREFIX.len() + SUFFIX.len()) / 4 * 3;
         // A character that does not fit next to a long name goes there nonetheless.
         let first = rest.chars().next().map_or(0, char::len_utf8);
-        let (word, behind) = rest.split_at(rest.floor_char_boundary(bytes).max(first));
+        let (word, remaining) = rest.split_at(rest.floor_char_boundary(bytes).max(first));
         if !value.is_empty() {
             value.push_str("\r\n ");
         }
         value.push_str(PREFIX);
         BASE64_STANDARD.encode_string(word, &mut value);
         value.push_str(SUFFIX);
-        (rest, column) = (behind, 1);
+        (rest, column) = (remaining, 1);
     }
     value
 }

@@ -32,21 +32,22 @@ pub fn html_to_text(html: &str) -> String {
     let mut text = Text::default();
     let mut rest = html;
     // No tag follows: the rest is not searched for an end again.
-    let behind_last = html.rfind('>').map_or(html.len(), |at| html.len() - at);
-    while let Some(at) = rest.find('<').filter(|at| rest.len() - at >= behind_last) {
-        text.push(&rest[..at]);
-        rest = &rest[at..];
-        let Some((tag, behind)) = tag(rest) else {
+    let bytes_from_last_tag = html.rfind('>').map_or(html.len(), |end| html.len() - end);
+    let has_tag = |rest: &str, start: &usize| rest.len() - start >= bytes_from_last_tag;
+    while let Some(start) = rest.find('<').filter(|start| has_tag(rest, start)) {
+        text.push(&rest[..start]);
+        rest = &rest[start..];
+        let Some((tag, after_tag)) = tag(rest) else {
             // A `<` that begins no tag.
             text.push("<");
             rest = &rest[1..];
             continue;
         };
-        rest = behind;
+        rest = after_tag;
         let (is_end, name) = name(tag);
         match name.as_str() {
-            unseen if HIDDEN_ELEMENTS.contains(&unseen) && !is_end => {
-                rest = after_end_tag(rest, unseen)
+            hidden if HIDDEN_ELEMENTS.contains(&hidden) && !is_end => {
+                rest = after_end_tag(rest, hidden)
             }
             "br" => text.end_line(),
             "td" | "th" => text.push(" "),
@@ -76,10 +77,11 @@ impl Text {
 
     fn push_plain(&mut self, text: &str) {
         for c in text.chars() {
-            match c.is_whitespace() || c.is_control() {
-                true if self.line.is_empty() || self.line.ends_with(' ') => {}
-                true => self.line.push(' '),
-                false => self.line.push(c),
+            let is_blank = c.is_whitespace() || c.is_control();
+            if !is_blank {
+                self.line.push(c);
+            } else if !self.line.is_empty() && !self.line.ends_with(' ') {
+                self.line.push(' ');
             }
         }
     }
@@ -111,7 +113,7 @@ impl Text {
 /// as tags.
 fn tag(html: &str) -> Option<(&str, &str)> {
     if let Some(comment) = html.strip_prefix("<!--") {
-        return Some(("", comment.split_once("-->").map_or("", |(_, behind)| behind)));
+        return Some(("", comment.split_once("-->").map_or("", |(_, after)| after)));
     }
     let inside = &html[1..];
     inside.starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c)).then_some(())?;
@@ -129,20 +131,20 @@ fn name(tag: &str) -> (bool, String) {
 /// The text after the end tag of an element whose content is skipped.
 fn after_end_tag<'a>(html: &'a str, element: &str) -> &'a str {
     let mut rest = html;
-    while let Some((_, behind)) = rest.split_once("</") {
-        let is_it =
-            behind.get(..element.len()).is_some_and(|name| name.eq_ignore_ascii_case(element));
-        if is_it {
-            return behind.split_once('>').map_or("", |(_, behind)| behind);
+    while let Some((_, end_tag)) = rest.split_once("</") {
+        let is_same_element =
+            end_tag.get(..element.len()).is_some_and(|name| name.eq_ignore_ascii_case(element));
+        if is_same_element {
+            return end_tag.split_once('>').map_or("", |(_, after)| after);
         }
-        rest = behind;
+        rest = end_tag;
     }
     ""
 }
 
 fn attribute(tag: &str, wanted: &str) -> Option<String> {
-    let at = tag.to_ascii_lowercase().find(&format!(" {wanted}="))?;
-    let value = &tag[at + wanted.len() + 2..];
+    let start = tag.to_ascii_lowercase().find(&format!(" {wanted}="))?;
+    let value = &tag[start + wanted.len() + 2..];
     let value = match value.chars().next()? {
         quote @ ('"' | '\'') => value[1..].split(quote).next()?,
         _ => value.split_whitespace().next()?,
@@ -154,9 +156,9 @@ fn attribute(tag: &str, wanted: &str) -> Option<String> {
 pub fn unescaped(text: &str) -> String {
     const MAX_REFERENCE_LENGTH: usize = 10;
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(at) = rest.find('&') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
+    while let Some(start) = rest.find('&') {
+        out.push_str(&rest[..start]);
+        rest = &rest[start + 1..];
         let end = rest.bytes().take(MAX_REFERENCE_LENGTH).position(|byte| byte == b';');
         match end.and_then(|end| Some((decode_reference(&rest[..end])?, end))) {
             Some((c, end)) => {

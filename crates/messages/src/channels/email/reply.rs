@@ -117,8 +117,8 @@ impl Line {
 }
 
 fn text(bytes: &[u8]) -> String {
-    let kept = &bytes[..bytes.len().min(KEPT_BYTES)];
-    String::from_utf8_lossy(kept).trim().to_owned()
+    let beginning = &bytes[..bytes.len().min(KEPT_BYTES)];
+    String::from_utf8_lossy(beginning).trim().to_owned()
 }
 
 /// The next line with its end, or the beginning of a line that is too long; and whether it is
@@ -132,12 +132,12 @@ async fn read_line(
         if available.is_empty() {
             return if line.is_empty() { Err(ReplyError::Closed) } else { Ok((line, true)) };
         }
-        let end = available.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
-        let used = end.unwrap_or(available.len());
-        let kept = used.min(MAX_LINE_BYTES - line.len());
-        line.extend_from_slice(&available[..kept]);
-        stream.consume(kept);
-        if kept < used {
+        let end = available.iter().position(|byte| *byte == b'\n').map(|index| index + 1);
+        let wanted = end.unwrap_or(available.len());
+        let length = wanted.min(MAX_LINE_BYTES - line.len());
+        line.extend_from_slice(&available[..length]);
+        stream.consume(length);
+        if length < wanted {
             return Ok((line, false));
         }
         if end.is_some() {
@@ -168,14 +168,14 @@ mod tests {
     }
 
     /// The code of a reply that is not read to its end, and why.
-    fn cut(mut bytes: &[u8]) -> (u16, String) {
+    fn incomplete(mut bytes: &[u8]) -> (u16, String) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let reply = runtime.block_on(Reply::read(&mut bytes)).unwrap();
         assert!(reply.lines.len() <= MAX_LINES && reply.lines[0].len() <= KEPT_BYTES);
         (reply.code, reply.unread_reason.expect("a reply without its end"))
     }
 
-    fn only(bytes: &[u8]) -> (u16, String) {
+    fn single(bytes: &[u8]) -> (u16, String) {
         let (replies, end) = replies(bytes);
         assert!(matches!(end, ReplyError::Closed), "{bytes:?}: {end}");
         let [reply] = replies.as_slice() else { panic!("{bytes:?}: {replies:?}") };
@@ -199,7 +199,7 @@ mod tests {
             (b"250-a\r\n550 b\r\n", 550, "a b"),
             (b"550-a\r\n250 Main Street\r\n", 550, "a Main Street"),
         ] {
-            assert_eq!(only(bytes), (code, text.into()), "{bytes:?}");
+            assert_eq!(single(bytes), (code, text.into()), "{bytes:?}");
         }
         for bytes in [&b"\r\n"[..], b"25\r\n", b"ok\r\n", b"2500 ok\r\n", b"150 a\r\n", b"\xff250"]
         {
@@ -209,7 +209,7 @@ mod tests {
         let (found, error) = replies(b"");
         assert!(found.is_empty() && matches!(error, ReplyError::Closed));
         for (bytes, code) in [(&b"250-a\r\n"[..], 250), (b"550-", 550), (b"250-a\r\nb\r\n", 250)] {
-            assert_eq!(cut(bytes), (code, ReplyError::Closed.to_string()), "{bytes:?}");
+            assert_eq!(incomplete(bytes), (code, ReplyError::Closed.to_string()), "{bytes:?}");
         }
     }
 
@@ -219,12 +219,15 @@ mod tests {
         let (found, _) = replies(line(MAX_LINE_BYTES).as_bytes());
         assert_eq!(found[0].lines[0].len(), KEPT_BYTES - 1);
         let long_line = ReplyError::LongLine.to_string();
-        assert_eq!(cut(line(MAX_LINE_BYTES + 1).as_bytes()), (250, long_line.clone()));
+        assert_eq!(incomplete(line(MAX_LINE_BYTES + 1).as_bytes()), (250, long_line.clone()));
         let later = format!("550-a\r\n{}", "x".repeat(MAX_LINE_BYTES + 1));
-        assert_eq!(cut(later.as_bytes()), (550, long_line));
+        assert_eq!(incomplete(later.as_bytes()), (550, long_line));
         let many = |lines: usize| format!("{}250 b\r\n", "250-a\r\n".repeat(lines - 1));
         assert_eq!(replies(many(MAX_LINES).as_bytes()).0.len(), 1);
-        assert_eq!(cut(many(MAX_LINES + 1).as_bytes()), (250, ReplyError::ManyLines.to_string()));
+        assert_eq!(
+            incomplete(many(MAX_LINES + 1).as_bytes()),
+            (250, ReplyError::ManyLines.to_string())
+        );
     }
 
     #[test]
@@ -260,7 +263,7 @@ mod tests {
             let mut bytes = format!("{code} ").into_bytes();
             bytes.extend(&text);
             bytes.extend(b"\r\n");
-            prop_assert_eq!(only(&bytes).0, code);
+            prop_assert_eq!(single(&bytes).0, code);
         }
     }
 }

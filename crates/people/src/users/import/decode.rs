@@ -75,16 +75,16 @@ impl Input {
     /// Opens the next stream of lines. After an error of one, the next one may be readable.
     pub fn next_file(&mut self) -> Result<Option<LineFile>, FileError> {
         let name = self.name.clone();
-        let of_input = |error| FileError { name: name.clone(), error };
+        let input_error = |error| FileError { name: name.clone(), error };
         let zip = match std::mem::replace(&mut self.files, Files::End) {
             Files::End => return Ok(None),
-            Files::One(bytes) => match open(bytes, MAX_DEPTH).map_err(of_input)? {
+            Files::One(bytes) => match open(bytes, MAX_DEPTH).map_err(input_error)? {
                 Opened::Lines(reader) => return Ok(Some(self.file(name, reader))),
                 Opened::Archive(zip) => zip,
             },
             Files::Archive(zip) => zip,
         };
-        let Some(ZipEntry { name: entry, reader }) = zip.next_entry().map_err(of_input)? else {
+        let Some(ZipEntry { name: entry, reader }) = zip.next_entry().map_err(input_error)? else {
             return Ok(None);
         };
         self.files = Files::Archive(zip);
@@ -154,8 +154,9 @@ fn open(mut bytes: Bytes, depth: usize) -> io::Result<Opened> {
             Err(error) => return Err(error),
         }
     }
-    if let Some((_, what)) = UNSUPPORTED.iter().find(|(magic, _)| prefix.starts_with(magic)) {
-        return Err(unreadable(format!("this is {what}")));
+    if let Some((_, description)) = UNSUPPORTED.iter().find(|(magic, _)| prefix.starts_with(magic))
+    {
+        return Err(unreadable(format!("this is {description}")));
     }
     let form = prefix.clone();
     let bytes: Chain<Cursor<Vec<u8>>, Bytes> = Cursor::new(prefix).chain(bytes);
@@ -177,15 +178,15 @@ fn open(mut bytes: Bytes, depth: usize) -> io::Result<Opened> {
     };
     Ok(Opened::Lines(match is_big {
         Some(is_big) => {
-            let utf8 = Utf16 { bytes, is_big, high: None, text: Vec::new(), at: 0 };
+            let utf8 = Utf16 { bytes, is_big, high: None, text: Vec::new(), offset: 0 };
             Box::new(BufReader::with_capacity(BUFFER, utf8))
         }
         None => Box::new(bytes),
     }))
 }
 
-pub(super) fn unreadable(what: impl Into<String>) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what.into())
+pub(super) fn unreadable(text: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text.into())
 }
 
 /// Gzip data, which may be several files that were joined.
@@ -235,7 +236,8 @@ struct Utf16<R> {
     /// The first half of a pair.
     high: Option<u16>,
     text: Vec<u8>,
-    at: usize,
+    /// Bytes of the text that were read.
+    offset: usize,
 }
 
 const NO_TEXT: u8 = 0xff;
@@ -244,7 +246,7 @@ impl<R: BufRead> Utf16<R> {
     /// Decodes more text; none is left at the end.
     fn fill(&mut self) -> io::Result<()> {
         self.text.clear();
-        self.at = 0;
+        self.offset = 0;
         let mut carried: Option<u8> = None;
         while self.text.is_empty() {
             let available = match self.bytes.fill_buf() {
@@ -314,12 +316,12 @@ fn push_unit(text: &mut Vec<u8>, high: &mut Option<u16>, unit: u16) {
 
 impl<R: BufRead> Read for Utf16<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.text.len() {
+        if self.offset == self.text.len() {
             self.fill()?;
         }
-        let count = buffer.len().min(self.text.len() - self.at);
-        buffer[..count].copy_from_slice(&self.text[self.at..self.at + count]);
-        self.at += count;
+        let count = buffer.len().min(self.text.len() - self.offset);
+        buffer[..count].copy_from_slice(&self.text[self.offset..self.offset + count]);
+        self.offset += count;
         Ok(count)
     }
 }

@@ -46,7 +46,7 @@ pub fn after(stored: &Profile, record: &Profile, address: Option<NewAddress>, at
         let Some(value) = record.get(field) else { continue };
         let value = match (field, stored.get(field)) {
             (Field::DeprecatedExternalIds, _) => continue,
-            (Field::PushTokens, Some(own)) => tokens::merged(value, own),
+            (Field::PushTokens, Some(stored)) => tokens::merged(value, stored),
             _ => value.to_owned(),
         };
         profile.set_json(field, value);

@@ -106,7 +106,7 @@ impl Reader {
                         batch.break_file(&file.name, number, problem);
                         return true;
                     }
-                    self.take(&file.name, number, &line, batch);
+                    self.add(&file.name, number, &line, batch);
                 }
                 Err(error) => {
                     let reason = format!(
@@ -129,7 +129,7 @@ impl Reader {
         true
     }
 
-    fn take(&self, file: &Arc<str>, number: u64, line: &[u8], batch: &mut Batch) {
+    fn add(&self, file: &Arc<str>, number: u64, line: &[u8], batch: &mut Batch) {
         let text = || if self.keep { line.to_vec() } else { Vec::new() };
         match self.record(line) {
             Ok(record) => {
@@ -199,23 +199,25 @@ pub fn next_line(reader: &mut dyn BufRead, line: &mut Vec<u8>) -> std::io::Resul
             available => available?,
         };
         if available.is_empty() {
-            return Ok(match too_long {
-                true => Line::TooLong,
-                false if line.is_empty() => Line::End,
-                false => Line::Read,
+            return Ok(if too_long {
+                Line::TooLong
+            } else if line.is_empty() {
+                Line::End
+            } else {
+                Line::Read
             });
         }
-        let (taken, ends) = match available.iter().position(|byte| *byte == b'\n') {
+        let (length, ends) = match available.iter().position(|byte| *byte == b'\n') {
             Some(end) => (end + 1, true),
             None => (available.len(), false),
         };
-        too_long |= line.len() + taken > MAX_LINE;
+        too_long |= line.len() + length > MAX_LINE;
         if too_long {
             line.clear();
         } else {
-            line.extend_from_slice(&available[..taken]);
+            line.extend_from_slice(&available[..length]);
         }
-        reader.consume(taken);
+        reader.consume(length);
         if ends {
             return Ok(if too_long { Line::TooLong } else { Line::Read });
         }

@@ -70,6 +70,7 @@ pub struct Applied {
 #[derive(Default)]
 pub struct ImportedUsers {
     imported: Vec<ImportedUser>,
+    // The values are indexes into `imported`.
     by_id: HashMap<Uuid, usize>,
     by_identifier: HashMap<(Kind, String), usize>,
     by_email: HashMap<String, Vec<usize>>,
@@ -129,8 +130,8 @@ impl ImportedUsers {
         imported.merged = merged_rows::find_merged(tx, workspace, &unknown).await?;
         for Identifier { kind, value, service_id } in known {
             // Erased between the two reads: the next attempt sees a consistent state.
-            let place = *imported.by_id.get(&service_id).ok_or(ImportError::Conflict)?;
-            imported.by_identifier.insert((kind, value), place);
+            let index = *imported.by_id.get(&service_id).ok_or(ImportError::Conflict)?;
+            imported.by_identifier.insert((kind, value), index);
         }
         Ok(imported)
     }
@@ -158,13 +159,13 @@ impl ImportedUsers {
     }
 
     fn add(&mut self, user: ImportedUser) -> usize {
-        let place = self.imported.len();
-        self.by_id.insert(user.service_id, place);
+        let index = self.imported.len();
+        self.by_id.insert(user.service_id, index);
         if let Some(email) = &user.email {
-            self.by_email.entry(email.clone()).or_default().push(place);
+            self.by_email.entry(email.clone()).or_default().push(index);
         }
         self.imported.push(user);
-        place
+        index
     }
 
     /// Applies a record, or returns the error. Its decisions about messages were received at
@@ -179,12 +180,12 @@ impl ImportedUsers {
         let found = self.find(record)?;
         self.check_clashes(record, found)?;
         let service_id = match (found, record.service_id, record.random_bucket) {
-            (Some(place), _, _) => self.imported[place].service_id,
+            (Some(index), _, _) => self.imported[index].service_id,
             (None, Some(id), _) => id,
             (None, None, Some(bucket)) => ids.next(now_ms, bucket),
             (None, None, None) => ids.next_anywhere(now_ms),
         };
-        let before = found.map(|place| &self.imported[place]);
+        let before = found.map(|index| &self.imported[index]);
         let (user, profile, is_overruled) = self.merge(record, service_id, before, decided_at);
         let doc = profile.to_document();
         if doc.len() > MAX_BYTES {
@@ -198,10 +199,10 @@ impl ImportedUsers {
         let change = Change { doc, activity: Some(record.activity.clone()) };
         let user = ImportedUser { written: (now_ms, self.applied), change: Some(change), ..user };
         match found {
-            Some(place) => self.replace(place, user),
+            Some(index) => self.replace(index, user),
             None => {
-                let place = self.add(user);
-                self.own_identifiers(place);
+                let index = self.add(user);
+                self.index_identifiers(index);
             }
         }
         self.register_tokens(record, service_id, decided_at);
@@ -224,7 +225,7 @@ impl ImportedUsers {
         let address =
             email.map(|email| NewAddress { unsubscribed_at: self.opt_outs.get(email).copied() });
         // A user who is created with the address has no other state that it could meet.
-        let address = address.filter(|of| before.is_some() || of.unsubscribed_at.is_some());
+        let address = address.filter(|new| before.is_some() || new.unsubscribed_at.is_some());
         let Kept { profile: kept, overruled, unsubscribed_at } =
             kept::after(stored, &record.profile, address, decided_at);
         let mut profile = kept.clone();
@@ -280,7 +281,9 @@ impl ImportedUsers {
                 Registered::OfAnother => service_id,
                 Registered::TakenFrom(owner) => owner,
             };
-            if let Some(user) = self.by_id.get(&loser).and_then(|at| self.imported.get_mut(*at)) {
+            if let Some(user) =
+                self.by_id.get(&loser).and_then(|index| self.imported.get_mut(*index))
+            {
                 user.remove_token(&key);
             }
         }
@@ -290,31 +293,31 @@ impl ImportedUsers {
         if let Some(kept) = record.service_id.and_then(|id| self.merged.get(&id)) {
             return Err(format!("service_id: the user was merged into {kept}"));
         }
-        if let Some(place) = record.service_id.and_then(|id| self.by_id.get(&id)) {
-            return Ok(Some(*place));
+        if let Some(index) = record.service_id.and_then(|id| self.by_id.get(&id)) {
+            return Ok(Some(*index));
         }
         let external_id = record.external_id.as_ref();
-        if let Some(place) = external_id.and_then(|id| self.owner(Kind::ExternalId, id)) {
-            return Ok(Some(place));
+        if let Some(index) = external_id.and_then(|id| self.owner(Kind::ExternalId, id)) {
+            return Ok(Some(index));
         }
-        if let Some((alias, place)) = record
+        if let Some((alias, index)) = record
             .aliases
             .iter()
             .find_map(|alias| Some((alias, self.owner(Kind::Alias, &alias.key())?)))
         {
             // With another external_id it is another user.
-            if external_id.is_some() && self.imported[place].external_id.is_some() {
-                return Err(self.clash(alias_text(alias), place));
+            if external_id.is_some() && self.imported[index].external_id.is_some() {
+                return Err(self.clash(alias_text(alias), index));
             }
-            return Ok(Some(place));
+            return Ok(Some(index));
         }
         let email = record.email.as_ref().filter(|_| by_email_only(record));
         let with_address = email.and_then(|email| self.by_email.get(email)).into_iter().flatten();
         Ok(with_address
             .copied()
-            .filter(|place| self.imported[*place].email.as_ref() == email)
-            .max_by_key(|place| {
-                let user = &self.imported[*place];
+            .filter(|index| self.imported[*index].email.as_ref() == email)
+            .max_by_key(|index| {
+                let user = &self.imported[*index];
                 (user.external_id.is_some(), user.written, user.service_id)
             }))
     }
@@ -325,43 +328,44 @@ impl ImportedUsers {
 
     /// Rejects a record with an identifier of another user.
     fn check_clashes(&self, record: &Record, found: Option<usize>) -> Result<(), String> {
-        let another = |kind, value: &str| self.owner(kind, value).filter(|&o| Some(o) != found);
-        if let Some(place) =
+        let another =
+            |kind, value: &str| self.owner(kind, value).filter(|owner| Some(*owner) != found);
+        if let Some(index) =
             record.external_id.as_ref().and_then(|id| another(Kind::ExternalId, id))
         {
-            return Err(self.clash("external_id".to_owned(), place));
+            return Err(self.clash("external_id".to_owned(), index));
         }
         for alias in &record.aliases {
-            if let Some(place) = another(Kind::Alias, &alias.key()) {
-                return Err(self.clash(alias_text(alias), place));
+            if let Some(index) = another(Kind::Alias, &alias.key()) {
+                return Err(self.clash(alias_text(alias), index));
             }
         }
         Ok(())
     }
 
-    fn clash(&self, what: String, place: usize) -> String {
-        format!("{what}: belongs to another user, {}", self.imported[place].service_id)
+    fn clash(&self, field: String, index: usize) -> String {
+        format!("{field}: belongs to another user, {}", self.imported[index].service_id)
     }
 
-    fn replace(&mut self, place: usize, user: ImportedUser) {
-        let before = std::mem::replace(&mut self.imported[place], user);
+    fn replace(&mut self, index: usize, user: ImportedUser) {
+        let before = std::mem::replace(&mut self.imported[index], user);
         if let Some(old) = before.external_id {
             self.by_identifier.remove(&(Kind::ExternalId, old));
         }
-        let user = &mut self.imported[place];
+        let user = &mut self.imported[index];
         user.stored = before.stored;
         user.stored_aliases = before.stored_aliases;
         if user.email != before.email
             && let Some(email) = &user.email
         {
-            self.by_email.entry(email.clone()).or_default().push(place);
+            self.by_email.entry(email.clone()).or_default().push(index);
         }
-        self.own_identifiers(place);
+        self.index_identifiers(index);
     }
 
-    fn own_identifiers(&mut self, place: usize) {
-        for (kind, value) in self.imported[place].identifiers() {
-            self.by_identifier.insert((kind, value), place);
+    fn index_identifiers(&mut self, index: usize) {
+        for (kind, value) in self.imported[index].identifiers() {
+            self.by_identifier.insert((kind, value), index);
         }
     }
 
@@ -380,7 +384,7 @@ impl ImportedUsers {
             (service_id::slice(&user.service_id).unwrap_or(i16::MAX), user.service_id)
         });
         write_identifiers(tx, workspace, &imported).await?;
-        let keys = keys_of(tx, &imported).await?;
+        let keys = user_keys(tx, &imported).await?;
         write_opt_outs(tx, workspace, &imported, &self.stored_opt_outs).await?;
         let mut users = Vec::with_capacity(imported.len());
         let mut activity = Vec::new();
@@ -425,10 +429,10 @@ impl ImportedUsers {
         let mut counts = BTreeMap::new();
         for (stored, change) in replaced() {
             let body = bodies.get(&stored.service_id).map(|body| Activity::decode(body));
-            let own = body.and_then(Result::ok).unwrap_or_default();
-            let after = change.activity.as_ref().unwrap_or(&own);
+            let activity = body.and_then(Result::ok).unwrap_or_default();
+            let after = change.activity.as_ref().unwrap_or(&activity);
             let after = removed::names(&change.doc, after, today);
-            let before = removed::names(&stored.doc, &own, today);
+            let before = removed::names(&stored.doc, &activity, today);
             removed::count(&mut counts, before.difference(&after).cloned(), MAX_REMOVED);
         }
         Ok(counts)
@@ -443,10 +447,10 @@ fn record_tokens(record: &Record) -> Vec<TokenKey> {
 impl ImportedUser {
     /// Removes a push token that belongs to another user.
     fn remove_token(&mut self, key: &TokenKey) {
-        let is_gone = |token: &Token<'_>| token.key() == *key;
+        let is_removed = |token: &Token<'_>| token.key() == *key;
         let stored = self.stored.as_ref().map(|stored| stored.doc.as_str());
         let doc = self.change.as_ref().map(|change| change.doc.as_str()).or(stored);
-        let Some(doc) = doc.and_then(|doc| devices::without(doc, is_gone)) else { return };
+        let Some(doc) = doc.and_then(|doc| devices::without(doc, is_removed)) else { return };
         self.kept = kept::part(Profile::parse(&doc).unwrap_or_default());
         match &mut self.change {
             Some(change) => change.doc = doc,
@@ -490,11 +494,11 @@ async fn write_identifiers(
     let (mut added, mut removed) = (Vec::new(), Vec::new());
     let (mut emails, mut former_emails) = (Vec::new(), Vec::new());
     for user in imported {
-        let of = |(kind, value)| Identifier { kind, value, service_id: user.service_id };
+        let identifier = |(kind, value)| Identifier { kind, value, service_id: user.service_id };
         let before: HashSet<_> = user.stored_identifiers().into_iter().collect();
         let after: HashSet<_> = user.identifiers().into_iter().collect();
-        removed.extend(before.difference(&after).cloned().map(of));
-        added.extend(after.difference(&before).cloned().map(of));
+        removed.extend(before.difference(&after).cloned().map(identifier));
+        added.extend(after.difference(&before).cloned().map(identifier));
         let stored_email = user.stored.as_ref().and_then(|stored| stored.email.as_ref());
         if stored_email != user.email.as_ref() {
             former_emails.extend(stored_email.cloned().map(|email| (email, user.service_id)));
@@ -523,11 +527,11 @@ async fn write_opt_outs(
     imported: &[ImportedUser],
     known: &HashSet<String>,
 ) -> Result<(), ImportError> {
-    let (mut taken, mut unsubscribed) = (Vec::new(), BTreeMap::new());
+    let (mut new_emails, mut unsubscribed) = (Vec::new(), BTreeMap::new());
     for user in imported {
         let Some(email) = user.email.as_deref() else { continue };
         let stored = user.stored.as_ref().and_then(|stored| stored.email.as_deref());
-        taken.extend((stored != Some(email)).then_some(email));
+        new_emails.extend((stored != Some(email)).then_some(email));
         if let Some(at) = user.unsubscribed_at {
             let last = unsubscribed.entry(email).or_insert(at);
             *last = at.max(*last);
@@ -536,9 +540,9 @@ async fn write_opt_outs(
     let new: Vec<(&str, i64)> = unsubscribed.into_iter().collect();
     if tx.is_postgres() {
         let addresses: Vec<&str> = new.iter().map(|(email, _)| *email).collect();
-        optout_rows::lock(tx, workspace, &taken, &addresses).await?;
-        let now = optout_rows::find(tx, workspace, &taken).await?;
-        if now.keys().any(|email| !known.contains(email)) {
+        optout_rows::lock(tx, workspace, &new_emails, &addresses).await?;
+        let stored = optout_rows::find(tx, workspace, &new_emails).await?;
+        if stored.keys().any(|email| !known.contains(email)) {
             return Err(ImportError::Conflict);
         }
     }
@@ -546,9 +550,9 @@ async fn write_opt_outs(
 }
 
 /// SQLite's keys of users: existing and new ones.
-async fn keys_of(tx: &mut Tx, imported: &[ImportedUser]) -> Result<Vec<i64>, StoreError> {
+async fn user_keys(tx: &mut Tx, imported: &[ImportedUser]) -> Result<Vec<i64>, StoreError> {
     let new: Vec<Uuid> =
-        imported.iter().filter(|p| p.stored.is_none()).map(|p| p.service_id).collect();
+        imported.iter().filter(|user| user.stored.is_none()).map(|user| user.service_id).collect();
     let mut new = keys::allocate_keys(tx, &new).await?.into_iter();
     let key = |user: &ImportedUser| match &user.stored {
         Some(stored) => Some(stored.key),

@@ -53,9 +53,9 @@ struct Current {
     inflate: Option<Decompress>,
     /// Whether its data cannot be read, so that it can only be skipped.
     is_broken: bool,
-    /// Stored bytes that were read, and those that are left, if they are known.
-    taken: u64,
-    left: Option<u64>,
+    /// Stored bytes that were read, and those that remain, if they are known.
+    bytes_read: u64,
+    remaining: Option<u64>,
     /// The expected checksum, if it is before the data.
     crc: Option<u32>,
     actual: Crc,
@@ -133,22 +133,24 @@ impl Stream {
         let name = String::from_utf8_lossy(&name).into_owned();
         let has_descriptor = flags & HAS_DESCRIPTOR != 0;
         let zip64 = zip64_stored(&extra);
-        let left = match (stored, zip64) {
+        let remaining = match (stored, zip64) {
             _ if has_descriptor => None,
             (IN_ZIP64, Some(stored)) => Some(stored),
             (stored, _) => Some(u64::from(stored)),
         };
         let problem = match method {
             _ if flags & ENCRYPTED != 0 => Some("the file is encrypted: extract it"),
-            STORED if left.is_none() => Some("the file has no size before its data: extract it"),
+            STORED if remaining.is_none() => {
+                Some("the file has no size before its data: extract it")
+            }
             STORED | DEFLATED => None,
             _ => Some("the file has an unknown compression: extract it"),
         };
         self.current = Some(Current {
             inflate: (method == DEFLATED).then(|| Decompress::new(false)),
             is_broken: problem.is_some(),
-            taken: 0,
-            left,
+            bytes_read: 0,
+            remaining,
             crc: (!has_descriptor).then_some(crc),
             actual: Crc::new(),
             has_descriptor,
@@ -168,15 +170,15 @@ impl Stream {
             }
         }
         let Some(current) = self.current.take() else { return Ok(()) };
-        match current.left {
-            Some(left) => self.skip(left),
-            None => self.skip_to_descriptor(current.taken, current.is_zip64),
+        match current.remaining {
+            Some(remaining) => self.skip(remaining),
+            None => self.skip_to_descriptor(current.bytes_read, current.is_zip64),
         }
     }
 
-    /// Skips data of unknown size, of which some bytes were taken, and the descriptor after it,
+    /// Skips data of unknown size, of which some bytes were read, and the descriptor after it,
     /// which has the size.
-    fn skip_to_descriptor(&mut self, mut taken: u64, is_zip64: bool) -> io::Result<()> {
+    fn skip_to_descriptor(&mut self, mut bytes_read: u64, is_zip64: bool) -> io::Result<()> {
         let mut last = 0_u32;
         loop {
             let mut byte = [0];
@@ -184,16 +186,16 @@ impl Stream {
                 io::ErrorKind::UnexpectedEof => unreadable(NO_NEXT),
                 _ => error,
             })?;
-            taken += 1;
+            bytes_read += 1;
             last = last >> 8 | u32::from(byte[0]) << 24;
             if last != DESCRIPTOR {
                 continue;
             }
             let [_, size] = [self.u32()?, self.u32()?];
-            if is_size(size, taken - 4) {
+            if is_size(size, bytes_read - 4) {
                 return self.skip(after_size(is_zip64));
             }
-            (taken, last) = (taken + 8, 0);
+            (bytes_read, last) = (bytes_read + 8, 0);
         }
     }
 
@@ -237,15 +239,15 @@ impl Stream {
         };
         loop {
             let available = self.bytes.fill_buf()?;
-            let usable = current.left.map_or(available.len(), |left| {
-                usize::try_from(left).unwrap_or(usize::MAX).min(available.len())
+            let usable = current.remaining.map_or(available.len(), |remaining| {
+                usize::try_from(remaining).unwrap_or(usize::MAX).min(available.len())
             });
-            let is_cut = available.is_empty() && current.left != Some(0);
+            let is_cut = available.is_empty() && current.remaining != Some(0);
             let (used, count, is_end) = match &mut current.inflate {
                 None => {
                     let count = usable.min(buffer.len());
                     buffer[..count].copy_from_slice(&available[..count]);
-                    (count, count, current.left == Some(0))
+                    (count, count, current.remaining == Some(0))
                 }
                 Some(inflate) => {
                     let before = (inflate.total_in(), inflate.total_out());
@@ -262,8 +264,8 @@ impl Stream {
                 }
             };
             self.bytes.consume(used);
-            current.taken += used as u64;
-            current.left = current.left.map(|left| left - used as u64);
+            current.bytes_read += used as u64;
+            current.remaining = current.remaining.map(|remaining| remaining - used as u64);
             current.actual.update(&buffer[..count]);
             if is_end {
                 self.close()?;
@@ -291,15 +293,15 @@ impl Stream {
             // Its signature is optional.
             let has_signature = first == DESCRIPTOR;
             expected = Some(if has_signature { self.u32()? } else { first });
-            if !is_size(self.u32()?, current.taken) {
+            if !is_size(self.u32()?, current.bytes_read) {
                 // This is not the descriptor, because the data ended too early.
-                let taken = current.taken + if has_signature { 12 } else { 8 };
-                self.current = Some(Current { is_broken: true, taken, ..current });
+                let bytes_read = current.bytes_read + if has_signature { 12 } else { 8 };
+                self.current = Some(Current { is_broken: true, bytes_read, ..current });
                 return Err(unreadable("the ZIP is damaged"));
             }
             self.skip(after_size(current.is_zip64))?;
         }
-        self.skip(current.left.unwrap_or_default())?;
+        self.skip(current.remaining.unwrap_or_default())?;
         if expected == Some(current.actual.sum()) {
             Ok(())
         } else {

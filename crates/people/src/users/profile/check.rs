@@ -73,24 +73,25 @@ pub fn value(
 
 /// Checks the string fields with special formats.
 fn plain(field: Field, text: &str) -> Result<(), String> {
-    let form = |good: bool, meant: &str| if good { Ok(()) } else { Err(meant.to_owned()) };
+    let check = |is_valid: bool, error: &str| if is_valid { Ok(()) } else { Err(error.to_owned()) };
     match field {
         Field::ExternalId => check_identifier(text),
         Field::Email => email(text),
-        Field::Phone => {
-            form(is_e164(text), "expected a number in E.164: + and 7 to 15 digits, the first not 0")
-        }
+        Field::Phone => check(
+            is_e164(text),
+            "expected a number in E.164: + and 7 to 15 digits, the first not 0",
+        ),
         Field::Dob => {
             let day = text.parse::<Date>().is_ok_and(|day| day.to_string() == text);
-            form(day, "expected a date YYYY-MM-DD")
+            check(day, "expected a date YYYY-MM-DD")
         }
         Field::Gender => one_of(GENDERS, text),
         Field::EmailSubscribe | Field::PushSubscribe => one_of(SUBSCRIPTION, text),
         Field::Country => {
-            form(codes::is_country(text), "expected an ISO 3166-1 code of two upper-case letters")
+            check(codes::is_country(text), "expected an ISO 3166-1 code of two upper-case letters")
         }
         Field::Language => {
-            form(codes::is_language(text), "expected an ISO 639-1 code of two lower-case letters")
+            check(codes::is_language(text), "expected an ISO 639-1 code of two lower-case letters")
         }
         _ => Ok(()),
     }
@@ -120,17 +121,17 @@ fn is_e164(text: &str) -> bool {
 /// Checks the format of an email address: `local@domain`, without quotes, comments or address
 /// literals, with letters of any script. Does not check that mail can be delivered.
 pub fn email(text: &str) -> Result<(), String> {
-    let good = text
+    let is_valid = text
         .split_once('@')
         .is_some_and(|(local, domain)| is_local_part(local) && is_domain(domain));
-    if good { Ok(()) } else { Err("expected an email address".to_owned()) }
+    if is_valid { Ok(()) } else { Err("expected an email address".to_owned()) }
 }
 
 /// Dots may be anywhere, because some providers issued such addresses.
 fn is_local_part(local: &str) -> bool {
     const SIGNS: &str = "!#$%&'*+-/=?^_`{|}~.";
-    let serves = |c: char| c.is_ascii_alphanumeric() || SIGNS.contains(c) || is_foreign(c);
-    (1..=MAX_LOCAL).contains(&local.chars().count()) && local.chars().all(serves)
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || SIGNS.contains(c) || is_foreign(c);
+    (1..=MAX_LOCAL).contains(&local.chars().count()) && local.chars().all(is_allowed)
 }
 
 fn is_domain(domain: &str) -> bool {
@@ -175,10 +176,10 @@ pub fn bucket(json: &str) -> Result<u16, String> {
     bucket.ok_or_else(|| "expected a whole number from 0 to 9999".to_owned())
 }
 
-fn degrees(json: &str, most: f64, what: &str) -> Result<(), String> {
+fn degrees(json: &str, max: f64, name: &str) -> Result<(), String> {
     match json::parse::<f64>(json) {
-        Ok(degrees) if degrees.abs() <= most => Ok(()),
-        _ => Err(format!("expected a {what} from -{most} to {most}")),
+        Ok(degrees) if degrees.abs() <= max => Ok(()),
+        _ => Err(format!("expected a {name} from -{max} to {max}")),
     }
 }
 
@@ -205,13 +206,13 @@ fn current_location(json: &str) -> Result<String, String> {
 
 /// The aliases of an array of alias objects, or of a single one.
 pub fn aliases(json: &str) -> Result<Vec<Alias>, String> {
-    let items: Vec<&RawValue> = match json.as_bytes().first() {
+    let objects: Vec<&RawValue> = match json.as_bytes().first() {
         Some(b'[') => json::parse(json)?,
         _ => vec![json::parse(json)?],
     };
-    let mut aliases = Vec::with_capacity(items.len());
-    for item in items {
-        let alias = alias(&json::unique_fields(item.get(), json::MAX_JSON_FIELDS)?)?;
+    let mut aliases = Vec::with_capacity(objects.len());
+    for object in objects {
+        let alias = alias(&json::unique_fields(object.get(), json::MAX_JSON_FIELDS)?)?;
         if !aliases.contains(&alias) {
             aliases.push(alias);
         }
@@ -345,11 +346,11 @@ fn objects(
     ignored: &mut Vec<String>,
 ) -> Result<Option<String>, FieldError> {
     // Not all objects together: the fields of a `{}` need a hundred times its bytes.
-    let items: Vec<&RawValue> =
+    let objects: Vec<&RawValue> =
         json::parse(json).map_err(|reason| FieldError::new(field, reason))?;
     let mut out = String::with_capacity(json.len());
-    for (index, item) in items.iter().enumerate() {
-        let members = json::unique_fields(item.get(), json::MAX_JSON_FIELDS)
+    for (index, object) in objects.iter().enumerate() {
+        let members = json::unique_fields(object.get(), json::MAX_JSON_FIELDS)
             .map_err(|reason| FieldError::new(format!("{field}[{index}]"), reason))?;
         out.push(if index == 0 { '[' } else { ',' });
         let start = out.len();
@@ -368,7 +369,7 @@ fn objects(
         let unknown = members.0.iter().filter(|(name, _)| !known(name));
         ignored.extend(unknown.map(|(name, _)| format!("{field}.{name}")));
     }
-    if items.is_empty() {
+    if objects.is_empty() {
         return Ok(None);
     }
     out.push(']');

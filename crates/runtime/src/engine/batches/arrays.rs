@@ -28,11 +28,12 @@ pub fn join(parts: &[&Message], array: &str) -> Message {
 }
 
 fn joined(messages: &[&Message], array: &str) -> Option<Vec<u8>> {
-    let (members, mut all) = parts(&messages[0].payload, array)?;
+    let (members, mut elements) = parts(&messages[0].payload, array)?;
     for message in &messages[1..] {
-        all.extend(parts(&message.payload, array)?.1);
+        let (_, more) = parts(&message.payload, array)?;
+        elements.extend(more);
     }
-    Some(payload(&members, array, &all))
+    Some(payload(&members, array, &elements))
 }
 
 fn parts<'a>(payload: &'a [u8], array: &str) -> Option<(JsonFields<'a>, Vec<&'a RawValue>)> {
@@ -85,16 +86,18 @@ mod tests {
 
     #[test]
     fn messages_are_split_and_joined() {
-        let whole = message(r#"{"v":1,"more":{"a":1.10},"list":[{"n":1.10},[2],"\"3"],"z":null}"#);
-        let parts = split(&whole, "list");
+        let original =
+            message(r#"{"v":1,"more":{"a":1.10},"list":[{"n":1.10},[2],"\"3"],"z":null}"#);
+        let parts = split(&original, "list");
         let expected = [r#"{"n":1.10}"#, "[2]", r#""\"3""#].map(|element| {
             message(&format!(r#"{{"v":1,"more":{{"a":1.10}},"list":[{element}],"z":null}}"#))
         });
         assert_eq!(parts, expected);
         let parts: Vec<&Message> = parts.iter().collect();
-        assert_eq!(join(&parts, "list"), whole);
-        let some = message(r#"{"v":1,"more":{"a":1.10},"list":[{"n":1.10},"\"3"],"z":null}"#);
-        assert_eq!(join(&[parts[0], parts[2]], "list"), some);
+        assert_eq!(join(&parts, "list"), original);
+        let without_second =
+            message(r#"{"v":1,"more":{"a":1.10},"list":[{"n":1.10},"\"3"],"z":null}"#);
+        assert_eq!(join(&[parts[0], parts[2]], "list"), without_second);
         for single in ["", "{}", "[]", r#"{"list":{}}"#, r#"{"list":[]}"#, r#"{"list":[1]}"#] {
             let single = message(single);
             assert_eq!(split(&single, "list"), std::slice::from_ref(&single));

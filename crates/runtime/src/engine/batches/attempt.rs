@@ -57,7 +57,7 @@ pub(super) async fn process_batch<H: Handler>(
     let batch = Arc::new(batch);
     let position = batch.position.clone();
     let mut attempt =
-        Attempt { shared: shared.clone(), batch: batch.clone(), ack, position, noted: None };
+        Attempt { shared: shared.clone(), batch: batch.clone(), ack, position, recorded: None };
     let ending = attempt.run().await;
     if ending == Ending::Done {
         shared.sweep_ids(&batch).await;
@@ -110,24 +110,25 @@ struct Attempt<H> {
     /// The position before which everything is applied.
     position: GroupOffset,
     /// The index of the message with a stored record.
-    noted: Option<usize>,
+    recorded: Option<usize>,
 }
 
 impl<H: Handler> Attempt<H> {
     async fn run(&mut self) -> Ending {
-        let care = match self.batch.is_first {
-            true => match self.check_attempts().await {
-                Ok(care) => care,
+        let caution = if self.batch.is_first {
+            match self.check_attempts().await {
+                Ok(caution) => caution,
                 Err(ending) => return ending,
-            },
-            false => Caution::Usual,
+            }
+        } else {
+            Caution::Usual
         };
-        if let Caution::Alone = care {
+        if let Caution::Alone = caution {
             tracing::warn!("workers were lost on this batch; trying its messages one by one");
-            return self.one_by_one().await;
+            return self.apply_one_by_one().await;
         }
         let mut first = 0;
-        if let Caution::DeadLetter(attempts) = care {
+        if let Caution::DeadLetter(attempts) = caution {
             let reason = format!(
                 "its worker was lost {attempts} times, the last {MAX_ALONE_STARTS} times while no other \
                  work was running"
@@ -138,16 +139,16 @@ impl<H: Handler> Attempt<H> {
             }
             first = 1;
         } else if self.batch.is_first
-            && let Some(ending) = self.note_first().await
+            && let Some(ending) = self.record_first_start().await
         {
             return ending;
         }
-        self.in_pieces(first..self.batch.messages.len()).await
+        self.apply_in_pieces(first..self.batch.messages.len()).await
     }
 
     /// Applies messages together, and in smaller and smaller pieces if that fails.
-    async fn in_pieces(&mut self, all: Range<usize>) -> Ending {
-        let mut pieces = vec![all];
+    async fn apply_in_pieces(&mut self, messages: Range<usize>) -> Ending {
+        let mut pieces = vec![messages];
         while let Some(piece) = pieces.pop() {
             match self.step(piece.clone(), ApplyMode::Together, false).await {
                 Step::Passed => {}
@@ -162,7 +163,7 @@ impl<H: Handler> Attempt<H> {
         Ending::Done
     }
 
-    async fn one_by_one(&mut self) -> Ending {
+    async fn apply_one_by_one(&mut self) -> Ending {
         for index in 0..self.batch.messages.len() {
             let step = self.step(index..index + 1, ApplyMode::Together, true).await;
             if let Step::Ended(ending) = step {
@@ -180,7 +181,7 @@ impl<H: Handler> Attempt<H> {
             if piece.is_empty() {
                 return Step::Passed;
             }
-            let (pause, text) = match self.once(&piece, &mode, alone).await {
+            let (pause, text) = match self.try_once(&piece, &mode, alone).await {
                 Ok(()) => {
                     self.shared.clear_waiting(self.position.partition);
                     return Step::Passed;
@@ -223,7 +224,7 @@ impl<H: Handler> Attempt<H> {
 
     /// One attempt. A record that says "alone" is stored only while no other work runs: the message
     /// must not be blamed for other work.
-    async fn once(
+    async fn try_once(
         &mut self,
         piece: &Range<usize>,
         mode: &ApplyMode,
@@ -235,15 +236,15 @@ impl<H: Handler> Attempt<H> {
             return self.commit(piece, mode).await;
         }
         let _alone = shared.unless_stopped(shared.alone.write()).await?;
-        let tried = match self.note(piece.start, true).await {
+        let result = match self.record_start(piece.start, true).await {
             Ok(true) => self.commit(piece, mode).await,
             Ok(false) => Err(Failure::OffsetMoved),
             Err(error) => Err(error.into()),
         };
-        if tried.is_err() {
+        if result.is_err() {
             self.delete_record().await;
         }
-        tried
+        result
     }
 
     /// Pauses before the next attempt; returns the ending if no attempt is left.
@@ -256,8 +257,8 @@ impl<H: Handler> Attempt<H> {
             let pause = retry::backoff(tries, self.shared.options.pause, MAX_BACKOFF);
             retry::wait(pause, &self.shared.shutdown).await;
         }
-        let gone = self.shared.shutdown.is_cancelled() || !self.ack.is_assigned();
-        gone.then_some(Ending::HandedBack)
+        let must_stop = self.shared.shutdown.is_cancelled() || !self.ack.is_assigned();
+        must_stop.then_some(Ending::HandedBack)
     }
 
     /// The first message that is not applied.
@@ -311,7 +312,7 @@ impl<H: Handler> Attempt<H> {
             batch: self.batch.clone(),
             piece: piece.clone(),
             position: self.position.clone(),
-            noted: self.noted.filter(|noted| piece.contains(noted)),
+            recorded: self.recorded.filter(|recorded| piece.contains(recorded)),
             mode: mode.clone(),
         };
         let next = work.next();
@@ -321,14 +322,14 @@ impl<H: Handler> Attempt<H> {
             failure => failure,
         })?;
         self.position.next = next;
-        self.noted = self.noted.filter(|noted| !piece.contains(noted));
+        self.recorded = self.recorded.filter(|recorded| !piece.contains(recorded));
         let outcome = if dead_letter.is_some() { "dead_letter" } else { "done" };
         if let Some(reason) = dead_letter {
             tracing::error!(offset = next - 1, reason, "message became a dead letter");
         }
         let topic = self.batch.messages[0].topic.name();
         for (outcome, count) in [(outcome, new), ("repeated", repeated)] {
-            metrics::counter!("longshore_messages_total", "topic" => topic, "outcome" => outcome)
+            metrics::counter!("longshore_log_processed_total", "topic" => topic, "outcome" => outcome)
                 .increment(count);
         }
         Ok(())
@@ -346,7 +347,7 @@ impl<H: Handler> Attempt<H> {
             let attempts: Result<_, StoreError> = within_timeout(attempts, sleep(TIMEOUT)).await;
             match attempts {
                 Ok(attempts) => {
-                    self.noted = (attempts.count > 0).then_some(0);
+                    self.recorded = (attempts.count > 0).then_some(0);
                     return Ok(match attempts.count {
                         count if attempts.alone >= MAX_ALONE_STARTS => Caution::DeadLetter(count),
                         count if attempts.alone > 0 || count >= MAX_SHARED_STARTS => Caution::Alone,
@@ -364,15 +365,15 @@ impl<H: Handler> Attempt<H> {
     }
 
     /// Records the start of the first message; returns how to end if that is impossible.
-    async fn note_first(&mut self) -> Option<Ending> {
+    async fn record_first_start(&mut self) -> Option<Ending> {
         let shared = self.shared.clone();
         let mut tries = 0;
         loop {
-            let noted = match shared.unless_stopped(shared.alone.read()).await {
-                Ok(_at_work) => self.note(0, false).await,
+            let recorded = match shared.unless_stopped(shared.alone.read()).await {
+                Ok(_at_work) => self.record_start(0, false).await,
                 Err(_) => return Some(Ending::HandedBack),
             };
-            let error = match noted {
+            let error = match recorded {
                 Ok(true) => return None,
                 Ok(false) => {
                     let (topic, expected) = (self.batch.messages[0].topic, self.position.clone());
@@ -392,37 +393,37 @@ impl<H: Handler> Attempt<H> {
 
     /// Records the start of a message, unless the stored position has changed: its new owner would
     /// never delete the record.
-    async fn note(&mut self, index: usize, alone: bool) -> Result<bool, StoreError> {
+    async fn record_start(&mut self, index: usize, alone: bool) -> Result<bool, StoreError> {
         let (shared, batch) = (self.shared.clone(), self.batch.clone());
         let position = self.position.clone();
         // It may be stored even if the response was lost.
-        self.noted = Some(index);
+        self.recorded = Some(index);
         fail_point!("batch::begun");
-        let note = async move {
+        let recording = async move {
             let mut tx = shared.app.store.write().await?;
             let message = &batch.messages[index];
-            let is_there =
+            let is_current =
                 offsets::advance(&mut tx, message.topic, &position, position.next).await?;
-            if is_there {
-                rows::note(&mut tx, shared.group, message, alone).await?;
+            if is_current {
+                rows::record_start(&mut tx, shared.group, message, alone).await?;
                 tx.commit().await?;
             }
-            Ok(is_there)
+            Ok(is_current)
         };
-        within_timeout(note, sleep(TIMEOUT)).await
+        within_timeout(recording, sleep(TIMEOUT)).await
     }
 
     /// A record that stays only makes the next worker more careful.
     async fn delete_record(&mut self) {
-        let Some(index) = self.noted else { return };
+        let Some(index) = self.recorded else { return };
         let (shared, batch) = (self.shared.clone(), self.batch.clone());
-        let forget = async move {
+        let deletion = async move {
             let mut tx = shared.app.store.write().await?;
             rows::delete_attempts(&mut tx, shared.group, &batch.messages[index]).await?;
             tx.commit().await
         };
-        let forgotten: Result<(), StoreError> = within_timeout(forget, sleep(TIMEOUT)).await;
-        if let Err(error) = forgotten {
+        let deleted: Result<(), StoreError> = within_timeout(deletion, sleep(TIMEOUT)).await;
+        if let Err(error) = deleted {
             tracing::warn!(%error, "cannot delete the record of a batch");
         }
     }

@@ -50,15 +50,20 @@ pub async fn page(
     after: Option<&DeadLetter>,
 ) -> Result<Vec<DeadLetter>, StoreError> {
     let mut tx = store.snapshot().await?;
-    rows::dead_letters(&mut tx, after.map(|letter| (letter.created_at, letter.id)), PAGE).await
+    rows::dead_letters(
+        &mut tx,
+        after.map(|dead_letter| (dead_letter.created_at, dead_letter.id)),
+        PAGE,
+    )
+    .await
 }
 
 /// The topic of a dead letter, which decides how it is retried.
 pub async fn topic(store: &Store, id: Uuid) -> Result<Topic, DeadLetterError> {
-    let letter = rows::dead_letter(&mut store.snapshot().await?, id).await?;
-    let letter = letter.ok_or(DeadLetterError::Unknown(id))?;
-    let unknown = DeadLetterError::Topic { id, topic: letter.topic.clone() };
-    topics::from_name(&letter.topic).ok_or(unknown)
+    let dead_letter = rows::dead_letter(&mut store.snapshot().await?, id).await?;
+    let dead_letter = dead_letter.ok_or(DeadLetterError::Unknown(id))?;
+    let unknown = DeadLetterError::Topic { id, topic: dead_letter.topic.clone() };
+    topics::from_name(&dead_letter.topic).ok_or(unknown)
 }
 
 /// Applies the message in the transaction that deletes the dead letter: appending it again could
@@ -69,15 +74,16 @@ pub async fn retry<H: Handler>(
     handler: &H,
     id: Uuid,
 ) -> Result<(), DeadLetterError> {
-    let (mut tries, mut unanswered) = (0, false);
+    let (mut tries, mut maybe_applied) = (0, false);
     loop {
         // Read each time: an earlier attempt without a response, or another process, may have
         // applied parts.
         let text = match find(store, id).await {
-            Ok(None) if unanswered => return Ok(()),
+            Ok(None) if maybe_applied => return Ok(()),
             Ok(None) => return Err(DeadLetterError::Unknown(id)),
-            Ok(Some(letter)) => {
-                match once(store, handler, id, &message(letter)?, &mut unanswered).await {
+            Ok(Some(dead_letter)) => {
+                match try_once(store, handler, id, &message(dead_letter)?, &mut maybe_applied).await
+                {
                     Ok(None) => return Ok(()),
                     Ok(Some(failed)) => return Err(DeadLetterError::Refused(failed.into_reason())),
                     Err(Failure::Permanent(text) | Failure::Newer(text)) => {
@@ -104,40 +110,40 @@ async fn find(store: &Store, id: Uuid) -> Result<Option<DeadLetter>, StoreError>
 }
 
 /// The parts of the message that failed; [`Failure::OffsetMoved`] if the dead letter has changed
-/// meanwhile. Sets `unanswered` from when the attempt may have taken effect without a response.
-async fn once<H: Handler>(
+/// meanwhile. Sets `maybe_applied` once the attempt may have taken effect without a response.
+async fn try_once<H: Handler>(
     store: &Store,
     handler: &H,
     id: Uuid,
     message: &Message,
-    unanswered: &mut bool,
+    maybe_applied: &mut bool,
 ) -> Result<Option<Failed>, Failure> {
     let split = handler.split(message);
     let parts = Parts::prepare(handler, message, &split).await?;
     let mut tx = store.write().await?;
     let (applied, failed) = parts.apply(handler, &mut tx).await?;
-    let left = failed.as_ref().map(|failed| (&failed.message, failed.reason.as_str()));
-    if !rows::settle(&mut tx, id, message, left).await? {
+    let remaining = failed.as_ref().map(|failed| (&failed.message, failed.reason.as_str()));
+    if !rows::settle(&mut tx, id, message, remaining).await? {
         return Err(Failure::OffsetMoved);
     }
-    *unanswered |= failed.is_none();
+    *maybe_applied |= failed.is_none();
     tx.commit().await?;
     applied.into_iter().for_each(|applied| handler.applied(applied));
     Ok(failed)
 }
 
-fn message(letter: DeadLetter) -> Result<Message, DeadLetterError> {
-    let Some(topic) = topics::from_name(&letter.topic) else {
-        return Err(DeadLetterError::Topic { id: letter.id, topic: letter.topic });
+fn message(dead_letter: DeadLetter) -> Result<Message, DeadLetterError> {
+    let Some(topic) = topics::from_name(&dead_letter.topic) else {
+        return Err(DeadLetterError::Topic { id: dead_letter.id, topic: dead_letter.topic });
     };
     Ok(Message {
         topic,
-        partition: letter.partition,
-        offset: letter.position,
-        appended_at: letter.appended_at,
-        key: letter.key,
-        payload: letter.payload,
-        request_id: letter.request_id,
+        partition: dead_letter.partition,
+        offset: dead_letter.position,
+        appended_at: dead_letter.appended_at,
+        key: dead_letter.key,
+        payload: dead_letter.payload,
+        request_id: dead_letter.request_id,
     })
 }
 

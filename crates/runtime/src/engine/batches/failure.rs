@@ -28,17 +28,21 @@ pub(super) enum Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::of(&error)
+        Self::from_error(&error)
     }
 }
 
 impl Failure {
-    pub fn of(error: &(impl Retry + Display)) -> Self {
-        match error.can_retry() {
-            _ if error.needs_newer_version() => Self::Newer(error.to_string()),
-            true if error.is_too_large() => Self::TooLarge(error.to_string()),
-            true => Self::Transient(error.to_string()),
-            false => Self::Permanent(error.to_string()),
+    pub fn from_error(error: &(impl Retry + Display)) -> Self {
+        let text = error.to_string();
+        if error.needs_newer_version() {
+            Self::Newer(text)
+        } else if !error.can_retry() {
+            Self::Permanent(text)
+        } else if error.is_too_large() {
+            Self::TooLarge(text)
+        } else {
+            Self::Transient(text)
         }
     }
 }

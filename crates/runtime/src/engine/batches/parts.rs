@@ -9,7 +9,7 @@ use store::Tx;
 
 /// The parts of a message, parsed before the transaction.
 pub(super) struct Parts<'m, H: Handler> {
-    whole: &'m Message,
+    message: &'m Message,
     parts: Vec<(&'m Message, Result<H::Prepared<'m>, String>)>,
 }
 
@@ -26,9 +26,10 @@ pub(super) struct Failed {
 impl Failed {
     /// The text for the caller that requested the retry.
     pub fn into_reason(self) -> String {
-        match self.is_all {
-            true => self.reason,
-            false => format!("{} (the rest of the message was applied)", self.reason),
+        if self.is_all {
+            self.reason
+        } else {
+            format!("{} (the rest of the message was applied)", self.reason)
         }
     }
 }
@@ -37,20 +38,21 @@ impl<'m, H: Handler> Parts<'m, H> {
     /// Prepares the parts of a split message.
     pub async fn prepare(
         handler: &H,
-        whole: &'m Message,
+        message: &'m Message,
         split: &'m [Message],
     ) -> Result<Self, Failure> {
         let mut parts = Vec::with_capacity(split.len());
         for part in split {
             let prepared = handler.prepare(std::slice::from_ref(part));
-            let prepared = match caught(prepared.map_err(|error| Failure::of(&error))).await {
+            let prepared = match caught(prepared.map_err(|error| Failure::from_error(&error))).await
+            {
                 Ok(prepared) => Ok(prepared),
                 Err(Failure::Permanent(reason)) => Err(reason),
                 Err(failure) => return Err(failure),
             };
             parts.push((part, prepared));
         }
-        Ok(Self { whole, parts })
+        Ok(Self { message, parts })
     }
 
     /// Applies the parts in order, each with the effects of those before; rolls back the parts that
@@ -65,11 +67,11 @@ impl<'m, H: Handler> Parts<'m, H> {
             let reason = match prepared {
                 Ok(prepared) => {
                     tx.savepoint().await?;
-                    let applied_part = handler.apply(tx, prepared);
-                    match caught(applied_part.map_err(|error| Failure::of(&error))).await {
-                        Ok(done) => {
+                    let applying = handler.apply(tx, prepared);
+                    match caught(applying.map_err(|error| Failure::from_error(&error))).await {
+                        Ok(applied_part) => {
                             tx.release_savepoint().await?;
-                            applied.push(done);
+                            applied.push(applied_part);
                             continue;
                         }
                         Err(Failure::Permanent(reason)) => {
@@ -90,7 +92,7 @@ impl<'m, H: Handler> Parts<'m, H> {
             return Ok((applied, None));
         }
         let is_all = failed.len() == self.parts.len();
-        let message = if is_all { self.whole.clone() } else { handler.join(&failed) };
+        let message = if is_all { self.message.clone() } else { handler.join(&failed) };
         Ok((applied, Some(Failed { message, reason: reasons.join("; "), is_all })))
     }
 }

@@ -82,7 +82,7 @@ pub(super) struct Positions {
     /// The positions before the query, of idle and of stopped partitions.
     idle: Vec<IdlePartition>,
     stopped: Vec<GroupOffset>,
-    due: Instant,
+    query_at: Instant,
     /// The connection for notifications shows when the database is back.
     connection: Option<watch::Receiver<bool>>,
 }
@@ -96,14 +96,14 @@ impl Positions {
             query: JoinSet::new(),
             idle: Vec::new(),
             stopped: Vec::new(),
-            due: Instant::now() + INTERVAL,
+            query_at: Instant::now() + INTERVAL,
             connection: store.wake().connection(),
         }
     }
 
     /// Begins a query if one is due: regularly, after a lost connection, and while a partition is
     /// stopped.
-    pub fn query_if_due(&mut self, all: &[PartitionStatus], statuses: &ConsumerStatus) {
+    pub fn query_if_due(&mut self, partitions: &[PartitionStatus], statuses: &ConsumerStatus) {
         let connection = self.connection.as_mut();
         let is_changed = connection.is_some_and(|listening| {
             let is_changed = listening.has_changed().unwrap_or(false);
@@ -111,15 +111,15 @@ impl Positions {
             is_changed
         });
         if is_changed {
-            self.due = Instant::now();
+            self.query_at = Instant::now();
         }
-        let is_any_stopped = all.iter().any(|status| status.stopped.is_some());
-        if !self.query.is_empty() || (Instant::now() < self.due && !is_any_stopped) {
+        let is_any_stopped = partitions.iter().any(|status| status.stopped.is_some());
+        if !self.query.is_empty() || (Instant::now() < self.query_at && !is_any_stopped) {
             return;
         }
         // Before the query, so that it sees what is done now.
         self.idle = statuses.idle();
-        let stopped = all.iter().filter_map(|status| status.stopped.as_ref());
+        let stopped = partitions.iter().filter_map(|status| status.stopped.as_ref());
         self.stopped = stopped.map(|(position, _)| position.clone()).collect();
         if self.idle.is_empty() && self.stopped.is_empty() {
             return;
@@ -154,7 +154,7 @@ impl Positions {
                 return false;
             }
         };
-        self.due = Instant::now() + INTERVAL;
+        self.query_at = Instant::now() + INTERVAL;
         for idle in std::mem::take(&mut self.idle) {
             let expected = &idle.position;
             let stored = stored.iter().find(|stored| {

@@ -43,7 +43,7 @@ pub struct Attempts {
 }
 
 pub async fn attempts(tx: &mut Tx, group: &str, message: &Message) -> Result<Attempts, StoreError> {
-    let noted = on!(tx, c => sqlx::query_as::<_, (i32, i32)>(
+    let attempts = on!(tx, c => sqlx::query_as::<_, (i32, i32)>(
         "SELECT attempts, alone FROM message_attempts
          WHERE consumer_group = $1 AND topic = $2 AND partition = $3 AND position = $4
            AND appended_at = $5",
@@ -51,11 +51,11 @@ pub async fn attempts(tx: &mut Tx, group: &str, message: &Message) -> Result<Att
     .bind(group).bind(message.topic.name()).bind(message.partition).bind(message.offset)
     .bind(message.appended_at)
     .fetch_optional(c).await?);
-    Ok(noted.map_or_else(Attempts::default, |(count, alone)| Attempts { count, alone }))
+    Ok(attempts.map_or_else(Attempts::default, |(count, alone)| Attempts { count, alone }))
 }
 
 /// Records another start of a message.
-pub async fn note(
+pub async fn record_start(
     tx: &mut Tx,
     group: &str,
     message: &Message,
@@ -149,19 +149,19 @@ pub async fn settle(
     tx: &mut Tx,
     id: Uuid,
     tried: &Message,
-    left: Option<(&Message, &str)>,
+    remaining: Option<(&Message, &str)>,
 ) -> Result<bool, StoreError> {
     let tried = tried.payload.as_slice();
-    let changed = match left {
+    let changed = match remaining {
         None => {
             let sql = "DELETE FROM dead_letters WHERE id = $1 AND payload = $2";
             execute!(tx, sqlx::query(sql).bind(id).bind(tried))
         }
-        Some((left, reason)) => {
+        Some((message, reason)) => {
             let sql = "UPDATE dead_letters SET payload = $3, reason = $4
                        WHERE id = $1 AND payload = $2";
-            let (left, reason) = (left.payload.as_slice(), without_nul(reason));
-            execute!(tx, sqlx::query(sql).bind(id).bind(tried).bind(left).bind(reason.as_str()))
+            let (payload, reason) = (message.payload.as_slice(), without_nul(reason));
+            execute!(tx, sqlx::query(sql).bind(id).bind(tried).bind(payload).bind(reason.as_str()))
         }
     };
     Ok(changed == 1)

@@ -25,7 +25,7 @@ pub(super) struct Work<H> {
     pub piece: Range<usize>,
     pub position: GroupOffset,
     /// The index of the message whose record is deleted.
-    pub noted: Option<usize>,
+    pub recorded: Option<usize>,
     pub mode: ApplyMode,
 }
 
@@ -57,7 +57,7 @@ impl<H: Handler> Work<H> {
     }
 
     fn scope(&self) -> Scope<'_> {
-        Scope::of(self.shared.group, &self.messages()[0])
+        Scope::new(self.shared.group, &self.messages()[0])
     }
 
     /// The messages whose ids were not applied before. If another worker applies more before the
@@ -68,13 +68,13 @@ impl<H: Handler> Work<H> {
         if ids.is_empty() {
             return Ok(Cow::Borrowed(messages));
         }
-        let mut seen = {
+        let mut known_ids = {
             let mut tx = self.shared.app.store.snapshot().await?;
             message_ids::known(&mut tx, self.scope(), &ids).await?
         };
         let new: Vec<bool> = messages
             .iter()
-            .map(|message| message_ids::id_of(message).is_none_or(|id| seen.insert(id)))
+            .map(|message| message_ids::id_of(message).is_none_or(|id| known_ids.insert(id)))
             .collect();
         if new.iter().all(|new| *new) {
             return Ok(Cow::Borrowed(messages));
@@ -92,9 +92,9 @@ impl<H: Handler> Work<H> {
         let handler = &self.shared.handler;
         let Some(first) = new.first() else { return Ok(Todo::Nothing) };
         Ok(match &self.mode {
-            ApplyMode::Together => {
-                Todo::Together(handler.prepare(new).await.map_err(|error| Failure::of(&error))?)
-            }
+            ApplyMode::Together => Todo::Together(
+                handler.prepare(new).await.map_err(|error| Failure::from_error(&error))?,
+            ),
             ApplyMode::InParts => Todo::InParts(Parts::prepare(handler, first, split).await?),
             ApplyMode::DeadLetter(reason) => Todo::DeadLetter(Failed {
                 message: first.clone(),
@@ -124,7 +124,7 @@ impl<H: Handler> Work<H> {
             Todo::Nothing => (Vec::new(), None),
             Todo::Together(prepared) => {
                 let applied = handler.apply(&mut tx, &prepared).await;
-                (vec![applied.map_err(|error| Failure::of(&error))?], None)
+                (vec![applied.map_err(|error| Failure::from_error(&error))?], None)
             }
             Todo::InParts(parts) => parts.apply(handler, &mut tx).await?,
             Todo::DeadLetter(failed) => (Vec::new(), Some(failed)),
@@ -132,8 +132,9 @@ impl<H: Handler> Work<H> {
         if let Some(failed) = &failed {
             self.insert_dead_letter(&mut tx, failed).await?;
         }
-        if let Some(noted) = self.noted {
-            rows::delete_attempts(&mut tx, self.shared.group, &self.batch.messages[noted]).await?;
+        if let Some(recorded) = self.recorded {
+            rows::delete_attempts(&mut tx, self.shared.group, &self.batch.messages[recorded])
+                .await?;
         }
         fail_point!("batch::applied");
         // The response of a commit may be lost, so its errors are never final.

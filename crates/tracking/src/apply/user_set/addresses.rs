@@ -9,7 +9,7 @@ use super::super::super::message::Attributes;
 use super::super::ApplyError;
 use super::super::identifier_set::{IdentifierSet, compared};
 use super::super::opt_outs::OptOuts;
-use super::{ExternalIdOwner, UserSet};
+use super::{ExternalIdOwner, UserIndex, UserSet};
 use kit::clock::format_time;
 use people::users::consent::{Consent, Topic, UNSUBSCRIBED};
 use people::users::find::Name;
@@ -39,16 +39,16 @@ impl<'a> UserSet<'a> {
         // Other identifiers may be those of any user.
         let index_of = |user: &Identifier<'_>| match user {
             Identifier::ExternalId(id) => match self.external_ids.get(id.as_ref()) {
-                Some(ExternalIdOwner::Of(index)) => Some(*index),
+                Some(ExternalIdOwner::Known(index)) => Some(*index),
                 _ => None,
             },
             _ => None,
         };
         let is_stored = |user: &Identifier<'_>, email: Option<&str>| {
-            index_of(user).is_some_and(|index| self.users[index].user.email.as_deref() == email)
+            index_of(user).is_some_and(|index| self.users[index.0].user.email.as_deref() == email)
         };
         let changed = written.iter().filter(|(user, email)| !is_stored(user, email.as_deref()));
-        let changed: HashSet<Option<usize>> = changed.map(|(user, _)| index_of(user)).collect();
+        let changed: HashSet<Option<UserIndex>> = changed.map(|(user, _)| index_of(user)).collect();
         let includes_all = changed.contains(&None);
         let emails: HashSet<&str> = written
             .iter()
@@ -65,14 +65,14 @@ impl<'a> UserSet<'a> {
     /// received at a time changed one of them.
     pub(super) fn meet_address(
         &mut self,
-        place: usize,
+        index: UserIndex,
         AddressChange { sets_address, sets_state }: AddressChange,
         at: i64,
     ) -> Result<(), ApplyError> {
-        let Some(email) = self.users[place].user.email.clone() else { return Ok(()) };
+        let Some(email) = self.users[index.0].user.email.clone() else { return Ok(()) };
         let unsubscribed_at = self.opt_outs.unsubscribed_at(&email);
-        let is_created = self.users[place].found.is_none();
-        let draft = self.draft(place)?;
+        let is_created = self.is_new(index);
+        let draft = self.draft(index)?;
         let mut consent = draft.consent();
         // A user who is created with the address has no other state.
         let has_none = is_created && unsubscribed_at.is_none() && consent == Consent::default();
@@ -105,14 +105,15 @@ impl<'a> UserSet<'a> {
         let erased_at = self.erased_at(Name::Email, &email).filter(|erased| received_at <= *erased);
         let state: Option<String> = serde_json::from_str(state.get()).unwrap_or_default();
         let mut outlasted = false;
-        for place in self.emails.get(email.as_ref()).cloned().unwrap_or_default() {
-            let user = &self.users[place].user;
-            if user.email.as_deref() != Some(&email) || !self.exists(place) {
+        for index in self.emails.get(email.as_ref()).cloned().unwrap_or_default() {
+            let user = &self.users[index.0].user;
+            if user.email.as_deref() != Some(&email) || !self.exists(index) {
                 continue;
             }
-            let draft = self.draft(place)?;
-            // A user who was created after the erasure is a different user. The time in a service_id
-            // is not compared, because it can be later than `created_at` if older requests wait in the log.
+            let draft = self.draft(index)?;
+            // A user who was created after the erasure is a different user. The time in a
+            // service_id is not compared, because it can be later than `created_at` if older
+            // requests wait in the log.
             let created_at = draft.text(Field::CreatedAt);
             let is_later = |at| created_at.is_some_and(|created_at| *created_at > *format_time(at));
             if erased_at.is_some_and(is_later) {
@@ -138,15 +139,15 @@ pub(super) async fn write_opt_outs(
     tx: &mut Tx,
     workspace: i32,
     opt_outs: &OptOuts,
-    taken: &[&str],
+    new_emails: &[&str],
     known: &HashSet<Uuid>,
 ) -> Result<(), ApplyError> {
     // SQLite has one writer.
     if matches!(tx, Tx::Postgres(_)) {
-        optout_rows::lock(tx, workspace, taken, &opt_outs.unsubscribed()).await?;
-        let now = optout_rows::find(tx, workspace, taken).await?;
+        optout_rows::lock(tx, workspace, new_emails, &opt_outs.unsubscribed()).await?;
+        let stored = optout_rows::find(tx, workspace, new_emails).await?;
         let users = rows::find_emails(tx, workspace, &opt_outs.decided_by_address()).await?;
-        if now.keys().any(|email| !opt_outs.is_known(email))
+        if stored.keys().any(|email| !opt_outs.is_known(email))
             || users.iter().any(|user| !known.contains(user))
         {
             return Err(ApplyError::Changed);

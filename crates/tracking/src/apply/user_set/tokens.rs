@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::super::ApplyError;
 use super::super::draft::Draft;
 use super::super::identifier_set::IdentifierSet;
-use super::{UserEntry, UserSet};
+use super::{UserEntry, UserIndex, UserSet};
 use people::users::merged_rows;
 use people::users::tokens::{Registered, Registrations, TokenKey};
 use store::Tx;
@@ -27,19 +27,19 @@ impl<'a> UserSet<'a> {
         let merged = merged_rows::find_merged(tx, self.workspace, &owners).await?;
         self.tokens.move_merged(&merged);
         for owner in self.tokens.owners() {
-            self.place(owner, false);
+            self.index(owner, false);
             changed.push(owner);
         }
         Ok(())
     }
 
     /// Registers the tokens that an object has added to a profile: each belongs to one user.
-    pub(super) fn register_tokens(&mut self, place: usize, keys: &[TokenKey], received_at: i64) {
-        let service_id = self.service_id(place);
+    pub(super) fn register_tokens(&mut self, user: UserIndex, keys: &[TokenKey], received_at: i64) {
+        let service_id = self.service_id(user);
         for key in keys {
             let former = match self.tokens.register(*key, service_id, received_at) {
                 Registered::Own => continue,
-                Registered::OfAnother => Some(place),
+                Registered::OfAnother => Some(user),
                 Registered::TakenFrom(owner) => self.by_id.get(&owner).copied(),
             };
             if let Some(former) = former {
@@ -49,8 +49,8 @@ impl<'a> UserSet<'a> {
     }
 
     /// An unreadable profile is left as it is.
-    fn remove_token(&mut self, place: usize, key: TokenKey) {
-        let UserEntry { user, draft, .. } = &mut self.users[place];
+    fn remove_token(&mut self, index: UserIndex, key: TokenKey) {
+        let UserEntry { user, draft, .. } = &mut self.users[index.0];
         if draft.is_none() {
             *draft = Draft::open(&user.doc, user.attributes_at).ok();
         }

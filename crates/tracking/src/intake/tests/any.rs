@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::{NOTHING_VALID, NOW, batches, refused, take, taken, with};
+use super::{NOTHING_VALID, NOW, accepted, batches, rejected, track, with};
 use crate::Kind;
 use crate::message::{Json, Object};
 use kit::clock;
@@ -105,7 +105,7 @@ fn near_purchase() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn prices_are_exact((text, millionths) in decimal()) {
-        let message = taken(Kind::Purchases, &with("price", &text));
+        let message = accepted(Kind::Purchases, &with("price", &text));
         prop_assert!(message.contains(&format!("\"price\":{millionths},")), "{} {}", text, message);
     }
 
@@ -114,9 +114,9 @@ proptest! {
         let object = with("quantity", &quantity.to_string());
         if (1..=100).contains(&quantity) {
             let expected = format!("\"quantity\":{quantity},");
-            prop_assert!(taken(Kind::Purchases, &object).contains(&expected));
+            prop_assert!(accepted(Kind::Purchases, &object).contains(&expected));
         } else {
-            prop_assert_eq!(refused(Kind::Purchases, &object).len(), 1);
+            prop_assert_eq!(rejected(Kind::Purchases, &object).len(), 1);
         }
     }
 
@@ -125,9 +125,9 @@ proptest! {
         let object = with("product_id", &Value::from(text.clone()).to_string());
         if (1..=255).contains(&text.chars().count()) {
             let expected = format!("\"product_id\":\"{text}\"");
-            prop_assert!(taken(Kind::Purchases, &object).contains(&expected));
+            prop_assert!(accepted(Kind::Purchases, &object).contains(&expected));
         } else {
-            prop_assert_eq!(refused(Kind::Purchases, &object).len(), 1);
+            prop_assert_eq!(rejected(Kind::Purchases, &object).len(), 1);
         }
     }
 
@@ -139,14 +139,14 @@ proptest! {
         for zone in [format!("{sign}{hours:02}:00"), format!("{sign}{hours:02}00")] {
             for point in ['.', ':'] {
                 let time = format!("\"{seconds}{point}{millis:03}{zone}\"");
-                let message = taken(Kind::Purchases, &with("time", &time));
+                let message = accepted(Kind::Purchases, &with("time", &time));
                 prop_assert!(message.contains(&format!("\"time\":{ms}")), "{} {}", time, message);
             }
         }
     }
 
     #[test]
-    fn a_datetime_is_refused_in_an_array_at_any_depth(
+    fn a_datetime_is_rejected_in_an_array_at_any_depth(
         wraps in prop::collection::vec(any::<bool>(), 0..6), date_only: bool,
     ) {
         let mut value = if date_only { "\"2021-06-28\"" } else { "\"2021-06-28T17:02:43Z\"" }.to_owned();
@@ -155,9 +155,9 @@ proptest! {
         }
         let object = with("properties", &format!(r#"{{"a":{value}}}"#));
         if !date_only && wraps.contains(&true) {
-            prop_assert_eq!(refused(Kind::Purchases, &object), ["properties.a has a datetime inside an array"]);
+            prop_assert_eq!(rejected(Kind::Purchases, &object), ["properties.a has a datetime inside an array"]);
         } else {
-            prop_assert!(taken(Kind::Purchases, &object).contains(&value));
+            prop_assert!(accepted(Kind::Purchases, &object).contains(&value));
         }
     }
 
@@ -169,7 +169,7 @@ proptest! {
     ) {
         let sent = [("attributes", attributes), ("events", events), ("purchases", purchases)];
         let arrays: Vec<_> = sent.iter().map(|(name, objects)| format!("\"{name}\":[{}]", objects.join(","))).collect();
-        let outcome = take(format!("{{{}}}", arrays.join(",")));
+        let outcome = track(format!("{{{}}}", arrays.join(",")));
         let (processed, errors, payloads) = match outcome {
             Ok((answer, payloads)) => {
                 let processed = sent.iter().map(|(name, _)| answer[format!("{name}_processed")].as_u64().unwrap()).sum();
@@ -180,10 +180,10 @@ proptest! {
                 (0, errors, BTreeMap::new())
             }
         };
-        let mut told: Vec<_> = errors.iter().map(|e| (e["input_array"].to_string(), e["index"].as_u64())).collect();
-        told.dedup();
+        let mut reported: Vec<_> = errors.iter().map(|e| (e["input_array"].to_string(), e["index"].as_u64())).collect();
+        reported.dedup();
         let all: usize = sent.iter().map(|(_, objects)| objects.len()).sum();
-        prop_assert_eq!(processed as usize + told.len(), all);
+        prop_assert_eq!(processed as usize + reported.len(), all);
         let batches = batches(&payloads);
         prop_assert_eq!(batches.iter().map(|batch| batch.objects.len()).sum::<usize>(), processed as usize);
         for (batch, payload) in batches.iter().zip(payloads.values()) {
@@ -200,7 +200,7 @@ proptest! {
 
     #[test]
     fn any_body_is_answered(body in "[-0-9a-z\"\\[\\]{}:,. \\\\]{0,80}", purchases in any_json()) {
-        let _ = take(body);
-        let _ = take(format!(r#"{{"purchases":{purchases}}}"#));
+        let _ = track(body);
+        let _ = track(format!(r#"{{"purchases":{purchases}}}"#));
     }
 }

@@ -231,9 +231,9 @@ fn a_broken_file_of_an_archive_does_not_end_it() {
     let files = [("a", first.as_bytes()), ("b", long.as_bytes()), ("c", last.as_bytes())];
     for (is_compressed, has_descriptor) in [(true, false), (true, true), (false, false)] {
         let end = |count: usize| zip(&files[..count], is_compressed, has_descriptor).len() - 22;
-        let whole = zip(&files, is_compressed, has_descriptor);
+        let intact = zip(&files, is_compressed, has_descriptor);
         for change in ["encrypted", "other method", "damaged", "wrong checksum"] {
-            let mut bytes = whole.clone();
+            let mut bytes = intact.clone();
             let file = &mut bytes[end(1)..end(2)];
             let length = file.len();
             match change {

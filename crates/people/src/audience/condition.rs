@@ -7,7 +7,7 @@ use kit::clock::parse_time;
 
 /// A comparison and its operand.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Test {
+pub struct Condition {
     pub comparison: Comparison,
     pub operand: Operand,
 }
@@ -69,7 +69,7 @@ kit::named! {
 
 /// The kind of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum OperandKind {
     None,
     Text,
     Regex,
@@ -81,47 +81,47 @@ pub(super) enum Kind {
 }
 
 /// The comparisons of a leaf, each with the kinds of its operand.
-pub(super) type Comparisons = &'static [(Comparison, &'static [Kind])];
+pub(super) type Comparisons = &'static [(Comparison, &'static [OperandKind])];
 
-pub(super) const OF_ATTRIBUTES: Comparisons = &[
-    (Comparison::Equals, &[Kind::Text, Kind::Number, Kind::Boolean]),
-    (Comparison::NotEqual, &[Kind::Text, Kind::Number]),
-    (Comparison::DoesNotEqual, &[Kind::Boolean]),
-    (Comparison::MatchesRegex, &[Kind::Regex]),
-    (Comparison::DoesNotMatchRegex, &[Kind::Regex]),
+pub(super) const ATTRIBUTE_COMPARISONS: Comparisons = &[
+    (Comparison::Equals, &[OperandKind::Text, OperandKind::Number, OperandKind::Boolean]),
+    (Comparison::NotEqual, &[OperandKind::Text, OperandKind::Number]),
+    (Comparison::DoesNotEqual, &[OperandKind::Boolean]),
+    (Comparison::MatchesRegex, &[OperandKind::Regex]),
+    (Comparison::DoesNotMatchRegex, &[OperandKind::Regex]),
     (Comparison::IncludesValue, SCALARS),
     (Comparison::DoesNotIncludeValue, SCALARS),
-    (Comparison::GreaterThan, &[Kind::Number]),
-    (Comparison::GreaterThanOrEqualTo, &[Kind::Number]),
-    (Comparison::LessThan, &[Kind::Number]),
-    (Comparison::LessThanOrEqualTo, &[Kind::Number]),
-    (Comparison::LessThanDaysAgo, &[Kind::Days]),
-    (Comparison::GreaterThanDaysAgo, &[Kind::Days]),
-    (Comparison::LessThanDaysInTheFuture, &[Kind::Days]),
-    (Comparison::GreaterThanDaysInTheFuture, &[Kind::Days]),
-    (Comparison::After, &[Kind::Time]),
-    (Comparison::Before, &[Kind::Time]),
-    (Comparison::Exists, &[Kind::None]),
-    (Comparison::DoesNotExist, &[Kind::None]),
+    (Comparison::GreaterThan, &[OperandKind::Number]),
+    (Comparison::GreaterThanOrEqualTo, &[OperandKind::Number]),
+    (Comparison::LessThan, &[OperandKind::Number]),
+    (Comparison::LessThanOrEqualTo, &[OperandKind::Number]),
+    (Comparison::LessThanDaysAgo, &[OperandKind::Days]),
+    (Comparison::GreaterThanDaysAgo, &[OperandKind::Days]),
+    (Comparison::LessThanDaysInTheFuture, &[OperandKind::Days]),
+    (Comparison::GreaterThanDaysInTheFuture, &[OperandKind::Days]),
+    (Comparison::After, &[OperandKind::Time]),
+    (Comparison::Before, &[OperandKind::Time]),
+    (Comparison::Exists, &[OperandKind::None]),
+    (Comparison::DoesNotExist, &[OperandKind::None]),
 ];
 
-pub(super) const OF_SUBSCRIPTIONS: Comparisons =
-    &[(Comparison::Is, &[Kind::Status]), (Comparison::IsNot, &[Kind::Status])];
+pub(super) const SUBSCRIPTION_COMPARISONS: Comparisons =
+    &[(Comparison::Is, &[OperandKind::Status]), (Comparison::IsNot, &[OperandKind::Status])];
 
-pub(super) const OF_LAST_USES: Comparisons =
-    &[(Comparison::After, &[Kind::Time]), (Comparison::Before, &[Kind::Time])];
+pub(super) const LAST_USE_COMPARISONS: Comparisons =
+    &[(Comparison::After, &[OperandKind::Time]), (Comparison::Before, &[OperandKind::Time])];
 
 /// The kinds of operands for an element of an array.
-const SCALARS: &[Kind] = &[Kind::Text, Kind::Number, Kind::Boolean];
+const SCALARS: &[OperandKind] = &[OperandKind::Text, OperandKind::Number, OperandKind::Boolean];
 
 pub(super) const STATUSES: [&str; 3] = ["opted_in", "subscribed", "unsubscribed"];
 
 /// Limits of a pattern: characters, compiled bytes, and additional bytes while matching.
 pub(super) const MAX_PATTERN: usize = 255;
-const MAX_COMPILED: usize = 256 << 10;
-const MAX_MATCHING: usize = 1 << 20;
+const MAX_COMPILED_BYTES: usize = 256 << 10;
+const MAX_MATCHING_BYTES: usize = 1 << 20;
 
-impl Kind {
+impl OperandKind {
     /// Reads a value of this kind; the error is for an unusable value of this kind.
     pub fn read(self, value: Option<&Value>) -> Option<Result<Operand, String>> {
         Some(match (self, value) {
@@ -147,7 +147,7 @@ impl Kind {
     }
 
     /// The expected value, as text.
-    pub fn in_words(self) -> String {
+    pub fn describe(self) -> String {
         match self {
             Self::None => "no value".into(),
             Self::Text => "a string".into(),
@@ -163,7 +163,10 @@ impl Kind {
 
 /// Compiles a pattern within limits of size; matching takes linear time.
 pub(super) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(pattern).size_limit(MAX_COMPILED).dfa_size_limit(MAX_MATCHING).build()
+    RegexBuilder::new(pattern)
+        .size_limit(MAX_COMPILED_BYTES)
+        .dfa_size_limit(MAX_MATCHING_BYTES)
+        .build()
 }
 
 /// Checks that a pattern can be compiled; any pattern matches in linear time.

@@ -94,10 +94,10 @@ fn stored_times_are_normalized() {
 fn no_object_of_a_line_has_a_name_twice() {
     let doc =
         r#"{"custom_attributes":{"o":{"a":1,"b":{"x":1,"x":2},"a":3},"l":[{"a":1,"a":2}],"n":1}}"#;
-    let all = r#"{"custom_attributes":{"o":{"b":{"x":2},"a":3},"l":[{"a":2}],"n":1}}"#;
-    assert_eq!(project(&["custom_attributes"], doc, None).as_deref(), Ok(all));
-    let one = r#"{"custom_attributes":{"l":[{"a":2}]}}"#;
-    assert_eq!(project(&["custom_attributes.l"], doc, None).as_deref(), Ok(one));
+    let all_attributes = r#"{"custom_attributes":{"o":{"b":{"x":2},"a":3},"l":[{"a":2}],"n":1}}"#;
+    assert_eq!(project(&["custom_attributes"], doc, None).as_deref(), Ok(all_attributes));
+    let list_only = r#"{"custom_attributes":{"l":[{"a":2}]}}"#;
+    assert_eq!(project(&["custom_attributes.l"], doc, None).as_deref(), Ok(list_only));
 }
 
 /// The fields of an object in order.
@@ -284,11 +284,11 @@ proptest! {
     fn damaged_documents_fail_or_match_the_reference(
         doc in document(),
         fields in fields(),
-        place: prop::sample::Index,
+        cut: prop::sample::Index,
         garbage in prop::option::of("[ -~]"),
     ) {
-        let at = (0..=place.index(doc.len())).rev().find(|at| doc.is_char_boundary(*at)).unwrap();
-        let doc = format!("{}{}", &doc[..at], garbage.unwrap_or_default());
+        let end = (0..=cut.index(doc.len())).rev().find(|end| doc.is_char_boundary(*end)).unwrap();
+        let doc = format!("{}{}", &doc[..end], garbage.unwrap_or_default());
         match serde_json::from_str::<Ordered>(&doc) {
             Err(_) => prop_assert!(project(&fields, &doc, None).is_err()),
             // A parsed document may still have invalid custom_attributes.
@@ -303,14 +303,14 @@ proptest! {
 fn values_stay_as_they_are_written() {
     let doc = r#"{"x":1,"last_coordinates":[1.10,-0.0,1E5],"random_bucket":12345678901234567890123,
         "custom_attributes":{"n":1.50,"e":"\u00e9\/","o":{"b": 1,"a":[ ]}},"first_name":"Zo\u00eb "}"#;
-    let all = ["last_coordinates", "random_bucket", "custom_attributes", "first_name"];
+    let fields = ["last_coordinates", "random_bucket", "custom_attributes", "first_name"];
     assert_eq!(
-        project(&all, doc, None).unwrap(),
+        project(&fields, doc, None).unwrap(),
         r#"{"last_coordinates":[1.10,-0.0,1E5],"random_bucket":12345678901234567890123,"custom_attributes":{"n":1.50,"e":"\u00e9\/","o":{"b":1,"a":[]}},"first_name":"Zo\u00eb "}"#
     );
-    let some = ["custom_attributes.e", "custom_attributes.n"];
+    let attributes = ["custom_attributes.e", "custom_attributes.n"];
     assert_eq!(
-        project(&some, doc, None).unwrap(),
+        project(&attributes, doc, None).unwrap(),
         r#"{"custom_attributes":{"n":1.50,"e":"\u00e9\/"}}"#
     );
 }

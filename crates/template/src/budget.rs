@@ -16,7 +16,7 @@ pub const MAX_OUTPUT: usize = 1 << 20;
 
 /// Maximum bytes that the filters, captures and loops of one rendering create in total, including
 /// those already released.
-pub const MAX_MADE: usize = 16 << 20;
+pub const MAX_CREATED: usize = 16 << 20;
 
 /// Maximum processor time of one rendering. Not wall-clock time, so that a process that is paused
 /// for a while fails no message.
@@ -28,21 +28,21 @@ pub const MAX_EXTRAS: usize = 1_000;
 const BYTES_A_STEP: usize = 64;
 
 /// Steps between two checks of the clock: short templates never check it.
-const STEPS_A_LOOK: u64 = 4_096;
+const STEPS_A_CHECK: u64 = 4_096;
 
 /// Counted size of a value in an array.
 const BYTES_A_VALUE: usize = 32;
 
-/// The limits of one rendering, of a text or of all texts of a message.
+/// What is left of the limits of one rendering, of a text or of all texts of a message.
 #[derive(Debug)]
 pub struct RenderBudget {
     /// The current time: milliseconds since the epoch.
     pub(super) now: i64,
     steps: u64,
-    made: usize,
+    creatable: usize,
     output: usize,
     extras: BTreeMap<String, String>,
-    look_at: u64,
+    check_at: u64,
     /// Processor time of this thread at the first check of the clock.
     began: Option<Duration>,
 }
@@ -52,10 +52,10 @@ impl RenderBudget {
         Self {
             now,
             steps: MAX_STEPS,
-            made: MAX_MADE,
+            creatable: MAX_CREATED,
             output: MAX_OUTPUT,
             extras: BTreeMap::new(),
-            look_at: MAX_STEPS - STEPS_A_LOOK,
+            check_at: MAX_STEPS - STEPS_A_CHECK,
             began: None,
         }
     }
@@ -63,10 +63,10 @@ impl RenderBudget {
     /// Counts steps.
     pub(super) fn step(&mut self, steps: u64) -> Result<(), Stop> {
         match self.steps.checked_sub(steps) {
-            Some(left) => self.steps = left,
+            Some(remaining) => self.steps = remaining,
             None => return Err(failed("takes more than {} steps", MAX_STEPS)),
         }
-        if self.steps < self.look_at { self.check_time() } else { Ok(()) }
+        if self.steps < self.check_at { self.check_time() } else { Ok(()) }
     }
 
     /// Counts text that is read through.
@@ -76,9 +76,9 @@ impl RenderBudget {
 
     /// Counts text before it is created.
     pub(super) fn make(&mut self, bytes: usize) -> Result<(), Stop> {
-        match self.made.checked_sub(bytes) {
-            Some(left) => self.made = left,
-            None => return Err(failed("creates more than {} bytes", MAX_MADE as u64)),
+        match self.creatable.checked_sub(bytes) {
+            Some(remaining) => self.creatable = remaining,
+            None => return Err(failed("creates more than {} bytes", MAX_CREATED as u64)),
         }
         self.read(bytes)
     }
@@ -91,7 +91,7 @@ impl RenderBudget {
     /// Counts text before it is printed.
     pub(super) fn print(&mut self, bytes: usize) -> Result<(), Stop> {
         match self.output.checked_sub(bytes) {
-            Some(left) => self.output = left,
+            Some(remaining) => self.output = remaining,
             None => return Err(failed("prints more than {} bytes", MAX_OUTPUT as u64)),
         }
         self.read(bytes)
@@ -100,8 +100,8 @@ impl RenderBudget {
     /// Adds data that goes with the message, in addition to its text.
     pub(super) fn extra(&mut self, key: &str, value: &str) -> Result<(), Stop> {
         let bytes = |(key, value): (&String, &String)| key.len() + value.len();
-        let noted: usize = self.extras.iter().map(bytes).sum();
-        if noted + key.len() + value.len() > MAX_EXTRAS {
+        let used: usize = self.extras.iter().map(bytes).sum();
+        if used + key.len() + value.len() > MAX_EXTRAS {
             return Err(failed("adds more than {} bytes of message extras", MAX_EXTRAS as u64));
         }
         self.extras.insert(key.to_owned(), value.to_owned());
@@ -114,16 +114,17 @@ impl RenderBudget {
     }
 
     fn check_time(&mut self) -> Result<(), Stop> {
-        self.look_at = self.steps.saturating_sub(STEPS_A_LOOK);
+        self.check_at = self.steps.saturating_sub(STEPS_A_CHECK);
         let time = clock_gettime(ClockId::ThreadCPUTime);
         let used = Duration::new(
             u64::try_from(time.tv_sec).unwrap_or_default(),
             u32::try_from(time.tv_nsec).unwrap_or_default(),
         );
         let began = *self.began.get_or_insert(used);
-        match used.saturating_sub(began) > MAX_TIME {
-            true => Err(failed("takes more than {} ms", MAX_TIME.as_millis() as u64)),
-            false => Ok(()),
+        if used.saturating_sub(began) > MAX_TIME {
+            Err(failed("takes more than {} ms", MAX_TIME.as_millis() as u64))
+        } else {
+            Ok(())
         }
     }
 }
