@@ -47,7 +47,7 @@ pub async fn api_campaigns(app: &App, workspace: i32) -> Result<Arc<ApiCampaigns
         tx.commit().await?;
         Ok(campaigns)
     };
-    app.api_campaigns.of(workspace, read).await
+    app.api_campaigns.get(workspace, read).await
 }
 
 /// A campaign, or a Canvas, as the workspace file declares it.

@@ -2,6 +2,7 @@
 //!
 //! | module | is about |
 //! |---|---|
+//! | [`app`] | the state of this layer: caches of catalogs and campaigns |
 //! | [`campaigns`] | campaigns and Canvases, as declared; the list of campaigns |
 //! | [`catalogs`] | items that are declared, loaded and edited, from the request to the row |
 //! | [`sms`] | phone numbers that are known to be invalid |

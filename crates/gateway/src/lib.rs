@@ -3,6 +3,7 @@
 //!
 //! | module | is about |
 //! |---|---|
+//! | [`app`] | the state of this layer between requests |
 //! | `serve`, `eviction`, `request`, `path` | connections and their limits; each request in its own task |
 //! | `auth`, [`address`], [`limits`], [`refused`] | keys, clients' addresses, rate limits |
 //! | [`memory`] | the slots and the memory that requests share |

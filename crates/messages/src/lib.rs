@@ -7,6 +7,7 @@
 //!
 //! | module | is about |
 //! |---|---|
+//! | [`app`] | the state of this layer: connections to relays, cards to store, caches of external data |
 //! | [`api`], [`request`], [`recipient`], [`when`] | requests that send now or later; their listed users and their time |
 //! | [`order`] | an accepted request: the messages and their users, in the log and in a dispatch's row |
 //! | [`dispatch`] | sends an order to its users, in parts |

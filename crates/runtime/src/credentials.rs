@@ -39,7 +39,7 @@ const RULES: CacheSettings = CacheSettings {
     read_timeout: Duration::from_secs(1),
     max_age: Duration::from_secs(15 * 60),
     give_up: Duration::from_secs(5),
-    most: 10_000,
+    capacity: 10_000,
     reads: 4,
     keep_on_error: |_| true,
 };
@@ -165,7 +165,7 @@ impl<C: Credential> Credentials<C> {
         let mut used = self.used.lock();
         let is_due = used.get(&hash).is_none_or(|written| written.elapsed() >= USE_WRITE_INTERVAL);
         if is_due {
-            if used.len() >= RULES.most {
+            if used.len() >= RULES.capacity {
                 used.retain(|_, written| written.elapsed() < USE_WRITE_INTERVAL);
             }
             used.insert(hash, Instant::now());

@@ -10,6 +10,7 @@
 //!
 //! | module | is about |
 //! |---|---|
+//! | [`app`] | the state of this layer: SCIM tokens |
 //! | [`api`], `auth`, [`tokens`] | the requests for resources; SCIM tokens |
 //! | `operations`, `formats` | the descriptions of the requests, and their schemas |
 //! | `discovery` | describes the service and its schemas to clients |

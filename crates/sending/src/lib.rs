@@ -2,6 +2,7 @@
 //!
 //! | module | is about |
 //! |---|---|
+//! | [`app`] | the state of this layer: known workspaces, recent uses of unsubscribe links |
 //! | [`schedules`] | scheduled sends: created, changed and cancelled by requests, fired when due |
 //! | [`transactional`] | transactional emails, with separate resources, so that nothing else delays them |
 //! | [`inbound`] | reports about messages; unsubscribing |

@@ -31,7 +31,7 @@ pub struct CacheSettings {
     /// Time limit of a read; callers wait that long if no value is cached.
     pub give_up: Duration,
     /// Maximum number of cached values; the oldest read is evicted first.
-    pub most: usize,
+    pub capacity: usize,
     /// Concurrent reads, of cached keys and of other keys each.
     pub reads: usize,
     /// Errors after which a cached value is still used. Other errors evict it.
@@ -167,7 +167,7 @@ where
             (Ok(value), _) => {
                 let value = Some((value.clone(), began));
                 entries.insert(key, Entry { value, reading: None, failed: None });
-                if entries.len() > self.settings.most {
+                if entries.len() > self.settings.capacity {
                     let read = entries.iter().filter_map(|(key, entry)| {
                         entry.value.as_ref().map(|(_, began)| (*began, *key))
                     });
@@ -203,7 +203,7 @@ mod tests {
         read_timeout: Duration::MAX,
         max_age: Duration::MAX,
         give_up: Duration::from_secs(60),
-        most: 10,
+        capacity: 10,
         reads: 2,
         keep_on_error: |error| matches!(error, StoreError::Timeout),
     };
@@ -279,7 +279,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_value_is_evicted_first() {
-        let cache = Cache::new(CacheSettings { refresh_after: Duration::MAX, most: 2, ..RULES });
+        let cache =
+            Cache::new(CacheSettings { refresh_after: Duration::MAX, capacity: 2, ..RULES });
         for key in 1..=3 {
             cache.get(key, ready(Ok(key))).await.unwrap();
         }

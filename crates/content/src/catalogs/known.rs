@@ -16,7 +16,7 @@ pub async fn find(
     workspace: i32,
     name: &str,
 ) -> Result<Option<Arc<Catalog>>, StoreError> {
-    let catalogs = app.catalogs.of(workspace, read(app.clone(), workspace)).await?;
+    let catalogs = app.catalogs.get(workspace, read(app.clone(), workspace)).await?;
     Ok(catalogs.get(name).cloned())
 }
 

@@ -25,7 +25,7 @@ use store::StoreError;
 
 /// The channel settings of a workspace; empty for an unknown workspace.
 pub async fn find(app: &App, workspace: i32) -> Result<Arc<Settings>, StoreError> {
-    app.settings.of(workspace, read(app.clone(), workspace)).await
+    app.settings.get(workspace, read(app.clone(), workspace)).await
 }
 
 async fn read(app: App, workspace: i32) -> Result<Settings, StoreError> {

@@ -25,7 +25,6 @@ pub use compose::{check_mailbox, check_mailboxes};
 pub use connect::{Connector, Timeouts};
 pub use connections::RelayPools;
 pub use conversation::{SmtpError, Step};
-pub use plain::escaped;
 
 use crate::app::App;
 use crate::{MessageId, Outcome, Outgoing};

@@ -15,7 +15,7 @@ const RULES: CacheSettings = CacheSettings {
     read_timeout: Duration::from_secs(2),
     max_age: Duration::MAX,
     give_up: Duration::from_secs(2),
-    most: 1_000,
+    capacity: 1_000,
     reads: 16,
     // A newer program's declaration must not be ignored.
     keep_on_error: |error| error.can_retry() && !error.needs_newer_version(),
@@ -39,7 +39,7 @@ impl<T: Send + Sync + 'static> WorkspaceCache<T> {
 
     /// The declaration of `workspace`, which `read` reads from the store if it is missing or too
     /// old.
-    pub async fn of(
+    pub async fn get(
         &self,
         workspace: i32,
         read: impl Future<Output = Result<T, StoreError>> + Send + 'static,

@@ -253,7 +253,7 @@ fn with_preheader(body: &str, preheader: Option<&str>) -> String {
     let Some(preheader) = preheader else { return body.to_owned() };
     let hidden = format!(
         "<div style=\"display:none;max-height:0;overflow:hidden;mso-hide:all\">{}</div>",
-        plain::escaped(preheader)
+        html_escape::encode_double_quoted_attribute(preheader)
     );
     let lower = body.to_ascii_lowercase();
     let start = lower.find("<body").and_then(|tag| Some(tag + lower[tag..].find('>')? + 1));

@@ -1,5 +1,7 @@
 //! Converts an HTML body to plain text, for mail programs that show no HTML.
 
+use html_escape::decode_html_entities;
+
 /// Elements whose content is not shown.
 const HIDDEN_ELEMENTS: [&str; 5] = ["head", "script", "style", "template", "title"];
 
@@ -27,7 +29,7 @@ const BLOCK_ELEMENTS: [&str; 19] = [
 ];
 
 /// The text, with trimmed lines and without consecutive empty lines. The URL of a link follows the
-/// link's text, in parentheses.
+/// link's text, in parentheses. An image is its `alt` text.
 pub fn html_to_text(html: &str) -> String {
     let mut text = Text::default();
     let mut rest = html;
@@ -51,6 +53,7 @@ pub fn html_to_text(html: &str) -> String {
             }
             "br" => text.end_line(),
             "td" | "th" => text.push(" "),
+            "img" => text.push_plain(&attribute(tag, "alt").unwrap_or_default()),
             "a" if is_end => text.end_link(),
             "a" => text.link = attribute(tag, "href"),
             block if BLOCK_ELEMENTS.contains(&block) => text.end_paragraph(),
@@ -72,7 +75,7 @@ struct Text {
 
 impl Text {
     fn push(&mut self, html: &str) {
-        self.push_plain(&unescaped(html));
+        self.push_plain(&decode_html_entities(html));
     }
 
     fn push_plain(&mut self, text: &str) {
@@ -149,68 +152,7 @@ fn attribute(tag: &str, wanted: &str) -> Option<String> {
         quote @ ('"' | '\'') => value[1..].split(quote).next()?,
         _ => value.split_whitespace().next()?,
     };
-    Some(unescaped(value).trim().to_owned())
-}
-
-/// Replaces common character references by their characters.
-pub fn unescaped(text: &str) -> String {
-    const MAX_REFERENCE_LENGTH: usize = 10;
-    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(start) = rest.find('&') {
-        out.push_str(&rest[..start]);
-        rest = &rest[start + 1..];
-        let end = rest.bytes().take(MAX_REFERENCE_LENGTH).position(|byte| byte == b';');
-        match end.and_then(|end| Some((decode_reference(&rest[..end])?, end))) {
-            Some((c, end)) => {
-                out.push(c);
-                rest = &rest[end + 1..];
-            }
-            None => out.push('&'),
-        }
-    }
-    out.push_str(rest);
-    out
-}
-
-fn decode_reference(reference: &str) -> Option<char> {
-    if let Some(number) = reference.strip_prefix('#') {
-        let number = match number.strip_prefix(['x', 'X']) {
-            Some(hex) => u32::from_str_radix(hex, 16).ok()?,
-            None => number.parse().ok()?,
-        };
-        return char::from_u32(number);
-    }
-    Some(match reference {
-        "amp" => '&',
-        "lt" => '<',
-        "gt" => '>',
-        "quot" => '"',
-        "apos" => '\'',
-        "nbsp" => ' ',
-        "ndash" => '–',
-        "mdash" => '—',
-        "hellip" => '…',
-        "euro" => '€',
-        "copy" => '©',
-        "reg" => '®',
-        "trade" => '™',
-        _ => return None,
-    })
-}
-
-/// Escapes a text for HTML.
-pub fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
+    Some(decode_html_entities(value).trim().to_owned())
 }
 
 #[cfg(test)]
@@ -241,17 +183,13 @@ mod tests {
             ),
             ("<a class=x href='https://e.example'>https://e.example</a>", "https://e.example"),
             ("<a href=#top>up</a>", "up"),
+            ("d&eacute;j&agrave; vu &rarr; 5&nbsp;&euro; &#1; &amp;lt;", "déjà vu → 5 € &#1; &lt;"),
+            ("<img src=x alt=\"A caf&eacute;\"><img alt=''><img src=y>!", "A café!"),
             ("<p", "<p"),
             ("<style>", ""),
         ] {
             assert_eq!(html_to_text(html), text, "{html}");
         }
-    }
-
-    #[test]
-    fn escaped_text_is_unescaped() {
-        let text = "a & b < c > \"d\" &amp;";
-        assert_eq!(html_to_text(&escaped(text)), text);
     }
 
     proptest! {
