@@ -157,7 +157,7 @@ impl Service {
         tokio::join!(
             gateway::serve(self.app.gateway.clone(), router, listener, self.shutdown.clone()),
             gateway::idempotency::sweep_old(self.app.gateway.clone(), self.shutdown.clone()),
-            telemetry::fleet::watch(self.app.clone(), self.fleet.clone(), self.shutdown.clone(),),
+            telemetry::fleet::watch(self.app.clone(), self.fleet.clone(), self.shutdown.clone()),
         );
         Ok(())
     }

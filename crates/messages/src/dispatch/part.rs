@@ -159,18 +159,19 @@ impl Work {
     async fn run(mut self) -> Result<(), DispatchError> {
         let began = Instant::now();
         self.resume(began).await?;
-        let mut current = self.next().await?;
-        if current.is_none() {
+        let Some(mut ready) = self.next().await? else {
             return self.release(Vec::new()).await;
-        }
+        };
         let mut settling = None;
-        while let Some(ready) = current {
+        loop {
             let sending = tokio::spawn(self.send(ready).in_current_span());
             let next = self.next().await;
-            let settled = join_task(sending).await?;
+            let sent = join_task(sending).await;
+            // Also if sending failed: the next attempt must not find the earlier messages open.
             if let Some(previous) = settling.take() {
                 join_task(previous).await?;
             }
+            let settled = sent?;
             fail_point!("dispatch::sent");
             if let Ok(None) = next
                 && !self.must_halt()
@@ -180,8 +181,8 @@ impl Work {
             // The next messages are sent meanwhile.
             let task = tokio::spawn(self.settle(settled).in_current_span());
             match next {
-                Ok(next) if !self.must_halt() && began.elapsed() < TURN => {
-                    (current, settling) = (next, Some(task));
+                Ok(Some(next)) if !self.must_halt() && began.elapsed() < TURN => {
+                    (ready, settling) = (next, Some(task));
                 }
                 next => {
                     join_task(task).await?;
@@ -192,7 +193,6 @@ impl Work {
                 }
             }
         }
-        Ok(())
     }
 
     /// Sends messages that were stored before: those that another worker did not settle, and those

@@ -325,9 +325,12 @@ mod tests {
     #[test]
     fn the_preheader_is_first_in_the_body() {
         let body = "<html><BODY class=\"x\"><p>Hi</p></BODY></html>";
-        let written = with_preheader(body, Some("5 < 6"));
+        let written = with_preheader(body, Some("5 < 6 > \"4\" & 3"));
         assert!(written.starts_with("<html><BODY class=\"x\"><div style="), "{written}");
-        assert!(written.contains(">5 &lt; 6</div><p>Hi</p>"), "{written}");
+        assert!(
+            written.contains(">5 &lt; 6 &gt; &quot;4&quot; &amp; 3</div><p>Hi</p>"),
+            "{written}"
+        );
         assert!(with_preheader("é<p>", Some("x")).ends_with("x</div>é<p>"));
         assert_eq!(with_preheader(body, None), body);
     }

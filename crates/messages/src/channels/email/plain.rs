@@ -145,14 +145,36 @@ fn after_end_tag<'a>(html: &'a str, element: &str) -> &'a str {
     ""
 }
 
+/// The value of a start tag's attribute; empty if it has none.
 fn attribute(tag: &str, wanted: &str) -> Option<String> {
-    let start = tag.to_ascii_lowercase().find(&format!(" {wanted}="))?;
-    let value = &tag[start + wanted.len() + 2..];
-    let value = match value.chars().next()? {
-        quote @ ('"' | '\'') => value[1..].split(quote).next()?,
-        _ => value.split_whitespace().next()?,
-    };
-    Some(decode_html_entities(value).trim().to_owned())
+    let is_space = |c: char| c.is_ascii_whitespace() || c == '/';
+    let mut rest = &tag[tag.find(is_space)?..];
+    loop {
+        rest = rest.trim_start_matches(is_space);
+        // A `=` at the beginning is part of the name, as browsers read it.
+        let mut characters = rest.char_indices();
+        characters.next()?;
+        let end = characters.find(|&(_, c)| is_space(c) || c == '=').map(|(end, _)| end);
+        let (name, after) = rest.split_at(end.unwrap_or(rest.len()));
+        let (value, after) = match after.trim_ascii_start().strip_prefix('=') {
+            None => ("", after),
+            Some(value) => split_value(value.trim_ascii_start()),
+        };
+        if name.eq_ignore_ascii_case(wanted) {
+            return Some(decode_html_entities(value).trim().to_owned());
+        }
+        rest = after;
+    }
+}
+
+/// Splits off an attribute's value, which may be quoted.
+fn split_value(text: &str) -> (&str, &str) {
+    for quote in ['"', '\''] {
+        if let Some(value) = text.strip_prefix(quote) {
+            return value.split_once(quote).unwrap_or((value, ""));
+        }
+    }
+    text.split_at(text.find(|c: char| c.is_ascii_whitespace()).unwrap_or(text.len()))
 }
 
 #[cfg(test)]
@@ -185,6 +207,8 @@ mod tests {
             ("<a href=#top>up</a>", "up"),
             ("d&eacute;j&agrave; vu &rarr; 5&nbsp;&euro; &#1; &amp;lt;", "déjà vu → 5 € &#1; &lt;"),
             ("<img src=x alt=\"A caf&eacute;\"><img alt=''><img src=y>!", "A café!"),
+            ("<img\tsrc=x\nALT = 'a'><img title=\"set alt=no\" alt=b><img alt><img/alt=c>", "abc"),
+            ("<a =href=x href='https://e.example/'>x</a><a href>y</a>", "x (https://e.example/)y"),
             ("<p", "<p"),
             ("<style>", ""),
         ] {
