@@ -11,10 +11,11 @@ pub use runtime::app::{OpenError, connect, open_log};
 #[derive(Clone)]
 pub struct App(Arc<State>);
 
-/// The contents of an [`App`]. It derefs to the [`sending::app::App`], and through it to the state
-/// of every layer below.
+/// The contents of an [`App`]. It derefs through the layers: sending, messages, content, gateway,
+/// runtime.
 #[derive(Clone)]
 pub struct State {
+    // Both share the same gateway state.
     pub sending: sending::app::App,
     pub scim: scim::app::App,
 }

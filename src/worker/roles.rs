@@ -26,7 +26,7 @@ use kit::retry;
 use log::Topic;
 use store::claims::{self, Claim, ClaimError, Kind};
 
-/// Before the store is asked again to offer what must be there.
+/// Pause before a failed offer is retried.
 const OFFER_PAUSE: Duration = Duration::from_secs(5);
 
 /// Interval of queries for exports that gateways of the previous release accepted.
@@ -164,14 +164,14 @@ fn spawn_message_handlers(app: &App, shutdown: &CancellationToken, loops: &mut J
         0 => 2 * app.cores.count(),
         parts => parts,
     };
-    let with_places = |places| shares::Options {
+    let with_in_flight = |in_flight| shares::Options {
         pause: Duration::from_millis(settings.retry_ms),
-        ..options(app, places)
+        ..options(app, in_flight)
     };
     let engine = Arc::new(Engine::new(app));
-    spawn_claim_consumer(app, DispatchPlan(app.clone()), with_places(2), shutdown, loops);
-    spawn_claim_consumer(app, DispatchPart(engine.clone()), with_places(parts), shutdown, loops);
-    let named = with_places(settings.named_in_flight);
+    spawn_claim_consumer(app, DispatchPlan(app.clone()), with_in_flight(2), shutdown, loops);
+    spawn_claim_consumer(app, DispatchPart(engine.clone()), with_in_flight(parts), shutdown, loops);
+    let named = with_in_flight(settings.named_in_flight);
     spawn_claim_consumer(app, DispatchNamed(engine), named, shutdown, loops);
 }
 
@@ -196,11 +196,12 @@ fn spawn_batch_consumer(
     spawn(loops, trim::trim_periodically(app.clone(), group, topic, shutdown.clone()));
 }
 
-/// Options for work without a limit of attempts.
-fn options(app: &App, in_flight: usize) -> shares::Options {
+/// Options for work without a limit of attempts, with this many rows of one workspace in progress.
+fn options(app: &App, per_workspace: usize) -> shares::Options {
     shares::Options {
-        in_flight,
-        per_workspace: in_flight,
+        // As in [`shares::Options::with_workspace_limit`]: one more, for other workspaces.
+        in_flight: per_workspace + 1,
+        per_workspace,
         per_receiver: u32::MAX,
         attempts: u32::MAX,
         pause: Duration::from_secs(1),
@@ -208,9 +209,9 @@ fn options(app: &App, in_flight: usize) -> shares::Options {
         poll: Duration::from_millis(app.config.worker.poll_ms),
         drain: Duration::from_secs(app.config.worker.drain_seconds),
     }
-    .with_workspace_limit(in_flight)
 }
 
+/// Takes the runtime's app, to which every `App` derefs.
 fn spawn_claim_consumer(
     app: &runtime::app::App,
     handler: impl shares::Handler,
@@ -321,7 +322,8 @@ impl shares::Handler for ExportCleanup {
         cleanup::clean(&self.0, claim, stop).await
     }
 
-    /// Cleaning puts itself off or ends; what cannot even be looked up comes again.
+    /// The work reschedules itself or ends. This runs only after a permanent error, such as an
+    /// unreadable row: retry later.
     async fn give_up(&self, claim: &Claim, _: Option<&ClaimError>) -> Result<(), ClaimError> {
         claims::release(&self.0.store, claim, shares::MAX_BACKOFF).await
     }
@@ -337,10 +339,14 @@ impl shares::Handler for Delivery {
         deliveries::run(&self.0, claim, stop).await
     }
 
-    /// A delivery puts itself off or ends; what cannot even be looked up comes again until
-    /// its time is up.
-    async fn give_up(&self, claim: &Claim, e: Option<&DeliveryError>) -> Result<(), ClaimError> {
-        let reason = e.map_or_else(|| "the work ended its worker".into(), ToString::to_string);
+    /// The work reschedules itself or ends. This runs only after a permanent error, such as an
+    /// unreadable row: retry later, until the delivery's deadline.
+    async fn give_up(
+        &self,
+        claim: &Claim,
+        error: Option<&DeliveryError>,
+    ) -> Result<(), ClaimError> {
+        let reason = error.map_or_else(|| "the work ended its worker".into(), ToString::to_string);
         deliveries::give_up_after_deadline(&self.0, claim, &reason, shares::MAX_BACKOFF).await
     }
 }
@@ -370,7 +376,8 @@ impl shares::Handler for ActivitySweep {
         sweep::sweep(&self.0, claim, stop).await
     }
 
-    /// Sweeping puts itself off; what cannot even be read comes again.
+    /// The work reschedules itself. This runs only after a permanent error, such as an unreadable
+    /// row: retry later.
     async fn give_up(&self, claim: &Claim, _: Option<&ClaimError>) -> Result<(), ClaimError> {
         claims::release(&self.0.store, claim, shares::MAX_BACKOFF).await
     }
@@ -386,8 +393,12 @@ impl shares::Handler for DispatchPlan {
         dispatch::plan(&self.0, claim).await
     }
 
-    async fn give_up(&self, claim: &Claim, e: Option<&DispatchError>) -> Result<(), ClaimError> {
-        dispatch::give_up_plan(&self.0, claim, e).await
+    async fn give_up(
+        &self,
+        claim: &Claim,
+        error: Option<&DispatchError>,
+    ) -> Result<(), ClaimError> {
+        dispatch::give_up_plan(&self.0, claim, error).await
     }
 }
 
@@ -401,8 +412,12 @@ impl shares::Handler for DispatchPart {
         dispatch::run_part(&self.0, claim, stop).await
     }
 
-    async fn give_up(&self, claim: &Claim, e: Option<&DispatchError>) -> Result<(), ClaimError> {
-        dispatch::give_up_part(&self.0.app, claim, e).await
+    async fn give_up(
+        &self,
+        claim: &Claim,
+        error: Option<&DispatchError>,
+    ) -> Result<(), ClaimError> {
+        dispatch::give_up_part(&self.0.app, claim, error).await
     }
 }
 
@@ -416,7 +431,11 @@ impl shares::Handler for DispatchNamed {
         dispatch::run_part(&self.0, claim, stop).await
     }
 
-    async fn give_up(&self, claim: &Claim, e: Option<&DispatchError>) -> Result<(), ClaimError> {
-        dispatch::give_up_part(&self.0.app, claim, e).await
+    async fn give_up(
+        &self,
+        claim: &Claim,
+        error: Option<&DispatchError>,
+    ) -> Result<(), ClaimError> {
+        dispatch::give_up_part(&self.0.app, claim, error).await
     }
 }

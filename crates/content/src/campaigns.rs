@@ -149,7 +149,7 @@ impl Kind {
     }
 
     /// The name for people to read.
-    pub fn in_words(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         if self == Self::Canvas { "canvas" } else { "campaign" }
     }
 }

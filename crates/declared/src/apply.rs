@@ -14,7 +14,7 @@ use crate::declared_items::Channel;
 use crate::document::{Declaration, Key};
 use crate::error::ApplyError;
 use crate::messages;
-use crate::plan::{Declared, Plan, Steps, Target};
+use crate::plan::{ChangeList, Declared, Steps, Target};
 use content::campaigns::{self, Campaign};
 use content::catalogs::{self, rows::StoredCatalog};
 use gateway::workspaces::channels::{self, Channels, CreatedSecrets, Part};
@@ -67,14 +67,14 @@ pub async fn apply(
     if declared.contains_key(&Part::Email) {
         notes.extend(channels::unsubscribe_warning(&app.config));
     }
-    if options.dry_run || plan.plan.changes.is_empty() {
+    if options.dry_run || plan.list.changes.is_empty() {
         // A created secret that is not stored is not shown.
         plan.created.clear();
-        plan.plan.notes.append(&mut notes);
+        plan.list.notes.append(&mut notes);
         return Ok(plan.finished(declaration));
     }
     let probed: Vec<Settings> =
-        plan.storage.put.into_iter().map(|(settings, _)| settings).collect();
+        plan.storage.to_write.into_iter().map(|(settings, _)| settings).collect();
     for settings in &probed {
         notes.extend(probe_storage(settings).await?);
     }
@@ -85,13 +85,13 @@ pub async fn apply(
     let current = Current { is_new, ..Current::read(&mut tx, app, &declaration.name).await? };
     check_secrets(&mut tx, declaration, &current.keys).await?;
     let mut plan = WorkspacePlan::make(app, declaration, &current, &files, options)?;
-    if let Some((new, _)) = plan.storage.put.iter().find(|(new, _)| !probed.contains(new)) {
+    if let Some((new, _)) = plan.storage.to_write.iter().find(|(new, _)| !probed.contains(new)) {
         return Err(ApplyError::ChangedConcurrently(new.kind()));
     }
     let (now, prune) = (app.clock.now_ms(), options.prune);
     plan.execute(declaration, &mut Target { tx: &mut tx, app, workspace, now, prune }).await?;
     tx.commit().await?;
-    plan.plan.notes.extend(notes);
+    plan.list.notes.extend(notes);
     Ok(plan.finished(declaration))
 }
 
@@ -181,7 +181,7 @@ impl Current {
 
 /// The changes of a workspace, and the steps of each kind of thing in it.
 struct WorkspacePlan {
-    plan: Plan,
+    list: ChangeList,
     keys: Steps<Key>,
     apps: Steps<DeclaredApp>,
     storage: Steps<Settings>,
@@ -213,10 +213,10 @@ impl WorkspacePlan {
         let settings = settings_after(app, declared, current, options);
         messages::check(declared, &campaigns, &settings)?;
         messages::check_template_data(&settings)?;
-        let mut plan = Plan::new(options);
+        let mut list = ChangeList::new(options);
         match &current.workspace {
-            Some(workspace) if !current.is_new => compare_workspace(&mut plan, workspace, declared),
-            _ => plan.change('+', format!("workspace {}", declared.name), ""),
+            Some(workspace) if !current.is_new => compare_workspace(&mut list, workspace, declared),
+            _ => list.change('+', format!("workspace {}", declared.name), ""),
         }
         let is_declared = |name: &String| declared.keys.iter().any(|key| key.name == *name);
         let (keys, others): (Vec<_>, Vec<_>) =
@@ -233,23 +233,23 @@ impl WorkspacePlan {
         }
         let none = CreatedSecrets::new();
         Ok(Self {
-            keys: plan.compare(&declared.keys, &keys)?,
-            apps: plan.compare(&declared.apps, &current.apps)?,
-            storage: plan.compare(&storage, &current.storage)?,
-            group: compare_group(&mut plan, declared, current)?,
-            catalogs: CatalogSteps::make(&mut plan, &declared.catalogs, files, &current.catalogs)?,
-            channels: plan.compare(
+            keys: list.compare(&declared.keys, &keys)?,
+            apps: list.compare(&declared.apps, &current.apps)?,
+            storage: list.compare(&storage, &current.storage)?,
+            group: compare_group(&mut list, declared, current)?,
+            catalogs: CatalogSteps::make(&mut list, &declared.catalogs, files, &current.catalogs)?,
+            channels: list.compare(
                 &Channel::all(&parts, &created),
                 &Channel::all(&current.channels, &none),
             )?,
-            groups: plan.compare(&declared.subscription_groups, &current.groups)?,
-            segments: plan.compare(&declared.segments, &current.segments)?,
-            blocks: plan.compare(&declared.blocks(), &current.blocks)?,
-            selections: plan.compare(&declared.catalog_selections, &current.selections)?,
-            email_templates: plan.compare(&email_templates, &current.email_templates)?,
-            campaigns: plan.compare(&campaigns, &current.campaigns)?,
+            groups: list.compare(&declared.subscription_groups, &current.groups)?,
+            segments: list.compare(&declared.segments, &current.segments)?,
+            blocks: list.compare(&declared.blocks(), &current.blocks)?,
+            selections: list.compare(&declared.catalog_selections, &current.selections)?,
+            email_templates: list.compare(&email_templates, &current.email_templates)?,
+            campaigns: list.compare(&campaigns, &current.campaigns)?,
             created,
-            plan,
+            list,
         })
     }
 
@@ -287,8 +287,8 @@ impl WorkspacePlan {
     fn finished(self, declared: &Declaration) -> Applied {
         Applied {
             name: declared.name.clone(),
-            changes: self.plan.changes,
-            notes: self.plan.notes,
+            changes: self.list.changes,
+            notes: self.list.notes,
             callback_secret: self.created.get(Part::Callbacks.path()).cloned(),
             secrets: self.created,
         }
@@ -315,10 +315,10 @@ fn declared_workspace(declared: &Declaration, stored: Workspace) -> Workspace {
     }
 }
 
-fn compare_workspace(plan: &mut Plan, stored: &Workspace, declared: &Declaration) {
+fn compare_workspace(list: &mut ChangeList, stored: &Workspace, declared: &Declaration) {
     let new = declared_workspace(declared, stored.clone());
     for ((label, old), (_, new)) in shown_values(stored).into_iter().zip(shown_values(&new)) {
-        plan.compare_value(label, &old, &new);
+        list.compare_value(label, &old, &new);
     }
 }
 
@@ -341,7 +341,7 @@ fn shown_values(workspace: &Workspace) -> [(&'static str, String); 10] {
 
 /// The percentage of a control group to create.
 fn compare_group(
-    plan: &mut Plan,
+    list: &mut ChangeList,
     declared: &Declaration,
     current: &Current,
 ) -> Result<Option<i32>, ApplyError> {
@@ -352,8 +352,8 @@ fn compare_group(
         Some(active) if active != wanted => Err(ApplyError::Percent { active, wanted }),
         Some(_) => Ok(None),
         None => {
-            plan.change('+', "control_group", format!("{wanted}%"));
-            plan.notes.extend(large_group_note(wanted));
+            list.change('+', "control_group", format!("{wanted}%"));
+            list.notes.extend(large_group_note(wanted));
             Ok(Some(wanted))
         }
     }

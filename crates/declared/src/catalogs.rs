@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::document::DeclaredCatalog;
 use crate::error::{ApplyError, DeclareError};
-use crate::plan::{Declared, Entry, HasEntry, Plan, Steps, Target};
+use crate::plan::{ChangeList, Declared, Entry, HasEntry, Steps, Target};
 use content::catalogs::items::{self, Digest, ItemDocument};
 use content::catalogs::rows::{self, StoredCatalog, StoredItem};
 use content::catalogs::{Catalog, Field, Fields};
@@ -81,7 +81,7 @@ impl Declared for DeclaredCatalog {
     fn difference(
         &self,
         stored: &StoredCatalog,
-        plan: &mut Plan,
+        list: &mut ChangeList,
     ) -> Result<Option<String>, ApplyError> {
         let StoredCatalog { catalog, items, .. } = stored;
         for field in &self.fields {
@@ -97,13 +97,13 @@ impl Declared for DeclaredCatalog {
                 }));
             }
         }
-        if !plan.prune {
+        if !list.prune {
             let note = |field: Field| {
                 format!("field {} of catalog {} {}", field.name, catalog.name, Self::REMOVED_NOTE)
             };
-            plan.notes.extend(self.undeclared_fields(catalog).into_iter().map(note));
+            list.notes.extend(self.undeclared_fields(catalog).into_iter().map(note));
         }
-        let after = self.fields_after(catalog, plan.prune);
+        let after = self.fields_after(catalog, list.prune);
         Ok((after != catalog.fields.all()).then(|| items::in_words(&after)))
     }
 
@@ -171,7 +171,11 @@ impl Declared for File {
 
     const REMOVED_NOTE: &str = "are no longer in the file: --prune removes them";
 
-    fn difference(&self, loaded: &Loaded, _: &mut Plan) -> Result<Option<String>, ApplyError> {
+    fn difference(
+        &self,
+        loaded: &Loaded,
+        _: &mut ChangeList,
+    ) -> Result<Option<String>, ApplyError> {
         let is_loaded = loaded.stored.items_hash.as_deref() == Some(&self.digest.hash[..]);
         Ok((!is_loaded).then(|| self.detail()))
     }
@@ -211,12 +215,12 @@ pub(crate) struct CatalogSteps {
 
 impl CatalogSteps {
     pub fn make(
-        plan: &mut Plan,
+        list: &mut ChangeList,
         declared: &[DeclaredCatalog],
         digests: &Files,
         stored: &[StoredCatalog],
     ) -> Result<Self, ApplyError> {
-        let catalogs = plan.compare(declared, stored)?;
+        let catalogs = list.compare(declared, stored)?;
         let file = |catalog: &DeclaredCatalog| {
             let digest = *digests.get(&catalog.name)?;
             Some(File { catalog: catalog.clone(), digest })
@@ -233,11 +237,11 @@ impl CatalogSteps {
             let hash = file.map(|file| &file.digest.hash[..]);
             if hash.is_some() && hash == old.items_hash.as_deref() && old.stale_items > 0 {
                 let stale = Loaded { stored: old.clone(), items: old.stale_items };
-                if plan.prune {
-                    plan.prune_or_note(&stale, "");
+                if list.prune {
+                    list.prune_or_note(&stale, "");
                     with_stale_items.push(old.catalog.id);
                 } else {
-                    plan.notes.push(format!(
+                    list.notes.push(format!(
                         "{} of catalog {} are no longer in its file: --prune removes them",
                         stale.detail(),
                         old.catalog.name
@@ -245,17 +249,17 @@ impl CatalogSteps {
                 }
             }
         }
-        Ok(Self { catalogs, files: plan.compare(&files, &loaded)?, with_stale_items })
+        Ok(Self { catalogs, files: list.compare(&files, &loaded)?, with_stale_items })
     }
 
     /// Applies the changes, in a transaction that has locked the workspace. Edits wait from the
     /// time when the files are read.
     pub async fn execute(&self, target: &mut Target<'_>) -> Result<(), ApplyError> {
         self.stage(target.tx).await?;
-        let changed = self.catalogs.put.iter().filter_map(|(_, old)| old.as_ref());
-        let catalogs = changed.chain(&self.catalogs.delete).map(|old| old.catalog.id);
-        let loaded = self.files.put.iter().filter_map(|(_, old)| old.as_ref());
-        let loaded = loaded.chain(&self.files.delete).map(|loaded| loaded.stored.catalog.id);
+        let changed = self.catalogs.to_write.iter().filter_map(|(_, old)| old.as_ref());
+        let catalogs = changed.chain(&self.catalogs.to_delete).map(|old| old.catalog.id);
+        let loaded = self.files.to_write.iter().filter_map(|(_, old)| old.as_ref());
+        let loaded = loaded.chain(&self.files.to_delete).map(|loaded| loaded.stored.catalog.id);
         let to_lock: BTreeSet<i32> =
             catalogs.chain(loaded).chain(self.with_stale_items.iter().copied()).collect();
         if !to_lock.is_empty() {
@@ -271,11 +275,11 @@ impl CatalogSteps {
 
     /// Stages the files to load, if the database can do that before anything is locked.
     async fn stage(&self, tx: &mut Tx) -> Result<(), DeclareError> {
-        if self.files.put.is_empty() || !tx.is_postgres() {
+        if self.files.to_write.is_empty() || !tx.is_postgres() {
             return Ok(());
         }
         rows::begin_staging(tx).await?;
-        for (file, _) in &self.files.put {
+        for (file, _) in &self.files.to_write {
             read_into(tx, LoadTarget::Staged, file).await?;
         }
         Ok(rows::end_staging(tx).await?)

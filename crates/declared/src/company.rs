@@ -9,7 +9,7 @@ use crate::apply::Applied;
 use crate::change::Options;
 use crate::document::company::{Company, DashboardUser, PermissionSet, Token};
 use crate::error::ApplyError;
-use crate::plan::{Declared, Entry, HasEntry, Plan, Steps, Target};
+use crate::plan::{ChangeList, Declared, Entry, HasEntry, Steps, Target};
 use gateway::workspaces::list;
 use runtime::config::network::networks;
 use scim::group::{self, Group};
@@ -30,7 +30,7 @@ pub async fn apply_company(
     let mut tx = app.store.snapshot().await?;
     let plan = CompanyPlan::make(&mut tx, company, options).await?;
     tx.commit().await?;
-    if options.dry_run || plan.plan.changes.is_empty() {
+    if options.dry_run || plan.list.changes.is_empty() {
         return Ok(plan.finished(company));
     }
     let mut tx = app.store.write().await?;
@@ -51,7 +51,7 @@ pub async fn apply_company(
 }
 
 struct CompanyPlan {
-    plan: Plan,
+    list: ChangeList,
     tokens: Steps<Token>,
     sets: Steps<PermissionSet>,
     users: Steps<DeclaredUser>,
@@ -59,13 +59,13 @@ struct CompanyPlan {
 
 impl CompanyPlan {
     async fn make(tx: &mut Tx, company: &Company, options: Options) -> Result<Self, ApplyError> {
-        let mut plan = Plan::new(options);
+        let mut list = ChangeList::new(options);
         match settings::get(tx, NAME).await?.filter(|name| !name.is_empty()) {
             Some(name) if name == company.name => {}
             former => {
                 let sign = if former.is_some() { '~' } else { '+' };
                 let detail = former.map_or(String::new(), |name| format!("was {name}"));
-                plan.change(sign, format!("company {}", company.name), detail);
+                list.change(sign, format!("company {}", company.name), detail);
             }
         }
         let mut tokens = tokens::list(tx).await?;
@@ -77,22 +77,22 @@ impl CompanyPlan {
             return Err(ApplyError::TokenNotDeclared(other.name));
         }
         check_secrets(tx, company, &declared).await?;
-        let tokens = plan.compare(&company.scim_tokens, &declared)?;
+        let tokens = list.compare(&company.scim_tokens, &declared)?;
         check_workspaces(tx, company).await?;
-        let sets = plan.compare(&company.permission_sets, &scim::list_declared(tx).await?)?;
+        let sets = list.compare(&company.permission_sets, &scim::list_declared(tx).await?)?;
         let users: Vec<DeclaredUser> =
             company.dashboard_users.iter().map(DashboardUser::user).map(DeclaredUser).collect();
         let stored = identified(&users, scim::list_declared(tx).await?);
         check_users(tx, &users, &stored, options).await?;
-        let users = plan.compare(&users, &stored)?;
-        Ok(Self { plan, tokens, sets, users })
+        let users = list.compare(&users, &stored)?;
+        Ok(Self { list, tokens, sets, users })
     }
 
     fn finished(self, company: &Company) -> Applied {
         Applied {
             name: company.name.clone(),
-            changes: self.plan.changes,
-            notes: self.plan.notes,
+            changes: self.list.changes,
+            notes: self.list.notes,
             callback_secret: None,
             secrets: BTreeMap::new(),
         }
@@ -116,7 +116,11 @@ impl Declared for Token {
 
     const REMOVED_NOTE: &str = "is no longer in the file: --prune revokes it";
 
-    fn difference(&self, stored: &TokenInfo, _: &mut Plan) -> Result<Option<String>, ApplyError> {
+    fn difference(
+        &self,
+        stored: &TokenInfo,
+        _: &mut ChangeList,
+    ) -> Result<Option<String>, ApplyError> {
         if !stored.has_secret(self.secret.expose_secret()) {
             return Ok(Some("new secret; the previous one is revoked".into()));
         }
@@ -187,7 +191,7 @@ impl Declared for PermissionSet {
     fn difference(
         &self,
         stored: &Self::Stored,
-        _: &mut Plan,
+        _: &mut ChangeList,
     ) -> Result<Option<String>, ApplyError> {
         let fields = [
             ("name", stored.value.display_name != self.name),
@@ -262,7 +266,7 @@ impl Declared for DeclaredUser {
     fn difference(
         &self,
         stored: &Self::Stored,
-        _: &mut Plan,
+        _: &mut ChangeList,
     ) -> Result<Option<String>, ApplyError> {
         let (old, new) = (&stored.user, self.after(&stored.user));
         let fields = [

@@ -4,7 +4,7 @@ use secrecy::ExposeSecret as _;
 
 use crate::document::Key;
 use crate::error::ApplyError;
-use crate::plan::{Declared, Entry, HasEntry, Plan, Target};
+use crate::plan::{ChangeList, Declared, Entry, HasEntry, Target};
 use content::campaigns::{self, Campaign};
 use gateway::workspaces::channels::{self, Channels, CreatedSecrets, DeclaredPart, Part};
 use gateway::workspaces::email_templates::EmailTemplate;
@@ -36,7 +36,7 @@ impl Declared for Key {
 
     const REMOVED_NOTE: &str = "is no longer in the file: --prune revokes it";
 
-    fn difference(&self, stored: &KeyInfo, _: &mut Plan) -> Result<Option<String>> {
+    fn difference(&self, stored: &KeyInfo, _: &mut ChangeList) -> Result<Option<String>> {
         if !stored.has_secret(self.secret.expose_secret()) {
             return Ok(Some("new secret; the previous one is revoked".into()));
         }
@@ -80,7 +80,7 @@ impl HasEntry for DeclaredApp {
 impl Declared for DeclaredApp {
     type Stored = Self;
 
-    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+    fn difference(&self, stored: &Self, _: &mut ChangeList) -> Result<Option<String>> {
         Ok((self != stored).then(|| self.detail()))
     }
 
@@ -106,7 +106,7 @@ impl HasEntry for Settings {
 impl Declared for Settings {
     type Stored = Self;
 
-    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+    fn difference(&self, stored: &Self, _: &mut ChangeList) -> Result<Option<String>> {
         Ok((self != stored).then(|| stored.difference(self)))
     }
 
@@ -159,7 +159,7 @@ impl HasEntry for Channel {
 impl Declared for Channel {
     type Stored = Self;
 
-    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+    fn difference(&self, stored: &Self, _: &mut ChangeList) -> Result<Option<String>> {
         let is_different = self.value != stored.value;
         Ok(is_different.then(|| self.with_created(stored.value.difference(&self.value))))
     }
@@ -187,7 +187,7 @@ impl HasEntry for SubscriptionGroup {
 impl Declared for SubscriptionGroup {
     type Stored = Self;
 
-    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+    fn difference(&self, stored: &Self, _: &mut ChangeList) -> Result<Option<String>> {
         Ok((self != stored).then(|| format!("{} -> {}", stored.detail(), self.detail())))
     }
 
@@ -209,7 +209,7 @@ impl HasEntry for Segment {
 impl Declared for Segment {
     type Stored = Self;
 
-    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+    fn difference(&self, stored: &Self, _: &mut ChangeList) -> Result<Option<String>> {
         let was = (stored.name != self.name).then(|| format!("was {}", stored.name));
         let audience = (stored.audience != self.audience).then(|| "audience".to_owned());
         Ok((self != stored).then(|| audience.into_iter().chain(was).collect::<Vec<_>>().join("; ")))
@@ -234,7 +234,7 @@ impl HasEntry for ContentBlock {
 impl Declared for ContentBlock {
     type Stored = Self;
 
-    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+    fn difference(&self, stored: &Self, _: &mut ChangeList) -> Result<Option<String>> {
         Ok((self != stored).then(|| self.detail()))
     }
 
@@ -258,7 +258,7 @@ impl HasEntry for CatalogSelection {
 impl Declared for CatalogSelection {
     type Stored = Self;
 
-    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+    fn difference(&self, stored: &Self, _: &mut ChangeList) -> Result<Option<String>> {
         Ok((self != stored).then(|| differing(stored, self)))
     }
 
@@ -280,7 +280,7 @@ impl HasEntry for EmailTemplate {
 impl Declared for EmailTemplate {
     type Stored = Self;
 
-    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+    fn difference(&self, stored: &Self, _: &mut ChangeList) -> Result<Option<String>> {
         Ok((self != stored).then(|| differing(stored, self)))
     }
 
@@ -295,14 +295,14 @@ impl Declared for EmailTemplate {
 
 impl HasEntry for Campaign {
     fn entry(&self) -> Entry {
-        Entry::new(&self.id, format!("{} {}", self.kind.in_words(), self.name), self.id)
+        Entry::new(&self.id, format!("{} {}", self.kind.label(), self.name), self.id)
     }
 }
 
 impl Declared for Campaign {
     type Stored = Self;
 
-    fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>> {
+    fn difference(&self, stored: &Self, _: &mut ChangeList) -> Result<Option<String>> {
         Ok((self != stored).then(|| differing(stored, self)))
     }
 

@@ -49,7 +49,7 @@ pub(crate) trait Declared: HasEntry + Clone {
     fn difference(
         &self,
         stored: &Self::Stored,
-        plan: &mut Plan,
+        list: &mut ChangeList,
     ) -> Result<Option<String>, ApplyError>;
 
     /// Releases the unique values of the stored thing, so that others can use them before this one
@@ -72,7 +72,7 @@ pub(crate) trait Declared: HasEntry + Clone {
     async fn delete(stored: &Self::Stored, target: &mut Target<'_>) -> Result<(), ApplyError>;
 }
 
-/// The destination of steps.
+/// The open transaction and the workspace that the steps write to.
 pub(crate) struct Target<'a> {
     pub tx: &'a mut Tx,
     pub app: &'a App,
@@ -85,13 +85,13 @@ pub(crate) struct Target<'a> {
 
 /// The changes, and notes for the operator.
 #[derive(Default)]
-pub(crate) struct Plan {
+pub(crate) struct ChangeList {
     pub prune: bool,
     pub changes: Vec<Change>,
     pub notes: Vec<String>,
 }
 
-impl Plan {
+impl ChangeList {
     pub fn new(options: Options) -> Self {
         Self { prune: options.prune, ..Self::default() }
     }
@@ -119,17 +119,17 @@ impl Plan {
         self.prune
     }
 
-    /// Compares all things of a kind.
+    /// Compares all things of a kind, and adds the changes.
     pub fn compare<D: Declared>(
         &mut self,
         declared: &[D],
         stored: &[D::Stored],
     ) -> Result<Steps<D>, ApplyError> {
-        let mut steps = Steps { put: Vec::new(), delete: Vec::new() };
+        let mut steps = Steps { to_write: Vec::new(), to_delete: Vec::new() };
         let keys: HashSet<String> = declared.iter().map(D::key).collect();
         for old in stored.iter().filter(|old| !keys.contains(&old.key())) {
             if self.prune_or_note(old, D::REMOVED_NOTE) {
-                steps.delete.push(old.clone());
+                steps.to_delete.push(old.clone());
             }
         }
         let stored: HashMap<String, &D::Stored> =
@@ -144,7 +144,7 @@ impl Plan {
                     None => continue,
                 },
             }
-            steps.put.push((new.clone(), old.cloned()));
+            steps.to_write.push((new.clone(), old.cloned()));
         }
         Ok(steps)
     }
@@ -153,25 +153,26 @@ impl Plan {
 /// The steps for all things of a kind.
 pub(crate) struct Steps<D: Declared> {
     /// New or changed things, with their stored form.
-    pub put: Vec<(D, Option<D::Stored>)>,
-    pub delete: Vec<D::Stored>,
+    pub to_write: Vec<(D, Option<D::Stored>)>,
+    pub to_delete: Vec<D::Stored>,
 }
 
 impl<D: Declared> Steps<D> {
     pub fn is_empty(&self) -> bool {
-        self.put.is_empty() && self.delete.is_empty()
+        self.to_write.is_empty() && self.to_delete.is_empty()
     }
 
+    /// Deletions and releases come first, because what is written may use their unique values.
     pub async fn execute(&self, target: &mut Target<'_>) -> Result<(), ApplyError> {
-        for old in &self.delete {
+        for old in &self.to_delete {
             D::delete(old, target).await?;
         }
-        for (new, old) in &self.put {
+        for (new, old) in &self.to_write {
             if let Some(old) = old {
                 new.release_unique_values(old, target).await?;
             }
         }
-        for (new, old) in &self.put {
+        for (new, old) in &self.to_write {
             new.put(old.as_ref(), target).await?;
         }
         Ok(())
@@ -192,7 +193,11 @@ mod tests {
     impl Declared for (u8, &'static str) {
         type Stored = Self;
 
-        fn difference(&self, stored: &Self, _: &mut Plan) -> Result<Option<String>, ApplyError> {
+        fn difference(
+            &self,
+            stored: &Self,
+            _: &mut ChangeList,
+        ) -> Result<Option<String>, ApplyError> {
             let ((_, new), (_, old)) = (self, stored);
             Ok((new != old).then(|| format!("{old} -> {new}")))
         }
@@ -210,17 +215,17 @@ mod tests {
     fn differences_are_put_and_prune_deletes_the_rest() {
         let (declared, stored) = ([(1, "a"), (2, "b"), (3, "c")], [(2, "b"), (3, "x"), (4, "d")]);
         let lines = |prune| {
-            let mut plan = Plan::new(Options { dry_run: false, prune });
-            let steps = plan.compare(&declared, &stored).unwrap();
-            assert_eq!(steps.put, [(declared[0], None), (declared[2], Some(stored[1]))]);
-            assert_eq!(steps.delete, if prune { &stored[2..] } else { &[] });
-            let changes = plan.changes.iter().map(ToString::to_string);
-            changes.chain(plan.notes).collect::<Vec<_>>()
+            let mut list = ChangeList::new(Options { dry_run: false, prune });
+            let steps = list.compare(&declared, &stored).unwrap();
+            assert_eq!(steps.to_write, [(declared[0], None), (declared[2], Some(stored[1]))]);
+            assert_eq!(steps.to_delete, if prune { &stored[2..] } else { &[] });
+            let changes = list.changes.iter().map(ToString::to_string);
+            changes.chain(list.notes).collect::<Vec<_>>()
         };
         let note = "thing 4 is no longer in the file: --prune removes it";
         assert_eq!(lines(false), ["+ thing 1 (a)", "~ thing 3 (x -> c)", note]);
         assert_eq!(lines(true), ["- thing 4 (d)", "+ thing 1 (a)", "~ thing 3 (x -> c)"]);
-        let mut plan = Plan::default();
-        assert!(plan.compare(&stored, &stored).unwrap().is_empty() && plan.changes.is_empty());
+        let mut list = ChangeList::default();
+        assert!(list.compare(&stored, &stored).unwrap().is_empty() && list.changes.is_empty());
     }
 }

@@ -51,16 +51,17 @@ async fn begin(app: &App, claim: &Claim) -> Result<Option<Job>, ExportError> {
 async fn compute_plan(app: &App, job: &Job) -> Result<(Plan, PartBoundaries), ExportError> {
     let mut tx = app.store.snapshot().await?;
     let moment = TransactionSnapshot::current(&mut tx).await?;
-    let no_group = || {
+    let unknown_group_error = || {
         let (group, workspace) = (job.segment_id, job.workspace_id);
         let detail = format!("unknown group {group} or workspace {workspace}");
         ExportError::Permanent(Failure::internal(detail))
     };
-    let workspace = workspaces::by_id(&mut tx, job.workspace_id).await?.ok_or_else(no_group)?;
+    let workspace =
+        workspaces::by_id(&mut tx, job.workspace_id).await?.ok_or_else(unknown_group_error)?;
     let slices = rows::control_group_slices(&mut tx, job.workspace_id, job.segment_id)
         .await?
         .filter(|slices| !slices.is_empty())
-        .ok_or_else(no_group)?;
+        .ok_or_else(unknown_group_error)?;
     let per_part = app.config.exports.users_per_file;
     let boundaries = scan::cut(&mut tx, job.workspace_id, &slices, per_part).await?;
     let limit = workspace.export_users_limit;
@@ -91,8 +92,8 @@ fn new_plan(
     }
 }
 
-/// Stores the plan with the parts and their claims: the only guarded step. Without users, offers
-/// the finishing.
+/// Stores the plan with the parts and their claims. This step takes effect once: it requires the
+/// claim, and a job that is queued or planning. Without users, offers the finishing.
 async fn write(
     app: &App,
     claim: &Claim,
@@ -100,27 +101,29 @@ async fn write(
     plan: &Plan,
     boundaries: &PartBoundaries,
 ) -> Result<(), ExportError> {
-    let parts = boundaries.ends.len() as i64;
+    let part_count = boundaries.ends.len() as i64;
     let mut tx = app.store.write().await?;
     let now = app.clock.now_ms();
-    if !rows::begin_running(&mut tx, job, plan, boundaries.users, parts, now).await? {
+    if !rows::begin_running(&mut tx, job, plan, boundaries.users, part_count, now).await? {
         tracing::info!("the export was planned by another worker, or cancelled");
         claims::finish(&mut tx, claim).await?;
         return Ok(tx.commit().await?);
     }
     claims::finish(&mut tx, claim).await?;
+    // The position before the first user.
     let first = plan.slices.first().copied().unwrap_or(0);
     let from = Position { slice: first, service_id: Uuid::nil() };
     rows::insert_parts(&mut tx, job.id, from, &boundaries.ends).await?;
-    let offered = claims::Job::new(job.workspace_id, job.id);
-    claims::offer_range(&mut tx, kinds::EXPORT_PART, offered, 1..parts + 1, Duration::ZERO).await?;
-    if parts == 0 {
+    let claim_job = claims::Job::new(job.workspace_id, job.id);
+    claims::offer_range(&mut tx, kinds::EXPORT_PART, claim_job, 1..part_count + 1, Duration::ZERO)
+        .await?;
+    if part_count == 0 {
         state::begin_finishing(app, &mut tx, job.id).await?;
     }
     fail_point!("plan::written");
     tx.commit().await?;
     fail_point!("plan::committed");
-    claims::analyze_if_many(&app.store, parts).await;
-    tracing::info!(export = %job.id, users = boundaries.users, parts, "planned");
+    claims::analyze_if_many(&app.store, part_count).await;
+    tracing::info!(export = %job.id, users = boundaries.users, parts = part_count, "planned");
     Ok(())
 }

@@ -35,10 +35,12 @@ fn parse(text: &str, length: u64) -> Option<String> {
     }
     let first = number(first)?;
     let last = if last.is_empty() { u64::MAX } else { number(last)? };
-    match (first <= last, first < length) {
-        (false, _) => None,
-        (true, false) => Some(outside),
-        (true, true) => Some(format!("bytes={first}-{}", last.min(length - 1))),
+    if first > last {
+        None
+    } else if first >= length {
+        Some(outside)
+    } else {
+        Some(format!("bytes={first}-{}", last.min(length - 1)))
     }
 }
 

@@ -61,7 +61,7 @@ pub struct JsonText {
     /// The memory that it uses; none if it did not come with a request.
     memory: Option<Reservation>,
     /// A slot of the sending workspace, if only the body identifies the workspace.
-    _slot: Option<Reservation>,
+    held_slot: Option<Reservation>,
 }
 
 impl JsonText {
@@ -106,30 +106,32 @@ impl JsonText {
     }
 
     /// Reads a body that itself authenticates the sender. Uses the memory reserved for that
-    /// (`gateway.unauthenticated_bytes`) until it is [`authenticated`](Self::authenticated), and is limited to
-    /// the share of one sender. All such senders together may use as many request slots as they
-    /// leave free, and each an eighth of half of that.
+    /// (`gateway.unauthenticated_bytes`) until it is [`authenticated`](Self::authenticated), and is
+    /// limited to the share of one sender. All such senders together may use as many request slots
+    /// as they leave free, and each an eighth of half of all slots.
     pub async fn unauthenticated(request: Request, app: &App) -> Result<Self, ApiError> {
         let holder = Holder::Source(source(app, request.extensions(), request.headers()));
         let capacity = &app.capacity;
         let sender_slot = capacity.unauthenticated_slots.try_reserve(holder, SLOT_BYTES);
         let shared_slot = capacity.slot_shares.try_reserve(Holder::Unauthenticated, SLOT_BYTES);
+        // Both slots are released when the body is read; the memory stays until `authenticated`.
         let (Some(_sender_slot), Some(_shared_slot)) = (sender_slot, shared_slot) else {
             discard_request(request);
             count_refused("unauthenticated");
             return Err(ApiError::Overloaded);
         };
-        let reading = Reading {
+        let limits = ReadLimits {
             memory: &capacity.unauthenticated_body_memory,
             holder,
-            limit: app.config.gateway.unauthenticated_body_limit(),
+            max_bytes: app.config.gateway.unauthenticated_body_limit(),
             first_bytes: FIRST_UNAUTHENTICATED_BYTES,
             is_authenticated: false,
         };
-        Self::read(request, app, reading).await
+        Self::receive(request, app, limits).await
     }
 
-    /// The checks that [`unauthenticated`](Self::unauthenticated) makes before it reads the body.
+    /// Checks the encoding, the declared length and the media type as
+    /// [`unauthenticated`](Self::unauthenticated) does, but does not read the body; call it first.
     pub fn check_head(head: &Parts, body: &Body, app: &App) -> Result<(), ApiError> {
         Coding::from_headers(&head.headers)?;
         let bytes = axum::body::HttpBody::size_hint(body);
@@ -145,7 +147,7 @@ impl JsonText {
 
     /// Moves its memory to the share of the workspace that sent it, which is now known.
     pub async fn authenticated(mut self, app: &App, workspace: i32) -> Result<Self, ApiError> {
-        self._slot = Some(reserve_slot(app, workspace)?);
+        self.held_slot = Some(reserve_slot(app, workspace)?);
         let capacity = &app.capacity;
         let reserved = capacity.body_memory.reserve(Holder::Workspace(workspace), self.bytes());
         let reserved = tokio::time::timeout(MEMORY_WAIT, reserved).await;
@@ -153,7 +155,11 @@ impl JsonText {
         Ok(self)
     }
 
-    async fn read(request: Request, app: &App, reading: Reading<'_>) -> Result<Self, ApiError> {
+    async fn receive(
+        request: Request,
+        app: &App,
+        limits: ReadLimits<'_>,
+    ) -> Result<Self, ApiError> {
         let timeout = Duration::from_secs(app.config.gateway.request_timeout_seconds);
         let (head, body) = request.into_parts();
         let coding = match Coding::from_headers(&head.headers) {
@@ -163,11 +169,12 @@ impl JsonText {
                 return Err(error);
             }
         };
-        let (body, mut memory) = tokio::time::timeout(timeout, read(&head, body, &reading))
-            .await
-            .map_err(|_| ApiError::TooSlow)??;
+        let (body, mut memory) =
+            tokio::time::timeout(timeout, read_or_discard(&head, body, &limits))
+                .await
+                .map_err(|_| ApiError::TooSlow)??;
         if body.is_empty() {
-            return Ok(Self { text: String::new(), memory: Some(memory), _slot: None });
+            return Ok(Self { text: String::new(), memory: Some(memory), held_slot: None });
         }
         if !is_json_type(head.headers.get(header::CONTENT_TYPE)) {
             return Err(ApiError::UnsupportedMediaType);
@@ -175,9 +182,9 @@ impl JsonText {
         let body = match coding {
             Coding::Identity => body,
             coding => {
-                let limit = reading.decoded_limit(body.len());
+                let limit = limits.decoded_limit(body.len());
                 let mut decode =
-                    || coding::decode(coding, &body, limit, &mut memory, || reading.no_memory());
+                    || coding::decode(coding, &body, limit, &mut memory, || limits.no_memory());
                 // A small compressed body may be large when decompressed.
                 if body.len() > INLINE_BYTES / 8 {
                     app.cores.compute_here(decode)?
@@ -186,29 +193,28 @@ impl JsonText {
                 }
             }
         };
-        Ok(Self { text: utf8(body)?, memory: Some(memory), _slot: None })
+        Ok(Self { text: utf8(body)?, memory: Some(memory), held_slot: None })
     }
 }
 
-/// Runs work that reads this many bytes, on the current thread. Large work does not block other
-/// requests.
+/// Runs work that reads this many bytes, on the current thread. For large work, the thread's other
+/// tasks move away first ([`compute_here`](kit::compute::Cores::compute_here)).
 pub(super) fn in_place<T>(app: &App, bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes > INLINE_BYTES { app.cores.compute_here(work) } else { work() }
 }
 
 /// The limits for reading a body.
-struct Reading<'a> {
+struct ReadLimits<'a> {
     memory: &'a SharedMemory,
     holder: Holder,
-    /// Maximum bytes.
-    limit: usize,
+    max_bytes: usize,
     first_bytes: usize,
     /// Whether the sender is authenticated. An unauthenticated request does not wait for memory,
     /// because it would occupy a slot, and reserves the first bytes whatever length it declares.
     is_authenticated: bool,
 }
 
-impl Reading<'_> {
+impl ReadLimits<'_> {
     /// The bytes of the first reservation for a body of at most `max_bytes`.
     fn first_reservation(&self, max_bytes: usize) -> usize {
         if self.is_authenticated { max_bytes.min(self.first_bytes) } else { self.first_bytes }
@@ -217,7 +223,7 @@ impl Reading<'_> {
     /// Maximum decoded bytes of a body with this many coded bytes. Both are in memory together, and
     /// an unauthenticated sender may use no more than the limit for both.
     fn decoded_limit(&self, coded: usize) -> usize {
-        if self.is_authenticated { self.limit } else { self.limit.saturating_sub(coded) }
+        if self.is_authenticated { self.max_bytes } else { self.max_bytes.saturating_sub(coded) }
     }
 
     fn no_memory(&self) -> ApiError {
@@ -269,60 +275,60 @@ where
         let app = App::from_ref(state);
         let workspace = request.extensions().get::<Caller>().map(|caller| caller.workspace.id);
         let capacity = &app.capacity;
-        let reading = Reading {
+        let limits = ReadLimits {
             memory: &capacity.body_memory,
             holder: Holder::Workspace(workspace.unwrap_or(COMPANY)),
-            limit: app.config.gateway.max_body_bytes,
+            max_bytes: app.config.gateway.max_body_bytes,
             first_bytes: FIRST_BYTES,
             is_authenticated: true,
         };
-        Self::read(request, &app, reading).await
+        Self::receive(request, &app, limits).await
     }
 }
 
 impl From<String> for JsonText {
     fn from(text: String) -> Self {
-        Self { text, memory: None, _slot: None }
+        Self { text, memory: None, held_slot: None }
     }
 }
 
-/// Reads a body as memory becomes available.
-async fn read(
+/// Reads a body as memory becomes available. If it is refused, discards the rest.
+async fn read_or_discard(
     head: &Parts,
     mut body: Body,
-    reading: &Reading<'_>,
+    limits: &ReadLimits<'_>,
 ) -> Result<(Vec<u8>, Reservation), ApiError> {
-    let read = if axum::body::HttpBody::size_hint(&body).lower() > reading.limit as u64 {
+    let result = if axum::body::HttpBody::size_hint(&body).lower() > limits.max_bytes as u64 {
         Err(ApiError::TooLarge)
     } else {
-        collect(&mut body, reading).await
+        collect(&mut body, limits).await
     };
-    if let Err(ApiError::TooLarge | ApiError::Unavailable(_)) = read {
+    if let Err(ApiError::TooLarge | ApiError::Unavailable(_)) = result {
         discard(head, body);
     }
-    read
+    result
 }
 
 async fn collect(
     body: &mut Body,
-    reading: &Reading<'_>,
+    limits: &ReadLimits<'_>,
 ) -> Result<(Vec<u8>, Reservation), ApiError> {
     let declared = axum::body::HttpBody::size_hint(body).exact();
-    let max_bytes = declared.map_or(reading.limit, |bytes| bytes as usize);
-    let first_bytes = reading.first_reservation(max_bytes);
-    let mut memory = reading.reserve(first_bytes).await.ok_or_else(|| reading.no_memory())?;
+    let max_bytes = declared.map_or(limits.max_bytes, |bytes| bytes as usize);
+    let first_bytes = limits.first_reservation(max_bytes);
+    let mut memory = limits.reserve(first_bytes).await.ok_or_else(|| limits.no_memory())?;
     let mut bytes = Vec::with_capacity(first_bytes.min(max_bytes));
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| ApiError::Invalid("The request body was cut off".into()))?;
         let Ok(data) = frame.into_data() else { continue };
         let length = bytes.len() + data.len();
-        if length > reading.limit {
+        if length > limits.max_bytes {
             return Err(ApiError::TooLarge);
         }
         if length > bytes.capacity() {
             let capacity = length.max((2 * bytes.capacity()).min(max_bytes));
             if !memory.try_grow(capacity) {
-                return Err(reading.no_memory());
+                return Err(limits.no_memory());
             }
             bytes.reserve_exact(capacity - bytes.len());
         }
@@ -437,8 +443,8 @@ fn unsupported_value(path: &str, reason: &str) -> ApiError {
 fn wrong_field(path: &str, error: &serde_json::Error) -> ApiError {
     let text = error.to_string();
     let text = match without_position(&text).rsplit_once(", expected ") {
-        Some((given, expected)) => match kind_of(given) {
-            Some(given) => format!("must be {expected}, not {given}"),
+        Some((actual, expected)) => match kind_of(actual) {
+            Some(actual_type) => format!("must be {expected}, not {actual_type}"),
             None => format!("must be {expected}"),
         },
         None => without_position(&text).to_owned(),
@@ -592,19 +598,22 @@ mod tests {
             Body::from_stream(futures::stream::iter([chunk, Ok(Bytes::from_static(b"     "))]))
         };
         let memory = SharedMemory::halves(1 << 10);
-        let reading = |limit| Reading {
+        let limits = |max_bytes| ReadLimits {
             memory: &memory,
             holder: Holder::Workspace(1),
-            limit,
+            max_bytes,
             first_bytes: FIRST_BYTES,
             is_authenticated: true,
         };
         let (head, ()) = Request::new(()).into_parts();
         for body in [declared(), chunks()] {
-            assert!(matches!(read(&head, body, &reading(10)).await, Err(ApiError::TooLarge)));
+            assert!(matches!(
+                read_or_discard(&head, body, &limits(10)).await,
+                Err(ApiError::TooLarge)
+            ));
         }
         for body in [declared(), chunks()] {
-            assert_eq!(read(&head, body, &reading(11)).await.unwrap().0.len(), 11);
+            assert_eq!(read_or_discard(&head, body, &limits(11)).await.unwrap().0.len(), 11);
         }
     }
 
@@ -630,31 +639,31 @@ mod tests {
     #[tokio::test]
     async fn small_unauthenticated_bodies_reserve_their_first_bytes() {
         let memory = SharedMemory::eighths(512 << 10);
-        let reading = Reading {
+        let limits = ReadLimits {
             memory: &memory,
             holder: Holder::Source([127, 0, 0, 1].into()),
-            limit: 64 << 10,
+            max_bytes: 64 << 10,
             first_bytes: FIRST_UNAUTHENTICATED_BYTES,
             is_authenticated: false,
         };
         let (head, ()) = Request::new(()).into_parts();
         for bytes in ["", "{", "{}"] {
-            let (_, reserved) = read(&head, Body::from(bytes), &reading).await.unwrap();
+            let (_, reserved) = read_or_discard(&head, Body::from(bytes), &limits).await.unwrap();
             assert_eq!(memory.used_and_limit().0, bytes.len().div_ceil(1 << 10) << 10);
             drop(reserved);
         }
         let mut held = Vec::new();
         for number in 1..=4 {
-            let mut reads = Box::pin(read(&head, Body::new(Withheld), &reading));
+            let mut reads = Box::pin(read_or_discard(&head, Body::new(Withheld), &limits));
             assert!(reads.as_mut().now_or_never().is_none());
             assert_eq!(memory.used_and_limit().0, number * FIRST_UNAUTHENTICATED_BYTES);
             held.push(reads);
         }
-        let refused = read(&head, Body::new(Withheld), &reading).await;
+        let refused = read_or_discard(&head, Body::new(Withheld), &limits).await;
         assert!(matches!(refused, Err(ApiError::Unavailable(_))));
         drop(held);
         assert_eq!(memory.used_and_limit().0, 0);
         // The decompressed bytes count together with the received ones.
-        assert_eq!(reading.decoded_limit(10 << 10), 54 << 10);
+        assert_eq!(limits.decoded_limit(10 << 10), 54 << 10);
     }
 }

@@ -227,14 +227,14 @@ fn without_nul<E: Error>(text: &str) -> Result<(), E> {
 
 /// Parses a value. The error states what is wrong, without the value and its position.
 pub fn parse<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
-    serde_json::from_str(json).map_err(|error| in_words(&error))
+    serde_json::from_str(json).map_err(|error| describe(&error))
 }
 
 /// Parses an object of at most `max_fields` fields; the error is like that of [`parse`].
 pub fn fields(json: &str, max_fields: usize) -> Result<JsonFields<'_>, String> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     let fields = AtMost(max_fields).deserialize(&mut deserializer);
-    fields.and_then(|fields| deserializer.end().map(|()| fields)).map_err(|error| in_words(&error))
+    fields.and_then(|fields| deserializer.end().map(|()| fields)).map_err(|error| describe(&error))
 }
 
 /// Why a value that is valid JSON cannot be held; none for all other errors of `serde_json`.
@@ -248,7 +248,7 @@ pub fn unsupported_value(error: &serde_json::Error) -> Option<&'static str> {
     }
 }
 
-fn in_words(error: &serde_json::Error) -> String {
+fn describe(error: &serde_json::Error) -> String {
     if let Some(reason) = unsupported_value(error) {
         return reason.to_owned();
     }
@@ -304,7 +304,7 @@ fn readable(
     ReadableValue { text, in_array: false }
         .deserialize(&mut deserializer)
         .and_then(|()| deserializer.end())
-        .map_err(|error| in_words(&error))?;
+        .map_err(|error| describe(&error))?;
     check_depth(json)
 }
 

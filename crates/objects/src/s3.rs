@@ -217,22 +217,22 @@ impl S3 {
 
     async fn fetch_head(&self, path: &str) -> Result<Option<FoundObject>, ObjectError> {
         let request = self.client.head_object().bucket(&self.bucket).key(self.full(path));
-        let answer = match self.call("HeadObject", path, request.send()).await {
+        let response = match self.call("HeadObject", path, request.send()).await {
             Err(failure) if failure.is_not_found() => return Ok(None),
-            answered => answered?,
+            result => result?,
         };
-        let size = u64::try_from(answer.content_length().unwrap_or_default()).unwrap_or_default();
-        let metadata = answer.metadata().into_iter().flatten();
+        let size = u64::try_from(response.content_length().unwrap_or_default()).unwrap_or_default();
+        let metadata = response.metadata().into_iter().flatten();
         let metadata = metadata.map(|(name, value)| (from_header(name), value.clone())).collect();
         let head = Head { size, metadata };
-        Ok(Some(FoundObject { head, content_type: answer.content_type, tag: answer.e_tag }))
+        Ok(Some(FoundObject { head, content_type: response.content_type, tag: response.e_tag }))
     }
 
     pub(super) async fn get(&self, path: &str) -> Result<ByteStream, ObjectError> {
         let request = self.client.get_object().bucket(&self.bucket).key(self.full(path));
-        let answer = self.call("GetObject", path, request.send()).await?;
+        let response = self.call("GetObject", path, request.send()).await?;
         let location = self.to_string();
-        Ok(stream::try_unfold((answer.body, location), |(mut body, location)| async {
+        Ok(stream::try_unfold((response.body, location), |(mut body, location)| async {
             match body.try_next().await {
                 Ok(bytes) => Ok(bytes.map(|bytes| (bytes, (body, location)))),
                 Err(_) => {
@@ -408,8 +408,8 @@ impl S3 {
         request: impl Future<Output = Result<T, SdkError<E, Response>>>,
     ) -> Result<T, Failure> {
         // The SDK's futures are large; boxed, they do not fill those of the callers.
-        let answer = Box::pin(request.with_subscriber(NoSubscriber::new())).await;
-        answer.map_err(|error| self.failure(action, path, &error))
+        let result = Box::pin(request.with_subscriber(NoSubscriber::new())).await;
+        result.map_err(|error| self.failure(action, path, &error))
     }
 }
 

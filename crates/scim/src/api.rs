@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::auth::{protected, protected_discovery};
 use super::discovery::ListResponse;
 use super::group::Group;
-use super::operations::Described;
+use super::operations::DescribedResource;
 use super::patch::Patch;
 use super::projection::Projection;
 use super::query::Query;
@@ -45,7 +45,7 @@ pub fn routes() -> Routes<App> {
 }
 
 /// The routes of one kind of resource. Some clients write a slash at the end of paths.
-fn resources<R: Described>() -> Routes<App> {
+fn resources<R: DescribedResource>() -> Routes<App> {
     let collection = || protected(get(list::<R>).post(create::<R>));
     let resource =
         || protected(get(read::<R>).put(replace::<R>).patch(modify::<R>).delete(remove::<R>));

@@ -46,8 +46,8 @@ pub(super) fn routes() -> Routes<App> {
     ];
     routes.into_iter().fold(Routes::new(), |routes, (path, handler, operation)| {
         // Some clients write a slash at the end.
-        let again = route(handler.clone());
-        routes.route(path, route(handler), [operation]).route(&format!("{path}/"), again, [])
+        let slash_route = route(handler.clone());
+        routes.route(path, route(handler), [operation]).route(&format!("{path}/"), slash_route, [])
     })
 }
 

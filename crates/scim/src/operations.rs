@@ -1,4 +1,5 @@
-//! The descriptions of the requests about users and groups (RFC 7644, section 3).
+//! OpenAPI descriptions of the SCIM routes of users and groups (RFC 7644, section 3); the handlers
+//! are in `api`.
 
 use axum::http::{Method, StatusCode};
 use schemars::JsonSchema;
@@ -42,7 +43,7 @@ const fn label(id: &'static str, summary: &'static str) -> Label {
 
 /// A kind of resource, with the texts and types in which the descriptions of its requests differ
 /// from those of other kinds.
-pub(super) trait Described: Resource {
+pub(super) trait DescribedResource: Resource {
     /// The body of requests that create or replace a resource.
     type Request: JsonSchema;
     type PatchRequest: JsonSchema;
@@ -79,7 +80,7 @@ pub(super) trait Described: Resource {
     fn add_read_only(example: &mut Value);
 }
 
-impl Described for User {
+impl DescribedResource for User {
     type Request = UserRequest;
     type PatchRequest = UserPatchRequest;
     type Response = UserResource;
@@ -135,7 +136,7 @@ impl Described for User {
     }
 }
 
-impl Described for Group {
+impl DescribedResource for Group {
     type Request = GroupRequest;
     type PatchRequest = GroupPatchRequest;
     type Response = GroupResource;
@@ -182,6 +183,8 @@ impl Described for Group {
     }
 }
 
+/// An operation with what all of them share. The descriptions below get examples of errors from the
+/// real parsers, run on bad input.
 fn operation(method: Method, Label { id, summary }: Label) -> Operation {
     let no_origin = ScimError::from(ApiError::Invalid(NO_ORIGIN.into()));
     Operation::new(method, id, TAG, summary)
@@ -190,13 +193,13 @@ fn operation(method: Method, Label { id, summary }: Label) -> Operation {
 }
 
 /// Adds the `id` in the path.
-fn with_id<R: Described>(operation: Operation) -> Operation {
+fn with_id<R: DescribedResource>(operation: Operation) -> Operation {
     let id = json!({ "type": "string", "format": "uuid", "examples": [ID] });
     operation.in_path("id", R::ABOUT_ID, id).refuses(&R::SCHEMA.unknown(), "Unknown id")
 }
 
 /// Adds the parameters that select a part of a resource.
-fn projected<R: Described>(operation: Operation) -> Operation {
+fn with_projection<R: DescribedResource>(operation: Operation) -> Operation {
     let names = |example: &str| json!({ "type": "string", "examples": [example] });
     operation
         .in_query(
@@ -218,7 +221,7 @@ fn projected<R: Described>(operation: Operation) -> Operation {
 }
 
 /// Adds the conditions on the resource's version.
-fn conditional<R: Described>(operation: Operation) -> Operation {
+fn with_if_match<R: DescribedResource>(operation: Operation) -> Operation {
     operation
         .parameter(json!({
             "in": "header", "name": "If-Match", "schema": { "type": "string" },
@@ -229,7 +232,7 @@ fn conditional<R: Described>(operation: Operation) -> Operation {
         .refuses(&changed(R::SCHEMA), "The resource's version is not in `If-Match`")
 }
 
-fn returns_resource<R: Described>(
+fn returns_resource<R: DescribedResource>(
     operation: Operation,
     status: StatusCode,
     about: &'static str,
@@ -246,14 +249,14 @@ fn returns_resource<R: Described>(
         .with_header(location, "URL of the resource.", json!({ "type": "string", "format": "uri" }))
 }
 
-fn returns_page<R: Described>(operation: Operation) -> Operation {
+fn returns_page<R: DescribedResource>(operation: Operation) -> Operation {
     operation
         .returns::<ListResponse<R::Response>>(StatusCode::OK, "A page of the results.")
         .with_example(ListResponse::all(vec![example::<R>()]))
 }
 
 /// A resource in a response.
-fn example<R: Described>() -> Value {
+fn example<R: DescribedResource>() -> Value {
     let mut example = R::example_request();
     example["id"] = ID.into();
     R::add_read_only(&mut example);
@@ -267,19 +270,19 @@ fn example<R: Described>() -> Value {
 }
 
 /// Adds the body with a complete resource.
-fn takes_resource<R: Described>(operation: Operation) -> Operation {
+fn takes_resource<R: DescribedResource>(operation: Operation) -> Operation {
     operation.takes::<R::Request>(R::REQUEST_TITLE, R::example_request())
 }
 
-/// Links from a response with a resource to the operations on it.
-fn linked<R: Described>(operation: Operation) -> Operation {
+/// Links from the last response, which has a resource, to the operations on it.
+fn with_links<R: DescribedResource>(operation: Operation) -> Operation {
     let link = json!({ "parameters": { "id": "$response.body#/id" } });
     [R::READ, R::REPLACE, R::PATCH, R::DELETE]
         .into_iter()
         .fold(operation, |operation, target| operation.with_link(target.id, link.clone()))
 }
 
-pub(super) fn list<R: Described>() -> Operation {
+pub(super) fn list<R: DescribedResource>() -> Operation {
     let number = |default: i64| {
         json!({
             "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX, "default": default,
@@ -312,7 +315,7 @@ pub(super) fn list<R: Described>() -> Operation {
         ["filter=userName", "count=x"].map(|query| Query::from_query_string(query, R::SCHEMA)),
         "A parameter is invalid",
     );
-    projected::<R>(operation)
+    with_projection::<R>(operation)
 }
 
 fn takes_search(operation: Operation) -> Operation {
@@ -323,7 +326,7 @@ fn takes_search(operation: Operation) -> Operation {
     )
 }
 
-pub(super) fn search<R: Described>() -> Operation {
+pub(super) fn search<R: DescribedResource>() -> Operation {
     let operation = takes_search(operation(Method::POST, R::SEARCH));
     returns_page::<R>(operation).refuses_some(
         [Query::from_body(&schema::Attributes::new(), R::SCHEMA)],
@@ -343,22 +346,23 @@ pub(super) fn search_all() -> Operation {
         .refuses_some([Query::from_body(&schema::Attributes::new(), &USERS)], "A field is invalid")
 }
 
-pub(super) fn create<R: Described>() -> Operation {
+pub(super) fn create<R: DescribedResource>() -> Operation {
     let operation = operation(Method::POST, R::CREATE).about(R::ABOUT_CREATE).repeatable();
     let operation = takes_resource::<R>(operation);
     let operation =
         returns_resource::<R>(operation, StatusCode::CREATED, "The resource is created.");
-    let operation = linked::<R>(operation).refuses(&R::SCHEMA.name_in_use(), "The name is in use");
-    projected::<R>(refuses_invalid::<R>(operation))
+    let operation =
+        with_links::<R>(operation).refuses(&R::SCHEMA.name_in_use(), "The name is in use");
+    with_projection::<R>(refuses_invalid::<R>(operation))
 }
 
 /// Adds the error of an invalid body.
-fn refuses_invalid<R: Described>(operation: Operation) -> Operation {
+fn refuses_invalid<R: DescribedResource>(operation: Operation) -> Operation {
     let missing = schema::check_schemas(&schema::Attributes::new(), R::SCHEMA.urn);
     operation.refuses_some([missing], "An attribute is invalid, or the body is not a resource")
 }
 
-pub(super) fn read<R: Described>() -> Operation {
+pub(super) fn read<R: DescribedResource>() -> Operation {
     let operation = operation(Method::GET, R::READ).parameter(json!({
         "in": "header", "name": "If-None-Match", "schema": { "type": "string" },
         "description": "Entity tags of versions. If the resource has one of these versions, the \
@@ -368,42 +372,41 @@ pub(super) fn read<R: Described>() -> Operation {
     let operation = returns_resource::<R>(operation, StatusCode::OK, "The resource.")
         .returns_empty(StatusCode::NOT_MODIFIED, "The resource's version is in `If-None-Match`.")
         .with_header("ETag", "The version.", json!({ "type": "string" }));
-    with_id::<R>(projected::<R>(operation))
+    with_id::<R>(with_projection::<R>(operation))
 }
 
-pub(super) fn replace<R: Described>() -> Operation {
+pub(super) fn replace<R: DescribedResource>() -> Operation {
     let operation = operation(Method::PUT, R::REPLACE).about(R::ABOUT_REPLACE);
     let operation = takes_resource::<R>(operation);
     let operation = returns_resource::<R>(operation, StatusCode::OK, "The changed resource.")
         .refuses(&R::SCHEMA.name_in_use(), "The name is in use");
-    with_id::<R>(conditional::<R>(projected::<R>(refuses_invalid::<R>(operation))))
+    with_id::<R>(with_if_match::<R>(with_projection::<R>(refuses_invalid::<R>(operation))))
 }
 
-pub(super) fn patch<R: Described>() -> Operation {
+pub(super) fn patch<R: DescribedResource>() -> Operation {
     let operation = operation(Method::PATCH, R::PATCH)
         .about(R::ABOUT_PATCH)
         .repeatable()
         .takes::<R::PatchRequest>(R::PATCH_TITLE, R::example_patch());
-    let bad = |kind, detail: &'static str| ScimError::bad(kind, detail);
     let operation = returns_resource::<R>(operation, StatusCode::OK, "The changed resource.")
         .refuses(&R::SCHEMA.name_in_use(), "The name is in use")
         .refuses(
-            &bad(ScimType::InvalidPath, "path: unknown attribute \"x\""),
+            &ScimError::bad(ScimType::InvalidPath, "path: unknown attribute \"x\""),
             "A path does not match an attribute",
         )
         .refuses(
-            &bad(ScimType::NoTarget, "path: no value of appGroup matches the filter"),
+            &ScimError::bad(ScimType::NoTarget, "path: no value of appGroup matches the filter"),
             "No value matches the path",
         )
         .refuses(
-            &bad(ScimType::Mutability, "id: read-only attribute"),
+            &ScimError::bad(ScimType::Mutability, "id: read-only attribute"),
             "The attribute is read-only, or required and cannot be removed",
         );
-    with_id::<R>(conditional::<R>(projected::<R>(refuses_invalid::<R>(operation))))
+    with_id::<R>(with_if_match::<R>(with_projection::<R>(refuses_invalid::<R>(operation))))
 }
 
-pub(super) fn delete<R: Described>() -> Operation {
+pub(super) fn delete<R: DescribedResource>() -> Operation {
     let operation = operation(Method::DELETE, R::DELETE)
         .returns_empty(StatusCode::NO_CONTENT, "The resource is deleted.");
-    with_id::<R>(conditional::<R>(operation))
+    with_id::<R>(with_if_match::<R>(operation))
 }

@@ -1,12 +1,11 @@
-//! The state of reports and unsubscribing between requests.
+//! The state of the sending layer.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::extract::FromRef;
 
-use crate::inbound::Appends;
-use crate::inbound::KnownNames;
+use crate::inbound::{KnownNames, RecentUnsubscribes};
 
 /// The app with the state of this layer. Cheap to clone.
 #[derive(Clone)]
@@ -19,12 +18,16 @@ pub struct State {
     /// The ids of workspaces, by the names in signed requests.
     pub known_names: Arc<KnownNames>,
     /// Recent uses of unsubscribe links.
-    pub(crate) appends: Arc<Appends>,
+    pub(crate) recent_unsubscribes: Arc<RecentUnsubscribes>,
 }
 
 impl App {
     pub fn new(messages: messages::app::App) -> Self {
-        Self(Arc::new(State { messages, known_names: Arc::default(), appends: Arc::default() }))
+        Self(Arc::new(State {
+            messages,
+            known_names: Arc::default(),
+            recent_unsubscribes: Arc::default(),
+        }))
     }
 
     /// The same with the resources that are reserved for transactional emails: separate connections

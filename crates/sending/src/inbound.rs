@@ -22,7 +22,7 @@ pub mod unsubscribe;
 use gateway::formats::Time;
 
 pub use signed::KnownNames;
-pub use unsubscribe::Appends;
+pub use unsubscribe::RecentUnsubscribes;
 
 /// Maximum number of reports in one request.
 const MAX_REPORTS: usize = 500;

@@ -97,11 +97,11 @@ impl Server {
         if !self.has_lz4 {
             problems.push("the server was built without lz4: use a build with lz4".into());
         }
-        let apart = (self.now - now).abs();
-        if apart > CLOCK {
+        let clock_skew = (self.now - now).abs();
+        if clock_skew > CLOCK {
             problems.push(format!(
                 "its clock and this machine's differ by {} s: synchronize both (NTP)",
-                apart / 1000
+                clock_skew / 1000
             ));
         }
         problems

@@ -274,18 +274,19 @@ impl Client {
 
     /// The host that failed, and how.
     fn failed(&self, error: reqwest::Error) -> ClientError {
-        let asked = error.url().map(origin).unwrap_or_else(|| self.base.clone());
+        let requested_origin = error.url().map(origin).unwrap_or_else(|| self.base.clone());
         let redirected = self.redirected.lock().as_ref().map(origin);
         let cause = || causes(&error).last().map(ToString::to_string).unwrap_or_default();
         match redirected {
             // A download URL is as secret as a key.
-            address if !error.is_connect() => {
-                ClientError::Http { address: address.unwrap_or(asked), error: error.without_url() }
-            }
+            address if !error.is_connect() => ClientError::Http {
+                address: address.unwrap_or(requested_origin),
+                error: error.without_url(),
+            },
             Some(address) => {
-                ClientError::RedirectUnreachable { from: asked, address, cause: cause() }
+                ClientError::RedirectUnreachable { from: requested_origin, address, cause: cause() }
             }
-            None => ClientError::Unreachable { address: asked, cause: cause() },
+            None => ClientError::Unreachable { address: requested_origin, cause: cause() },
         }
     }
 }

@@ -14,8 +14,8 @@ pub enum VerifyError {
     Entry { entry: String, error: std::io::Error },
     #[error("the downloaded archive: {entry}, line {line}: not a user in JSON")]
     Line { entry: String, line: u64 },
-    #[error("the downloaded archive has {found} {what}, but the export reported {wanted}")]
-    Count { what: &'static str, found: u64, wanted: u64 },
+    #[error("the downloaded archive has {found} {unit}, but the export reported {expected}")]
+    Count { unit: &'static str, found: u64, expected: u64 },
     #[error("{0}")]
     File(#[from] std::io::Error),
 }
@@ -31,8 +31,8 @@ pub fn archive(path: &Path, files: u64, users: u64) -> Result<(), VerifyError> {
     count("users", lines, users)
 }
 
-fn count(what: &'static str, found: u64, wanted: u64) -> Result<(), VerifyError> {
-    if found == wanted { Ok(()) } else { Err(VerifyError::Count { what, found, wanted }) }
+fn count(unit: &'static str, found: u64, expected: u64) -> Result<(), VerifyError> {
+    if found == expected { Ok(()) } else { Err(VerifyError::Count { unit, found, expected }) }
 }
 
 /// Counts the lines of an entry; reading to the end compares its checksum.
@@ -85,8 +85,8 @@ mod tests {
     #[test]
     fn missing_and_broken_parts_are_found() {
         let two = zip_file(&["{}\n", "{}\n"]);
-        assert!(matches!(archive(two.path(), 3, 2), Err(VerifyError::Count { what: "files", .. })));
-        assert!(matches!(archive(two.path(), 2, 3), Err(VerifyError::Count { what: "users", .. })));
+        assert!(matches!(archive(two.path(), 3, 2), Err(VerifyError::Count { unit: "files", .. })));
+        assert!(matches!(archive(two.path(), 2, 3), Err(VerifyError::Count { unit: "users", .. })));
         for text in ["{}\n[1]\n", "{}\n{\"a\n", "{}\n\n"] {
             let error = archive(zip_file(&[text]).path(), 1, 2).unwrap_err();
             assert!(matches!(error, VerifyError::Line { line: 2, .. }), "{text:?}: {error}");

@@ -181,13 +181,13 @@ fn cases(response: &Value) -> impl Iterator<Item = (&str, &str)> {
 }
 
 fn is_common(status: &str, when: &str) -> bool {
-    let has = |operation: &Value| {
+    let has_case = |operation: &Value| {
         let mut cases = cases(resolved(&operation["responses"][status]));
         cases.any(|(other, _)| other == when)
     };
     let (all, with) = operations().fold((0, 0), |(all, with), (_, operation)| {
         let has_body = operation.get("requestBody").is_some();
-        (all + usize::from(has_body), with + usize::from(has_body && has(operation)))
+        (all + usize::from(has_body), with + usize::from(has_body && has_case(operation)))
     });
     2 * with >= all
 }

@@ -108,15 +108,15 @@ mod tests {
 
     #[test]
     fn separate_renders_share_no_values() {
-        let said = |topic: &'static str| {
+        let rendered = |topic: &'static str| {
             render_in_own_recorder(|| {
                 metrics::gauge!("longshore_dead_letters", "topic" => topic).set(3.0)
             })
         };
-        let first = said("exports");
+        let first = rendered("exports");
         assert!(first.contains("# HELP longshore_dead_letters Number of dead letters"), "{first}");
         assert!(first.contains("longshore_dead_letters{topic=\"exports\"} 3\n"), "{first}");
-        let second = said("tracking");
+        let second = rendered("tracking");
         assert!(second.contains("tracking") && !second.contains("exports"), "{second}");
         assert_eq!(render_in_own_recorder(|| ()), "");
     }

@@ -68,12 +68,12 @@ impl Access {
     }
 
     /// The requirement, as text.
-    pub(super) fn in_words(self) -> String {
+    pub(super) fn describe(self) -> String {
         let limit = self.budget().map_or(String::new(), |(budget, limit)| {
             let name = budget.name();
             format!(
                 " Each request counts against the rate limit `{name}`: {}.",
-                limit_in_words(limit)
+                describe_limit(limit)
             )
         });
         match self {
@@ -137,7 +137,7 @@ impl Access {
     }
 }
 
-fn limit_in_words(limit: Limit) -> String {
+fn describe_limit(limit: Limit) -> String {
     let requests = kit::words::count(limit.requests.into(), "request");
     match limit.seconds {
         60 => format!("{requests} a minute"),

@@ -201,7 +201,7 @@ impl Writer {
 
     fn operation(&mut self, operation: &Operation) -> Value {
         let Operation { access, parameters, .. } = operation;
-        let about = [operation.about.as_str(), &access.in_words()].join("\n\n");
+        let about = [operation.about.as_str(), &access.describe()].join("\n\n");
         let mut written = json!({
             "operationId": operation.id,
             "tags": [operation.tag.name],

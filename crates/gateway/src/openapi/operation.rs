@@ -168,12 +168,16 @@ impl Operation {
     /// Adds a response with a body of this type, in the media type of its [`Access`].
     pub fn returns<T: JsonSchema>(self, status: StatusCode, about: &'static str) -> Self {
         let (media_type, example) = (None, None);
-        self.answer(status, about, Some(Content { media_type, shape: shape_of::<T>, example }))
+        self.add_response(
+            status,
+            about,
+            Some(Content { media_type, shape: shape_of::<T>, example }),
+        )
     }
 
     /// Adds an example body to the last response, for operations without an example of a request.
     pub fn with_example(mut self, example: impl Serialize) -> Self {
-        let content = self.responses.last_mut().and_then(|answer| answer.content.as_mut());
+        let content = self.responses.last_mut().and_then(|response| response.content.as_mut());
         content.into_iter().for_each(|content| content.example = Some(json!(example)));
         self
     }
@@ -191,15 +195,24 @@ impl Operation {
         media_type: &'static str,
     ) -> Self {
         let (media_type, example) = (Some(media_type), None);
-        self.answer(status, about, Some(Content { media_type, shape: shape_of::<T>, example }))
+        self.add_response(
+            status,
+            about,
+            Some(Content { media_type, shape: shape_of::<T>, example }),
+        )
     }
 
     /// Adds a response without a body.
     pub fn returns_empty(self, status: StatusCode, about: &'static str) -> Self {
-        self.answer(status, about, None)
+        self.add_response(status, about, None)
     }
 
-    fn answer(mut self, status: StatusCode, about: &'static str, content: Option<Content>) -> Self {
+    fn add_response(
+        mut self,
+        status: StatusCode,
+        about: &'static str,
+        content: Option<Content>,
+    ) -> Self {
         let (headers, links) = (Vec::new(), Vec::new());
         self.responses.push(ResponseDoc { status, about, content, headers, links });
         self
@@ -208,16 +221,16 @@ impl Operation {
     /// Adds a header that the last response always has.
     pub fn with_header(mut self, name: &'static str, about: &str, schema: Value) -> Self {
         let header = json!({ "description": about, "required": true, "schema": schema });
-        self.responses.last_mut().into_iter().for_each(|answer| {
-            answer.headers.push((name, header.clone()));
+        self.responses.last_mut().into_iter().for_each(|response| {
+            response.headers.push((name, header.clone()));
         });
         self
     }
 
     /// Adds a link from the last response to another operation, with its parameters or body.
     pub fn with_link(mut self, operation: &'static str, link: Value) -> Self {
-        self.responses.last_mut().into_iter().for_each(|answer| {
-            answer.links.push((operation, link.clone()));
+        self.responses.last_mut().into_iter().for_each(|response| {
+            response.links.push((operation, link.clone()));
         });
         self
     }

@@ -34,8 +34,8 @@ use store::claims::{self, Claim, ClaimError};
 /// The longest pause before the retry of a part whose work failed.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
-/// After this time a part gives up its place on a worker, once the messages in progress have an
-/// outcome: its receivers may be slow, and others wait.
+/// After this time a part yields, once the messages in progress have an outcome: its receivers may
+/// be slow, and others wait.
 const TURN: Duration = Duration::from_secs(30);
 
 /// Works on the part of a claim. If the dispatch has ended, drops the claim.
@@ -73,6 +73,7 @@ async fn work_on(
     stop: &CancellationToken,
 ) -> Result<(), DispatchError> {
     let app = &engine.app;
+    // Before the read, so that a later end wakes it.
     let last = LastState::new(app);
     let (dispatch, part) = match load(app, claim).await? {
         Loaded::Open(reader) => {
@@ -104,6 +105,7 @@ async fn settle_ended(
 ) -> Result<(), DispatchError> {
     let mut tx = app.store.write().await?;
     if rows::lock_open(&mut tx, dispatch).await? {
+        // Still open: the claim itself was lost.
         return Err(DispatchError::Lost);
     }
     claims::finish(&mut tx, claim).await?;

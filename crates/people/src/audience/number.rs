@@ -7,7 +7,7 @@ use serde_json::Number;
 
 /// The order of `a` relative to `b`.
 pub fn compare(a: &Number, b: &Number) -> Ordering {
-    match (whole(a), whole(b)) {
+    match (as_integer(a), as_integer(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
         (Some(a), None) => compare_with_float(a, float(b)),
         (None, Some(b)) => compare_with_float(b, float(a)).reverse(),
@@ -15,7 +15,7 @@ pub fn compare(a: &Number, b: &Number) -> Ordering {
     }
 }
 
-fn whole(number: &Number) -> Option<i128> {
+fn as_integer(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
@@ -24,10 +24,10 @@ fn float(number: &Number) -> f64 {
     number.as_f64().unwrap_or(0.0)
 }
 
-/// `whole` has at most 64 bits.
-fn compare_with_float(whole: i128, float: f64) -> Ordering {
+/// `integer` has at most 64 bits.
+fn compare_with_float(integer: i128, float: f64) -> Ordering {
     // Beyond 128 bits this saturates, still on the correct side.
     let floor = float.floor();
     let fraction = if float > floor { Ordering::Less } else { Ordering::Equal };
-    whole.cmp(&(floor as i128)).then(fraction)
+    integer.cmp(&(floor as i128)).then(fraction)
 }

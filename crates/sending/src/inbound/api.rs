@@ -224,19 +224,19 @@ async fn unsubscribe(
     let (head, body) = request.into_parts();
     gateway::discard(&head, body);
     let user = unsubscribe_token::read(&app.secrets, &token).ok_or_else(no_link)?;
-    let appends = &app.appends;
-    appends.take_post(user, app.clock.now_ms())?;
+    let recent = &app.recent_unsubscribes;
+    recent.take_post(user, app.clock.now_ms())?;
     let Some(Link { email, is_unsubscribed }) = unsubscribe::link(&app, user).await else {
         return Ok(dead_link());
     };
     if !is_unsubscribed {
-        appends.take(user, app.clock.now_ms())?;
-    } else if !appends.take_repeat(user, app.clock.now_ms()) {
+        recent.take(user, app.clock.now_ms())?;
+    } else if !recent.take_repeat(user, app.clock.now_ms()) {
         return Ok(unsubscribed());
     }
     if let Err(error) = unsubscribe::unsubscribe(&app, user, email, request_id).await {
         // While the log is unavailable, repeats must not use up the allowed appends.
-        appends.give_back(user);
+        recent.give_back(user);
         return Err(error);
     }
     Ok(unsubscribed())

@@ -93,9 +93,9 @@ struct RecentRequests {
 /// Recent POSTs and appended messages of each token, in this process: until the first message is
 /// applied, repeats append more.
 #[derive(Default)]
-pub struct Appends(Mutex<HashMap<(i32, Uuid), RecentRequests>>);
+pub struct RecentUnsubscribes(Mutex<HashMap<(i32, Uuid), RecentRequests>>);
 
-impl Appends {
+impl RecentUnsubscribes {
     /// Counts a POST of the token of this user; an error at the token's limit.
     pub fn take_post(&self, user: (i32, Uuid), now: i64) -> Result<(), ApiError> {
         let mut recent = self.0.lock();
@@ -179,36 +179,38 @@ mod tests {
 
     #[test]
     fn appends_by_a_token_are_limited() {
-        let (appends, ann, ben) = (Appends::default(), (1, Uuid::now_v7()), (1, Uuid::now_v7()));
+        let (recent, ann, ben) =
+            (RecentUnsubscribes::default(), (1, Uuid::now_v7()), (1, Uuid::now_v7()));
         let now = 1_700_000_000_000;
         for _ in 0..MAX_APPENDS {
-            appends.take(ann, now).unwrap();
+            recent.take(ann, now).unwrap();
         }
-        let error = appends.take(ann, now + 1_000).unwrap_err();
+        let error = recent.take(ann, now + 1_000).unwrap_err();
         assert!(matches!(error, ApiError::RateLimited(3_599)), "{error:?}");
-        appends.take(ben, now).unwrap();
+        recent.take(ben, now).unwrap();
         // One that failed does not count.
-        appends.give_back(ann);
-        appends.take(ann, now + 1_000).unwrap();
-        assert!(appends.take(ann, now + 1_000).is_err());
-        appends.take(ann, now + WINDOW).unwrap();
+        recent.give_back(ann);
+        recent.take(ann, now + 1_000).unwrap();
+        assert!(recent.take(ann, now + 1_000).is_err());
+        recent.take(ann, now + WINDOW).unwrap();
     }
 
     #[test]
     fn requests_with_a_token_are_limited() {
-        let (appends, ann, ben) = (Appends::default(), (1, Uuid::now_v7()), (1, Uuid::now_v7()));
+        let (recent, ann, ben) =
+            (RecentUnsubscribes::default(), (1, Uuid::now_v7()), (1, Uuid::now_v7()));
         let now = 1_700_000_000_000;
         for _ in 0..MAX_POSTS {
-            appends.take_post(ann, now).unwrap();
+            recent.take_post(ann, now).unwrap();
         }
-        let error = appends.take_post(ann, now + 1_000).unwrap_err();
+        let error = recent.take_post(ann, now + 1_000).unwrap_err();
         assert!(matches!(error, ApiError::RateLimited(59)), "{error:?}");
-        appends.take_post(ben, now).unwrap();
-        appends.take_post(ann, now + POSTS_WINDOW).unwrap();
+        recent.take_post(ben, now).unwrap();
+        recent.take_post(ann, now + POSTS_WINDOW).unwrap();
         // What is remembered is bounded.
         for number in 0..MAX_TOKENS as u128 + 10 {
-            appends.take_post((2, Uuid::from_u128(number)), now + WINDOW).unwrap();
+            recent.take_post((2, Uuid::from_u128(number)), now + WINDOW).unwrap();
         }
-        assert!(appends.0.lock().len() <= MAX_TOKENS);
+        assert!(recent.0.lock().len() <= MAX_TOKENS);
     }
 }

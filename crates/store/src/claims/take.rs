@@ -10,6 +10,8 @@ use super::{Claim, Kind, NO_WORKSPACE};
 use crate::{Store, StoreError, Tx, now_sql};
 use kit::clock::millis;
 
+// $1 is the kind.
+//
 // Uses the smallest `due_at`, so that PostgreSQL uses the index. For an EXISTS it may scan the
 // table from its start, where the deleted rows are.
 macro_rules! due_jobs_sql {
@@ -29,6 +31,9 @@ macro_rules! due_jobs_sql {
     };
 }
 
+// $1 is the kind, $2 the limit of a receiver, $3 the jobs to skip, $4 the limit of a workspace at
+// one receiver, $5 the workspaces to skip.
+//
 // The first due row of a job stands for all of them. Sums are joined, because a subquery for each
 // job would read all rows in progress again.
 macro_rules! next_sql {
@@ -97,6 +102,8 @@ macro_rules! next_sql {
     };
 }
 
+// $1 is the kind, $2 the limit of a receiver, $3 the receiver, $4 the workspace, $5 its limit at
+// the receiver.
 macro_rules! claimable_sql {
     ($now:expr, $least:literal) => {
         concat!(
@@ -110,6 +117,7 @@ macro_rules! claimable_sql {
     };
 }
 
+// $1 is the kind, $2 the job, $3 the limit, $4 the lease in milliseconds, $5 the owner.
 macro_rules! take_sql {
     ($now:expr, $lock:literal, $is_picked:literal, $was_held:literal) => {
         concat!(
@@ -230,6 +238,7 @@ struct NextJob {
 }
 
 impl NextJob {
+    /// The only job of a kind without a limit of receivers, so nothing reads its workspace.
     fn only(job: Uuid) -> Self {
         Self { job, workspace: NO_WORKSPACE, receiver: None, claimable: i64::MAX }
     }
@@ -240,10 +249,10 @@ fn per_workspace(per_receiver: u32) -> i64 {
     i64::from(per_receiver.saturating_sub(1).max(1))
 }
 
-/// The rows of a kind.
+/// Whether rows of a kind are due.
 #[derive(Debug, PartialEq, Eq)]
 enum DueJobs {
-    /// A row is due; these are the first and the last job with due rows.
+    /// A row is due; these are the first and the last job with rows of the kind, due or not.
     Due(Uuid, Uuid),
     /// No row is due; the next one will be after this time.
     Later(Option<Duration>),
@@ -359,7 +368,7 @@ async fn take_limited(
         update!(TAKE_POSTGRES, kind, next.job, claimable.clamp(0, limit.into()), lease, owner);
     let rows = query.fetch_all(&mut **connection).await?;
     tx.commit().await?;
-    Ok(claimed(kind, next.job, owner, rows, &[]))
+    Ok(into_claims(kind, next.job, owner, rows, &[]))
 }
 
 /// Claims rows of a job.
@@ -384,7 +393,7 @@ async fn take_of_job(
             (query.fetch_all(write).await?, expired)
         }
     };
-    Ok(claimed(kind, job, owner, rows, &expired))
+    Ok(into_claims(kind, job, owner, rows, &expired))
 }
 
 // An array, because PostgreSQL might reverse the order of a join.
@@ -399,7 +408,13 @@ const TAKE_POSTGRES: &str = take_sql!(
 type TakenRow = (i64, i32, i32, bool);
 
 /// The claims of rows that were taken; counts those that other workers held.
-fn claimed(kind: Kind, job: Uuid, owner: Uuid, rows: Vec<TakenRow>, expired: &[i64]) -> Vec<Claim> {
+fn into_claims(
+    kind: Kind,
+    job: Uuid,
+    owner: Uuid,
+    rows: Vec<TakenRow>,
+    expired: &[i64],
+) -> Vec<Claim> {
     let mut taken_over = 0;
     let mut claims: Vec<Claim> = rows
         .into_iter()

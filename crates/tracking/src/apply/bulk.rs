@@ -1,5 +1,5 @@
-//! Applies the objects of one workspace in bulk. The methods of [`BulkUpdate`] are its phases, in
-//! their order.
+//! Applies the objects of one workspace in bulk. The methods of [`BulkUpdate`] are its phases,
+//! called in this order by `Ingest::apply_bulk`.
 
 use std::collections::HashMap;
 
@@ -70,7 +70,8 @@ pub(super) struct BulkUpdate<'a> {
     users: UserSet<'a>,
     /// The database's time, in milliseconds since the epoch.
     now: i64,
-    /// Grouped by user. The users exist once their activity is locked.
+    /// Grouped by user. Until [`lock_activity`](Self::lock_activity), some users may turn out to be
+    /// erased.
     actions: Vec<UserAction<'a>>,
     tally: &'a mut Tally,
 }
@@ -104,7 +105,8 @@ impl<'a> BulkUpdate<'a> {
         for (index, received) in self.objects.iter().enumerate() {
             let ReceivedObject { object, received_at } = *received;
             if let Object::Attributes(attributes) = object {
-                self.users.decide_by_address(attributes, received_at, self.now)?;
+                // First, because it needs no user: it also applies if no user has the address.
+                self.users.apply_email_state_by_address(attributes, received_at, self.now)?;
             }
             let user = match self.users.find_or_create(object, received_at) {
                 Ok(user) => user,
@@ -134,7 +136,8 @@ impl<'a> BulkUpdate<'a> {
         }
         let requests =
             self.batches.iter().map(|received| (received.batch.objects.len(), received.request_id));
-        self.tally.name_request(requests);
+        self.tally.set_request_of_first_mismatch(requests);
+        // A stable sort: keeps each user's order. The next phases need the grouping.
         self.actions.sort_by_key(|action| action.user);
         Ok(())
     }

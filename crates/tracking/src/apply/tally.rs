@@ -77,7 +77,10 @@ impl Tally {
 
     /// Records the request of the first mismatch. `requests` are the requests of the batch, each with
     /// its number of objects.
-    pub(super) fn name_request<'r>(&mut self, requests: impl Iterator<Item = (usize, &'r str)>) {
+    pub(super) fn set_request_of_first_mismatch<'r>(
+        &mut self,
+        requests: impl Iterator<Item = (usize, &'r str)>,
+    ) {
         let mismatch =
             self.first_mismatch.as_mut().filter(|mismatch| mismatch.request_id.is_none());
         let Some(Mismatch { object_index, request_id, .. }) = mismatch else { return };

@@ -24,12 +24,17 @@ pub fn names(document: &str, activity: &Activity<'_>, today: Date) -> BTreeSet<S
         }
     }
     let first_day = today.saturating_sub((WINDOW_DAYS - 1).days());
-    let has = [
+    let present_fields = [
         ("purchases", activity.purchases(first_day, today).next().is_some()),
         ("custom_events", activity.events(first_day, today).next().is_some()),
         ("total_revenue", activity.has_revenue()),
     ];
-    names.extend(has.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()));
+    names.extend(
+        present_fields
+            .into_iter()
+            .filter(|(_, is_present)| *is_present)
+            .map(|(name, _)| name.to_owned()),
+    );
     names
 }
 

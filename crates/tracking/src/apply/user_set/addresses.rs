@@ -90,7 +90,7 @@ impl<'a> UserSet<'a> {
 
     /// Applies a state of emails that was set by address: it applies to all users who have the
     /// address, and to those who get it later.
-    pub fn decide_by_address(
+    pub fn apply_email_state_by_address(
         &mut self,
         attributes: &Attributes<'_>,
         received_at: i64,
