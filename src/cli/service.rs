@@ -50,7 +50,7 @@ pub fn routes(app: Option<&App>) -> Routes {
         .merge(messages::api::routes().with_app(messages))
         .merge(sms::api::routes().with_app(content))
         .merge(inbound::api::routes().with_app(sending))
-        .merge(scim::api::routes().with_app(scim))
+        .merge(scim::api::routes().with_extension(scim).with_app(scim))
 }
 
 /// [`routes`], and those that serve their description.

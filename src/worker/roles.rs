@@ -199,8 +199,7 @@ fn spawn_batch_consumer(
 /// Options for work without a limit of attempts, with this many rows of one workspace in progress.
 fn options(app: &App, per_workspace: usize) -> shares::Options {
     shares::Options {
-        // As in [`shares::Options::with_workspace_limit`]: one more, for other workspaces.
-        in_flight: per_workspace + 1,
+        in_flight: per_workspace,
         per_workspace,
         per_receiver: u32::MAX,
         attempts: u32::MAX,
@@ -209,6 +208,7 @@ fn options(app: &App, per_workspace: usize) -> shares::Options {
         poll: Duration::from_millis(app.config.worker.poll_ms),
         drain: Duration::from_secs(app.config.worker.drain_seconds),
     }
+    .with_workspace_limit(per_workspace)
 }
 
 /// Takes the runtime's app, to which every `App` derefs.

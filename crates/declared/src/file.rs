@@ -65,8 +65,8 @@ impl fmt::Display for Problem {
 impl Retry for FileError {}
 
 impl FileError {
-    /// An error of the file as a whole.
-    fn of_file(line: u64, text: impl Into<String>) -> Self {
+    /// An error of the file, not of a field in it.
+    fn without_path(line: u64, text: impl Into<String>) -> Self {
         Self { problems: vec![Problem { line, path: String::new(), text: text.into() }] }
     }
 }
@@ -82,8 +82,9 @@ pub fn read(text: &str, environment: Environment<'_>) -> Result<Declared, FileEr
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(STACK);
         let reading = thread.spawn_scoped(scope, || read_here(text, environment));
-        let reading = reading
-            .map_err(|error| FileError::of_file(0, format!("cannot start a thread: {error}")))?;
+        let reading = reading.map_err(|error| {
+            FileError::without_path(0, format!("cannot start a thread: {error}"))
+        })?;
         reading.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
 }
@@ -93,7 +94,7 @@ fn read_here(text: &str, environment: Environment<'_>) -> Result<Declared, FileE
     let (mut names, mut problems) = (HashSet::new(), Vec::new());
     let roots = parse(text)?;
     if roots.is_empty() {
-        problems.extend(FileError::of_file(0, "the file declares no workspace").problems);
+        problems.extend(FileError::without_path(0, "the file declares no workspace").problems);
     }
     for root in roots {
         let mut document = Document { root, source: text, environment, problems: Vec::new() };
@@ -135,7 +136,7 @@ fn parse(text: &str) -> Result<Vec<Node>, FileError> {
     };
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
         let line = error.location().map_or(0, |location| location.line());
-        FileError::of_file(line, mistakes::explain(&error))
+        FileError::without_path(line, mistakes::explain(&error))
     })
 }
 

@@ -89,10 +89,17 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         }
     }
 
-    /// Gives the routes their state, also as an extension of requests, for middleware. Without an
-    /// app they can be described, but not served.
+    /// Adds the app to the requests, for middleware that needs it.
+    pub fn with_extension(mut self, app: Option<&S>) -> Self {
+        if let Some(app) = app {
+            self.router = self.router.layer(Extension(app.clone()));
+        }
+        self
+    }
+
+    /// Gives the routes their state. Without an app they can be described, but not served.
     pub fn with_app(self, app: Option<&S>) -> Routes {
-        let served = |app: &S| self.router.layer(Extension(app.clone())).with_state(app.clone());
+        let served = |app: &S| self.router.with_state(app.clone());
         Routes {
             router: app.map(served).unwrap_or_default(),
             operations: self.operations,

@@ -184,8 +184,8 @@ async fn fleet_metrics_count_only_open_work(store: TestStore) {
     ] {
         let value = rows.get(name).copied().unwrap_or(0);
         // An age has grown since, by less than three minutes.
-        let most = if name.contains("_seconds") { wanted + 18 } else { wanted };
-        assert!((wanted..=most).contains(&value), "{name}: {value}, not {wanted}");
+        let max = if name.contains("_seconds") { wanted + 18 } else { wanted };
+        assert!((wanted..=max).contains(&value), "{name}: {value}, not {wanted}");
     }
     assert_eq!(rows.len(), 24, "{rows:?}");
 

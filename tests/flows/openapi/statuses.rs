@@ -170,10 +170,10 @@ async fn exports(world: &mut World, seen: &mut Seen) {
     let file = found.headers["location"].to_str().unwrap();
     let file = file.strip_prefix(world.fleet.base()).unwrap();
     seen.see(get("/objects/a/b"), 404).await;
-    let whole = seen.see(get(file), 200).await;
+    let complete = seen.see(get(file), 200).await;
     seen.see(get(file).header("range", "bytes=0-1"), 206).await;
     seen.see(get(file).header("range", "bytes=1000000-"), 416).await;
-    let modified = whole.headers["last-modified"].to_str().unwrap();
+    let modified = complete.headers["last-modified"].to_str().unwrap();
     seen.see(get(file).header("if-modified-since", modified), 304).await;
     let long_ago = "Thu, 01 Jan 1970 00:00:00 GMT";
     seen.see(get(file).header("if-unmodified-since", long_ago), 412).await;

@@ -6,7 +6,7 @@ on_both_stores!(World =>
     the_lookup_of_the_contract,
     users_are_created_read_replaced_and_deleted,
     user_names_are_unique_ignoring_case,
-    of_two_that_make_the_same_user_one_does,
+    concurrent_creations_of_a_user_succeed_once,
     a_patch_changes_only_its_paths,
     permissions_name_existing_app_groups,
     invalid_users_are_rejected,
@@ -65,15 +65,15 @@ async fn users_are_created_read_replaced_and_deleted(world: World) {
         json!({ "schemas": [USER], "USERNAME": "bo@acme.example", "active": false, "id": "x" });
     let replaced = world.send(Method::PUT, &at(id), &smaller).await;
     assert_eq!(replaced.status, 200, "{replaced:?}");
-    let is = |name: &str| &replaced.body[name];
+    let field = |name: &str| &replaced.body[name];
     assert_eq!(
-        (is("id"), is("userName"), is("active")),
+        (field("id"), field("userName"), field("active")),
         (id, &json!("bo@acme.example"), &json!(false))
     );
     for name in ["name", "department", "permissions", "externalId"] {
-        assert!(is(name).is_null(), "{name}: {replaced:?}");
+        assert!(field(name).is_null(), "{name}: {replaced:?}");
     }
-    assert_eq!(is("meta")["version"], "W/\"2\"");
+    assert_eq!(field("meta")["version"], "W/\"2\"");
     assert_eq!(world.get(&at(id)).await.body, replaced.body);
 
     let deleted = answer(world.request(Method::DELETE, &at(id))).await;
@@ -101,7 +101,7 @@ async fn user_names_are_unique_ignoring_case(world: World) {
     assert_eq!(renamed.body["userName"], "ANN@acme.example", "{renamed:?}");
 }
 
-async fn of_two_that_make_the_same_user_one_does(world: World) {
+async fn concurrent_creations_of_a_user_succeed_once(world: World) {
     let bodies = ["ann@acme.example", "Ann@acme.example", "ANN@acme.example", "anN@acme.example"]
         .map(|name| json!({ "schemas": [USER], "userName": name }));
     let answers = join_all(bodies.iter().map(|body| world.send(Method::POST, USERS, body))).await;

@@ -27,7 +27,7 @@ async fn invalid_recipients_are_rejected(world: World) {
     let recipient = json!({ "external_user_id": "ann" });
     let nobody =
         "at least one of external_user_ids, user_aliases, segment_id and audience is required";
-    let whole = "Set broadcast to true";
+    let broadcast_error = "Set broadcast to true";
     let both = "broadcast must not be true if users are given";
     for (asked, text) in [
         (to(json!({})), nobody),
@@ -36,9 +36,9 @@ async fn invalid_recipients_are_rejected(world: World) {
         // They add to users who are named, and do not replace them.
         (to(json!({ "recipients": [recipient] })), nobody),
         (to(json!({ "recipients": [recipient], "external_user_ids": [] })), nobody),
-        (to(json!({ "segment_id": SEGMENT })), whole),
-        (to(json!({ "audience": tier(), "broadcast": false })), whole),
-        (body(json!({ "external_user_ids": [], "segment_id": SEGMENT })), whole),
+        (to(json!({ "segment_id": SEGMENT })), broadcast_error),
+        (to(json!({ "audience": tier(), "broadcast": false })), broadcast_error),
+        (body(json!({ "external_user_ids": [], "segment_id": SEGMENT })), broadcast_error),
         (body(json!({ "broadcast": true })), both),
         (to(json!({ "broadcast": true, "user_aliases": [alias] })), both),
         (to(json!({ "broadcast": true, "segment_id": SEGMENT, "recipients": [recipient] })), both),
